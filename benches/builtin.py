@@ -98,7 +98,7 @@ def _answer(model: "BuiltinModel", question: str) -> int:
     from taiwa.flows.solve.solve import SolveOptions, solve
     from taiwa.kernel.messages import Sampling
     from taiwa.kernel.runtime import Runtime
-    from taiwa.tools import builtin_tools
+    from taiwa.tools.registry import builtin_tools
 
     model.generator().prefix_cache.clear()
     tools = [tool for name, tool in builtin_tools().items() if name in ("calculator", "molar_mass", "stoichiometry")]

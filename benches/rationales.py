@@ -20,7 +20,7 @@ from taiwa.kernel.messages import Message, Request, Response, Text, ToolCall
 from taiwa.kernel.records import Json, canonical, record
 from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import scripted_model
-from taiwa.tools import builtin_tools
+from taiwa.tools.registry import builtin_tools
 
 SHOTS = (0, 5, 20)
 WAYS: tuple[ToolMode, ...] = ("prefill", "stop", "native")

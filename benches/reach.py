@@ -10,7 +10,7 @@ from benches.measure import ROOT, Subject
 from evals.numglue import count_decisions
 from taiwa.evals.tools import solve_exercise
 from taiwa.kernel.messages import ToolResult
-from taiwa.tools import builtin_tools
+from taiwa.tools.registry import builtin_tools
 from tests.fuzzing import VALID_INPUTS, fuzz_tools
 
 FOLDER = ROOT.parent / "shared" / "data"

@@ -17,7 +17,7 @@ from taiwa.apps.catalog import load_app
 from taiwa.kernel.records import Json
 from taiwa.retrieval import Library
 from taiwa.retrieval.types import Batch, Chunk, Document, FileFacts
-from taiwa.sessions.checkout import Repository
+from taiwa.sessions.repository import Repository
 from taiwa.store import Store
 from tests.database import serving
 

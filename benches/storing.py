@@ -19,7 +19,7 @@ from taiwa.kernel.effects import Complete
 from taiwa.kernel.journal import Entry
 from taiwa.kernel.messages import Response, Usage, assistant
 from taiwa.kernel.records import Json
-from taiwa.sessions.checkout import Repository
+from taiwa.sessions.repository import Repository
 from taiwa.store import Store
 
 TURNS = 5_000

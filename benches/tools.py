@@ -11,7 +11,9 @@ from typing import Any
 
 from benches.measure import Subject, median, timed
 from taiwa.kernel.errors import ToolError
-from taiwa.tools import balance, calculate, calculator, formula, mass
+from taiwa.tools.calculator import calculate, calculator
+from taiwa.tools.chemical_formulas import formula, mass
+from taiwa.tools.stoichiometry import balance
 
 CALLS = 200
 ROUNDS = 9

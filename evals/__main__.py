@@ -113,7 +113,7 @@ def clarify(common: CommonOptions, policies: str, assess_by: Any, options: EvalO
         policy_named(name)
 
     def task(corpora: "Corpora", settings: "Settings | None", _: "Sequence[Item]") -> "CorpusTask":
-        return ClarifyingTask(corpora, settings, policies=named, assess_by=assess_by)
+        return ClarifyingTask(corpora, model_settings=settings, policies=named, assess_by=assess_by)
 
     run_sets(common, options, given, clarify_items, task, "says whether it must be asked back")
 
@@ -137,7 +137,7 @@ def rewrite(common: CommonOptions, options: EvalOptions, **given: Any) -> None: 
     from taiwa.evals.retrieval import retrieval_items
 
     def task(corpora: "Corpora", settings: "Settings | None", _: "Sequence[Item]") -> "CorpusTask":
-        return RewritingTask(corpora, settings)
+        return RewritingTask(corpora, model_settings=settings)
 
     usable = "has turns before the last, a rewriting, and a passage that answers"
     run_sets(common, options, given, lambda sets: retrieval_items(sets, rewritten=True), task, usable)
@@ -183,7 +183,7 @@ def answer(common: CommonOptions, options: EvalOptions, **given: Any) -> None:  
     from evals.dialogue.answering import AnsweringTask, answer_items
 
     def task(corpora: "Corpora", settings: "Settings | None", _: "Sequence[Item]") -> "CorpusTask":
-        return AnsweringTask(corpora, settings)
+        return AnsweringTask(corpora, model_settings=settings)
 
     run_sets(common, options, given, answer_items, task, "says whether the documents answer it")
 
@@ -213,7 +213,7 @@ def order(common: CommonOptions, data: Path, key: Path, max_repairs: int, option
     known = read_key(key)
     items, notes = read_requests(data, known, split_names(options.only))
     items = replace(items, items=items.items[: options.limit])
-    task = OrderTask(known.digest, common.settings(), max_repairs)
+    task = OrderTask(known.digest, max_repairs, model_settings=common.settings())
     if common.dry_run:
         preview_request(common, task.first_request(Job(task.settings[0], items.items[0])), len(items.items))
         return

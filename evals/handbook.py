@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import cast
 
 from taiwa.apps.catalog import HANDBOOK
-from taiwa.ask.conversation_step import other_meanings
-from taiwa.ask.dialogue_step import Clarified, ClarifyOptions, clarify
+from taiwa.ask.ask_turn import other_meanings
+from taiwa.ask.clarify_then_retrieve import Clarified, ClarifyOptions, clarify
 from taiwa.ask.extractive import TermWeights, extractive
 from taiwa.ask.types import Ask
 from taiwa.kernel.effects import Program

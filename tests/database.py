@@ -40,7 +40,7 @@ class Database:
         self._sql = psycopg.connect(url, autocommit=True, options="-c lock_timeout=300s")
 
     def run(self, statement: str) -> list[tuple[object, ...]]:
-        """Say something as the server's keeper."""
+        """Run a statement as the administrator of the server."""
         cursor = self._sql.execute(statement.encode())
         return [] if cursor.description is None else cursor.fetchall()
 

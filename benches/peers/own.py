@@ -9,8 +9,8 @@ from benches.peers import Begin
 from taiwa.apps.catalog import load_app
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.registry import resolve
-from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import PricedModel
+from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session
 from taiwa.store import Store
 

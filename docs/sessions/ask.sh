@@ -1,17 +1,17 @@
 # The built-in handbook, asked without a model and with one.
 #@ taiwa config unset model
 #== first
-taiwa ask "How many days of annual leave do I have in Galway?" --assess-by no-model
+taiwa ask "How many days of annual leave do I have in Galway?"
 #== broad
-taiwa ask 休暇について --assess-by no-model
+taiwa ask 休暇について
 taiwa ask -c 1
 #== back
 #! fails
-taiwa ask この書類はだれに出せばいいですか --assess-by no-model
+taiwa ask この書類はだれに出せばいいですか
 #== verbose
-taiwa ask "Which video system do we use for a call with a customer?" -v --assess-by no-model
+taiwa ask "Which video system do we use for a call with a customer?" -v
 #== closed
-taiwa ask "What is the pay band of grade 5 in Galway?" --as group:managers --assess-by no-model
+taiwa ask "What is the pay band of grade 5 in Galway?" --as group:managers
 #@ taiwa config set model written:script
 #== model
 #> {"clarity": 1, "is_question": 1, "is_consultation": 5, "in_internal_docs": 1, "ask_person": 5}

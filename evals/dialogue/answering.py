@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from unicodedata import normalize
 
 from taiwa.ask.answer import Answer, answer_with_citations
+from taiwa.ask.ask_turn import UNCERTAIN_BELOW
 from taiwa.ask.check_citations import find_quotation
-from taiwa.ask.conversation_step import UNCERTAIN_BELOW
 from taiwa.ask.decide_search_or_clarify import answerable
-from taiwa.ask.dialogue_text import reply_language
 from taiwa.ask.extractive import TermWeights, extractive
+from taiwa.ask.read_dialogue import reply_language
 from taiwa.evals.data import Item
 from taiwa.evals.retrieval import CorpusTask, DialogueSample, Finder, QuestionSet, read_sample, sample_item
 from taiwa.evals.run import Job, Measurement
@@ -80,9 +80,8 @@ class AnsweringTask(CorpusTask):
         chance = answerable(finder.evidence(sample.last), len(finder.find(sample.last, LOOKED_AT)))
         spent = RunUsage()
         if job.setting.startswith(CITED):
-            done = await self.run_program(
-                answer_with_citations(sample.last, passages, language=reply_language(sample.dialogue)), finder, limits
-            )
+            program = answer_with_citations(sample.last, passages, language=reply_language(sample.dialogue))
+            done = await self.runtime(limits, retriever=finder).run_result(program)
             answer, spent = done.value, done.spent
             refused = not answer.documented
         else:

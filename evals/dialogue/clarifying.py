@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from taiwa.ask.clarify_then_retrieve import AssessBy, Clarified, ClarifyOptions, clarify
 from taiwa.ask.decide_search_or_clarify import answerable
-from taiwa.ask.dialogue_step import AssessBy, Clarified, ClarifyOptions, clarify
 from taiwa.ask.types import Ask, ClarificationState
 from taiwa.evals.data import Item
 from taiwa.evals.retrieval import CorpusTask, DialogueSample, QuestionSet, read_sample, sample_item
@@ -57,7 +57,7 @@ class ClarifyingTask(CorpusTask):
             else ClarifyOptions(job.setting, assess_by=self.assess_by)
         )
         finder = self.corpora.finder(job.item.kind)
-        done = await self.run_program(_run_rounds(sample, manner), finder, limits)
+        done = await self.runtime(limits, retriever=finder).run_result(_run_rounds(sample, manner))
         acts = done.value
         return Measurement(
             {"should": sample.ask, "rounds": _count_questions(acts), **_decision_json(acts[0], manner)}, done.spent

@@ -14,8 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
-from taiwa.apps.catalog import HANDBOOK
-from taiwa.apps.problems import read_bounded
+from taiwa.apps.catalog import HANDBOOK, read_bounded
 from taiwa.evals.data import MAX_FILE_BYTES, Fields, read_rows
 from taiwa.evals.retrieval import (
     DialogueSample,

@@ -6,6 +6,16 @@ from dataclasses import replace
 
 from evals.dialogue.answering import CITED, EXTRACTIVE, WITHOUT
 from evals.dialogue.rewriting import LAST_TURN
+from evals.dialogue.statistics import (
+    OperatingPoint,
+    auc,
+    bootstrap_f1,
+    brier,
+    calibration_error,
+    f1,
+    mean_cost,
+    operating_point,
+)
 from taiwa.evals.chart import Chart
 from taiwa.evals.data import Item
 from taiwa.evals.report import (
@@ -23,7 +33,6 @@ from taiwa.evals.report import (
     percent,
     plain,
     rounded,
-    rounded_interval,
     set_chart,
     set_report,
     with_interval,
@@ -31,19 +40,7 @@ from taiwa.evals.report import (
 from taiwa.evals.retrieval import INTERVALS, RANKING_COLUMNS, RETRIEVAL_REPORT, ranking_line, retrieval_report
 from taiwa.evals.rows import EvalRow
 from taiwa.evals.run import Evaluation
-from taiwa.evals.statistics import (
-    OperatingPoint,
-    Proportion,
-    auc,
-    bootstrap_f1,
-    bootstrap_mean,
-    brier,
-    calibration_error,
-    f1,
-    mean,
-    mean_cost,
-    operating_point,
-)
+from taiwa.evals.statistics import Proportion, bootstrap_mean, mean
 from taiwa.kernel.records import Json
 
 __all__ = ["REPORTS", "dialogue_chart", "dialogue_report"]
@@ -72,13 +69,13 @@ def clarify_line(rows: Sequence[EvalRow]) -> Line:
 def _auc_json(found: tuple[float, tuple[float, float]] | None) -> Line:
     if found is None:
         return {"auc": None, "auc_interval": None}
-    return {"auc": rounded(found[0]), "auc_interval": rounded_interval(found[1])}
+    return {"auc": rounded(found[0]), "auc_interval": interval_json(found[1])}
 
 
 def _operating_point_json(found: OperatingPoint) -> Line:
     return {
-        "recall_at_5": found.recall.share, "recall_at_5_interval": interval_json(found.recall),
-        "precision_at_5": found.precision.share, "precision_at_5_interval": interval_json(found.precision),
+        "recall_at_5": found.recall.share, "recall_at_5_interval": interval_json(found.recall.interval),
+        "precision_at_5": found.precision.share, "precision_at_5_interval": interval_json(found.precision.interval),
         "false_at_5": found.false.share,
     }  # fmt: skip
 
@@ -100,15 +97,15 @@ def _decisions(rows: Sequence[EvalRow]) -> Line:
     )
     line: Line = {
         "asked": sum(asked), "f1": rounded(f1(asked, labels)),
-        "f1_interval": rounded_interval(bootstrap_f1(asked, labels)),
-        "precision": precision.share, "precision_interval": interval_json(precision),
-        "recall": recall.share, "recall_interval": interval_json(recall),
+        "f1_interval": interval_json(bootstrap_f1(asked, labels)),
+        "precision": precision.share, "precision_interval": interval_json(precision.interval),
+        "recall": recall.share, "recall_interval": interval_json(recall.interval),
         "rounds": rounded(mean([number_field(row, "rounds") for row in deciding])), "why": reasons,
     }  # fmt: skip
     for ratio in RATIOS:
         costs = [mean_cost([one], [label], ratio) or 0.0 for one, label in zip(asked, labels, strict=True)]
         line |= {
-            f"cost_{ratio}": rounded(mean(costs)), f"cost_{ratio}_interval": rounded_interval(bootstrap_mean(costs)),
+            f"cost_{ratio}": rounded(mean(costs)), f"cost_{ratio}_interval": interval_json(bootstrap_mean(costs)),
         }  # fmt: skip
     return line
 
@@ -125,7 +122,7 @@ def lines_with_gain(lines: Sequence[Line], rows: Iterable[EvalRow], against: str
         compared = gains and line["setting"] != against
         gain: Json = {
             "against": against, "pairs": len(gains), "ndcg10": rounded(mean(gains)),
-            "interval": rounded_interval(bootstrap_mean(gains)),
+            "interval": interval_json(bootstrap_mean(gains)),
         }  # fmt: skip
         result.append({**line, "gain": gain if compared else None})
     return tuple(result)
@@ -153,7 +150,7 @@ def answer_line(rows: Sequence[EvalRow]) -> Line:
     }
     line: Line = {"n": len(counted), "answerable": len(there), "unanswerable": len(absent), "citations": cited}
     for name, share in shares.items():
-        line |= {name: share.share, f"{name}_interval": interval_json(share)}
+        line |= {name: share.share, f"{name}_interval": interval_json(share.interval)}
     line |= {"dropped_quotations": total("dropped"), "unsupported_claims": total("unsupported")}
     if not any("f1" in row.found for row in there):
         return line | dict.fromkeys(("exact", "exact_interval", "f1", "f1_interval", "holds", "holds_interval"))
@@ -162,8 +159,8 @@ def answer_line(rows: Sequence[EvalRow]) -> Line:
     overlaps = [number_field(row, "f1") for row in compared]
     for name in ("exact", "holds"):
         share = proportion(name, compared)
-        line |= {name: share.share, f"{name}_interval": interval_json(share)}
-    return line | {"f1": rounded(mean(overlaps)), "f1_interval": rounded_interval(bootstrap_mean(overlaps))}
+        line |= {name: share.share, f"{name}_interval": interval_json(share.interval)}
+    return line | {"f1": rounded(mean(overlaps)), "f1_interval": interval_json(bootstrap_mean(overlaps))}
 
 
 def cost_comparison(ratio: int) -> Callable[[Mapping[str, Json]], str]:

@@ -52,12 +52,11 @@ class RewritingTask(CorpusTask):
         spent = RunUsage()
         asked = self._written.get(job.item.id)
         if asked is None:
-            done = await self.run_program(rewrite_queries(sample.dialogue), finder, limits)
+            done = await self.runtime(limits, retriever=finder).run_result(rewrite_queries(sample.dialogue))
             asked = self._written[job.item.id] = done.value
             spent = done.spent
-        looked = await self.run_program(
-            _retrieve_queries(asked, sample, fused=job.setting == MODEL_REWRITE_FUSED), finder, UsageLimits()
-        )
+        program = _retrieve_queries(asked, sample, fused=job.setting == MODEL_REWRITE_FUSED)
+        looked = await self.runtime(UsageLimits(), retriever=finder).run_result(program)
         fields: dict[str, Json] = {
             "query": asked.text,
             "lost": len(asked.missing_terms),

@@ -11,7 +11,7 @@ from evals.ordering.order_lines import OrderLine, match_lines, merge_lines, orde
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, begin
-from taiwa.evals.chart import Bar, Chart
+from taiwa.evals.chart import Bar, Chart, Point
 from taiwa.evals.data import DataSet, Item, read_rows
 from taiwa.evals.report import (
     Column,
@@ -30,7 +30,6 @@ from taiwa.evals.rows import EvalRow
 from taiwa.evals.run import Evaluation, Job, Measurement, ModelTask
 from taiwa.evals.statistics import Proportion
 from taiwa.flows.chat import Reply, say
-from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.execution import first_request
@@ -38,9 +37,8 @@ from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json, canonical
 from taiwa.kernel.runtime import Tool
 from taiwa.kernel.usage_limits import UsageLimits
-from taiwa.sessions.durable_turn import AnyModel, PricedModel
-from taiwa.settings import Settings
-from taiwa.tools import find_tools
+from taiwa.sessions.durable_turn import PricedModel
+from taiwa.tools.registry import find_tools
 
 __all__ = [
     "APP",
@@ -64,11 +62,8 @@ class OrderTask(ModelTask):
     """The task of `order`. An invalid delta is repaired in at most `repairs` rounds."""
 
     key: str
-    model_settings: Settings | None = None
     repairs: int = 0
-    given_model: AnyModel | None = None
     name: str = "order"
-    _opened: PricedModel | None = field(default=None, init=False, repr=False)
     _app: App | None = field(default=None, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, object]:
@@ -83,11 +78,9 @@ class OrderTask(ModelTask):
         return self._app
 
     @property
-    def priced_model(self) -> PricedModel:
+    def priced_model(self) -> PricedModel | None:
         """The model with its prices, opened at first use."""
-        found = self.open(self.app)
-        assert found is not None, "an evaluation of orders requires a model or settings"
-        return found
+        return self.open(self.app)
 
     @property
     def settings(self) -> tuple[str, ...]:
@@ -111,12 +104,11 @@ class OrderTask(ModelTask):
 
     def first_request(self, job: Job) -> Request:
         """Return the first request of a job without sending it."""
-        return first_request(self.program(job), self.priced_model.model.capabilities)
+        return first_request(self.program(job), self.required_model.capabilities)
 
     async def measure(self, job: Job, limits: UsageLimits) -> Measurement:
         """Send one request, and compare the resulting state with the key."""
-        runtime = AsyncRuntime(self.priced_model.model, tools=self.tools, limits=limits, price=self.priced_model.price)
-        done = await runtime.run_result(self.program(job))
+        done = await self.runtime(limits, tools=self.tools).run_result(self.program(job))
         reply, after = done.value
         written = order_lines(after.state.get("items"))
         found: dict[str, Json] = {
@@ -257,7 +249,7 @@ def order_line(rows: Sequence[EvalRow]) -> dict[str, Json]:
     }
     found: dict[str, Json] = {}
     for name, share in shares.items():
-        found |= {name: share.share, f"{name}_interval": interval_json(share)}
+        found |= {name: share.share, f"{name}_interval": interval_json(share.interval)}
     counts: dict[str, Json] = {name: [share.count, share.of] for name, share in shares.items()}
     return {**found, "counts": counts}
 
@@ -314,4 +306,4 @@ def _bar(line: Mapping[str, Json], name: str) -> Bar | None:
     if not isinstance(share, float) or not isinstance(bounds, list):
         return None
     low, high = (100 * float(str(bound)) for bound in bounds)
-    return Bar(name, 100 * share, min(low, 100 * share), max(high, 100 * share))
+    return Bar(name, Point(0, 100 * share, min(low, 100 * share), max(high, 100 * share)))

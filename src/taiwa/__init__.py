@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from taiwa.sessions.durable_turn import TurnOptions, TurnResult
     from taiwa.sessions.session import Session, arun, astream, open, run, stream
     from taiwa.structured import OutputType, parse
+    from taiwa.tools.function_tool import tool
 
 __all__ = [
     "Api",
@@ -73,6 +74,7 @@ __all__ = [
     "scripted_model",
     "solve",
     "stream",
+    "tool",
 ]
 
 __version__ = "0.1.0"
@@ -137,6 +139,7 @@ MODULES = {
         "OutputType",
         "parse",
     ),
+    "tools.function_tool": ("tool",),
 }
 PLACES = {name: module for module, names in MODULES.items() for name in names}
 

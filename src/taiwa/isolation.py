@@ -171,13 +171,13 @@ def _child(begin: str) -> None:
     _lower(resource.RLIMIT_AS, _address_space() + int(options["limits"]["memory_mb"]) * MEGABYTE)
     _write_line(answers, {"ready": True})
     for line in sys.stdin.buffer:
-        asked = json.loads(line)
-        limits = asked["limits"]
+        request = json.loads(line)
+        limits = request["limits"]
         # Processor time beyond the deadline ends the process by itself, if the parent cannot kill it.
         used = resource.getrusage(resource.RUSAGE_SELF)
         seconds = used.ru_utime + used.ru_stime + float(limits["seconds"])
         _lower(resource.RLIMIT_CPU, math.ceil(seconds) + SPARE_CPU_SECONDS)
-        _write_line(answers, handler(asked["question"], int(limits["characters"])))
+        _write_line(answers, handler(request["question"], int(limits["characters"])))
 
 
 def _address_space() -> int:

@@ -173,7 +173,7 @@ class _Parser:
 
     def __post_init__(self) -> None:
         # PyYAML also counts U+0085 and U+2028 as line ends, which no editor does: lines are counted here.
-        self.starts = [0, *(found.end() for found in re.finditer("\n", self.text))]
+        self.starts = [0, *(newline.end() for newline in re.finditer("\n", self.text))]
 
     def location(self, index: int) -> Location:
         row = bisect_right(self.starts, index) - 1
@@ -229,9 +229,8 @@ class _Parser:
 
         self.refuse_references(event)
         if not isinstance(event, yaml.ScalarEvent) or not event.value:
-            self.fail(
-                event, "a key must be a word", "write `key: value`; a text that begins with `{` or `[` stands in quotes"
-            )
+            hint = "write `key: value`; a text that begins with `{` or `[` stands in quotes"
+            self.fail(event, "a key must be a word", hint)
         start, key = _index(event.start_mark), self.whole_characters(event)
         tree = self.tree(next(events), events, depth + 1)
         return Entry(key, tree, self.location(start), (start, tree.span[1]))
@@ -313,34 +312,31 @@ def read_settings(text: str, where: str) -> dict[Keys, Scalar]:
         ConfigError: it is not such a mapping, or too large.
     """
     leaves: dict[Keys, Scalar] = {}
-    root = _settings(text, where)
+    root = read_yaml(text, where, typed=False)
     if root is not None:
         _flatten(root, (), leaves, where)
     return leaves
 
 
+def _flatten(tree: Tree, keys: Keys, leaves: dict[Keys, Scalar], where: str) -> None:
+    if isinstance(tree, Items):
+        raise ConfigError(f"{where}:{tree.at.line}: a setting cannot be a list; write `key: value`")
+    if isinstance(tree, Table):
+        if len(keys) >= MAX_SETTINGS_DEPTH:
+            raise ConfigError(f"{where}:{tree.at.line}: {'.'.join(keys)!r} takes a value here, not a mapping")
+        for entry in tree.entries:
+            _flatten(entry.value, (*keys, entry.key), leaves, where)
+    elif tree.value is not None:
+        if not keys:
+            raise ConfigError(f"{where}:{tree.at.line}: settings are written `key: value`, one per line")
+        leaves[keys] = tree
+
+
 def _settings(text: str, where: str) -> Table | None:
+    """Return the mapping of a file whose settings can be read; None where it sets nothing."""
+    read_settings(text, where)
     root = read_yaml(text, where, typed=False)
-    if root is None or (isinstance(root, Scalar) and root.value is None):
-        return None
-    if isinstance(root, Items):
-        raise ConfigError(f"{where}:{root.at.line}: a setting cannot be a list; write `key: value`")
-    if isinstance(root, Scalar):
-        raise ConfigError(f"{where}:{root.at.line}: settings are written `key: value`, one per line")
-    return root
-
-
-def _flatten(table: Table, above: Keys, leaves: dict[Keys, Scalar], where: str) -> None:
-    for entry in table.entries:
-        keys, tree = (*above, entry.key), entry.value
-        if isinstance(tree, Items):
-            raise ConfigError(f"{where}:{tree.at.line}: a setting cannot be a list; write `key: value`")
-        if isinstance(tree, Table):
-            if len(keys) >= MAX_SETTINGS_DEPTH:
-                raise ConfigError(f"{where}:{tree.at.line}: {'.'.join(keys)!r} takes a value here, not a mapping")
-            _flatten(tree, keys, leaves, where)
-        elif tree.value is not None:
-            leaves[keys] = tree
+    return root if isinstance(root, Table) else None
 
 
 def set_setting(text: str, keys: Keys, value: str, where: str) -> str:
@@ -374,10 +370,10 @@ def _checked(before: str, after: str, keys: Keys, value: str | None, where: str)
     if value is not None:
         wanted[keys] = value
     try:
-        found = {new: scalar.text for new, scalar in read_settings(after, where).items()}
+        got = {new: scalar.text for new, scalar in read_settings(after, where).items()}
     except ConfigError:
-        found = {}
-    if found != wanted:
+        got = {}
+    if got != wanted:
         raise ConfigError(f"{where}: {'.'.join(keys)} cannot be changed in a file written this way; edit it by hand")
     return after
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.apps.examples import built_in_examples, example_to_json, read_shots, results, usable, wrong_results
+from taiwa.apps.examples import built_in_examples, read_shots, results, usable, wrong_results
 from taiwa.flows.solve.examples import (
     ExampleCall,
     WorkedExample,
-    evaluate_example,
     evaluate_parts,
     render,
+    render_answer_only,
     render_native,
 )
 from taiwa.flows.solve.numbers import last_number
@@ -23,7 +23,8 @@ from taiwa.flows.solve.tool_call_formats import TOOL_CALL_FORMATS, CallText, Tag
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.messages import ToolResult
 from taiwa.kernel.records import Json
-from taiwa.tools import builtin_tools, calculate
+from taiwa.tools.calculator import calculate
+from taiwa.tools.registry import builtin_tools
 from tests.house.source import ROOT
 
 TOOLS = builtin_tools()
@@ -43,7 +44,7 @@ def given(name: str, text: str) -> str:
 
 @named
 def test_an_example_comes_to_its_answer_by_the_real_tools(worked: WorkedExample) -> None:
-    assert evaluate_example(worked, given) == worked.answer
+    assert last_number(render_answer_only(worked, given)[1].text) == worked.answer
 
 
 @named
@@ -66,6 +67,17 @@ def test_arithmetic_that_stands_in_words_is_right(worked: WorkedExample) -> None
 
     for written, result in EQUATION.findall(words):
         assert calculate(written) == calculate(result), written
+
+
+def as_object(worked: WorkedExample) -> dict[str, object]:
+    """Return a worked example as the object of a line."""
+    parts: list[object] = []
+    for part in worked.parts:
+        if isinstance(part, str):
+            parts.append(part)
+        else:
+            parts.append({part.tool: part.input} | ({"result": part.result} if part.result else {}))
+    return {"id": worked.id, "kind": worked.kind, "question": worked.question, "parts": parts, "answer": worked.answer}
 
 
 def test_there_are_enough_for_every_sweep_and_some_need_no_tool() -> None:
@@ -166,7 +178,7 @@ def test_other_weights_are_followed_into_the_words() -> None:
     text = render(urea, TaggedFormat(), whole)[1].text
 
     assert "<<calculator: 2 × 14 / 60 × 100>> 46.6667" in text
-    assert evaluate_example(urea, whole) == "46.67"
+    assert last_number(render_answer_only(urea, whole)[1].text) == "46.67"
 
 
 # Files of one's own
@@ -201,7 +213,7 @@ def test_what_was_read_can_be_written_as_lines_of_json_and_read_again(tmp_path: 
     path = tmp_path / "own.jsonl"
     recorded = WorkedExample("r", "k", "何？", ("{{1} ", ExampleCall("calculator", "1+1", "2"), ", so 2.\n\nEnd"), "2")
     examples = (*EXAMPLES, recorded)
-    path.write_text("\n".join(json.dumps(example_to_json(worked)) for worked in examples), encoding="utf-8")
+    path.write_text("\n".join(json.dumps(as_object(worked)) for worked in examples), encoding="utf-8")
 
     assert read_shots(path) == examples
 
@@ -226,7 +238,7 @@ def test_a_tool_that_refuses_an_example_says_so(tmp_path: Path) -> None:
         ("a.yaml", "- parts: [y]", "a.yaml:1: the example has no question"),
         ("a.yaml", "- question: x", "a.yaml:1: the example has no parts"),
         ("a.yaml", "- question: x\n  parts: []", "a.yaml:2: the example has no parts"),
-        ("a.yaml", "- question: [x]\n  parts: [y]", "a.yaml:1: question is a text"),
+        ("a.yaml", "- question: [x]\n  parts: [y]", "a.yaml:1: question must be a text, not a list"),
         ("a.yaml", "- question: x\n  parts:\n    - a: 1\n      b: 2", "a.yaml:3: a part must be a line of text or one call"),
         ("a.yaml", "- question: x\n  parts: [[y]]", "a.yaml:2: a part must be a line of text or one call"),
         ("a.yaml", "- x", "a.yaml:1: an example must be a table"),
@@ -268,6 +280,6 @@ def test_the_files_that_the_page_shows_are_read(tmp_path: Path) -> None:
 
     (wheel,), (water,) = read_shots(own), read_shots(theirs)
 
-    assert evaluate_example(wheel, given) == "219.9"
+    assert last_number(render_answer_only(wheel, given)[1].text) == "219.9"
     assert list(wrong_results((water,), given)) == []
     assert water.tools == ("molar_mass", "calculator")

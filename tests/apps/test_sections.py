@@ -1,7 +1,7 @@
 import pytest
 
+from taiwa.apps.front_matter import Problems
 from taiwa.apps.parse import Block, split_file
-from taiwa.apps.problems import Problems
 
 FRONT = "---\ntaiwa: 1\n---\n"
 
@@ -15,7 +15,7 @@ def test_the_two_headings_divide_the_text_below_the_front_matter() -> None:
     assert parts.body == Block("Body", 4)
     assert parts.summaries == (Block("Short", 6),)
     assert parts.examples == (Block("user: a", 8), Block("user: b", 10))
-    assert faults.found == []
+    assert faults.entries == []
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_other_headings_belong_to_the_instructions(line: str) -> None:
     parts = split_file(f"{FRONT}Body\n{line}\nmore", faults)
 
     assert parts.body.text == f"Body\n{line}\nmore"
-    assert (parts.summaries, parts.examples, faults.found) == ((), (), [])
+    assert (parts.summaries, parts.examples, faults.entries) == ((), (), [])
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_heading_in_a_code_fence_belongs_to_the_code(opening: str, closing: st
 
     assert parts.body.text == f"{opening}\n## example\n{closing}"
     assert [block.text for block in parts.examples] == ["user: a"]
-    assert faults.found == []
+    assert faults.entries == []
 
 
 def test_what_only_looks_like_a_fence_hides_no_heading() -> None:

@@ -10,7 +10,7 @@ from taiwa.apps.examples import read_shots, read_transcripts, results, wrong_res
 from taiwa.flows.solve.examples import ExampleCall, render
 from taiwa.flows.solve.tool_call_formats import TOOL_CALL_FORMATS, InlineFormat, TaggedFormat, tool_call_format
 from taiwa.kernel.errors import InputError
-from taiwa.tools import builtin_tools
+from taiwa.tools.registry import builtin_tools
 
 FILE = """\
 Answer with these tools:

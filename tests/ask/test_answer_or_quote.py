@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 
 from taiwa.apps.catalog import load_text
-from taiwa.ask.conversation_step import ask_turn
-from taiwa.ask.dialogue_step import ClarifyOptions, ask
+from taiwa.ask.ask_turn import ask_turn
+from taiwa.ask.clarify_then_retrieve import ClarifyOptions, ask
 from taiwa.ask.extractive import answer_or_quote
+from taiwa.ask.prompts import load_prompts
 from taiwa.ask.result import AskTurnOptions
-from taiwa.ask.rewrite import INSTRUCTIONS
 from taiwa.conversation.history import begin
 from taiwa.flows.chat import Reply
 from taiwa.kernel.errors import UnsupportedError
@@ -32,7 +32,7 @@ TRAINS = Passage("travel.md", "Trains are booked by yourself.", heading=("Trains
 LEAVE = Passage("leave.md", "Everybody has 20 days.", heading=("Leave",), id="p1")
 SHELF = InMemoryRetriever((TRAINS, LEAVE))
 APP = load_text("---\ntaiwa: 1\nflow: ask\n---\nBe brief.", "ask.md", "ask").with_params({})
-REWRITES = INSTRUCTIONS["en"][:60]
+REWRITES = load_prompts("en").sections["rewrite_one"][:60]
 
 
 class Judge:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.ask.assess_question import _drop_repetition, assess
-from taiwa.ask.prompt_texts import LEVELS, STATEMENTS, WHOLE
+from taiwa.ask.prompts import load_prompts
 from taiwa.ask.types import SCORES, Assessment
 from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.errors import InputError, ModelError, OutputValidationError, OverloadedError, UnsupportedError
@@ -54,8 +54,8 @@ def test_three_back_ends_give_one_assessment(drive: Drive) -> None:
     for found, source in ((typed, "typed"), (labels, "labels"), (wire, "decisions")):
         assert {name: getattr(found, name) for name in SCORES} == ALIKE
         assert found.source == source
-    assert typed.min_confidence is None
-    assert labels.min_confidence == wire.min_confidence == 1.0
+    assert typed.confidence == ()
+    assert set(dict(labels.confidence).values()) == set(dict(wire.confidence).values()) == {1.0}
 
 
 # --- typed -------------------------------------------------------------------------------------------------------------
@@ -99,15 +99,15 @@ def test_the_prompt_is_in_the_language_of_the_dialogue(drive: Drive, words: str,
 
     drive(lambda: assess((user(words),)), model)
 
-    assert model.requests[0].messages[0].text.startswith(WHOLE[language])
+    assert model.requests[0].messages[0].text.startswith(load_prompts(language).assess)
 
 
 def test_every_language_has_all_prompts() -> None:
     for language in ("en", "ja", "zh"):
-        assert tuple(STATEMENTS[language]) == SCORES
-        assert len(LEVELS[language]) == 5
+        assert tuple(load_prompts(language).entries("statements")) == SCORES
+        assert len(load_prompts(language).entries("levels")) == 5
         for name in ("ask_missing_info", "res_consultation", "ask_user_meta_info", *SCORES):
-            assert f"- {name}" in WHOLE[language]
+            assert f"- {name}" in load_prompts(language).assess
 
 
 def test_facts_and_earlier_texts_are_part_of_the_material(drive: Drive) -> None:
@@ -146,7 +146,7 @@ def test_each_score_is_one_token_of_one_request_that_shares_its_beginning(drive:
     for request, name in zip(model.requests, SCORES, strict=True):
         last = request.messages[1].parts[-1]
         assert isinstance(last, Text)
-        assert STATEMENTS["en"][name] in last.text
+        assert load_prompts("en").entries("statements")[name] in last.text
         assert request.sampling.max_tokens == 1
         assert request.top_logprobs == 20
 
@@ -252,7 +252,7 @@ def test_a_server_of_the_wire_assesses_over_http() -> None:
     assert found.is_question == pytest.approx(1, abs=0.01)
     assert found.is_consultation == pytest.approx(3)
     assert dict(found.confidence)["is_consultation"] == pytest.approx(0, abs=1e-5)
-    assert server.seen[0]["questions"]["clarity"]["criteria"] == list(LEVELS["en"])
+    assert server.seen[0]["questions"]["clarity"]["criteria"] == list(load_prompts("en").entries("levels").values())
 
 
 def test_a_real_chat_server_is_tried_by_every_way_and_gives_scores(llama: LlamaServer) -> None:

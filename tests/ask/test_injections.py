@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from taiwa.apps.catalog import load_text
-from taiwa.ask.conversation_step import ask_turn
-from taiwa.ask.dialogue_step import ClarifyOptions
+from taiwa.ask.ask_turn import ask_turn
+from taiwa.ask.clarify_then_retrieve import ClarifyOptions
 from taiwa.ask.result import AskTurnOptions
 from taiwa.conversation.history import begin
 from taiwa.flows.chat import Reply

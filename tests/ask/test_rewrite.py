@@ -1,17 +1,23 @@
 import json
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.ask.dialogue_text import user_texts
-from taiwa.ask.rewrite import MAX_QUERIES, Queries, rewrite, rewrite_queries, split_questions
+from taiwa.ask.read_dialogue import user_texts
+from taiwa.ask.rewrite import MAX_QUERIES, Queries, RewriteContext, rewrite_queries, split_questions
+from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, Response, assistant, system, user
 from taiwa.models.scripted import scripted_model
 from tests.flows.driving import Drive
 
 LEAVE = (user("休暇について教えて"), assistant("どの休暇ですか。"), user("子の看護でも取れますか"))
+
+
+def rewrite(dialogue: Sequence[Message], context: RewriteContext = "user") -> Program[str]:
+    return (yield from rewrite_queries(dialogue, context=context, multiple=False)).text
 
 
 def test_a_single_utterance_is_passed_on_unchanged_without_a_call(drive: Drive) -> None:

@@ -17,12 +17,6 @@ def answer(text: str, passage: int, words: str) -> str:
     )
 
 
-@pytest.fixture(autouse=True)
-def _without_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing judges here where no model is named: what the built-in one does is seen in the demonstration."""
-    monkeypatch.setattr("taiwa.models.builtin.model.is_installed", lambda: False)
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     made = tmp_path / "rules"
@@ -41,8 +35,28 @@ def test_nothing_need_be_set_up(taiwa: Taiwa) -> None:
         "Full-time colleagues in Leith have 28 days of annual leave a year, those in Galway 26. [1]"
     )
     assert "[1] en/leave.md › Leave › Annual leave" in result.lines
-    assert "handbook of a made-up company" in result.err
+    assert "the example handbook of a fictional company" in result.err
     assert taiwa.ok("index", "list", "--json").json == []
+
+
+def test_without_a_named_model_no_network_is_loaded(taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("the built-in network was loaded")
+
+    monkeypatch.setattr("taiwa.models.builtin.model.load", fail)
+
+    for question in ("May I work from Spain?", "宿舍几点关门", "what is the wifi password"):
+        result = taiwa("ask", question, "--json")
+        assert result.code in (0, 4)
+        assert result.json["scores"] is None
+        assert result.json["source"] == "extractive"
+    taiwa("chat", "ask", input="May I work from Spain?\n")
+
+
+def test_the_built_in_network_judges_where_it_is_named(taiwa: Taiwa) -> None:
+    scores = taiwa("ask", "May I work from Spain?", "-m", "builtin", "--json").json["scores"]
+
+    assert scores["source"] == "labels"
 
 
 def test_a_folder_is_indexed_first_and_own_indexes_replace_the_handbook(taiwa: Taiwa, folder: Path) -> None:

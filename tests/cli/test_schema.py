@@ -56,7 +56,7 @@ def test_for_programs_all_of_it_is_one_line(taiwa: Taiwa) -> None:
 
     assert data["text"].startswith("type Order = {")
     assert data["tokens"]["typescript"] < data["tokens"]["jsonschema"]
-    assert data["moved"]
+    assert data["relaxed"]
 
 
 def test_a_hostile_description_cannot_reach_the_terminal_or_gain_a_line(taiwa: Taiwa, place: Place) -> None:

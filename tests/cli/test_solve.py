@@ -199,7 +199,7 @@ def test_a_trace_in_a_file_is_lines_of_json(taiwa: Taiwa, model_server: ModelSer
 
 def test_a_trace_tells_failed_calls_whole(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
     (place.folder / "mine.py").write_text(
-        'from taiwa.tools import tool\n\n\n@tool\ndef boom(x: str) -> str:\n    """Boom."""\n    return 1 // 0\n'
+        'from taiwa import tool\n\n\n@tool\ndef boom(x: str) -> str:\n    """Boom."""\n    return 1 // 0\n'
     )
     no_tools(model_server, "<<boom: a>>", "<<calculator: 1/0>>", "<<guess: 1>>", LAST)
     tools, path = f"calculator,{place.folder}/mine.py:boom", place.folder / "trace.jsonl"

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.tools import builtin_tools
+from taiwa.tools.registry import builtin_tools
 from tests.cli.conftest import Taiwa
 
 
 def test_an_error_of_an_own_tool_is_printed(taiwa: Taiwa, tmp_path: Path) -> None:
     (tmp_path / "raising.py").write_text(
-        'from taiwa.tools import tool\n\n\n@tool\ndef boom(x: str) -> str:\n    """Boom."""\n    return 1 // 0\n'
+        'from taiwa import tool\n\n\n@tool\ndef boom(x: str) -> str:\n    """Boom."""\n    return 1 // 0\n'
     )
 
     done = taiwa("tools", "call", f"{tmp_path}/raising.py:boom", "a")
@@ -82,7 +82,7 @@ def test_an_unknown_tool_is_named_with_those_there_are(taiwa: Taiwa) -> None:
 
 
 OWN = """
-from taiwa.tools import tool
+from taiwa import tool
 
 @tool
 def shout(word: str) -> str:

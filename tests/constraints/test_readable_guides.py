@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.constraints.guide import Guide, GuideState, mask_words
+from taiwa.constraints.guide import Guide, GuideState, empty_mask
 from taiwa.constraints.readable_guides import Generate, RegexGuide, Write, choice_regex
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import InputError, NoValidTokenError
@@ -125,7 +125,7 @@ def test_a_choice_is_of_its_words_whatever_they_mean_in_a_pattern(choice: list[s
 
 def test_the_mask_says_the_same_as_the_tokens() -> None:
     state = RegexGuide("[a-z]+", BYTES).start().advance(ord("a"))
-    out = np.full(mask_words(BYTES), 0xFFFFFFFF, dtype=np.uint32)
+    out = ~empty_mask(len(BYTES))
 
     state.mask(out)
 
@@ -192,7 +192,7 @@ def test_why_a_token_is_out_is_told() -> None:
 
     assert state.explain(257).why == "after '1', 'a' is not expected; expected: '0'…'9'"
     assert state.explain(256).why == "the text cannot end here; expected: '0'…'9'"
-    assert state.explain(999).why == "the vocabulary has 258 tokens"
+    assert state.explain(999).why == "unknown token 999; the vocabulary has 258"
     assert state.explain(ord("1")).why == ""
     with pytest.raises(InputError, match="token 97 cannot come here: 'a' is not expected"):
         state.advance(97)

@@ -10,7 +10,7 @@ from taiwa import constraints
 from taiwa.constraints import UnsupportedConstraintError, Vocabulary
 from taiwa.constraints.allowed_tokens import MatcherGuide
 from taiwa.constraints.schema_rewriter import rewrite_schema
-from taiwa.json_schema.complement import find_unsatisfiable
+from taiwa.json_schema.value_sets import find_unsatisfiable
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.messages import JsonSchema
 from tests.json_schema.drawn import cases

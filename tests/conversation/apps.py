@@ -59,3 +59,7 @@ def reloaded(conversation: Conversation) -> Conversation:
 def asked(conversation: Conversation, text: str = "next") -> str:
     """The next request, in the order in which it would be sent."""
     return repr(turn_request(conversation, text))
+
+
+def initial_state(fields: Iterable[StateField]) -> dict[str, Json]:
+    return {field.name: field.start for field in fields}

@@ -11,11 +11,11 @@ from taiwa.conversation.state import (
     apply_delta,
     check_field,
     delta_output_type,
-    initial_state,
     value_output_type,
 )
 from taiwa.kernel.errors import ConfigError, OutputValidationError
 from taiwa.kernel.records import Json
+from tests.conversation.apps import initial_state
 
 TYPES = (
     "str", "int", "float", "bool", "any", "str | null", "int | null", "int | float", "int(1..5)", "float(0..1)", '"x" | "y"',

@@ -11,7 +11,7 @@ from taiwa.kernel.errors import ConfigError, InputError
 
 ODD = "モデル $x_{$ \\frac <b>&\x01\n" + "long " * 40
 CHART = Chart(
-    ODD, "accuracy, %", (Bar("a", 50, 40, 60, 55), Bar(ODD, 0, 0, 3.7)),
+    ODD, "accuracy, %", (Bar("a", Point(0, 50, 40, 60), 55), Bar(ODD, Point(0, 0, 0, 3.7))),
     (Series(ODD, (Point(5, 40, 30, 50), Point(20, 60, 50, 70))), Series("one", (Point(5, 1, 0, 2),))), "worked examples",
 )  # fmt: skip
 
@@ -32,7 +32,9 @@ def test_the_same_chart_gives_the_same_svg(tmp_path: Path) -> None:
 
 
 def test_one_bar_is_a_chart(tmp_path: Path) -> None:
-    assert all(path.stat().st_size for path in draw(Chart("t", "%", (Bar("a", 100, 90, 100),)), tmp_path, "one"))
+    assert all(
+        path.stat().st_size for path in draw(Chart("t", "%", (Bar("a", Point(0, 100, 90, 100)),)), tmp_path, "one")
+    )
 
 
 def test_nothing_is_no_chart(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from taiwa.flows.solve.tool_call_formats import TaggedFormat
 from taiwa.kernel.messages import ToolResult
 from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import scripted_model
-from taiwa.tools import calculator, molar_mass, stoichiometry
+from taiwa.tools.calculator import calculator
+from taiwa.tools.chemical_formulas import molar_mass
+from taiwa.tools.stoichiometry import stoichiometry
 
 TOOLS = (calculator, molar_mass, stoichiometry)
 NAMES = [tool.spec.name for tool in TOOLS]

@@ -1,5 +1,6 @@
 """The file of rows after any death of the program that wrote it."""
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,11 +21,11 @@ AGAIN = EvalRow("a", "2", "", {"right": False}, BILL)
 
 def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "rows.jsonl"
-    with RowFile(path) as file:
+    with closing(RowFile(path)) as file:
         for what in (HEADER, RIGHT, FAILED):
             file.add(what)
 
-    with RowFile(path) as file:
+    with closing(RowFile(path)) as file:
         assert file.headers == [HEADER]
         assert file.rows == {RIGHT.key: RIGHT, FAILED.key: FAILED}
         assert file.finished() == {RIGHT.key}
@@ -33,17 +34,17 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
 def test_long_texts_stay_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     long = EvalRow("a", "1", found={"right": True, "text": "x" * 5000})
-    with RowFile(path) as file:
+    with closing(RowFile(path)) as file:
         file.add(long)
         assert file.rows[long.key].found == {"right": True}
 
     assert "x" * 5000 in path.read_text()
-    with RowFile(path) as file:
+    with closing(RowFile(path)) as file:
         assert file.rows[long.key].found == {"right": True}
 
 
 def test_a_later_row_replaces_one_that_failed_and_both_were_paid_for(tmp_path: Path) -> None:
-    with RowFile(tmp_path / "rows.jsonl") as file:
+    with closing(RowFile(tmp_path / "rows.jsonl")) as file:
         for what in (HEADER, FAILED, AGAIN):
             file.add(what)
 
@@ -56,21 +57,21 @@ def test_whatever_a_kill_left_of_the_last_line_is_healed(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     path = tmp_path_factory.mktemp("torn") / "rows.jsonl"
-    with RowFile(path) as file:
+    with closing(RowFile(path)) as file:
         file.add(HEADER)
         file.add(RIGHT)
     whole = path.read_bytes()
-    with RowFile(path) as file:
+    with closing(RowFile(path)) as file:
         file.add(AGAIN)
     cut = data.draw(st.integers(len(whole), path.stat().st_size))
     path.write_bytes(path.read_bytes()[:cut])
 
-    with RowFile(path) as file:
+    with closing(RowFile(path)) as file:
         before = set(file.rows)
         file.add(AGAIN)
 
     assert before - {AGAIN.key} == {RIGHT.key}
-    with RowFile(path) as file:
+    with closing(RowFile(path)) as file:
         assert file.rows == {RIGHT.key: RIGHT, AGAIN.key: AGAIN}
         assert file.headers == [HEADER]
 
@@ -89,7 +90,7 @@ def test_another_file_is_left_alone(tmp_path: Path, text: str, complaint: str) -
     path = tmp_path / "rows.jsonl"
     path.write_text(text)
 
-    with pytest.raises(InputError) as raised, RowFile(path):
+    with pytest.raises(InputError) as raised, closing(RowFile(path)):
         pass
 
     assert complaint in raised.value.message
@@ -98,9 +99,9 @@ def test_another_file_is_left_alone(tmp_path: Path, text: str, complaint: str) -
 
 def test_two_programs_do_not_write_one_file(tmp_path: Path) -> None:
     with (
-        RowFile(tmp_path / "rows.jsonl"),
+        closing(RowFile(tmp_path / "rows.jsonl")),
         pytest.raises(InputError, match="by another evaluation"),
-        RowFile(tmp_path / "rows.jsonl"),
+        closing(RowFile(tmp_path / "rows.jsonl")),
     ):
         pass
 
@@ -108,7 +109,7 @@ def test_two_programs_do_not_write_one_file(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
-    with pytest.raises(InputError, match=r"rows\.jsonl"), RowFile(tmp_path / "file" / "rows.jsonl"):
+    with pytest.raises(InputError, match=r"rows\.jsonl"), closing(RowFile(tmp_path / "file" / "rows.jsonl")):
         pass
 
 

@@ -7,7 +7,7 @@ import pytest
 from taiwa.evals.tools import solve_exercise
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.messages import ToolResult
-from taiwa.tools import builtin_tools
+from taiwa.tools.registry import builtin_tools
 
 
 def call(name: str, text: str) -> ToolResult:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from evals.numglue import LABEL_ERRORS, DecisionCounts, count_decisions, decide_question
-from taiwa.tools import formula, mass
+from taiwa.tools.chemical_formulas import formula, mass
 
 
 @pytest.mark.parametrize(

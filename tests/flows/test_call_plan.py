@@ -128,16 +128,16 @@ def test_a_parameter_may_be_called_like_what_the_text_calls_the_result() -> None
 
 
 def test_the_schema_fixes_names_and_numbers_of_arguments_and_lets_references_stand_where_a_result_fits() -> None:
-    shape = OutputType.from_json_schema(SHOP.schema())
+    output_type = OutputType.from_json_schema(SHOP.schema())
 
     for good in (TWO_TEAS, steps(), steps(step("unknown", "to sing")), steps(step("cents", []))):
-        shape.validate(good)
+        output_type.validate(good)
     for bad in (
         steps(step("fnd", "tea")), steps(step("find")), steps(step("find", "tea", 1)), steps(step("cents", ref(0))),
         steps(step("cents", [{"name": "tea"}])), steps(step("unknown")), {"@steps": [{"@func": "find"}]},
     ):  # fmt: skip
         with pytest.raises(OutputValidationError):
-            shape.validate(bad)
+            output_type.validate(bad)
 
 
 # What is checked

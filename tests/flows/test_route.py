@@ -118,16 +118,16 @@ def test_the_model_sees_every_target_and_the_way_out(drive: Drive) -> None:
 
 def test_the_schema_admits_what_can_be_read_and_nothing_else() -> None:
     routes = Routes(TARGETS)
-    shape = OutputType.from_json_schema(routes.schema())
+    output_type = OutputType.from_json_schema(routes.schema())
 
     for good in (
         to("order", {"drink": "tea", "cups": 2}), to("bookings", [{"people": 2}]), to("sums", ADD),
         '{"to": "none", "question": "?"}',
     ):  # fmt: skip
-        shape.parse(good)
+        output_type.parse(good)
     for bad in (to("order", [{"people": 2}]), to("tea", 1), '{"to": "none"}', to("sums", [])):
         with pytest.raises(OutputValidationError):
-            shape.validate(json.loads(bad))
+            output_type.validate(json.loads(bad))
 
 
 def test_types_of_one_name_are_told_apart(drive: Drive) -> None:
@@ -151,12 +151,12 @@ def test_types_of_one_name_are_told_apart(drive: Drive) -> None:
         items: list[Item]
 
     routes = Routes({"shelf": Shelf, "basket": another()})
-    shape = OutputType.from_json_schema(routes.schema())
+    output_type = OutputType.from_json_schema(routes.schema())
 
-    shape.validate({"to": "shelf", "content": {"items": [{"name": "a"}]}})
-    shape.validate({"to": "basket", "content": {"items": [{"size": 1}]}})
+    output_type.validate({"to": "shelf", "content": {"items": [{"name": "a"}]}})
+    output_type.validate({"to": "basket", "content": {"items": [{"size": 1}]}})
     with pytest.raises(OutputValidationError):
-        shape.validate({"to": "basket", "content": {"items": [{"name": "a"}]}})
+        output_type.validate({"to": "basket", "content": {"items": [{"name": "a"}]}})
     assert "type Item = {\n  name" in routes.render()
     assert "type Item2 = {\n  size" in routes.render()
 

@@ -66,10 +66,10 @@ def test_what_was_expected_is_read_whatever_stands_around_it(
 ) -> None:
     expected = [row for row in inputs if "expected" in row and row["domain"] in schemas]
     for row in expected:
-        shape = OutputType.from_json_schema(schemas[row["domain"]])
+        output_type = OutputType.from_json_schema(schemas[row["domain"]])
         answer = around.replace("ANSWER", json.dumps(row["expected"]))
 
-        found = Runtime(scripted_model(answer)).run(extract(shape, row["input"]))
+        found = Runtime(scripted_model(answer)).run(extract(output_type, row["input"]))
 
         assert found.value == row["expected"]
         assert len(found.attempts) == 1

@@ -7,8 +7,9 @@ import pytest
 
 from tests.house.source import Source, called, sources
 
-# The runtimes throw the error of a handler into the program; the error of a program is its outcome, for its parent.
-CATCHERS = {"taiwa.kernel.runtime", "taiwa.kernel.async_runtime", "taiwa.kernel.execution"}
+# The runtimes throw the error of a handler into the program; the error of a program is its outcome, for its parent, and that
+# of a call in a thread the outcome of its future.
+CATCHERS = {"taiwa.kernel.runtime", "taiwa.kernel.async_runtime", "taiwa.kernel.execution", "taiwa.kernel.threads"}
 EVALUATORS = {"eval", "exec", "compile", "__import__"}
 BROAD = {"Exception", "BaseException"}
 LOADERS = {"pickle", "marshal", "shelve", "dill", "code", "codeop"}
@@ -35,7 +36,7 @@ def evaluations(source: Source) -> Iterator[str]:
 def broad_excepts(source: Source) -> Iterator[str]:
     """Yield handlers that catch every exception: bare, `Exception`, `BaseException`, or a tuple with one of them.
 
-    A handler that cleans up and ends in a bare `raise`, such as a rollback, is accepted.
+    A handler that always ends in a bare `raise`, such as a rollback, or maps the error by `raise … from error` is accepted.
     """
     for node in ast.walk(source.tree):
         if isinstance(node, ast.ExceptHandler) and not raises_again(node):
@@ -45,10 +46,12 @@ def broad_excepts(source: Source) -> Iterator[str]:
 
 
 def raises_again(handler: ast.ExceptHandler) -> bool:
-    """Return whether a handler always raises the same error again: a bare `raise` last, and no exit before it."""
+    """Return whether a handler always raises the error again, or another from it: such a `raise` last, no exit before it."""
     last = handler.body[-1]
     leaves = any(isinstance(node, ast.Return | ast.Break | ast.Continue) for node in ast.walk(handler))
-    return isinstance(last, ast.Raise) and last.exc is None and not leaves
+    if not isinstance(last, ast.Raise) or leaves:
+        return False
+    return last.exc is None or (isinstance(last.cause, ast.Name) and last.cause.id == handler.name)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +96,13 @@ def test_an_except_that_cleans_up_and_raises_again_is_accepted() -> None:
     text = "try:\n    f()\nexcept BaseException:\n    g()\n    raise"
 
     assert not list(broad_excepts(Source("m", text)))
+
+
+@pytest.mark.parametrize(("cause", "accepted"), [(" from error", True), (" from None", False), ("", False)])
+def test_an_except_that_maps_every_error_is_accepted_if_it_keeps_the_cause(cause: str, accepted: bool) -> None:
+    text = f"try:\n    f()\nexcept Exception as error:\n    raise ToolError('failed'){cause}"
+
+    assert (not list(broad_excepts(Source("m", text)))) == accepted
 
 
 def test_the_package_does_not_evaluate_text() -> None:

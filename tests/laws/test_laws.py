@@ -23,8 +23,7 @@ from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json
 from taiwa.laws import laws
 from taiwa.laws.check import check_laws
-from taiwa.laws.law import Law, LawResult, check_law
-from taiwa.laws.laws import field_laws, reducer_laws
+from taiwa.laws.laws import Law, LawResult, check_law, field_laws, reducer_laws
 
 
 def broken(results: tuple[LawResult, ...]) -> dict[str, str]:

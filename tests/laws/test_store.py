@@ -11,8 +11,8 @@ from taiwa.conversation.app import App, AppSource
 from taiwa.conversation.history import Conversation, add_turn, begin, edit_state, summarize_window
 from taiwa.conversation.turn_prompt import turn_request
 from taiwa.kernel.records import Json
-from taiwa.sessions import checkout as desks
-from taiwa.sessions.checkout import Repository
+from taiwa.sessions import repository as repositories
+from taiwa.sessions.repository import Repository
 from taiwa.store import Store
 from tests.strategies import texts
 
@@ -101,7 +101,7 @@ def test_a_snapshot_changes_nothing_but_the_time_it_takes(
         live = desk.commit("main", begin(app(reply)), expected=None)
         for kind, text, delta in said:
             live = desk.commit("main", moved(live, kind, text, delta), expected=live.tip)
-        store.snapshots.put(live.tip, desks._snapshot(live))
+        store.snapshots.put(live.tip, repositories._snapshot(live))
         for kind, text, delta in more:
             live = desk.commit("main", moved(live, kind, text, delta), expected=live.tip)
 
@@ -116,7 +116,7 @@ def test_a_table_comes_back_from_a_snapshot_with_its_newest_entries_last() -> No
         live = desk.commit("main", begin(app()), expected=None)
         for key in "zab":
             live = desk.commit("main", add_turn(live, "x", "y", {"dictionary": {key: "entry"}}), expected=live.tip)
-        store.snapshots.put(live.tip, desks._snapshot(live))
+        store.snapshots.put(live.tip, repositories._snapshot(live))
 
         assert same(Repository(store).checkout(live.tip), live)
 

@@ -16,8 +16,8 @@ from taiwa.operations.documents import FindOptions, IndexOptions, find, index_fo
 from taiwa.operations.generate import ExplainOptions, explain, load_output_type, parse, render_schema
 from taiwa.operations.result_json import ask_to_json, reported_usage_to_json, to_json, turn_to_json, usage_to_json
 from taiwa.operations.results import CostResult, StateResult
-from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions
+from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session
 from taiwa.settings import Settings, load
 from taiwa.store import Store
@@ -124,7 +124,7 @@ def test_types_and_constraints_are_json(tmp_path: Path) -> None:
     parsed = to_json(parse(order, 'Sure: {"n": 3,}'))
     assert isinstance(parsed, dict)
     assert parsed["value"] == {"n": 3}
-    assert keys(to_json(render_schema(order, "typescript"))) == ["style", "text", "tokens", "moved", "lost"]
+    assert keys(to_json(render_schema(order, "typescript"))) == ["style", "text", "tokens", "relaxed", "unsupported"]
     walked = to_json(explain(ExplainOptions("regex", "[0-9]{1,3}%"), "42%"))
     assert isinstance(walked, dict)
     assert walked["accepted"] is True

@@ -9,7 +9,7 @@ import pytest
 from taiwa.retrieval import Index, Library
 from taiwa.retrieval.postgres import PostgresLibraryBackend
 from taiwa.retrieval.sqlite import SqliteLibraryBackend
-from taiwa.retrieval.types import LibraryBackend
+from taiwa.retrieval.tables import LibraryBackend
 from taiwa.sql import PostgresUrl
 from tests.database import Database
 

@@ -49,6 +49,11 @@ def fused(index: Index, folder: Path) -> HybridIndex:
     return HybridIndex(index, Topics())
 
 
+def with_vectors(fused: HybridIndex) -> HybridIndex:
+    """Return the index fusing whatever a check has shown."""
+    return HybridIndex(fused, fused.embedder, always=True)
+
+
 def sources(found: Sequence[Passage]) -> list[str]:
     return [passage.source for passage in found]
 
@@ -57,8 +62,8 @@ def test_what_means_the_same_is_found_though_no_word_is_shared(fused: HybridInde
     assert fused.make_vectors() == 4
 
     assert fused.by_words("holiday") == ()
-    assert sources(fused.both("holiday", 1)) == ["a.md"]
-    assert sources(fused.both("how much?", 1, history=[user("my salary")])) == ["b.md"]
+    assert sources(with_vectors(fused).find("holiday", 1)) == ["a.md"]
+    assert sources(with_vectors(fused).find("how much?", 1, history=[user("my salary")])) == ["b.md"]
 
 
 def test_vectors_are_made_once_and_again_for_what_changed(fused: HybridIndex, folder: Path) -> None:
@@ -76,8 +81,8 @@ def test_vectors_are_made_once_and_again_for_what_changed(fused: HybridIndex, fo
 def test_what_may_not_be_seen_is_not_near_either(fused: HybridIndex) -> None:
     fused.make_vectors()
 
-    assert "d.md" not in sources(fused.both("salary", 9))
-    assert "d.md" in sources(fused.both("salary", 9, ["group:hr"]))
+    assert "d.md" not in sources(with_vectors(fused).find("salary", 9))
+    assert "d.md" in sources(with_vectors(fused).find("salary", 9, ["group:hr"]))
 
 
 def test_a_vector_in_bytes_is_near_to_what_it_was(fused: HybridIndex) -> None:
@@ -242,13 +247,13 @@ def test_a_check_by_sentences_is_told_from_one_by_people(fused: HybridIndex) -> 
     (own,) = fused.by_words("journey", 1)
     asked = [LabelledQuery(f"journey holiday {n}", frozenset({right.id}), own.id) for n in range(20)]
 
-    gain = gain_of(fused, asked=asked)
+    gain = gain_of(fused, substitutes=asked)
 
     assert (gain.of, gain.questions, gain.words) == ("sentences", 20, 0.0)
     assert gain.fused == 1.0
     for number in range(20):
         fused.add_feedback(PassageFeedback(f"vacation {number}", right.id, True))
-    assert gain_of(fused, asked=asked).of == "people"
+    assert gain_of(fused, substitutes=asked).of == "people"
 
 
 def test_too_few_questions_prove_nothing(fused: HybridIndex) -> None:

@@ -28,7 +28,11 @@ def filled(index: Index, folder: Path) -> Index:
 
 def test_it_is_a_retriever(filled: Index, library: Library) -> None:
     assert isinstance(ScopedRetriever([filled]), Retriever)
-    assert ScopedRetriever([filled]).find("holidays", 1) == filled.find("holidays", 1) == library.find("holidays", 1)
+    assert (
+        ScopedRetriever([filled]).find("holidays", 1)
+        == filled.find("holidays", 1)
+        == library.scoped().find("holidays", 1)
+    )
 
 
 def test_what_was_said_before_decides_between_equals(filled: Index) -> None:
@@ -41,7 +45,7 @@ def test_several_indexes_are_found_together_and_named(library: Library, filled: 
     (tmp_path / "more" / "a.txt").write_text("holiday holiday")
     library.create(tmp_path / "more").refresh()
 
-    found = library.find("holiday", 5)
+    found = library.scoped().find("holiday", 5)
 
     assert sorted(passage.source for passage in found) == ["docs/leave.md", "more/a.txt"]
     assert found[0].score >= found[1].score
@@ -53,7 +57,7 @@ def test_an_id_names_one_passage_of_all_indexes(library: Library, filled: Index,
     (tmp_path / "more" / "a.txt").write_text("holiday holiday")
     library.create(tmp_path / "more").refresh()
 
-    found = library.find("holiday", 5)
+    found = library.scoped().find("holiday", 5)
     opened = [library.scoped().passage(passage.id) for passage in found]
 
     assert len({passage.id for passage in found}) == len(found)

@@ -18,7 +18,8 @@ from taiwa.retrieval import Library
 from taiwa.retrieval import postgres as module
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.postgres import PostgresLibraryBackend
-from taiwa.retrieval.types import Batch, IndexBackend
+from taiwa.retrieval.tables import IndexBackend
+from taiwa.retrieval.types import Batch
 from taiwa.sql import PostgresUrl
 from tests.database import Database
 from tests.retrieval.measured import filled, ndcg, rows

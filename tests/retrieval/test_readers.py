@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ PAGE = b"""<!doctype html><html><head><title>The handbook</title><script>var lea
 
 @pytest.fixture(scope="module")
 def apart() -> Iterator[IsolatedReader]:
-    with IsolatedReader() as one:
+    with closing(IsolatedReader()) as one:
         yield one
 
 
@@ -141,14 +142,14 @@ def test_a_picture_that_lies_elsewhere_is_not_fetched(apart: IsolatedReader) -> 
 
 
 def test_what_takes_too_long_is_ended_and_the_next_file_is_read() -> None:
-    with IsolatedReader(ProcessLimits(seconds=0.2)) as quick:
+    with closing(IsolatedReader(ProcessLimits(seconds=0.2))) as quick:
         assert refusal(quick, b"<b>" * 3_000_000, "html").startswith("takes longer than 0.2 seconds")
-    with IsolatedReader() as next_one:
+    with closing(IsolatedReader()) as next_one:
         assert next_one.read(PAGE, "html").headings
 
 
 def test_more_text_than_is_allowed_is_refused() -> None:
-    with IsolatedReader(ProcessLimits(characters=10)) as strict:
+    with closing(IsolatedReader(ProcessLimits(characters=10))) as strict:
         assert refusal(strict, b"<p>eleven characters</p>", "html") == "more than 10 characters of text"
         assert refusal(strict, b"eleven characters", "text") == "more than 10 characters of text"
 
@@ -158,7 +159,7 @@ def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mammoth", None)
     monkeypatch.setattr("taiwa.retrieval.readers.find_spec", lambda name: None)
     try:
-        with IsolatedReader() as bare:
+        with closing(IsolatedReader()) as bare:
             assert "pip install 'taiwa[docs]'" in refusal(bare, docx("words"), "docx")
             assert words(bare.read(PAGE, "html")) == [(1, "Leave"), (2, "Sick leave")]
     finally:

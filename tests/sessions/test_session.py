@@ -22,9 +22,9 @@ from taiwa.kernel.messages import Request, Response, TextDelta, Usage, assistant
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.pricing import Prices
 from taiwa.models.scripted import ScriptedModel, scripted_model
-from taiwa.sessions.checkout import SNAPSHOT_EVERY, Repository
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions, TurnResult
 from taiwa.sessions.replay import replay_history, rerun
+from taiwa.sessions.repository import SNAPSHOT_EVERY, Repository
 from taiwa.sessions.session import Session
 from taiwa.store import Store
 
@@ -119,7 +119,7 @@ def test_a_retry_replaces_the_answer_and_keeps_the_old_one_in_the_log(store: Sto
     assert old.node in {moved.old for moved in store.refs.reflog("t")}
 
 
-def test_an_edit_goes_back_some_turns_and_says_something_else(store: Store) -> None:
+def test_an_edit_goes_back_some_turns_and_continues_with_another_text(store: Store) -> None:
     talk = talk_with(store, scripted_model(*(turn(word) for word in "abcd")))
     for word in ("one", "two", "three"):
         talk.say(word)
@@ -156,7 +156,7 @@ def test_a_conversation_is_forked_before_its_first_turn(store: Store) -> None:
     assert Repository(store).at("other").count == 1
 
 
-def test_of_two_writers_one_wins_and_the_other_loses_nothing(store: Store, face: Face) -> None:
+def test_of_two_writers_one_commits_and_the_calls_of_both_are_stored(store: Store, face: Face) -> None:
     talk_with(store, scripted_model(turn("a"))).say("one")
     other = talk_with(store, scripted_model(turn("theirs")))
 
@@ -172,7 +172,7 @@ def test_of_two_writers_one_wins_and_the_other_loses_nothing(store: Store, face:
     assert sum(line.requests for line in store.costs("session")) == 3
 
 
-def test_a_talk_that_was_left_behind_asks_no_model(store: Store, face: Face) -> None:
+def test_a_session_that_another_writer_moved_makes_no_call(store: Store, face: Face) -> None:
     talk_with(store, scripted_model(turn("a"))).say("one")
     mine, other = talk_with(store, scripted_model(turn("mine"))), talk_with(store, scripted_model(turn("theirs")))
     other.say("theirs")
@@ -227,7 +227,7 @@ def test_strict_fails_a_turn_whose_delta_cannot_be_read(store: Store, face: Face
     assert not store.refs.has("t")
 
 
-def test_a_cost_limit_counts_all_turns_of_a_talk(store: Store) -> None:
+def test_a_cost_limit_counts_all_turns_of_a_session(store: Store) -> None:
     usage = Usage(1000, 1000)
     model = scripted_model(*(Response(assistant(turn(word)), usage=usage) for word in "abc"))
     talk = talk_with(store, model, options=TurnOptions(limits=UsageLimits(cost=3_000_000)))
@@ -241,7 +241,7 @@ def test_a_cost_limit_counts_all_turns_of_a_talk(store: Store) -> None:
     assert talk.spent.cost == 4_000_000
 
 
-def test_a_cost_limit_does_not_hold_where_a_call_did_not_say_what_it_cost(store: Store, face: Face) -> None:
+def test_a_cost_limit_requires_calls_that_report_usage(store: Store, face: Face) -> None:
     talk = talk_with(store, scripted_model(), options=TurnOptions(limits=UsageLimits(cost=3_000_000)))
     talk.priced_model = PricedModel(
         scripted_model(*(Response(assistant(turn(word))) for word in "abc")), Prices("1", "1")
@@ -255,7 +255,7 @@ def test_a_cost_limit_does_not_hold_where_a_call_did_not_say_what_it_cost(store:
     assert talk.conversation.count == 2
 
 
-def test_what_was_cut_off_is_finished_without_asking_again(tmp_path: Path) -> None:
+def test_an_interrupted_turn_is_finished_without_repeating_its_calls(tmp_path: Path) -> None:
     """The end of the process is played by a run whose process is gone; `tests/cli` kills a real one."""
     store = Store.open(tmp_path / "s.db")
     talk = talk_with(store, scripted_model(turn("a", '{"dictionary": 3}'), _killed))
@@ -273,7 +273,7 @@ def test_what_was_cut_off_is_finished_without_asking_again(tmp_path: Path) -> No
     assert (said.text, said.delta) == ("a", {"dictionary": {"x": "1"}})
 
 
-def test_a_turn_that_was_stopped_half_way_can_be_resumed_at_once(store: Store) -> None:
+def test_an_interrupted_turn_can_be_resumed_at_once(store: Store) -> None:
     talk = talk_with(store, scripted_model(turn("a", '{"dictionary": 3}'), _killed, '{"dictionary":{"x":"1"}}'))
     with pytest.raises(KeyboardInterrupt):
         talk.say("one")
@@ -295,7 +295,7 @@ def test_a_stream_that_is_closed_early_leaves_a_turn_to_resume(store: Store) -> 
 
 
 @pytest.mark.parametrize("why", ["retry", "edit"])
-def test_a_retry_or_an_edit_that_was_cut_off_is_finished_too(store: Store, why: str) -> None:
+def test_an_interrupted_retry_or_edit_is_finished_too(store: Store, why: str) -> None:
     talk = talk_with(store, scripted_model(turn("a"), turn("b"), turn("c", '{"dictionary": 3}'), _killed, "{}"))
     talk.say("one")
     old = talk.say("two")
@@ -317,7 +317,7 @@ def _gone(store: Store) -> int:
     return store._db.run("UPDATE run SET pid = 999999999, token = 'gone' WHERE status = 'open'")
 
 
-def test_a_call_that_was_stopped_is_on_the_bill(store: Store) -> None:
+def test_an_interrupted_call_is_on_the_bill(store: Store) -> None:
     talk = talk_with(store, scripted_model(turn("a"), _killed))
     talk.say("one")
     with pytest.raises(KeyboardInterrupt):
@@ -345,7 +345,7 @@ def test_replay_uses_every_recorded_answer_and_no_model(store: Store) -> None:
     assert sum(row.calls for row in rows) >= len(answers)
 
 
-def test_a_rerun_says_everything_again_on_a_new_branch(store: Store) -> None:
+def test_a_rerun_repeats_every_turn_on_a_new_branch(store: Store) -> None:
     talk = talk_with(store, scripted_model(turn("a"), turn("b")))
     talk.say("one")
     talk.say("two")

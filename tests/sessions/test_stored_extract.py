@@ -15,8 +15,8 @@ from taiwa.models.pricing import Prices
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.sessions import batch
 from taiwa.sessions.batch import BatchInput
-from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions
+from taiwa.sessions.repository import Repository
 from taiwa.sessions.stored_extract import ExtractBatch, ExtractRun, TypedRow, extract_one, first_request
 from taiwa.store import Store
 from taiwa.structured import OutputType
@@ -113,7 +113,7 @@ def test_two_workers_on_different_machines_share_the_rows_of_a_batch(
         store.close()
 
 
-def test_a_row_that_was_cut_off_in_its_repair_goes_on_with_what_was_paid_for(repository: Repository) -> None:
+def test_a_row_interrupted_in_its_repair_resumes_from_its_paid_calls(repository: Repository) -> None:
     with pytest.raises(StoppedError):
         rows(repository, scripted_model(BAD, stop), ["2"])
     model = scripted_model(GOOD)
@@ -125,7 +125,7 @@ def test_a_row_that_was_cut_off_in_its_repair_goes_on_with_what_was_paid_for(rep
     assert len(model.requests) == 1
 
 
-def test_a_row_whose_repair_met_the_cost_limit_goes_on_with_a_higher_one(repository: Repository) -> None:
+def test_a_row_whose_repair_met_the_cost_limit_resumes_with_a_higher_one(repository: Repository) -> None:
     async def drained(model: ScriptedModel, cost: int) -> list[TypedRow]:
         manner = TurnOptions(limits=UsageLimits(cost=cost))
         job = ExtractBatch(repository, PricedModel(model, RATES), manner, typing=TYPING, width=1, resume=True)
@@ -140,7 +140,7 @@ def test_a_row_whose_repair_met_the_cost_limit_goes_on_with_a_higher_one(reposit
     assert len(model.requests) == 1
 
 
-def test_what_a_model_is_shown_is_part_of_the_question(repository: Repository) -> None:
+def test_the_rendered_type_is_part_of_the_key_of_a_row(repository: Repository) -> None:
     @dataclass
     class Order:
         """Now with a word of explanation."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from taiwa import tool
 from taiwa.apps.examples import built_in_examples
 from taiwa.flows.solve.examples import ExampleCall, WorkedExample
 from taiwa.flows.solve.rationale import Rationale, ToolMode
@@ -13,12 +14,12 @@ from taiwa.kernel.execution import RunResult
 from taiwa.kernel.messages import Capability, Response, TextDelta, assistant
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_model
-from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions
+from taiwa.sessions.repository import Repository
 from taiwa.sessions.stored_solve import SHOTS, ReasonRun, solve_and_store
 from taiwa.store import Store
 from taiwa.structured import OutputType
-from taiwa.tools import builtin_tools, find_tools, tool
+from taiwa.tools.registry import builtin_tools, find_tools
 
 TOOLS = tuple(builtin_tools().values())
 CALCULATOR = find_tools(["calculator"])
@@ -53,7 +54,7 @@ def solved(repository: Repository, model: ScriptedModel, solving: ReasonRun, que
         (ReasonRun(()), {"tools"}, "stop"),
     ],
 )
-def test_the_way_follows_from_what_is_wanted_and_what_the_server_can(
+def test_the_tool_mode_follows_from_the_options_and_the_capabilities(
     repository: Repository, solving: ReasonRun, capabilities: frozenset[Capability], way: ToolMode
 ) -> None:
     model = scripted_model("So 42.", capabilities=frozenset(capabilities))
@@ -80,7 +81,7 @@ def test_examples_that_fit_the_tools_come_first() -> None:
     assert ReasonRun(CALCULATOR, shots=20).select_shots("stop") == chosen[:20]
 
 
-def test_what_a_tool_gives_that_is_not_offered_is_stated_in_words() -> None:
+def test_results_of_tools_that_are_not_offered_are_stated_in_words() -> None:
     solving = ReasonRun(CALCULATOR, shots=20)
 
     text = "\n".join(message.text for message in solving.first_request("6 × 7?", BARE).messages[1:])
@@ -100,14 +101,14 @@ def test_tools_that_no_example_calls_are_shown_without_examples() -> None:
     assert len(ReasonRun((twice, *CALCULATOR)).select_shots("stop")) == SHOTS
 
 
-def test_one_s_own_examples_keep_their_order() -> None:
+def test_examples_of_the_caller_keep_their_order() -> None:
     more = (*OWN, *built_in_examples()[:3])
 
     assert ReasonRun(TOOLS, examples=more).select_shots("native") == more
     assert ReasonRun(TOOLS, examples=more, shots=2).select_shots("stop") == more[:2]
 
 
-def test_what_an_answer_depends_on_is_in_the_options() -> None:
+def test_the_recorded_options_have_all_that_an_answer_depends_on() -> None:
     solving = ReasonRun(TOOLS)
     others = (
         ReasonRun(CALCULATOR), ReasonRun(TOOLS, shots=2), ReasonRun(TOOLS, seed=1), ReasonRun(TOOLS, examples=OWN),
@@ -169,7 +170,7 @@ def test_limits_of_the_run_hold(repository: Repository) -> None:
     assert done.spent.requests == 1
 
 
-def test_a_tool_of_one_s_own_is_offered_and_called(repository: Repository) -> None:
+def test_a_tool_of_the_caller_is_offered_and_called(repository: Repository) -> None:
     model = scripted_model(Response(assistant("<<twice: 21>>")), "So 42.", capabilities=BARE)
 
     assert solved(repository, model, ReasonRun((twice,))).calls[0].result.value == 42

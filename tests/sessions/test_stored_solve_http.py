@@ -16,7 +16,7 @@ from taiwa.kernel.messages import Notice, TextDelta
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.registry import resolve
-from taiwa.tools import calculator
+from taiwa.tools.calculator import calculator
 
 SAID = "The answer: <<calculator: 6 * 7>>"
 LONG = " 41, I should think, and so on and so forth." * 50
@@ -39,14 +39,14 @@ def asked() -> Program[Rationale]:
     return taiwa.solve("6*7?", [calculator.spec])
 
 
-def test_an_answer_is_cut_on_the_wire_and_goes_on_behind_the_result(player: ScriptedServer) -> None:
+def test_an_answer_is_stopped_at_a_call_and_continues_after_the_result(player: ScriptedServer) -> None:
     found = taiwa.run(asked(), f"{player.base_url}#m", tools=[calculator])
 
     assert found.text == f"{SAID} 42\nThat is all: 42."
     assert (found.tool_mode, found.answer, found.complete) == ("stop", "42", True)
 
 
-def test_the_words_the_calls_and_the_results_come_as_they_happen(player: ScriptedServer) -> None:
+def test_text_calls_and_results_are_streamed_as_they_happen(player: ScriptedServer) -> None:
     async def heard() -> list[object]:
         return [each async for each in taiwa.astream(asked(), f"{player.base_url}#m", tools=[calculator])]
 
@@ -63,7 +63,7 @@ def test_the_words_the_calls_and_the_results_come_as_they_happen(player: Scripte
     assert done.spent.estimated.output_tokens < len(SAID + LONG)
 
 
-def test_a_limit_of_cost_holds_over_a_cut_answer(player: ScriptedServer) -> None:
+def test_a_cost_limit_counts_a_stopped_answer(player: ScriptedServer) -> None:
     model = HttpModel(resolve(f"{player.base_url}#m"))
     runtime = taiwa.Runtime(
         model, tools=[calculator], limits=UsageLimits(cost=10**9), price=lambda _, usage: usage.output_tokens

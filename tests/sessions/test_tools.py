@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 import taiwa
+from taiwa import tool
 from taiwa.apps.catalog import load_text
 from taiwa.conversation.app import App
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Capability, Message, Response, ToolCall
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.sessions.replay import replay_history
-from taiwa.tools import tool
 
 NATIVE: frozenset[Capability] = frozenset({"tools"})
 
@@ -45,7 +45,7 @@ def test_a_built_in_tool_is_called_by_name(tmp_path: Path) -> None:
     assert [each.difference for each in replay_history(talk.repository, talk.session)] == ["", "", ""]
 
 
-def test_a_tool_of_one_s_own_is_handed_over(tmp_path: Path) -> None:
+def test_a_tool_of_the_caller_is_passed_in_the_options(tmp_path: Path) -> None:
     model = calling("area", width=6, height=7)
     manner = taiwa.TurnOptions(tools=(area,))
 

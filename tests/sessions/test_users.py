@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from taiwa.ask.dialogue_step import ClarifyOptions, clarify
+from taiwa.ask.clarify_then_retrieve import ClarifyOptions, clarify
 from taiwa.ask.types import Feedback, SearchEarlierSessions, Thresholds, UserProfile
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.messages import Passage, user
@@ -24,7 +24,7 @@ def store() -> Iterator[Store]:
         yield opened
 
 
-def test_a_person_comes_back_as_feedback_has_made_them(store: Store) -> None:
+def test_a_profile_has_what_was_learned_from_feedback(store: Store) -> None:
     people = UserProfiles(store)
     people.put(ANN)
 
@@ -78,7 +78,7 @@ def test_only_the_texts_of_the_same_user_are_found(store: Store) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "?!", "how are you", "zebra"])
-def test_where_no_word_is_shared_nothing_is_recalled(store: Store, text: str) -> None:
+def test_without_shared_words_nothing_is_recalled(store: Store, text: str) -> None:
     begin(store, "mine", "nursing leave")
     UserProfiles(store).put(ANN)
     store.users.assign_session("mine", "ann")

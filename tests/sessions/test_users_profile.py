@@ -31,7 +31,7 @@ def test_a_profile_holds_facts_and_thresholds(tmp_path: Path) -> None:
     )
 
 
-def test_what_is_written_reads_as_it_was() -> None:
+def test_a_written_profile_reads_back_equal() -> None:
     assert read_profile(write_profile(read_profile(ANN, "a")), "b") == read_profile(ANN, "a")
     assert "unclear" not in write_profile(read_profile(ANN, "a"))
 
@@ -47,13 +47,13 @@ TEXT = (
 
 
 @given(st.dictionaries(FACT, TEXT, max_size=4), st.sampled_from(["", "ja", "zh", "en"]), st.integers(0, 10))
-def test_every_profile_that_is_written_reads_as_it_was(facts: dict[str, str], language: str, rounds: int) -> None:
+def test_every_written_profile_reads_back_equal(facts: dict[str, str], language: str, rounds: int) -> None:
     person = UserProfile("ann", tuple(facts.items()), language, Thresholds(max_questions=rounds))
 
     assert read_profile(write_profile(person), "p") == person
 
 
-def test_an_empty_text_takes_a_fact_out_and_a_threshold_back() -> None:
+def test_an_empty_text_removes_a_fact_and_resets_a_threshold() -> None:
     person = set_profile_value(set_profile_value(ANONYMOUS_USER, "office", "Osaka"), "eagerness", "1")
 
     assert set_profile_value(set_profile_value(person, "office", ""), "thresholds.eagerness", "") == ANONYMOUS_USER
@@ -72,7 +72,7 @@ def test_an_invalid_value_is_reported_with_the_valid_ones(key: str, text: str, w
         set_profile_value(ANONYMOUS_USER, key, text)
 
 
-def test_there_is_an_end_to_facts() -> None:
+def test_the_number_of_facts_is_limited() -> None:
     person = UserProfile("ann", tuple((f"fact{number}", "x") for number in range(50)))
 
     with pytest.raises(InputError, match="at most 50 facts"):

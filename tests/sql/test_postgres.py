@@ -50,7 +50,7 @@ def words(db: PostgresDatabase) -> list[str]:
     return [word for (word,) in db.rows("SELECT word FROM thing ORDER BY seq")]
 
 
-def test_what_was_written_is_there_for_others(db: PostgresDatabase, server: PostgresUrl) -> None:
+def test_committed_rows_are_seen_by_other_connections(db: PostgresDatabase, server: PostgresUrl) -> None:
     with db.transaction():
         assert put(db, "紅") == 1
 
@@ -61,7 +61,7 @@ def test_what_was_written_is_there_for_others(db: PostgresDatabase, server: Post
     other.close()
 
 
-def test_what_fails_half_way_changes_nothing(db: PostgresDatabase) -> None:
+def test_a_failed_transaction_changes_nothing(db: PostgresDatabase) -> None:
     def half() -> None:
         with db.transaction():
             put(db, "a")
@@ -76,7 +76,7 @@ def test_what_fails_half_way_changes_nothing(db: PostgresDatabase) -> None:
     assert words(db) == ["b"]
 
 
-def test_one_view_does_not_change(db: PostgresDatabase, server: PostgresUrl) -> None:
+def test_a_reading_transaction_sees_one_snapshot(db: PostgresDatabase, server: PostgresUrl) -> None:
     other = PostgresDatabase(server, BOX)
     with db.transaction(write=False):
         assert words(db) == []
@@ -88,7 +88,7 @@ def test_one_view_does_not_change(db: PostgresDatabase, server: PostgresUrl) -> 
     other.close()
 
 
-def test_names_are_held_by_one_at_a_time(
+def test_a_name_is_locked_by_one_transaction_at_a_time(
     db: PostgresDatabase, server: PostgresUrl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "LOCK_TIMEOUT", "100ms")
@@ -107,9 +107,7 @@ def test_names_are_held_by_one_at_a_time(
     other.close()
 
 
-def test_two_that_wait_for_each_other_do_not_wait_for_ever(
-    db: PostgresDatabase, server: PostgresUrl, database: Database
-) -> None:
+def test_a_deadlock_ends_in_a_conflict(db: PostgresDatabase, server: PostgresUrl, database: Database) -> None:
     database.run("ALTER SYSTEM SET deadlock_timeout = '50ms'")
     database.run("SELECT pg_reload_conf()")
     other, outcomes, both = PostgresDatabase(server, BOX), list[str](), threading.Barrier(2)
@@ -139,7 +137,7 @@ def test_two_that_wait_for_each_other_do_not_wait_for_ever(
     other.close()
 
 
-def test_a_connection_that_was_lost_between_two_steps_is_opened_anew(db: PostgresDatabase, database: Database) -> None:
+def test_a_connection_lost_between_statements_is_opened_again(db: PostgresDatabase, database: Database) -> None:
     put(db, "a")
     kill(database)
 
@@ -150,7 +148,7 @@ def test_a_connection_that_was_lost_between_two_steps_is_opened_anew(db: Postgre
     assert words(db) == ["a", "b"]
 
 
-def test_a_connection_that_is_lost_within_a_step_says_so_and_changes_nothing(
+def test_a_connection_lost_within_a_transaction_is_reported_and_changes_nothing(
     db: PostgresDatabase, database: Database
 ) -> None:
     def half() -> None:
@@ -189,12 +187,12 @@ assert words(db) == ["before", "child", "parent"]
 """
 
 
-def test_a_forked_child_opens_its_own(server: PostgresUrl) -> None:
+def test_a_forked_child_opens_its_own_connection(server: PostgresUrl) -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join((".", os.environ.get("PYTHONPATH", "")))}
     subprocess.run([sys.executable, "-c", FORKS, server.url], check=True, env=environment)
 
 
-def test_a_closed_one_says_that_it_is_closed(db: PostgresDatabase) -> None:
+def test_using_a_closed_database_is_reported(db: PostgresDatabase) -> None:
     db.close()
 
     with pytest.raises(StoreError, match="is closed"):
@@ -204,7 +202,7 @@ def test_a_closed_one_says_that_it_is_closed(db: PostgresDatabase) -> None:
 @pytest.mark.parametrize(
     ("word", "complaint"), [("half \ud800", "lone surrogate"), ("a\0b", "NUL character"), (2**63, "64 bits")]
 )
-def test_what_the_server_cannot_hold_is_said_without_being_repeated(
+def test_a_value_that_the_server_refuses_is_not_repeated_in_the_error(
     db: PostgresDatabase, word: object, complaint: str
 ) -> None:
     with pytest.raises(InputError, match=complaint) as caught:
@@ -213,7 +211,7 @@ def test_what_the_server_cannot_hold_is_said_without_being_repeated(
     assert "half \ud800" not in caught.value.message
 
 
-def test_many_rows_are_put_at_once(db: PostgresDatabase) -> None:
+def test_many_rows_are_copied_at_once(db: PostgresDatabase) -> None:
     with db.transaction():
         db.copy("thing(word)", ["text"], ((str(number),) for number in range(1000)))
 
@@ -233,7 +231,7 @@ def test_a_schema_of_a_newer_version_is_refused(db: PostgresDatabase, server: Po
             PostgresDatabase(server, BOX, readonly=readonly)
 
 
-def test_an_older_schema_is_brought_forward_once_and_not_read_half(db: PostgresDatabase, server: PostgresUrl) -> None:
+def test_an_older_schema_is_migrated_once_and_not_read_before(db: PostgresDatabase, server: PostgresUrl) -> None:
     put(db, "a")
     newer = replace(
         BOX, migrations=(*BOX.migrations, Migration(("ALTER TABLE thing ADD COLUMN more {int} DEFAULT 7",)))
@@ -263,7 +261,7 @@ def test_the_schema_of_another_program_is_left_alone(server: PostgresUrl, databa
         PostgresDatabase(server, BOX)
 
 
-def test_one_that_is_only_read_is_not_written(db: PostgresDatabase, server: PostgresUrl) -> None:
+def test_a_read_only_database_is_not_written(db: PostgresDatabase, server: PostgresUrl) -> None:
     put(db, "a")
     reader = PostgresDatabase(server, BOX, readonly=True)
 
@@ -273,7 +271,7 @@ def test_one_that_is_only_read_is_not_written(db: PostgresDatabase, server: Post
     reader.close()
 
 
-def test_why_a_server_cannot_be_opened_is_said_in_one_line_without_the_password(
+def test_an_unreachable_server_is_reported_in_one_line_without_the_password(
     database: Database, server: PostgresUrl
 ) -> None:
     database.run("DROP ROLE IF EXISTS keyed; CREATE ROLE keyed LOGIN PASSWORD 'right'")
@@ -299,14 +297,14 @@ def test_why_a_server_cannot_be_opened_is_said_in_one_line_without_the_password(
         assert "\n" not in caught.value.message
 
 
-def test_a_user_who_may_not_write_is_told_so(database: Database) -> None:
+def test_missing_permission_to_write_is_reported(database: Database) -> None:
     database.run("DROP ROLE IF EXISTS keyed; CREATE ROLE keyed LOGIN PASSWORD 'right'")
 
     with pytest.raises(StoreError, match="cannot be written by this user; let the owner of the database grant it"):
         PostgresDatabase(over_network(database, "keyed:right"), BOX)
 
 
-def test_without_the_extra_its_name_is_said(server: PostgresUrl, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_named(server: PostgresUrl, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
 
     with pytest.raises(ConfigError, match=r"requires the extra postgres: pip install 'taiwa\[postgres\]'"):

@@ -17,19 +17,19 @@ BOX = DatabaseSpec(
 CRATE = DatabaseSpec("crate", "taiwa_crate", 0x63726174, 0x6F6C6463, THING, created_by="", repair="")
 
 
-def test_a_file_of_another_kind_is_left_alone(tmp_path: Path) -> None:
+def test_the_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
     SqliteDatabase(tmp_path / "it.db", BOX).close()
 
     with pytest.raises(StoreError, match="name another file for the crate"):
         SqliteDatabase(tmp_path / "it.db", CRATE)
 
 
-def test_what_is_not_there_is_said_with_what_makes_it(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_with_the_command_that_creates_it(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"box .*it\.db not found; `open box` creates one"):
         SqliteDatabase(tmp_path / "it.db", BOX, readonly=True)
 
 
-def test_a_damaged_file_is_said_with_what_mends_it(tmp_path: Path) -> None:
+def test_a_damaged_file_is_reported_with_its_remedy(tmp_path: Path) -> None:
     path = tmp_path / "it.db"
     db = SqliteDatabase(path, BOX)
     db.run("INSERT INTO thing VALUES(zeroblob(100000))")
@@ -42,7 +42,7 @@ def test_a_damaged_file_is_said_with_what_mends_it(tmp_path: Path) -> None:
         SqliteDatabase(path, BOX).rows("SELECT x FROM thing")
 
 
-def test_no_path_holds_a_null(tmp_path: Path) -> None:
+def test_a_path_with_a_nul_character_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the path of the box"):
         SqliteDatabase(f"{tmp_path}/a\0b", BOX)
 
@@ -55,7 +55,7 @@ def test_the_mark_and_the_version_of_a_file_are_read_in_one_snapshot(tmp_path: P
     created: list[SqliteDatabase] = []
 
     def between(statement: str) -> None:
-        if statement == "PRAGMA user_version" and not created:
+        if statement == "-- PRAGMA user_version" and not created:
             created.append(SqliteDatabase(path, BOX))
 
     sql.set_trace_callback(between)

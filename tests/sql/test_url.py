@@ -24,7 +24,7 @@ SECRET = "zeugma"
         ("postgresql://", "postgresql://"),
     ],
 )  # fmt: skip
-def test_an_address_is_shown_without_its_password(url: str, shown: str) -> None:
+def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
     server = PostgresUrl.parse(url)
 
     assert str(server) == hide_password(url) == shown
@@ -46,7 +46,7 @@ def test_an_address_is_shown_without_its_password(url: str, shown: str) -> None:
         "mysql://ann:zeugma@db/x",
     ],
 )
-def test_what_is_no_address_is_refused_without_being_repeated(url: str) -> None:
+def test_an_invalid_url_is_refused_without_being_repeated(url: str) -> None:
     with pytest.raises(ValueError, match="is not a PostgreSQL URL; expected") as caught:
         PostgresUrl.parse(url)
 
@@ -65,5 +65,5 @@ def test_no_password_is_shown_however_it_is_written(before: str, after: str) -> 
 
 
 @pytest.mark.parametrize("text", ["store.db", "/a/postgresql", "postgresql.db", "", None, "./postgresql://x"])
-def test_a_path_is_no_address(text: object) -> None:
+def test_a_path_is_not_a_url(text: object) -> None:
     assert not is_postgres_url(text)

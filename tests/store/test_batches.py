@@ -1,12 +1,9 @@
 """A row of a batch is paid for once."""
 
-import os
-
 import pytest
 
 from taiwa.kernel.errors import InputError, StoreError
 from taiwa.store import BatchItem, Store, item_key
-from taiwa.store.sqlite import start_of_process
 
 KEY = item_key("translate this", "a" * 32, "m", {"lang": "ja"})
 
@@ -79,12 +76,13 @@ def test_rows_can_be_cleared(store: Store) -> None:
         store.batches.finish(KEY, "done", 1)
 
 
-def test_a_row_that_somebody_has_begun_is_theirs_until_they_end_or_let_go(
+def test_a_row_belongs_to_the_process_that_began_it_until_it_ends_or_releases_it(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Store.open(place) as one, Store.open(place) as two:
         if one.path is not None:  # two stores of one process are one owner there
-            monkeypatch.setattr(one._db, "owner", lambda: (os.getppid(), start_of_process(os.getppid())))
+            monkeypatch.setattr(one._db, "owner", lambda: 7)
+            monkeypatch.setattr(two._db, "is_alive", lambda owner: owner == 7)
         assert one.batches.take(KEY) == BatchItem("open", 1, 0, None)
 
         assert two.batches.take(KEY) is None
@@ -95,10 +93,10 @@ def test_a_row_that_somebody_has_begun_is_theirs_until_they_end_or_let_go(
         assert one.batches.take(KEY) == BatchItem("done", 3, 1, "done")
 
 
-def test_a_row_of_somebody_who_is_gone_is_free(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_of_a_process_that_ended_can_be_taken(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with Store.open(place) as one:
         if one.path is not None:
-            monkeypatch.setattr(one._db, "owner", lambda: (os.getpid(), "another"))
+            monkeypatch.setattr(one._db, "owner", lambda: 7)
         one.batches.take(KEY)
 
     with Store.open(place) as two:

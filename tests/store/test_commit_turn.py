@@ -21,11 +21,10 @@ def test_a_commit_returns_the_tip_and_the_nodes_can_be_read_back(store: Store) -
     assert [node for _, node in store.nodes.path(tip)] == [fold, second, first]
     assert store.nodes.get(second.hash) == second
     assert store.nodes.app(APP.hash) == APP
-    assert store.nodes.children(first.hash) == (second.hash,)
     assert store.nodes.count() == 3
 
 
-def test_what_another_writer_did_first_is_a_conflict_and_nothing_is_changed(store: Store) -> None:
+def test_a_commit_on_a_tip_that_has_moved_is_a_conflict_and_changes_nothing(store: Store) -> None:
     tip = begin(store, "main", "a")
     store.commit("main", [turn(tip, "theirs")], expected=tip)
     before = (store.nodes.count(), store.refs.reflog("main"))
@@ -37,7 +36,7 @@ def test_what_another_writer_did_first_is_a_conflict_and_nothing_is_changed(stor
 
 
 @pytest.mark.parametrize("expected", [None, "f" * 32])
-def test_a_new_session_and_a_known_one_are_not_mistaken_for_each_other(store: Store, expected: str | None) -> None:
+def test_a_commit_must_say_whether_its_session_exists(store: Store, expected: str | None) -> None:
     begin(store, "main", "a")
     nodes = [root()] if expected is None else [turn(expected, "b")]
 
@@ -45,7 +44,7 @@ def test_a_new_session_and_a_known_one_are_not_mistaken_for_each_other(store: St
         store.commit("main", nodes, expected=expected)
 
 
-def test_the_run_of_a_loser_stays_on_the_bill_as_lost(store: Store) -> None:
+def test_the_run_of_a_conflicting_commit_stays_on_the_bill(store: Store) -> None:
     tip = begin(store, "main", "a")
     run = store.runs.begin("main", tip, APP.hash, "ours")
     store.runs.sink(run)(answered("ours", "paid"))
@@ -85,7 +84,9 @@ def test_the_run_of_a_commit_is_done_and_its_calls_belong_to_every_node_of_it(st
         ([Node(None, "root", APP.hash, answer="\ud800")], "half a character"),
     ],
 )
-def test_what_is_no_chain_of_nodes_is_refused_whole(store: Store, nodes: list[Node], complaint: str) -> None:
+def test_nodes_that_do_not_follow_each_other_are_refused_together(
+    store: Store, nodes: list[Node], complaint: str
+) -> None:
     with pytest.raises((InputError, StoreError), match=complaint):
         store.commit("main", nodes, expected=None, apps=[APP])
 
@@ -101,7 +102,7 @@ def test_equal_turns_of_two_sessions_are_one_node(store: Store) -> None:
     assert store.nodes.count() == 3
 
 
-def test_ten_megabytes_of_text_are_a_turn_like_any_other(store: Store) -> None:
+def test_a_turn_of_ten_megabytes_is_stored(store: Store) -> None:
     tip = begin(store, "main")
     text = ("and words, " * 40 + "長い文章 ") * 23_000
 

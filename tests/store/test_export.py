@@ -34,7 +34,7 @@ def test_what_is_exported_is_imported_with_the_same_hashes(steps: list[tuple[str
         assert other.fsck() == ()
 
 
-def test_equal_conversations_give_equal_bytes_whenever_they_were_held() -> None:
+def test_equal_conversations_are_exported_to_equal_bytes() -> None:
     with Store.open(":memory:", clock=lambda: 0) as early, Store.open(":memory:", clock=lambda: 10**15) as late:
         for store in (early, late):
             begin(store, "main", "a", "b")
@@ -85,7 +85,7 @@ def test_the_latest_session_is_exported_with_its_name(store: Store) -> None:
     assert list(store.export("")) == list(store.export("@")) == list(store.export("main"))
 
 
-def test_a_revision_without_a_name_is_imported_under_a_given_one(store: Store) -> None:
+def test_a_revision_without_a_name_is_imported_under_the_name_of_the_argument(store: Store) -> None:
     tip = begin(store, "main", "a", "b")
     lines = list(store.export("main~1"))
 
@@ -145,7 +145,7 @@ def test_a_bad_line_is_named_and_nothing_is_imported(store: Store, place: int, l
 @pytest.mark.parametrize(
     ("lines", "complaint"), [([], "file is empty"), (["", " "], "file is empty"), (LINES[:-1], "ends before")]
 )
-def test_half_a_file_is_not_imported(store: Store, lines: list[str], complaint: str) -> None:
+def test_a_truncated_file_is_not_imported(store: Store, lines: list[str], complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
         store.import_lines(lines)
 
@@ -172,7 +172,7 @@ def test_a_file_that_is_not_utf8_is_refused_by_its_line(store: Store) -> None:
     assert store.nodes.count() == 0
 
 
-def test_a_file_cannot_send_undo_to_a_foreign_place(store: Store) -> None:
+def test_an_imported_node_cannot_make_undo_leave_its_history(store: Store) -> None:
     foreign = begin(store, "other", "x", "y")
     lines = [edited(line, base=foreign) if "parent" in json.loads(line) else line for line in LINES]
 
@@ -182,7 +182,7 @@ def test_a_file_cannot_send_undo_to_a_foreign_place(store: Store) -> None:
     assert store.fsck() == ()
 
 
-def test_what_is_not_there_is_not_exported(store: Store) -> None:
+def test_exporting_an_unknown_session_fails(store: Store) -> None:
     begin(store)
 
     with pytest.raises((InputError, StoreError)):

@@ -15,7 +15,7 @@ from tests.store.turns import APP, answered, begin, turn
 SECRET = "zeugma"
 
 
-def test_what_a_name_or_a_recent_move_leads_to_is_not_collected(store: Store) -> None:
+def test_nodes_reached_from_a_name_or_a_recent_move_are_not_collected(store: Store) -> None:
     begin(store, "main", "a", "b", "c")
     store.undo("main", 2)
 
@@ -23,7 +23,7 @@ def test_what_a_name_or_a_recent_move_leads_to_is_not_collected(store: Store) ->
     assert store.redo("main", 2)
 
 
-def test_what_only_old_moves_lead_to_is_collected_with_them(store: Store) -> None:
+def test_nodes_reached_only_from_old_moves_are_collected_with_them(store: Store) -> None:
     begin(store, "main", "a", "b", "c")
     store.undo("main", 2)
     begin(store, "other", "x")
@@ -54,13 +54,13 @@ def test_a_deleted_session_is_collected_with_its_app(store: Store) -> None:
     assert store.nodes.app(APP.hash)
 
 
-def test_the_base_of_a_run_that_was_cut_off_is_not_collected(store: Store) -> None:
+def test_the_base_of_an_interrupted_run_is_not_collected(store: Store) -> None:
     tip = begin(store, "main", "a")
     run = store.runs.begin("main", tip, APP.hash, "b")
     store.refs.delete("main")
 
     assert store.gc(keep=0).nodes == 0
-    store.runs.abandon(run)
+    store.runs.end(run, "abandoned")
     assert store.gc(keep=0).nodes == 2
     assert store.runs.run(run).base is None
 
@@ -76,7 +76,7 @@ def test_searching_works_after_a_collection(store: Store) -> None:
     assert store.fsck() == ()
 
 
-def test_keeping_fewer_than_no_moves_is_refused(store: Store) -> None:
+def test_a_negative_number_of_moves_to_keep_is_refused(store: Store) -> None:
     with pytest.raises(InputError, match="must not be negative"):
         store.gc(keep=-1)
 
@@ -88,13 +88,13 @@ def secret_session(store: Store) -> None:
     store.runs.sink(run)(answered(SECRET, f"{SECRET} answer"))
     store.commit("secret", [turn(tip, f"{SECRET} two")], expected=tip, run=run)
     failed = store.runs.begin("secret", tip, APP.hash, f"{SECRET} three")
-    store.runs.fail(failed, InputError(SECRET))
+    store.runs.end(failed, "failed", InputError(SECRET))
     store.snapshots.put(tip, {"topics": [SECRET]})
     store.undo("secret")
     assert store.search(SECRET)
 
 
-def test_what_is_forgotten_is_not_even_in_the_bytes_of_the_file(tmp_path: Path) -> None:
+def test_a_deleted_session_leaves_no_bytes_in_the_files(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with Store.open(path) as store:
         begin(store, "main", "kept")
@@ -112,7 +112,7 @@ def test_what_is_forgotten_is_not_even_in_the_bytes_of_the_file(tmp_path: Path) 
         assert store.fsck() == ()
 
 
-def test_a_forgotten_session_that_was_deleted_and_renamed_before_is_gone_too(tmp_path: Path) -> None:
+def test_a_session_that_was_renamed_and_removed_before_is_deleted_too(tmp_path: Path) -> None:
     with Store.open(tmp_path / "store.db") as store:
         secret_session(store)
         store.refs.rename("secret", "renamed")
@@ -126,7 +126,7 @@ def test_a_forgotten_session_that_was_deleted_and_renamed_before_is_gone_too(tmp
             store.delete_session("renamed")
 
 
-def test_it_is_said_when_another_program_still_holds_what_was_deleted(
+def test_deleting_reports_that_another_program_is_still_reading_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "WAIT", 0.05)
@@ -140,7 +140,7 @@ def test_it_is_said_when_another_program_still_holds_what_was_deleted(
         assert not reader.refs.has("secret")
 
 
-def test_what_another_session_shares_stays(store: Store) -> None:
+def test_nodes_that_another_session_shares_stay(store: Store) -> None:
     begin(store, "main", "a", "b")
     store.refs.create("fork", store.resolve("main~1"))
 
@@ -152,7 +152,7 @@ def test_what_another_session_shares_stays(store: Store) -> None:
     assert store.fsck() == ()
 
 
-def test_a_deleted_fork_of_what_is_forgotten_goes_with_it(store: Store) -> None:
+def test_a_removed_fork_of_a_deleted_session_is_deleted_with_it(store: Store) -> None:
     begin(store, "main", "a", "b")
     store.refs.create("fork", store.resolve("main~1"))
     tip = store.refs.tip("fork")
@@ -177,7 +177,7 @@ def test_a_deleted_session_that_shares_only_the_root_can_still_be_made_again(sto
     assert store.fsck() == ()
 
 
-def test_deleting_gives_room_back_to_the_disk(tmp_path: Path) -> None:
+def test_deleting_makes_the_file_smaller(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with Store.open(path) as store:
         begin(store, "main", *("".join(map(chr, range(0x4E00 + number, 0x5200 + number))) for number in range(90)))

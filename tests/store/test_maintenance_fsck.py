@@ -54,7 +54,7 @@ def filled(store: Store) -> Store:
     return store
 
 
-def test_a_sound_store_has_no_faults(filled: Store) -> None:
+def test_an_undamaged_store_has_no_problems(filled: Store) -> None:
     filled.undo("main", 2)
     filled.refs.create("other", filled.refs.tip("main"))
     filled.refs.delete("main")
@@ -76,7 +76,7 @@ def _for_server(statement: str) -> str:
 
 
 @pytest.mark.parametrize(("statement", "where", "what"), DAMAGE)
-def test_every_damage_is_found_and_nothing_is_mended(filled: Store, statement: str, where: str, what: str) -> None:
+def test_every_damage_is_reported_and_nothing_is_repaired(filled: Store, statement: str, where: str, what: str) -> None:
     on_server = isinstance(filled._db, PostgresDatabase)
     filled._db.run("SET session_replication_role = replica" if on_server else "PRAGMA foreign_keys = OFF")
     filled._db.run(_for_server(statement) if on_server else statement)

@@ -59,7 +59,7 @@ def test_a_path_of_any_length_leads_to_the_root(store: Store, length: int) -> No
     assert [node.parent for _, node in path] == [*(name for name, _ in path[1:]), None]
 
 
-def test_a_path_ends_before_the_node_where_it_is_to_stop(store: Store) -> None:
+def test_a_path_ends_before_its_stop(store: Store) -> None:
     stop = begin(store, "main", "a", "b")
     tip = begin(store, "main2", "a", "b", "c", "d")
 
@@ -67,8 +67,8 @@ def test_a_path_ends_before_the_node_where_it_is_to_stop(store: Store) -> None:
     assert list(store.nodes.path(tip, tip)) == []
 
 
-def test_a_node_that_is_not_here_is_said_by_the_beginning_of_its_hash(store: Store) -> None:
-    for ask in (store.nodes.get, store.nodes.children, store.nodes.seq, lambda name: next(store.nodes.path(name))):
+def test_an_unknown_node_is_named_by_the_beginning_of_its_hash(store: Store) -> None:
+    for ask in (store.nodes.get, store.nodes.seq, lambda name: next(store.nodes.path(name))):
         with pytest.raises(StoreError, match=r"node abababab not found"):
             ask("ab" * 16)
     with pytest.raises(StoreError, match=r"app abababab not found"):
@@ -76,14 +76,14 @@ def test_a_node_that_is_not_here_is_said_by_the_beginning_of_its_hash(store: Sto
     assert not store.nodes.has("ab" * 16)
 
 
-def test_a_known_node_stays_as_it_is(store: Store) -> None:
+def test_storing_a_known_node_changes_nothing(store: Store) -> None:
     tip = begin(store, "main", "a")
 
     assert store.nodes.put(turn(root().hash, "a")) == tip
     assert store.nodes.count() == 2
 
 
-def test_a_node_is_not_put_before_its_parent(store: Store) -> None:
+def test_a_node_is_not_stored_before_its_parent(store: Store) -> None:
     store.nodes.put_app(APP)
 
     with pytest.raises(InputError, match="parent abababab of the node not found in the store"):

@@ -27,7 +27,7 @@ def test_a_long_body_is_compressed_and_a_short_one_can_be_read_in_the_file() -> 
 
 
 @given(st.binary(max_size=100))
-def test_a_damaged_body_is_corrupt_and_nothing_worse(body: bytes) -> None:
+def test_a_damaged_body_raises_corrupt_error(body: bytes) -> None:
     try:
         found = unpack(body)
     except CorruptError:
@@ -36,12 +36,12 @@ def test_a_damaged_body_is_corrupt_and_nothing_worse(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("data", [("a",), {1: "a"}, {"a": [{"b": {"c"}}]}, [object()], b"bytes"])
-def test_what_json_would_not_give_back_equal_is_refused(data: Json) -> None:
+def test_values_that_json_would_not_give_back_equal_are_refused(data: Json) -> None:
     with pytest.raises(InputError):
         check_json(data)
 
 
 @pytest.mark.parametrize("name", ["", "ab", "g" * 32, "A" * 32, "a" * 31, "a" * 33, "aa " * 10 + "aa"])
-def test_only_a_hash_is_a_hash(name: str) -> None:
+def test_only_32_hexadecimal_characters_are_a_hash(name: str) -> None:
     with pytest.raises(InputError, match="32 hexadecimal characters"):
         hash_to_bytes(name)

@@ -114,7 +114,7 @@ def race(children: list[subprocess.Popen[str]]) -> list[str]:
     return [child.communicate(timeout=300)[0].strip() for child in children]
 
 
-def test_of_several_writers_to_one_session_one_wins_and_the_others_lose_nothing(place: str) -> None:
+def test_of_several_writers_to_one_session_one_commits_and_the_calls_of_all_are_stored(place: str) -> None:
     with Store.open(place) as store:
         tip = begin(store, "main", "a")
 
@@ -174,7 +174,7 @@ def test_several_processes_may_make_one_store_at_once(tmp_path: Path, postgres_s
 
 
 @pytest.mark.parametrize("turns", [1, 60, 130])
-def test_a_process_killed_while_it_writes_leaves_a_sound_store(place: str, turns: int) -> None:
+def test_a_process_killed_while_it_writes_leaves_an_undamaged_store(place: str, turns: int) -> None:
     with Store.open(place) as store:
         begin(store, "main")
     with start(WRITE, place) as child:

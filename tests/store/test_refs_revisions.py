@@ -46,14 +46,14 @@ def test_every_form_of_a_revision_names_its_node(store: Store) -> None:
         ("main~9999999999", "invalid revision"),
     ],
 )
-def test_what_names_nothing_is_answered_with_what_there_is(store: Store, revision: str, complaint: str) -> None:
+def test_an_unknown_revision_is_reported_with_what_exists(store: Store, revision: str, complaint: str) -> None:
     begin(store, "main", "a", "b", "c")
 
     with pytest.raises(InputError, match=complaint):
         store.resolve(revision)
 
 
-def test_without_a_session_the_latest_one_is_missing(store: Store) -> None:
+def test_an_empty_store_has_no_latest_revision(store: Store) -> None:
     with pytest.raises(InputError, match="start one with `taiwa chat`"):
         store.resolve("")
 
@@ -79,7 +79,7 @@ def test_the_beginning_of_several_hashes_lists_them(store: Store) -> None:
     assert store.resolve(name) == name
 
 
-def test_the_moment_of_its_deletion_names_no_node(store: Store) -> None:
+def test_the_move_that_removed_a_name_has_no_node(store: Store) -> None:
     tip = begin(store, "main", "a")
     store.refs.delete("main")
 
@@ -89,7 +89,7 @@ def test_the_moment_of_its_deletion_names_no_node(store: Store) -> None:
 
 
 @given(st.text())
-def test_no_text_is_a_revision_that_breaks_anything(revision: str) -> None:
+def test_every_text_is_a_revision_or_an_input_error(revision: str) -> None:
     with Store.open(":memory:") as store:
         begin(store, "main", "a")
         try:

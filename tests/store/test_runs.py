@@ -1,10 +1,10 @@
 """The journal of a turn is written as it happens, and outlives the process that wrote it."""
 
-import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +15,6 @@ from taiwa.kernel.messages import Response, ToolResult, Usage, assistant
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.usage_limits import Price
 from taiwa.store import Run, Store
-from taiwa.store.sqlite import is_alive, start_of_process
 from tests.store.turns import APP, USAGE, answered, begin, turn
 
 
@@ -29,7 +28,7 @@ def test_a_run_remembers_how_it_was_begun(store: Store) -> None:
     assert (run.text, run.options) == ("何か", {"strict": True})
 
 
-def test_a_run_may_be_outside_every_session(store: Store) -> None:
+def test_a_run_may_belong_to_no_session(store: Store) -> None:
     run = store.runs.begin("", None, None, "extract this")
 
     store.runs.sink(run)(answered("extract this", "{}"))
@@ -75,7 +74,7 @@ def test_a_journal_from_the_store_answers_a_program_without_asking_again(store: 
     assert Runtime().run(program(), Journal(store.runs.journal(run))) == "paid once"
 
 
-def test_the_last_entry_of_a_place_counts_and_all_are_on_the_bill(store: Store) -> None:
+def test_the_last_entry_of_a_position_counts_and_all_are_on_the_bill(store: Store) -> None:
     begin(store)
     run = store.runs.begin("main", None, APP.hash, "x")
     store.runs.sink(run)(Entry((), 0, answered("x", "").effect or "", None, RateLimitError("slow down")))
@@ -90,7 +89,7 @@ def test_the_last_entry_of_a_place_counts_and_all_are_on_the_bill(store: Store) 
     assert store.costs("session")[0].requests == 2
 
 
-def test_calls_tell_what_was_paid(store: Store) -> None:
+def test_calls_report_usage_and_cost(store: Store) -> None:
     tip = begin(store)
     run = store.runs.begin("main", tip, APP.hash, "x")
 
@@ -106,7 +105,7 @@ def test_calls_tell_what_was_paid(store: Store) -> None:
         ("served-model", USAGE, None, ""),
         ("served-model", None, None, ""),
     ]
-    assert store.runs.calls_at(tip) == calls
+    assert store.runs.calls(tip, together=False) == calls
 
 
 def test_a_run_of_a_living_process_is_not_offered_for_resuming(store: Store) -> None:
@@ -122,15 +121,15 @@ def test_a_run_ends_once(store: Store) -> None:
     begin(store)
     run = store.runs.begin("main", None, APP.hash, "x")
 
-    store.runs.fail(run, InputError("first"))
-    store.runs.abandon(run)
-    store.runs.mark_conflict(run)
+    store.runs.end(run, "failed", InputError("first"))
+    store.runs.end(run, "abandoned")
+    store.runs.end(run, "conflict")
 
     assert store.runs.run(run).status == "failed"
     assert store.runs.run(run).text == "x"
 
 
-def test_a_run_that_is_not_there_is_said_to_be_missing(store: Store) -> None:
+def test_an_unknown_run_is_reported(store: Store) -> None:
     begin(store)
 
     with pytest.raises(StoreError, match="run 99 not found"):
@@ -141,7 +140,7 @@ def test_a_run_that_is_not_there_is_said_to_be_missing(store: Store) -> None:
         store.runs.begin("main", None, "ab" * 16, "x")
 
 
-def test_a_node_knows_the_journal_that_made_it(store: Store) -> None:
+def test_the_journal_of_a_node_is_that_of_the_run_that_made_it(store: Store) -> None:
     tip = begin(store)
     run = store.runs.begin("main", tip, APP.hash, "x")
     store.runs.sink(run)(answered("x", "paid"))
@@ -191,7 +190,7 @@ def cut_off(place: str) -> int:
     return child.pid
 
 
-def test_what_was_answered_before_a_kill_is_kept_and_the_run_can_be_resumed(place: str) -> None:
+def test_answers_before_a_kill_are_stored_and_the_run_can_be_resumed(place: str) -> None:
     with Store.open(place) as store:
         tip = begin(store, "main", "a")
 
@@ -217,7 +216,7 @@ def gone(store: Store) -> tuple[Run, ...]:
     return found
 
 
-def test_a_run_of_somebody_who_is_there_is_not_taken_up(place: str) -> None:
+def test_a_run_of_a_living_process_cannot_be_claimed(place: str) -> None:
     with Store.open(place) as one, Store.open(place) as two:
         tip = begin(one, "main", "a")
         run = one.runs.begin("main", tip, APP.hash, "b")
@@ -231,22 +230,34 @@ def test_a_run_of_somebody_who_is_there_is_not_taken_up(place: str) -> None:
             one.runs.claim(run)
 
 
-def test_a_process_is_known_by_its_beginning_and_not_by_its_number_alone() -> None:
-    own = start_of_process(os.getpid())
-
-    assert is_alive(os.getpid(), own)
-    assert not is_alive(os.getpid(), own + "1")
-    assert not is_alive(os.getpid(), "")
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        token = start_of_process(child.pid)
-        assert is_alive(child.pid, token)
-        child.kill()
-        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        assert not is_alive(child.pid, token)  # ended, and nobody has waited for it yet
-    assert not is_alive(child.pid, token)
+OWNER = """
+import sys
+from taiwa.store import Store
+print(Store.open(sys.argv[1])._db.owner(), flush=True)
+input()
+"""
 
 
-def test_usage_of_nothing_is_not_the_same_as_no_usage(store: Store) -> None:
+def test_the_number_of_a_process_is_locked_until_the_process_ends(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with Store.open(path) as store, Store.open(path) as again:
+        own = store._db.owner()
+        assert store._db.is_alive(own)
+        assert again._db.owner() == own
+        again.close()
+        command = [sys.executable, "-c", OWNER, str(path)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+            assert child.stdout is not None
+            other = int(child.stdout.readline())
+            assert other != own
+            assert store._db.is_alive(other)
+            child.kill()
+        assert not store._db.is_alive(other)
+        assert store._db.is_alive(own)
+    assert not any(store._db.is_alive(number) for number in (0, -1, own + 1))
+
+
+def test_zero_usage_is_not_unknown_usage(store: Store) -> None:
     tip = begin(store)
     run = store.runs.begin("main", tip, APP.hash, "x")
     store.runs.sink(run)(answered("x", "free", usage=Usage()))

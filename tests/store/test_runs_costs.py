@@ -20,9 +20,9 @@ def test_failed_lost_and_abandoned_turns_are_on_the_bill(store: Store) -> None:
     for run in runs:
         store.runs.sink(run, price=lambda _, usage: usage.output_tokens)(answered("x", "y"))
     store.commit("main", [turn(tip, "x")], expected=tip, run=runs[0])
-    store.runs.fail(runs[1], RateLimitError("slow down"))
-    store.runs.abandon(runs[2])
-    store.runs.mark_conflict(runs[3])
+    store.runs.end(runs[1], "failed", RateLimitError("slow down"))
+    store.runs.end(runs[2], "abandoned")
+    store.runs.end(runs[3], "conflict")
 
     (line,) = store.costs("app")
 
@@ -67,7 +67,7 @@ def test_a_request_without_an_answer_costs_nothing_and_is_counted(store: Store) 
         ("session", ["one", "two"]),
     ],
 )
-def test_a_bill_can_be_cut_four_ways(by: Axis, names: list[str]) -> None:
+def test_costs_are_added_up_by_each_axis(by: Axis, names: list[str]) -> None:
     now = [0]
     with Store.open(":memory:", clock=lambda: now[0]) as store:
         for number, (ref, model) in enumerate([("one", "m"), ("two", "n")]):
@@ -80,7 +80,7 @@ def test_a_bill_can_be_cut_four_ways(by: Axis, names: list[str]) -> None:
         assert [(line.name, line.requests) for line in store.costs(by)] == [(name, 1) for name in names]
 
 
-def test_sessions_and_models_of_one_app_are_told_apart(store: Store) -> None:
+def test_sessions_and_models_of_one_app_have_their_own_lines(store: Store) -> None:
     tip = begin(store)
     for ref, model in (("one", "m"), ("two", "n")):
         run = store.runs.begin(ref, tip, APP.hash, "x")
@@ -91,7 +91,7 @@ def test_sessions_and_models_of_one_app_are_told_apart(store: Store) -> None:
     assert [line.name for line in store.costs("app")] == ["chat"]
 
 
-def test_what_is_collected_stays_on_the_bill(store: Store) -> None:
+def test_the_costs_of_collected_nodes_stay(store: Store) -> None:
     tip = begin(store)
     run = store.runs.begin("main", tip, APP.hash, "x")
     store.runs.sink(run)(answered("x", "y"))

@@ -71,7 +71,7 @@ def test_a_migration_that_fails_leaves_the_version_before_it(fresh: str) -> None
             store._db.rows("SELECT x FROM half")
 
 
-def test_this_program_does_not_take_a_newer_store_back(fresh: str) -> None:
+def test_a_newer_store_is_refused_and_left_as_it_is(fresh: str) -> None:
     Store.open(fresh).close()
     opened_as(fresh, NEXT).close()
 

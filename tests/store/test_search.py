@@ -62,25 +62,25 @@ def found(store: Store, text: str) -> set[str]:
         ("x" * 50, "long"),
     ],
 )
-def test_a_word_is_found_where_it_was_said(filled: Store, text: str, where: str) -> None:
+def test_a_word_is_found_in_every_language(filled: Store, text: str, where: str) -> None:
     assert where in found(filled, text)
 
 
 @pytest.mark.parametrize("text", ["京寺", "quick cat", "oxes", "東京", "fox 京都", "x" * 101])
-def test_what_was_not_said_is_not_found(filled: Store, text: str) -> None:
+def test_absent_words_are_not_found(filled: Store, text: str) -> None:
     assert found(filled, text) == set()
 
 
 @pytest.mark.parametrize(
     "text", ['"', "'", "*", "fox*", "a OR b", "NEAR(a b)", "words:fox", "-fox", "(", "^fox", "fox AND", "{a}", "%", "_", "\\", "\0", "\ud800"]
 )  # fmt: skip
-def test_nothing_in_a_query_is_a_query_language(filled: Store, text: str) -> None:
+def test_a_query_has_no_operators(filled: Store, text: str) -> None:
     for hit in filled.search(text):
         assert fold(text.split(maxsplit=1)[0]) in fold(filled.nodes.get(hit.hash).user or "")
 
 
 @given(st.text(min_size=1))
-def test_no_query_breaks_and_every_text_is_found_by_itself(text: str) -> None:
+def test_every_text_is_found_by_itself(text: str) -> None:
     with Store.open(":memory:") as store:
         tip = begin(store, "main")
         node = turn(tip, text.encode("utf-8", "ignore").decode("utf-8"), "")
@@ -95,7 +95,7 @@ def test_no_query_breaks_and_every_text_is_found_by_itself(text: str) -> None:
             store.search(text)
 
 
-def test_the_newest_come_first_and_no_more_than_asked_for(store: Store) -> None:
+def test_hits_come_newest_first_up_to_the_limit(store: Store) -> None:
     tip = begin(store, "main", *(f"word {number}" for number in range(10)))
 
     hits = store.search("word", limit=3)
@@ -104,7 +104,7 @@ def test_the_newest_come_first_and_no_more_than_asked_for(store: Store) -> None:
 
 
 @pytest.mark.parametrize(("text", "limit"), [("", 1), (" \u3000\n", 1), ("word", 0)])
-def test_looking_for_nothing_is_refused(store: Store, text: str, limit: int) -> None:
+def test_an_empty_query_is_refused(store: Store, text: str, limit: int) -> None:
     with pytest.raises(InputError, match=r"at least (1|one)"):
         store.search(text, limit)
 
@@ -123,7 +123,7 @@ def test_a_hit_names_every_session_it_belongs_to(store: Store) -> None:
     assert store.search("思い出")[0].refs == ("main", "fork")
 
 
-def test_what_is_said_after_a_search_is_found_by_the_next(store: Store) -> None:
+def test_a_turn_after_a_search_is_found_by_the_next_search(store: Store) -> None:
     tip = begin(store, "main", "first")
     assert store.search("second") == ()
 
@@ -132,7 +132,7 @@ def test_what_is_said_after_a_search_is_found_by_the_next(store: Store) -> None:
     assert store.search("second")[0].kind == "summary"
 
 
-def test_a_store_for_reading_finds_what_was_never_indexed(place: str) -> None:
+def test_a_read_only_store_finds_turns_that_were_never_indexed(place: str) -> None:
     with Store.open(place) as store:
         begin(store, "main", "early words")
         store.search("early")
@@ -179,7 +179,7 @@ def test_a_text_without_the_words_is_shown_from_its_beginning() -> None:
 
 
 @given(st.text(max_size=60), st.text(min_size=1, max_size=8), st.text(max_size=60))
-def test_marks_lie_within_the_excerpt_and_hold_what_was_looked_for(before: str, word: str, after: str) -> None:
+def test_marks_lie_within_the_excerpt_and_cover_the_terms(before: str, word: str, after: str) -> None:
     terms = fold(word).split()
 
     cut = excerpt(before + word + after, terms, width=20)
@@ -190,7 +190,7 @@ def test_marks_lie_within_the_excerpt_and_hold_what_was_looked_for(before: str, 
         assert any(term[0] in fold(cut.text[start:end]) for term in terms)
 
 
-def test_a_root_says_nothing_that_could_be_found(store: Store) -> None:
+def test_a_root_has_no_searchable_text(store: Store) -> None:
     store.commit("main", [root()], expected=None, apps=[APP])
 
     assert store.search("chat") == ()

@@ -14,8 +14,9 @@ import pytest
 
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
 from taiwa.sql import sqlite as module
+from taiwa.sql.sqlite import SqliteDatabase
 from taiwa.store import Store
-from taiwa.store.sqlite import SqliteStoreDatabase
+from taiwa.store.schema import STORE
 from tests.store.turns import begin, root, turn
 
 NOBODY = 65534
@@ -41,7 +42,7 @@ def sealed_folder() -> Iterator[Path]:
             folder.chmod(0o755)
 
 
-def test_a_new_store_is_for_its_owner_only(tmp_path: Path) -> None:
+def test_a_new_store_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "new" / "store.db"
 
     with Store.open(path) as store:
@@ -52,7 +53,7 @@ def test_a_new_store_is_for_its_owner_only(tmp_path: Path) -> None:
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_what_was_written_is_there_when_the_store_is_opened_again(tmp_path: Path) -> None:
+def test_a_store_can_be_closed_and_opened_again(tmp_path: Path) -> None:
     with Store.open(tmp_path / "store.db") as store:
         tip = begin(store, "main", "a", "b")
 
@@ -82,19 +83,19 @@ def test_a_store_opened_for_reading_is_read_and_not_written(tmp_path: Path) -> N
             store.commit("main", [turn(tip, "b")], expected=tip)
 
 
-def test_a_store_in_a_sealed_folder_can_be_read(sealed_folder: Path) -> None:
+def test_a_store_in_a_read_only_folder_can_be_read(sealed_folder: Path) -> None:
     with Store.open(sealed_folder / "sealed.db", readonly=True) as store:
         assert store.nodes.get(store.refs.tip("main")).user == "a"
 
 
-def test_a_store_in_a_sealed_folder_says_that_it_cannot_be_written(sealed_folder: Path) -> None:
+def test_writing_to_a_store_in_a_read_only_folder_is_reported(sealed_folder: Path) -> None:
     with pytest.raises(StoreError, match="cannot be written; correct the permissions"):
         Store.open(sealed_folder / "sealed.db")
     with pytest.raises(StoreError, match="cannot be written; correct the permissions"):
         Store.open(sealed_folder / "new.db")
 
 
-def test_reading_a_store_that_is_not_there_says_how_one_is_made(tmp_path: Path) -> None:
+def test_reading_a_missing_store_names_the_command_that_creates_one(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"store .* not found; `taiwa chat` creates one"):
         Store.open(tmp_path / "none.db", readonly=True)
 
@@ -104,7 +105,7 @@ def test_reading_a_store_that_is_not_there_says_how_one_is_made(tmp_path: Path) 
 @pytest.mark.parametrize(
     "content", [b"no database at all, but long enough to look like one" * 40, b"SQLite format 3\0" + b"x" * 4096]
 )
-def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(tmp_path: Path, content: bytes) -> None:
+def test_another_file_is_refused_and_left_as_it_was(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "letter.txt"
     path.write_bytes(content)
 
@@ -139,7 +140,7 @@ def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
             Store.open(path, readonly=readonly)
 
 
-def test_a_store_of_an_older_version_is_not_read_half(tmp_path: Path) -> None:
+def test_a_read_only_store_of_an_older_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "empty.db"
     path.touch()
 
@@ -148,7 +149,7 @@ def test_a_store_of_an_older_version_is_not_read_half(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["folder", "file/store.db", "nul\0.db"])
-def test_a_path_that_no_store_can_have_is_refused_in_one_line(tmp_path: Path, name: str) -> None:
+def test_an_impossible_path_is_refused_in_one_line(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
 
@@ -158,7 +159,7 @@ def test_a_path_that_no_store_can_have_is_refused_in_one_line(tmp_path: Path, na
     assert "\n" not in caught.value.message
 
 
-def test_a_full_disk_changes_nothing_and_says_so(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_changes_nothing(tmp_path: Path) -> None:
     with Store.open(tmp_path / "store.db") as store:
         tip = begin(store, "main", "a")
         pages = store._db.one("PRAGMA page_count")
@@ -177,9 +178,7 @@ def test_a_full_disk_changes_nothing_and_says_so(tmp_path: Path) -> None:
         assert store.fsck() == ()
 
 
-def test_a_store_that_another_program_writes_to_for_long_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_held_for_long_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "WAIT", 0.05)
     path = tmp_path / "store.db"
     with Store.open(path) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -193,7 +192,7 @@ def test_a_store_that_another_program_writes_to_for_long_says_so(
         assert store.commit("main", [turn(tip, "b")], expected=tip)
 
 
-def test_a_damaged_file_is_told_from_a_sound_one(tmp_path: Path) -> None:
+def test_a_damaged_file_raises_corrupt_error(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with Store.open(path) as store:
         begin(store, "main", *map(str, range(200)))
@@ -208,14 +207,14 @@ def test_a_damaged_file_is_told_from_a_sound_one(tmp_path: Path) -> None:
         assert store.fsck()
 
 
-def test_a_closed_store_says_that_it_is_closed(store: Store) -> None:
+def test_using_a_closed_store_is_reported(store: Store) -> None:
     store.close()
 
     with pytest.raises(StoreError, match="is closed"):
         store.refs.list()
 
 
-def test_half_a_character_is_no_text_for_a_store(store: Store) -> None:
+def test_a_lone_surrogate_is_refused(store: Store) -> None:
     tip = begin(store, "main")
 
     with pytest.raises(InputError, match="lone surrogate"):
@@ -242,7 +241,9 @@ def test_threads_share_a_store(tmp_path: Path) -> None:
 FORKS = """
 import os, sys
 from taiwa.conversation.history import Node
+from taiwa.sql.sqlite import SqliteDatabase
 from taiwa.store import Store
+from taiwa.store.schema import STORE
 store = Store.open(sys.argv[1])
 tip = store.refs.tip("main")
 app = store.nodes.get(tip).app
@@ -279,10 +280,11 @@ def test_a_clock_that_goes_back_changes_no_order() -> None:
         assert store.refs.latest() == "zoo"
         assert [move.op for move in store.refs.reflog("zoo")] == ["undo", "commit", "create"]
         assert store.resolve("") == root().hash
-        assert store.nodes.stored_at_us(root().hash) > store.nodes.stored_at_us(store.refs.tip("animals"))
+        stored = dict(store._db.rows("SELECT hash, at_us FROM node"))
+        assert stored[bytes.fromhex(root().hash)] > stored[bytes.fromhex(store.refs.tip("animals"))]
 
 
-class Interrupted(SqliteStoreDatabase):
+class Interrupted(SqliteDatabase):
     """A store whose user presses Ctrl-C right after the next transaction has begun."""
 
     pressed = False
@@ -295,8 +297,8 @@ class Interrupted(SqliteStoreDatabase):
         return changed
 
 
-def test_an_interrupt_right_after_the_beginning_leaves_no_transaction_open(tmp_path: Path) -> None:
-    db = Interrupted(tmp_path / "s.db")
+def test_an_interrupt_right_after_begin_leaves_no_transaction_open(tmp_path: Path) -> None:
+    db = Interrupted(tmp_path / "s.db", STORE)
     db.pressed = True
     with pytest.raises(KeyboardInterrupt), db.transaction():
         pass
@@ -304,5 +306,5 @@ def test_an_interrupt_right_after_the_beginning_leaves_no_transaction_open(tmp_p
     with db.transaction():
         db.run("UPDATE indexed SET seq = 7")
 
-    other = SqliteStoreDatabase(tmp_path / "s.db")
+    other = SqliteDatabase(tmp_path / "s.db", STORE)
     assert other.one("SELECT seq FROM indexed") == 7

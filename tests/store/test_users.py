@@ -9,7 +9,7 @@ from taiwa.store import Store
 from tests.store.turns import begin
 
 
-def test_a_person_is_kept_and_changed(store: Store) -> None:
+def test_a_profile_is_stored_and_replaced(store: Store) -> None:
     assert store.users.get("ann") is None
     store.users.put("ann", {"office": "Osaka"})
     store.users.put("ann", {"office": "京都"})
@@ -18,7 +18,7 @@ def test_a_person_is_kept_and_changed(store: Store) -> None:
     assert [kept.name for kept in store.users.list()] == ["ann"]
 
 
-def test_verdicts_come_back_in_their_order_and_can_be_forgotten(store: Store) -> None:
+def test_feedback_comes_back_in_order_and_can_be_cleared(store: Store) -> None:
     store.users.put("ann", {})
     assert store.users.add_feedback("ann", {"verdict": "good"}) == 1
     assert store.users.add_feedback("ann", {"verdict": "bad"}) == 2
@@ -31,7 +31,7 @@ def test_verdicts_come_back_in_their_order_and_can_be_forgotten(store: Store) ->
     assert store.users.get("ann") == {"office": "Osaka"}
 
 
-def test_whose_a_conversation_is_follows_its_name_and_ends_with_it(store: Store) -> None:
+def test_a_session_stays_assigned_when_it_is_renamed_until_it_is_deleted(store: Store) -> None:
     begin(store, "main", "a")
     begin(store, "other", "b")
     store.users.put("ann", {})
@@ -48,7 +48,7 @@ def test_whose_a_conversation_is_follows_its_name_and_ends_with_it(store: Store)
     assert store.fsck() == ()
 
 
-def test_a_person_is_removed_with_all_that_was_kept_and_the_conversation_stays(store: Store) -> None:
+def test_deleting_a_user_deletes_the_feedback_and_keeps_the_sessions(store: Store) -> None:
     begin(store, "main", "a")
     store.users.put("ann", {})
     store.users.add_feedback("ann", {})
@@ -63,18 +63,18 @@ def test_a_person_is_removed_with_all_that_was_kept_and_the_conversation_stays(s
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "x" * 101])
-def test_some_names_are_none(store: Store, name: str) -> None:
+def test_invalid_user_names_are_refused(store: Store, name: str) -> None:
     with pytest.raises(InputError, match="invalid user name"):
         store.users.put(name, {})
 
 
-def test_one_name_in_two_ways_of_writing_is_one_person(store: Store) -> None:
+def test_composed_and_decomposed_spellings_are_one_user(store: Store) -> None:
     store.users.put("Ame\u0301lie ", {"a": 1})
 
     assert store.users.get("Amélie") == {"a": 1}
 
 
-def test_nobody_is_named_with_those_who_are_known(store: Store) -> None:
+def test_an_unknown_user_is_reported_with_known_ones(store: Store) -> None:
     store.users.put("ann", {})
 
     for act in (
@@ -87,7 +87,7 @@ def test_nobody_is_named_with_those_who_are_known(store: Store) -> None:
 
 
 @given(st.dictionaries(st.text(max_size=9), st.text(max_size=9) | st.integers(-9, 9), max_size=4))
-def test_what_is_kept_comes_back(body: dict[str, str | int]) -> None:
+def test_profiles_and_feedback_survive_closing(body: dict[str, str | int]) -> None:
     with Store.open(":memory:") as store:
         store.users.put("ann", dict(body))
 

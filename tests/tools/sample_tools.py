@@ -6,8 +6,8 @@ import sys
 import time
 from pathlib import Path
 
+from taiwa import tool
 from taiwa.kernel.errors import ToolError
-from taiwa.tools import tool
 
 
 @tool

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.kernel.errors import ToolError
-from taiwa.tools import formula
-from taiwa.tools.chemical_formulas import elements, species
+from taiwa.tools.chemical_formulas import elements, formula, species
 
 
 def counted(text: str) -> str:

@@ -5,8 +5,7 @@ from fractions import Fraction
 import pytest
 
 from taiwa.kernel.errors import ToolError
-from taiwa.tools import formula, mass, mass_percent, molar_mass
-from taiwa.tools.chemical_formulas import elements, nuclides, weight
+from taiwa.tools.chemical_formulas import elements, formula, mass, mass_percent, molar_mass, nuclides, weight
 
 PAPER = """
 H 1 He 4 Li 7 Be 9 B 11 C 12 N 14 O 16 F 19 Ne 20 Na 23 Mg 24 Al 27 Si 28 P 31 S 32 Cl 35 Ar 40 K 39 Ca 40 Sc 45 Ti 48

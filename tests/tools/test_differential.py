@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.kernel.errors import ToolError
-from taiwa.tools import balance, calculate, formula, mass
-from taiwa.tools.chemical_formulas import elements, nuclides, weight
-from taiwa.tools.stoichiometry import equation
+from taiwa.tools.calculator import calculate
+from taiwa.tools.chemical_formulas import elements, formula, mass, nuclides, weight
+from taiwa.tools.stoichiometry import balance, equation
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -4,7 +4,7 @@ each ten thousand, and writes down how long the slowest took.
 
 import pytest
 
-from taiwa.tools import builtin_tools
+from taiwa.tools.registry import builtin_tools
 from tests.fuzzing import EXPENSIVE_INPUTS, VALID_INPUTS, fuzz_tools
 
 COUNT = 2_500

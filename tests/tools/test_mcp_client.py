@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 import taiwa
 from taiwa.flows.solve.solve import solve
+from taiwa.isolation import ProcessLimits
 from taiwa.kernel.errors import ConfigError, InputError, ToolError
 from taiwa.kernel.runtime import Tool
 from taiwa.kernel.text import clean_untrusted
-from taiwa.tools import ProcessLimits, calculator
+from taiwa.tools.calculator import calculator
 from taiwa.tools.mcp_client import McpServerConnection, clean_schema, mcp_tools
 
 HERE = Path(__file__).parent

@@ -12,11 +12,12 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, TextContent
 
+from taiwa import tool
 from taiwa.kernel.errors import ConfigError, ToolError
 from taiwa.kernel.records import Json
-from taiwa.tools import builtin_tools, find_tools, tool
 from taiwa.tools.mcp_client import decode_error, decode_value
 from taiwa.tools.mcp_server import create_server, encode_error, encode_value, serve_mcp
+from taiwa.tools.registry import builtin_tools, find_tools
 
 R = TypeVar("R")
 PROCESS = StdioServerParameters(

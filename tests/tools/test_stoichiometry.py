@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.kernel.errors import ToolError
-from taiwa.tools import balance, stoichiometry
-from taiwa.tools.stoichiometry import Equation, Term, equation, null_space, positive_solution
+from taiwa.tools.stoichiometry import Equation, Term, balance, equation, null_space, positive_solution, stoichiometry
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,9 @@ from taiwa.kernel.messages import Message, Request, ToolResult, collect_response
 from taiwa.kernel.runtime import Runtime
 from taiwa.models.http_api.provider_interface import Codec
 from taiwa.models.registry import resolve
-from taiwa.tools import IsolatedTool, builtin_tools, isolated, strict
+from taiwa.tools.function_tool import IsolatedTool
 from taiwa.tools.mcp_client import mcp_tools
+from taiwa.tools.registry import builtin_tools
 
 EXERCISES = [
     {"id": "a", "kind": "arithmetic", "input": "1,000 × (2 + 1/2)%", "gold": 25},
@@ -132,14 +133,14 @@ def announced(body: dict[str, Any], name: str) -> Any:
 
 def by_wire(model: str, stream: Callable[[str, str], bytes]) -> ToolCaller:
     """A native call: the specifications are sent, the call is decoded from the wire, the result is sent back as text."""
-    codec: Codec = resolve(model).codec
-    offered = tuple(strict(tool.spec) for tool in builtin_tools().values())
+    codec = cast("Codec", resolve(model).codec)
+    offered = tuple(tool.spec for tool in builtin_tools().values())
 
     def call(name: str, text: str) -> ToolResult:
         request = Request((user("?"),), tools=offered)
         schema = announced(json.loads(codec.encode(request).body), name)
-        assert schema["required"] == list(schema["properties"])
-        written = json.dumps({each: text if each == needed(name) else None for each in schema["required"]})
+        assert schema["required"] == [needed(name)]
+        written = json.dumps({each: text if each == needed(name) else None for each in schema["properties"]})
         decoder = codec.decoder("text/event-stream")
         response = collect_response([*decoder.feed(stream(name, written)), *decoder.close()])
         (wish,) = response.message.tool_calls
@@ -169,7 +170,7 @@ DOORS: dict[str, ToolCaller] = {"python": by_python, **TEXT, **NATIVE}
 @pytest.fixture(scope="module")
 def apart() -> Iterator[dict[str, ToolCaller]]:
     """The doors behind which another process works: a worker, and a server that speaks MCP."""
-    workers: dict[str, IsolatedTool] = {name: isolated(tool) for name, tool in builtin_tools().items()}
+    workers: dict[str, IsolatedTool] = {name: IsolatedTool(tool) for name, tool in builtin_tools().items()}
     with mcp_tools([sys.executable, "-m", "taiwa", "mcp"]) as tools:
         served = {tool.spec.name.removeprefix("taiwa_"): tool for tool in tools}
         yield {

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from taiwa.kernel.errors import ToolError
-from taiwa.tools import convert, unit_conversion
+from taiwa.tools.units import convert, unit_conversion
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_the_tool_says_number_and_unit() -> None:
 def test_without_the_extra_the_error_names_it() -> None:
     script = (
         "import sys; sys.modules['pint'] = None\n"
-        "from taiwa.kernel.errors import ConfigError\nfrom taiwa.tools import convert\n"
+        "from taiwa.kernel.errors import ConfigError\nfrom taiwa.tools.units import convert\n"
         "try: convert('1 m to cm')\nexcept ConfigError as error: print(error)"
     )
 
@@ -88,7 +88,7 @@ def test_without_the_extra_the_error_names_it() -> None:
 
 
 def test_pint_is_loaded_only_when_a_unit_is_converted() -> None:
-    script = "import sys, taiwa.tools; taiwa.tools.calculate('1+1'); print('pint' in sys.modules)"
+    script = "import sys, taiwa.tools.units as units; units.calculate('1+1'); print('pint' in sys.modules)"
 
     said = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
 

@@ -10,8 +10,8 @@ from timeit import timeit
 import pytest
 
 from taiwa.models.builtin.copy_constraint import find_numbers
-from taiwa.models.builtin.prompt_text import normalize_text
-from taiwa.tools import calculate, calculator
+from taiwa.models.builtin.tokenizer import normalize_text
+from taiwa.tools.calculator import calculate, calculator
 from training.builtin.quantities import CONSTANTS, MAKERS, MISSING, REFUSAL, SHARES
 from training.builtin.quantities.telling import Ask, Teller, Thing
 from training.builtin.quantities.words import invented, several

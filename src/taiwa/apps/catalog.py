@@ -3,14 +3,14 @@
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Literal
 
-from taiwa.apps.front_matter import APP_NAME
+from taiwa.apps.front_matter import APP_NAME, Problem, Problems, quoted, suggest
 from taiwa.apps.parse import read_app, split_file
-from taiwa.apps.problems import Problem, Problems, quoted, suggest
 from taiwa.conversation.app import App, AppSource, Param, ReplyMode, fit_params
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import Json
@@ -81,9 +81,9 @@ def with_reply(app: App, reply: ReplyMode) -> App:
     if parts.front is None or not isinstance(tree, Table):
         raise ConfigError(f"the app {app.name!r} has no front matter to write `reply` into")
     front = parts.front.text
-    held = tree.get("reply")
-    if held and isinstance(held.value, Scalar):
-        start, end = held.value.span
+    entry = tree.get("reply")
+    if entry and isinstance(entry.value, Scalar):
+        start, end = entry.value.span
         changed = f"{front[:start]}{reply}{front[end:]}"
     else:
         changed = f"{' ' * (tree.at.column - 1)}reply: {reply}\n{front}"
@@ -107,10 +107,9 @@ def _text(path: Path) -> str | Problem:
     """Return the text of a file, or the problem that prevents it."""
     try:
         mode = path.stat().st_mode
-        if S_ISDIR(mode):
-            return Problem(0, 1, "is a folder", "name a file that ends with .md")
         if not S_ISREG(mode):
-            return Problem(0, 1, "is not a regular file", "name a file that ends with .md")
+            what = "is a folder" if S_ISDIR(mode) else "is not a regular file"
+            return Problem(0, 1, what, "name a file that ends with .md")
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
@@ -130,6 +129,26 @@ def _text(path: Path) -> str | Problem:
         line = data.count(b"\n", 0, error.start) + 1
         column = len(data[data.rfind(b"\n", 0, error.start) + 1 : error.start].decode("utf-8", "replace")) + 1
         return Problem(line, column, f"the byte 0x{data[error.start]:02x} is not UTF-8", "save the file as UTF-8")
+
+
+def read_bounded(path: Path, most: int, too_large: str, *, where: str = "") -> tuple[bytes, str]:
+    """Return the bytes and the text of a UTF-8 file; `where` names it in errors instead of its path.
+
+    Raises:
+        InputError: it cannot be read, is not UTF-8, or has more than `most` bytes (`too_large` is that message).
+    """
+    where = where or str(path)
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(most + 1)
+    except OSError as error:
+        raise InputError(f"{where}: {error.strerror}") from None
+    if len(raw) > most:
+        raise InputError(f"{where} {too_large}")
+    try:
+        return raw, raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}:{raw.count(10, 0, error.start) + 1}: not UTF-8 at byte {error.start:,}") from None
 
 
 BUILT_IN = Path(__file__).with_name("builtin")
@@ -162,11 +181,11 @@ def user_folder(environ: Mapping[str, str] | None = None) -> Path:
 
 def apps(environ: Mapping[str, str] | None = None) -> tuple[AppListing, ...]:
     """List all apps by name; one of the user hides a built-in one of the same name."""
-    found: dict[str, AppListing] = {}
+    listings: dict[str, AppListing] = {}
     for origin, path in _files(environ):
-        if path.stem not in found:
-            found[path.stem] = _listed(origin, path)
-    return tuple(sorted(found.values(), key=lambda listed: listed.name))
+        if path.stem not in listings:
+            listings[path.stem] = _listed(origin, path)
+    return tuple(sorted(listings.values(), key=lambda listed: listed.name))
 
 
 def load_app(name: str, environ: Mapping[str, str] | None = None) -> App:
@@ -186,12 +205,12 @@ def find_path(name: str, environ: Mapping[str, str] | None = None) -> Path:
     """
     if "/" in name or os.sep in name or name.endswith(".md"):
         return _expanded(name)
-    files = _files(environ)
-    for _, path in files:
-        if path.stem == name:
-            return path
-    names = tuple(dict.fromkeys(path.stem for _, path in files))
-    raise ConfigError(f"app {quoted(name)} not found; {suggest(name, names, 'apps')}")
+    paths: dict[str, Path] = {}
+    for _, path in _files(environ):
+        paths.setdefault(path.stem, path)
+    if name not in paths:
+        raise ConfigError(f"app {quoted(name)} not found; {suggest(name, tuple(paths), 'apps')}")
+    return paths[name]
 
 
 def new(path: Path, name: str) -> Path:
@@ -208,13 +227,10 @@ def new(path: Path, name: str) -> Path:
         with path.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)
     except OSError as error:
+        reason = f": cannot be written ({error.strerror}); choose another place"
         if path.is_symlink() or path.exists():
-            raise ConfigError(
-                f"{printable_path(path)} already exists; choose another name, or edit that file"
-            ) from None
-        raise ConfigError(
-            f"{printable_path(path)}: cannot be written ({error.strerror}); choose another place"
-        ) from None
+            reason = " already exists; choose another name, or edit that file"
+        raise ConfigError(f"{printable_path(path)}{reason}") from None
     return path
 
 
@@ -228,14 +244,12 @@ def _expanded(text: str) -> Path:
 def _files(environ: Mapping[str, str] | None) -> list[tuple[Origin, Path]]:
     """Return all app files, those of the user first."""
     places: tuple[tuple[Origin, Path], ...] = (("yours", user_folder(environ)), ("built-in", BUILT_IN))
-    return [(origin, path) for origin, folder in places for path in _in(folder)]
-
-
-def _in(folder: Path) -> list[Path]:
-    try:
-        return sorted(path for path in folder.iterdir() if path.suffix == ".md" and not path.name.startswith("."))
-    except OSError:
-        return []  # a missing folder contains no apps; an explicit path is still an error
+    files: list[tuple[Origin, Path]] = []
+    for origin, folder in places:
+        with suppress(OSError):  # a missing folder contains no apps; an explicit path is still an error
+            paths = sorted(path for path in folder.iterdir() if path.suffix == ".md" and path.name[0] != ".")
+            files.extend((origin, path) for path in paths)
+    return files
 
 
 def _listed(origin: Origin, path: Path) -> AppListing:

@@ -7,10 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TypeAlias
 
-from taiwa.apps.catalog import printable_path
-from taiwa.apps.problems import Problem, Problems, quoted, read_bounded, suggest
+from taiwa.apps.catalog import printable_path, read_bounded
+from taiwa.apps.front_matter import Keys, Problem, Problems, quoted
 from taiwa.flows.solve.examples import ExampleCall, ResultOf, WorkedExample, escape_references, evaluate_parts
 from taiwa.flows.solve.numbers import last_number
 from taiwa.flows.solve.tool_call_formats import CallText, InlineFormat, ResultText, ScanEvent, ToolCallFormat, decode
@@ -29,12 +28,6 @@ KEYS = ("id", "kind", "question", "parts", "answer")
 
 RESULT = "result"
 
-YAML = frozenset({".yaml", ".yml"})
-
-LINES = frozenset({".jsonl", ".ndjson"})
-
-Given: TypeAlias = "dict[str, Json]"
-
 
 @cache
 def built_in_examples() -> tuple[WorkedExample, ...]:
@@ -50,28 +43,14 @@ def read_shots(path: Path | str) -> tuple[WorkedExample, ...]:
     """
     path = Path(path)
     where = printable_path(path)
-    _, text = read_bounded(
-        path, MAX_BYTES, f"has more than {MAX_BYTES:,} bytes; worked examples are for one prompt", where=where
-    )
+    too_large = f"has more than {MAX_BYTES:,} bytes; worked examples are for one prompt"
+    _, text = read_bounded(path, MAX_BYTES, too_large, where=where)
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if path.suffix.lower() in YAML:
+    if path.suffix.lower() in (".yaml", ".yml"):
         return _from_yaml(text, where)
-    if path.suffix.lower() in LINES:
+    if path.suffix.lower() in (".jsonl", ".ndjson"):
         return _from_lines(text, where)
-
     return read_transcripts(text, where)
-
-
-def example_to_json(worked: WorkedExample) -> Given:
-    """Return a worked example as the object of a line of a `.jsonl` file."""
-    parts: list[Json] = []
-    for part in worked.parts:
-        if isinstance(part, str):
-            parts.append(part)
-        else:
-            call: Given = {part.tool: part.input}
-            parts.append(call | {RESULT: part.result} if part.result else call)
-    return {"id": worked.id, "kind": worked.kind, "question": worked.question, "parts": parts, "answer": worked.answer}
 
 
 def results(tools: Iterable[Tool], protocol: ToolCallFormat) -> ResultOf:
@@ -95,12 +74,12 @@ def results(tools: Iterable[Tool], protocol: ToolCallFormat) -> ResultOf:
 
 def usable(examples: Iterable[WorkedExample], result_of: ResultOf) -> tuple[WorkedExample, ...]:
     """Return the examples whose tools exist, are configured and accept every input."""
-    found: list[WorkedExample] = []
+    accepted: list[WorkedExample] = []
     for worked in examples:
         with suppress(InputError, ToolError, ConfigError):
             evaluate_parts(worked, result_of)
-            found.append(worked)
-    return tuple(found)
+            accepted.append(worked)
+    return tuple(accepted)
 
 
 def _from_yaml(text: str, where: str) -> tuple[WorkedExample, ...]:
@@ -109,97 +88,72 @@ def _from_yaml(text: str, where: str) -> tuple[WorkedExample, ...]:
     if tree is not None and not isinstance(tree, Items):
         problems.error(tree.at, "the file is not a list of examples", "begin each with `- question: …`")
     items = tree.items if isinstance(tree, Items) else ()
-    return _finished([_Reading(item, number, problems) for number, item in enumerate(items, 1)], problems, where)
+    return _examples(list(enumerate(items, 1)), problems, where, in_lines=True)
 
 
 def _from_lines(text: str, where: str) -> tuple[WorkedExample, ...]:
     problems = Problems()
-    found: list[_Reading] = []
-    for line, written in enumerate(text.split("\n"), 1):
-        if not written.strip():
+    trees: list[tuple[int, Tree]] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
             continue
         try:
-            data = json.loads(written)
+            trees.append((number, _tree(json.loads(line), Location(number))))
         except (ValueError, RecursionError) as error:
-            problems.error(Location(line), f"not JSON: {error}", "write one object on each line")
-            continue
-        found.append(_Reading(_tree(data, Location(line)), line, problems, exact=True))
-    return _finished(found, problems, where)
+            problems.error(Location(number), f"not JSON: {error}", "write one object on each line")
+    return _examples(trees, problems, where, in_lines=False)
 
 
-def _finished(found: "list[_Reading]", problems: Problems, where: str) -> tuple[WorkedExample, ...]:
-    made: dict[str, WorkedExample] = {}
-    for reading in found[:MAX_SHOTS]:
-        worked = reading.worked()
-        if worked is not None and worked.id in made:
-            problems.error(reading.at, f"the id {quoted(worked.id)} occurs twice", "use each id once")
-        elif worked is not None:
-            made[worked.id] = worked
-    if len(found) > MAX_SHOTS:
-        problems.error(found[MAX_SHOTS].at, f"more than {MAX_SHOTS:,} examples", "keep the best")
-    if not found and not problems.found:
+def _examples(
+    trees: list[tuple[int, Tree]], problems: Problems, where: str, *, in_lines: bool
+) -> tuple[WorkedExample, ...]:
+    """Read examples with their numbers; `in_lines`: each part is a line, otherwise parts contain their line ends."""
+    examples: dict[str, WorkedExample] = {}
+    for number, tree in trees[:MAX_SHOTS]:
+        example = _example(tree, number, problems, in_lines=in_lines)
+        if example is not None and example.id in examples:
+            problems.error(tree.at, f"the id {quoted(example.id)} occurs twice", "use each id once")
+        elif example is not None:
+            examples[example.id] = example
+    if len(trees) > MAX_SHOTS:
+        problems.error(trees[MAX_SHOTS][1].at, f"more than {MAX_SHOTS:,} examples", "keep the best")
+    if not trees and not problems.entries:
         problems.error(Location(0), "the file has no worked example")
-    if problems.found:
+    if problems.entries:
         raise InputError(problems.sorted()[0].format(where))
-    return tuple(made.values())
+    return tuple(examples.values())
 
 
-class _Reading:
-    """One example of a file. `exact` parts contain their line ends; otherwise each part is a line."""
+def _example(tree: Tree, number: int, problems: Problems, *, in_lines: bool) -> WorkedExample | None:
+    """Return an example, or None if it is not a table."""
+    if not isinstance(tree, Table):
+        problems.error(tree.at, "an example must be a table", f"its keys are {', '.join(KEYS)}")
+        return None
+    keys = Keys(tree, KEYS, "", problems)
+    if "question" not in keys:
+        keys.error("question", "the example has no question")
+    listed = keys.tree("parts")
+    items = listed.items if isinstance(listed, Items) else ()
+    if not items:
+        keys.error("parts", "the example has no parts", "list its lines; write a call as `- calculator: 1 + 1`")
+    parts = tuple(part for item in items if (part := _part(item, problems)) is not None)
+    name, kind, question = keys.text("id") or str(number), keys.text("kind"), keys.text("question")
+    return WorkedExample(name, kind, question, _in_lines(parts) if in_lines else parts, keys.text("answer"))
 
-    def __init__(self, tree: Tree, number: int, problems: Problems, *, exact: bool = False) -> None:
-        self.at = tree.at
-        self._tree = tree
-        self._number = number
-        self._faults = problems
-        self._exact = exact
 
-    def worked(self) -> WorkedExample | None:
-        """Return the example, or None if it has a problem."""
-        if not isinstance(self._tree, Table):
-            self._faults.error(self.at, "an example must be a table", f"its keys are {', '.join(KEYS)}")
-            return None
-        for entry in self._tree.entries:
-            if entry.key not in KEYS:
-                self._faults.error(entry.at, f"unknown key {quoted(entry.key)}", suggest(entry.key, KEYS, "keys"))
-        before = len(self._faults.found)
-        name = self._word("id") or str(self._number)
-        made = WorkedExample(
-            name, self._word("kind"), self._word("question", needed=True), self._parts(), self._word("answer")
-        )
-        return made if len(self._faults.found) == before else None
-
-    def _word(self, key: str, *, needed: bool = False) -> str:
-        entry = self._tree.get(key) if isinstance(self._tree, Table) else None
-        if entry is None or not isinstance(entry.value, Scalar) or entry.value.value is None:
-            if needed or entry is not None:
-                at = self.at if entry is None else entry.at
-                self._faults.error(at, f"the example has no {key}" if entry is None else f"{key} is a text")
-            return ""
-        return entry.value.text
-
-    def _parts(self) -> tuple[str | ExampleCall, ...]:
-        entry = self._tree.get("parts") if isinstance(self._tree, Table) else None
-        if entry is None or not isinstance(entry.value, Items) or not entry.value.items:
-            at = self.at if entry is None else entry.at
-            self._faults.error(at, "the example has no parts", "list its lines; write a call as `- calculator: 1 + 1`")
-            return ()
-        parts = tuple(part for item in entry.value.items if (part := self._part(item)) is not None)
-        return parts if self._exact else _in_lines(parts)
-
-    def _part(self, item: Tree) -> str | ExampleCall | None:
-        if isinstance(item, Scalar) and item.value is not None:
-            return item.text
-        entries = item.entries if isinstance(item, Table) else ()
-        recorded = next((entry for entry in entries if entry.key == RESULT), None)
-        calls = [entry for entry in entries if entry.key != RESULT]
-        result = "" if recorded is None else _plain(recorded)
-        given = _plain(calls[0]) if len(calls) == 1 else None
-        if given is None or result is None:
-            hint = "quote a line that contains `: `; write a call as `calculator: 1 + 1`"
-            self._faults.error(item.at, "a part must be a line of text or one call", hint)
-            return None
-        return ExampleCall(calls[0].key, given, result)
+def _part(item: Tree, problems: Problems) -> str | ExampleCall | None:
+    if isinstance(item, Scalar) and item.value is not None:
+        return item.text
+    entries = item.entries if isinstance(item, Table) else ()
+    recorded = next((entry for entry in entries if entry.key == RESULT), None)
+    calls = [entry for entry in entries if entry.key != RESULT]
+    result = "" if recorded is None else _plain(recorded)
+    text = _plain(calls[0]) if len(calls) == 1 else None
+    if text is None or result is None:
+        hint = "quote a line that contains `: `; write a call as `calculator: 1 + 1`"
+        problems.error(item.at, "a part must be a line of text or one call", hint)
+        return None
+    return ExampleCall(calls[0].key, text, result)
 
 
 def _plain(entry: Entry) -> str | None:
@@ -215,13 +169,12 @@ def _in_lines(parts: tuple[str | ExampleCall, ...]) -> tuple[str | ExampleCall, 
     for part in parts:
         if made and isinstance(part, str):
             made.append(f"\n{part}")
-        elif made and isinstance(made[-1], str):
+            continue
+        if made and isinstance(made[-1], str):
             made[-1] += "\n"
-            made.append(part)
         elif made:
-            made += ["\n", part]
-        else:
-            made.append(part)
+            made.append("\n")
+        made.append(part)
     return tuple(made)
 
 
@@ -285,25 +238,25 @@ def wrong_results(
             if isinstance(part, str) or not part.result:
                 continue
             try:
-                given = result_of(part.tool, part.input)
+                result = result_of(part.tool, part.input)
             except TaiwaError as error:
-                given = f"error: {error.message}"
-            if not _agree(part.result, given):
-                yield worked, part, given
+                result = f"error: {error.message}"
+            if not _agree(part.result, result):
+                yield worked, part, result
 
 
 def _blocks(text: str, where: str) -> Iterator[_Block]:
     block: _Block | None = None
     for number, line in enumerate(text.split("\n"), 1):
-        if found := QUESTION.match(line):
+        if match := QUESTION.match(line):
             if block is not None:
                 yield _checked(block, where)
-            block = _Block(number, [line[found.end() :].removeprefix(" ")])
-        elif found := ANSWER.match(line):
+            block = _Block(number, [line[match.end() :].removeprefix(" ")])
+        elif match := ANSWER.match(line):
             if block is None or block.answered:
                 raise _fault(where, number, "an answer without a question", "begin the question with `Q:`")
             block.answered = number
-            block.answer.append(line[found.end() :].removeprefix(" "))
+            block.answer.append(line[match.end() :].removeprefix(" "))
         elif block is not None:
             (block.answer if block.answered else block.question).append(line)
     if block is not None:
@@ -316,8 +269,8 @@ def _checked(block: _Block, where: str, *, last: bool = False) -> _Block:
     if not _joined(block.answer) and not last:
         raise _fault(where, block.line, "a question without an answer", "write the answer below it, after `A:`")
     for number, line in enumerate(block.answer, block.answered):
-        if found := OPENED.search(line):
-            words = quoted(line[found.start() :])
+        if match := OPENED.search(line):
+            words = quoted(line[match.start() :])
             raise _fault(where, number, f"a call is not closed: {words}", "write it as << Calculator >>")
     return block
 
@@ -327,9 +280,8 @@ def _worked(block: _Block, where: str) -> WorkedExample:
     parts = _parts(decode(text, InlineFormat(), NAMES))
     if not any(isinstance(part, str) and part.strip() for part in parts):
         raise _fault(where, block.answered, "an answer without text", "end it with a line that states the number")
-    return WorkedExample(
-        str(block.line), "", _joined(block.question), parts, last_number(text), InlineFormat().name, text
-    )
+    question, answer = _joined(block.question), last_number(text)
+    return WorkedExample(str(block.line), "", question, parts, answer, InlineFormat().name, text)
 
 
 def _parts(events: Iterable[ScanEvent]) -> tuple[str | ExampleCall, ...]:
@@ -361,13 +313,13 @@ def _with_result(step: str | ExampleCall, text: str) -> list[str | ExampleCall]:
     return [ExampleCall(step.tool, step.input, line.strip()), end + rest]
 
 
-def _without(words: str, given: str) -> str:
+def _without(words: str, argument: str) -> str:
     """Remove the input from the end of a text: on the last line, or as the last two lines."""
     head, newline, line = words.rstrip("\n").rpartition("\n")
-    at = line.rfind(given)
-    if given and at >= 0 and BEHIND.match(line, at + len(given)):
+    at = line.rfind(argument)
+    if argument and at >= 0 and BEHIND.match(line, at + len(argument)):
         return f"{head}{newline}{line[:at]}"
-    if " -> " in given and line.strip() and head:
+    if " -> " in argument and line.strip() and head:
         above, newline, _ = head.rpartition("\n")
         return f"{above}{newline}"
     return words
@@ -377,9 +329,9 @@ def _joined(lines: list[str]) -> str:
     return "\n".join(lines).strip()
 
 
-def _agree(recorded: str, given: str) -> bool:
+def _agree(recorded: str, result: str) -> bool:
     """Whether two results are the same; the terms of an equation may be in any order."""
-    one, other = (sorted(re.findall(r"[^\s+,→⟶>-]+|-(?=\d)[^\s,]+", text)) for text in (recorded, given))
+    one, other = (sorted(re.findall(r"[^\s+,→⟶>-]+|-(?=\d)[^\s,]+", text)) for text in (recorded, result))
     return len(one) == len(other) and all(_close(*pair) for pair in zip(one, other, strict=True))
 
 

@@ -2,10 +2,10 @@
 
 import re
 from dataclasses import dataclass, field
-from typing import cast, get_args
+from difflib import get_close_matches
+from typing import Literal, TypeVar, cast, get_args
 
-from taiwa.apps.problems import Problems, quoted, suggest
-from taiwa.conversation.app import ALL, Flow, Param, ReplyMode, WindowPolicy, fit_params
+from taiwa.conversation.app import ALL, App, AppSource, Flow, Param, ReplyMode, WindowPolicy, fit_params
 from taiwa.conversation.reducers import known_reducers, reducer
 from taiwa.conversation.state import COMPUTED_FIELDS, StateField, check_field
 from taiwa.kernel.errors import ConfigError, InputError
@@ -13,14 +13,86 @@ from taiwa.kernel.messages import Sampling
 from taiwa.structured.type_notation import parse_notation, render_notation
 from taiwa.yamlfile import Entry, Items, Location, Scalar, Table, Tree, to_json
 
+T = TypeVar("T", bound=str)
+
+MAX_PROBLEMS = 200
+
+SHOWN_CHARS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A problem of a file; an app with a problem of level `error` cannot be opened."""
+
+    line: int
+    column: int
+    message: str
+    hint: str = ""
+    level: Literal["error", "warning"] = "error"
+
+    def format(self, where: str) -> str:
+        """Return the problem as one line.
+
+        >>> Problem(3, 1, "unknown key 'stat'", "did you mean 'state'?").format("a.md")
+        "a.md:3: unknown key 'stat'; did you mean 'state'?"
+        """
+        place = f"{where}:{self.line}" if self.line else where
+        return f"{place}: {self.message}{self.hint and f'; {self.hint}'}"
+
+
+@dataclass(slots=True)
+class Problems:
+    """The problems of one file."""
+
+    entries: list[Problem] = field(default_factory=list[Problem])
+
+    def error(self, at: Location, message: str, hint: str = "") -> None:
+        """Add a problem that prevents opening."""
+        self._add(Problem(at.line, at.column, message, hint))
+
+    def warn(self, at: Location, message: str, hint: str = "") -> None:
+        """Add a probable mistake."""
+        self._add(Problem(at.line, at.column, message, hint, "warning"))
+
+    def _add(self, problem: Problem) -> None:
+        if len(self.entries) < MAX_PROBLEMS and problem not in self.entries:
+            self.entries.append(problem)
+
+    @property
+    def fatal(self) -> bool:
+        """Whether one of them is an error."""
+        return any(problem.level == "error" for problem in self.entries)
+
+    def sorted(self) -> tuple[Problem, ...]:
+        """Return them in the order of the file."""
+        return tuple(sorted(self.entries, key=lambda problem: (problem.line, problem.column)))
+
+
+def suggest(word: str, names: tuple[str, ...], kind: str) -> str:
+    """Suggest the most similar name, or list all names.
+
+    >>> suggest("stat", ("state", "keep"), "keys"), suggest("zzz", ("state", "keep"), "keys")
+    ("did you mean 'state'?", 'the keys are state, keep')
+    """
+    near = get_close_matches(word[:SHOWN_CHARS], names, 1)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    return f"the {kind} are {', '.join(names)}" if names else f"there are no {kind}"
+
+
+def quoted(text: str) -> str:
+    """Quote a text on one line, shortened."""
+    return repr(text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…")
+
+
 NAMES: dict[type[Tree], str] = {Items: "a list", Table: "a table"}
 
 
-def describe(tree: Tree) -> str:
+def describe(tree: Tree | None) -> str:
     """Describe a value for a message."""
-    if not isinstance(tree, Scalar):
+    if isinstance(tree, (Items, Table)):
         return NAMES[type(tree)]
-    return quoted(tree.text) if tree.text else "nothing"
+    return quoted(tree.text) if tree and tree.text else "nothing"
 
 
 @dataclass(slots=True)
@@ -57,30 +129,35 @@ class Keys:
     def text(self, key: str, default: str = "") -> str:
         """Return a text; a number or a word such as `true` is returned as written."""
         tree = self.tree(key)
-        if tree is None:
-            return default
         if isinstance(tree, Scalar) and tree.value is not None:
             return tree.text
-        self.wrong(key, "a text")
+        if tree is not None:
+            self.wrong(key, "a text")
         return default
+
+    def choice(self, key: str, choices: tuple[T, ...]) -> T:
+        """Return one of some texts; the first is the default."""
+        text = self.text(key, choices[0])
+        for each in choices:
+            if each == text:
+                return each
+        self.wrong(key, f"{', '.join(choices[:-1])} or {choices[-1]}")
+        return choices[0]
 
     def whole(self, key: str, low: int, default: int | None = None) -> int | None:
         """Return a whole number of at least `low`."""
         tree = self.tree(key)
-        if tree is None:
-            return default
         number = tree.value if isinstance(tree, Scalar) else None
         if isinstance(number, int) and not isinstance(number, bool) and low <= number:
             return number
-        self.wrong(key, f"a whole number, {low} or more")
+        if tree is not None:
+            self.wrong(key, f"a whole number, {low} or more")
         return default
 
     def number(self, key: str, low: float, high: float, default: float | None = None) -> float | None:
         """Return a number from `low` to `high`, or None for null."""
         tree = self.tree(key)
-        if tree is None:
-            return default
-        number = tree.value if isinstance(tree, Scalar) else ""
+        number = tree.value if isinstance(tree, Scalar) else "" if tree else default
         if number is None:
             return None
         if isinstance(number, (int, float)) and not isinstance(number, bool) and low <= number <= high:
@@ -99,20 +176,19 @@ class Keys:
     def texts(self, key: str) -> tuple[Scalar, ...]:
         """Return a list of texts."""
         tree = self.tree(key)
-        if tree is None:
-            return ()
         if isinstance(tree, Items) and all(isinstance(item, Scalar) and item.value is not None for item in tree.items):
             return cast("tuple[Scalar, ...]", tree.items)
-        self.wrong(key, "a list of names", f"write {key}: [one, two]")
+        if tree is not None:
+            self.wrong(key, "a list of names", f"write {key}: [one, two]")
         return ()
 
-    def wrong(self, key: str, wanted: str, hint: str = "") -> None:
+    def error(self, key: str, message: str, hint: str = "") -> None:
+        """Report a problem of a key."""
+        self.problems.error(self.location(key), message, hint)
+
+    def wrong(self, key: str, wanted: str, hint: str = "change it, or leave the key out") -> None:
         """Report that the value of a key is not what is expected."""
-        entry = self.table.get(key)
-        tree = describe(entry.value) if entry else "nothing"
-        self.problems.error(
-            self.location(key), f"{key} must be {wanted}, not {tree}", hint or "change it, or leave the key out"
-        )
+        self.error(key, f"{key} must be {wanted}, not {describe(self.tree(key))}", hint)
 
 
 FORMAT = 1
@@ -125,9 +201,9 @@ PARAM = ("type", "ask", "default")
 
 WINDOW = ("max_size", "keep", "summarize", "keep_first", "keep_setting")
 
-REPLIES: tuple[str, ...] = get_args(ReplyMode)
+REPLIES: tuple[ReplyMode, ...] = get_args(ReplyMode)
 
-FLOWS: tuple[str, ...] = get_args(Flow)
+FLOWS: tuple[Flow, ...] = get_args(Flow)
 
 ASK_PARAMS = ("in", "as", "policy", "max_questions", "user", "assess_by")
 """Parameters that the flow `ask` reads."""
@@ -146,67 +222,54 @@ TOOL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 @dataclass(slots=True)
 class Front:
-    """The values of the front matter, with the locations of the parameters and of the name."""
+    """An app without the text below its front matter, with the locations of its name and its parameters."""
 
-    name: str = ""
-    about: str = ""
-    params: tuple[Param, ...] = ()
-    fields: tuple[StateField, ...] = ()
-    window: WindowPolicy = ALL
-    reply: ReplyMode = "text+delta"
-    model: str = ""
-    sampling: Sampling = field(default_factory=Sampling)
-    tools: tuple[str, ...] = ()
-    flow: Flow = "chat"
-    param_locations: dict[str, Location] = field(default_factory=dict[str, Location])
+    app: App = field(default_factory=lambda: App(AppSource("", ""), ""))
     name_location: Location = field(default_factory=lambda: Location(1))
+    param_locations: dict[str, Location] = field(default_factory=dict[str, Location])
 
 
 def read_front(tree: Tree | None, problems: Problems) -> Front:
     """Read all keys; report the problems and read on."""
     if not isinstance(tree, Table):
         if not problems.fatal:
-            problems.error(
-                tree.at if tree else Location(1),
-                "the front matter is not a table",
-                "write `taiwa: 1` as its first line",
-            )
+            at = tree.at if tree else Location(1)
+            problems.error(at, "the front matter is not a table", "write `taiwa: 1` as its first line")
         return Front()
     keys = Keys(tree, TOP, "", problems)
-    _format(keys)
-    front = Front(_name(keys), " ".join(keys.text("about").split()), model=keys.text("model").strip())
-    front.name_location = keys.location("name")
-    front.params = tuple(_param(entry, problems) for entry in _named(keys, "params", PARAM_NAME))
-    front.param_locations = {entry.key: entry.at for entry in _named(keys, "params", PARAM_NAME)}
-    front.fields = tuple(_field(entry, problems) for entry in _named(keys, "state", FIELD_NAME))
-    front.window = _window(keys, front.fields)
-    front.reply = _reply(keys)
-    if front.reply != REPLIES[0] and all(made.computed for made in front.fields):
-        problems.warn(
-            keys.location("reply"), "reply has no effect: the state has no field that the model writes", "remove it"
-        )
-    front.sampling = _sampling(keys)
-    front.tools = _tools(keys)
-    front.flow = _flow(keys)
-    return front
+    _check_format(keys)
+    params = _named(keys, "params", PARAM_NAME)
+    fields = tuple(_field(entry, problems) for entry in _named(keys, "state", FIELD_NAME))
+    app = App(
+        AppSource(_name(keys), ""),
+        "",
+        params=tuple(_param(entry, problems) for entry in params),
+        fields=fields,
+        window=_window(keys, fields),
+        reply=keys.choice("reply", REPLIES),
+        model=keys.text("model").strip(),
+        about=" ".join(keys.text("about").split()),
+        sampling=_sampling(keys),
+        tools=_tools(keys),
+        flow=keys.choice("flow", FLOWS),
+    )
+    if app.reply != REPLIES[0] and not app.model_fields:
+        message = "reply has no effect: the state has no field that the model writes"
+        problems.warn(keys.location("reply"), message, "remove it")
+    return Front(app, keys.location("name"), {entry.key: entry.at for entry in params})
 
 
-def _format(keys: Keys) -> None:
+def _check_format(keys: Keys) -> None:
     tree = keys.tree("taiwa")
+    number = tree.value if isinstance(tree, Scalar) else None
     if tree is None:
-        keys.problems.error(
-            Location(1), "the key taiwa is missing; it is the version of the format", f"add `taiwa: {FORMAT}`"
-        )
-    elif (
-        not isinstance(tree, Scalar)
-        or not isinstance(tree.value, int)
-        or isinstance(tree.value, bool)
-        or tree.value < 1
-    ):
+        message = "the key taiwa is missing; it is the version of the format"
+        keys.problems.error(Location(1), message, f"add `taiwa: {FORMAT}`")
+    elif not isinstance(number, int) or isinstance(number, bool) or number < 1:
         keys.wrong("taiwa", f"{FORMAT}", f"write `taiwa: {FORMAT}`")
-    elif tree.value != FORMAT:
-        message = f"the file has format {tree.value}, and this program reads format {FORMAT}"
-        keys.problems.error(keys.location("taiwa"), message, "install a newer taiwa")
+    elif number != FORMAT:
+        message = f"the file has format {number}, and this program reads format {FORMAT}"
+        keys.error("taiwa", message, "install a newer taiwa")
 
 
 def _name(keys: Keys) -> str:
@@ -255,7 +318,7 @@ def _type(keys: Keys) -> str:
         return plain if isinstance(plain, str) else render_notation(annotation)
     except InputError as error:
         message = f"the type of {keys.what}{error.message.removeprefix('type notation')}"
-        keys.problems.error(keys.location("type"), message, "write a type such as str, int(1..5) or list[str]")
+        keys.error("type", message, "write a type such as str, int(1..5) or list[str]")
     return "any"
 
 
@@ -268,7 +331,7 @@ def _param(entry: Entry, problems: Problems) -> Param:
         try:
             fit_params(Param(entry.key, kind), default)
         except InputError as error:
-            problems.error(keys.location("default"), f"the default: {error.message}", "change one of the two")
+            keys.error("default", f"the default: {error.message}", "change one of the two")
     return Param(entry.key, kind, " ".join(keys.text("ask").split()), default, "default" not in keys)
 
 
@@ -278,43 +341,31 @@ def _field(entry: Entry, problems: Problems) -> StateField:
     if "computed" in keys:
         return _computed(entry, keys, description)
     if "type" not in keys:
-        problems.error(
-            entry.at, f"the field {entry.key} has no type", "add `type: …`, or `computed: …` if the program computes it"
-        )
+        hint = "add `type: …`, or `computed: …` if the program computes it"
+        problems.error(entry.at, f"the field {entry.key} has no type", hint)
         return StateField(entry.key, "any", description=description)
     tree = keys.tree("init")
-    known = len(problems.found)
-    made = StateField(
-        entry.key,
-        _type(keys),
-        to_json(tree) if tree else None,
-        _reduce(keys),
-        description,
-        keys.whole("max_shown", 0),
-    )
-    if len(problems.found) == known:
+    known = len(problems.entries)
+    init, kind, reduce = to_json(tree) if tree else None, _type(keys), _reduce(keys)
+    made = StateField(entry.key, kind, init, reduce, description, keys.whole("max_shown", 0))
+    if len(problems.entries) == known:
         try:
             check_field(made)
         except ConfigError as error:
-            at = keys.location("init" if error.message.startswith("init") else "reduce" if "reduce" in keys else "type")
-            problems.error(at, f"the field {entry.key}: {error.message}", "change one of the two")
+            key = "init" if error.message.startswith("init") else "reduce" if "reduce" in keys else "type"
+            keys.error(key, f"the field {entry.key}: {error.message}", "change one of the two")
     return made
 
 
 def _computed(entry: Entry, keys: Keys, description: str) -> StateField:
     how = keys.text("computed")
     if how not in COMPUTED_FIELDS:
-        keys.problems.error(
-            keys.location("computed"),
-            f"unknown computed field {quoted(how)}",
-            suggest(how, tuple(COMPUTED_FIELDS), "computed fields"),
-        )
+        hint = suggest(how, tuple(COMPUTED_FIELDS), "computed fields")
+        keys.error("computed", f"unknown computed field {quoted(how)}", hint)
         how = next(iter(COMPUTED_FIELDS))
     for key in ("type", "reduce", "init", "max_shown"):
         if key in keys:
-            keys.problems.error(
-                keys.location(key), f"{entry.key} is computed and cannot have `{key}`", "remove one of the two"
-            )
+            keys.error(key, f"{entry.key} is computed and cannot have `{key}`", "remove one of the two")
     return StateField(entry.key, description=description, computed=how)
 
 
@@ -323,10 +374,8 @@ def _reduce(keys: Keys) -> str:
     try:
         reducer(name)
     except ConfigError:
-        known = (*known_reducers(), "last(n)")
-        keys.problems.error(
-            keys.location("reduce"), f"unknown reducer {quoted(name)}", suggest(name, known, "reducers")
-        )
+        hint = suggest(name, (*known_reducers(), "last(n)"), "reducers")
+        keys.error("reduce", f"unknown reducer {quoted(name)}", hint)
         return "set"
     return name
 
@@ -345,11 +394,8 @@ def _window(keys: Keys, fields: tuple[StateField, ...]) -> WindowPolicy:
             keys.problems.error(tree.at, f"window has no `{key}`", mend)
     max_size, keep = inner.whole("max_size", 1, 1) or 1, inner.whole("keep", 0, 0) or 0
     if "max_size" in inner and keep >= max_size:
-        keys.problems.error(
-            inner.location("keep"),
-            f"window: `keep` is {keep} and `max_size` is {max_size}",
-            "make `keep` smaller than `max_size`",
-        )
+        message = f"window: `keep` is {keep} and `max_size` is {max_size}"
+        inner.error("keep", message, "make `keep` smaller than `max_size`")
     summarize = inner.text("summarize", "false")
     if summarize not in ("true", "false"):
         inner.wrong("summarize", "true or false")
@@ -363,33 +409,13 @@ def _window(keys: Keys, fields: tuple[StateField, ...]) -> WindowPolicy:
     return WindowPolicy(max_size, keep, summarize == "true", first, tuple(item.text for item in setting))
 
 
-def _reply(keys: Keys) -> ReplyMode:
-    reply = keys.text("reply", REPLIES[0])
-    if reply not in REPLIES:
-        keys.wrong("reply", f"{', '.join(REPLIES[:-1])} or {REPLIES[-1]}")
-        return "text+delta"
-    return cast("ReplyMode", reply)
-
-
-def _flow(keys: Keys) -> Flow:
-    flow = keys.text("flow", FLOWS[0])
-    if flow not in FLOWS:
-        keys.wrong("flow", " or ".join(FLOWS))
-        return "chat"
-    return cast("Flow", flow)
-
-
 def _sampling(keys: Keys) -> Sampling:
     table = keys.inner("sampling")
     if table is None:
         return Sampling()
     inner = Keys(table, ("temperature", "top_p", "max_tokens", "seed"), "sampling", keys.problems)
-    return Sampling(
-        inner.number("temperature", 0, 2, 0.0),
-        inner.number("top_p", 0, 1),
-        inner.whole("max_tokens", 1),
-        inner.whole("seed", 0),
-    )
+    temperature, top_p = inner.number("temperature", 0, 2, 0.0), inner.number("top_p", 0, 1)
+    return Sampling(temperature, top_p, inner.whole("max_tokens", 1), inner.whole("seed", 0))
 
 
 def _tools(keys: Keys) -> tuple[str, ...]:
@@ -398,20 +424,15 @@ def _tools(keys: Keys) -> tuple[str, ...]:
     for item in keys.texts("tools"):
         if not TOOL_NAME.fullmatch(item.text):
             message = f"{quoted(item.text)} is not a valid tool name"
-            keys.problems.error(
-                item.at, message, "use letters, digits, `_` and `-`, beginning with a letter; see `taiwa tools list`"
-            )
+            hint = "use letters, digits, `_` and `-`, beginning with a letter; see `taiwa tools list`"
+            keys.problems.error(item.at, message, hint)
         elif item.text in names:
             keys.problems.error(item.at, f"the tool {item.text} is listed twice", "remove one of the two")
         else:
+            from taiwa.tools.registry import builtin_tools
+
             names.append(item.text)
-            _warn_unless_built_in(item, keys.problems)
+            if item.text not in builtin_tools():
+                hint = suggest(item.text, tuple(builtin_tools()), "tools")
+                keys.problems.warn(item.at, f"the tool {item.text} is not built in; the program must pass it", hint)
     return tuple(names)
-
-
-def _warn_unless_built_in(item: Scalar, problems: Problems) -> None:
-    from taiwa.tools import builtin_tools
-
-    if item.text not in builtin_tools():
-        hint = suggest(item.text, tuple(builtin_tools()), "tools")
-        problems.warn(item.at, f"the tool {item.text} is not built in; the program must pass it", hint)

@@ -1,10 +1,9 @@
 """Parse an app file into an `App` and its problems."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from taiwa.apps.front_matter import ASK_PARAMS, Front, Keys, read_front
-from taiwa.apps.problems import Problem, Problems, quoted, suggest
+from taiwa.apps.front_matter import ASK_PARAMS, Front, Keys, Problem, Problems, quoted, read_front, suggest
 from taiwa.conversation.app import PLACEHOLDER, App, AppSource, Example
 from taiwa.conversation.state import StateField, delta_output_type
 from taiwa.kernel.errors import OutputValidationError
@@ -41,9 +40,8 @@ def split_file(text: str, problems: Problems) -> Parts:
     """Split a file with the line ends `\\n` into its parts."""
     lines = text.split("\n")
     if not RULE.fullmatch(lines[0]):
-        problems.error(
-            Location(1), "the front matter is missing", "begin the file with the lines `---`, `taiwa: 1` and `---`"
-        )
+        hint = "begin the file with the lines `---`, `taiwa: 1` and `---`"
+        problems.error(Location(1), "the front matter is missing", hint)
         return Parts(None, Block(text, 1))
     close = next((at for at, line in enumerate(lines) if at and RULE.fullmatch(line)), None)
     if close is None:
@@ -71,27 +69,23 @@ def _blocks(lines: list[str], start: int, problems: Problems) -> list[tuple[str,
             cuts.append((at + 1, heading[1]))
         elif NEAR_HEADING.fullmatch(line) and cuts[-1][1] != "example":
             word = line.strip(" \t#:").lower()
-            problems.warn(
-                Location(at + 1),
-                f"the line {line.strip()!r} is part of the text above",
-                f"to begin a part, write `## {word}`",
-            )
+            message = f"the line {line.strip()!r} is part of the text above"
+            problems.warn(Location(at + 1), message, f"to begin a part, write `## {word}`")
     if fence:
-        problems.warn(
-            Location(opened + 1), "the code fence is not closed, so headings below it are ignored", "close it"
-        )
+        message = "the code fence is not closed, so headings below it are ignored"
+        problems.warn(Location(opened + 1), message, "close it")
     ends = [at - 1 for at, _ in cuts[1:]] + [len(lines)]
     return [(kind, Block("\n".join(lines[at:end]), at + 1)) for (at, kind), end in zip(cuts, ends, strict=True)]
 
 
 def _fence(line: str, at: int, fence: str, opened: int) -> tuple[str, int]:
     """Return the code fence that is open after a line, and the line that opened it."""
-    found = FENCE.fullmatch(line)
-    if not found:
+    match = FENCE.fullmatch(line)
+    if not match:
         return fence, opened
     if not fence:
-        return found[1], at
-    closes = found[1].startswith(fence) and not found[2].strip()
+        return match[1], at
+    closes = match[1].startswith(fence) and not match[2].strip()
     return ("", at) if closes else (fence, opened)
 
 
@@ -111,71 +105,47 @@ def read_app(text: str, name: str) -> tuple[App | None, tuple[Problem, ...]]:
     if parts.front is None:
         return None, problems.sorted()
     if len(parts.front.text) > MAX_FRONT_CHARS:
-        problems.error(
-            Location(1), f"the front matter has more than {MAX_FRONT_CHARS} characters", "move prose below it"
-        )
+        message = f"the front matter has more than {MAX_FRONT_CHARS} characters"
+        problems.error(Location(1), message, "move prose below it")
         return None, problems.sorted()
     tree = parse_yaml(parts.front.text, problems.error, parts.front.line)
     front = read_front(tree, problems)
     sound = not problems.fatal
     if not parts.body.text.strip():
-        problems.error(
-            Location(parts.body.line),
-            "the instructions are missing",
-            "write them below the front matter",
-        )
-    if front.name not in ("", name):
-        message = (
-            f"the app is named {quoted(front.name)} and its file {quoted(name)}: apps are found by the name of the file"
-        )
+        problems.error(Location(parts.body.line), "the instructions are missing", "write them below the front matter")
+    own_name = front.app.name
+    if own_name not in ("", name):
+        names = f"the app is named {quoted(own_name)} and its file {quoted(name)}"
+        message = f"{names}: apps are found by the name of the file"
         problems.warn(front.name_location, message, "use the same name for both")
     if tree is not None:
         _check_placeholders(parts, front, problems)
-    examples = _examples(parts, front.fields, problems, sound)
+    examples = _examples(parts, front.app.fields, problems, sound)
     summary_prompt = _summary_prompt(parts, front, problems)
     if problems.fatal:
         return None, problems.sorted()
-    source = AppSource(front.name or name, text)
-    return _app(source, parts, front, examples, summary_prompt), problems.sorted()
-
-
-def _app(source: AppSource, parts: Parts, front: Front, examples: tuple[Example, ...], summary_prompt: str) -> App:
-    return App(
-        source,
-        parts.body.text.strip(),
-        front.fields,
-        front.params,
-        front.window,
-        front.reply,
-        examples,
-        summary_prompt,
-        front.model,
-        front.sampling,
-        front.about,
-        front.tools,
-        front.flow,
-    )
+    source, body = AppSource(own_name or name, text), parts.body.text.strip()
+    app = replace(front.app, source=source, body=body, examples=examples, summary_prompt=summary_prompt)
+    return app, problems.sorted()
 
 
 def _check_placeholders(parts: Parts, front: Front, problems: Problems) -> None:
     """Check that every placeholder has a parameter, and every parameter a placeholder."""
-    names = tuple(param.name for param in front.params)
+    names = tuple(param.name for param in front.app.params)
     used: set[str] = set()
     for block in (parts.body, *parts.summaries):
         for row, line in enumerate(block.text.split("\n")):
-            for found in PLACEHOLDER.finditer(line):
-                used.add(found[1])
-                if found[1] not in names:
-                    near = f", or correct its name: {suggest(found[1], names, 'params')}" if names else ""
-                    message = f"the placeholder {quoted(found[0])} has no parameter"
-                    problems.error(
-                        Location(block.line + row, found.start() + 1), message, f"add {found[1]} to params{near}"
-                    )
-    for name, spot in front.param_locations.items():
-        if name not in used and name not in (ASK_PARAMS if front.flow == "ask" else ()):
-            problems.warn(
-                spot, f"the parameter {name} is never used", f"write {{{{{name}}}}} in the instructions, or remove it"
-            )
+            for match in PLACEHOLDER.finditer(line):
+                used.add(match[1])
+                if match[1] not in names:
+                    near = f", or correct its name: {suggest(match[1], names, 'params')}" if names else ""
+                    message = f"the placeholder {quoted(match[0])} has no parameter"
+                    at = Location(block.line + row, match.start() + 1)
+                    problems.error(at, message, f"add {match[1]} to params{near}")
+    for name, at in front.param_locations.items():
+        if name not in used and name not in (ASK_PARAMS if front.app.flow == "ask" else ()):
+            hint = f"write {{{{{name}}}}} in the instructions, or remove it"
+            problems.warn(at, f"the parameter {name} is never used", hint)
 
 
 def _summary_prompt(parts: Parts, front: Front, problems: Problems) -> str:
@@ -185,37 +155,30 @@ def _summary_prompt(parts: Parts, front: Front, problems: Problems) -> str:
     for extra in parts.summaries[1:]:
         problems.error(Location(extra.line - 1), "`## summary` occurs twice", "keep one")
     first = parts.summaries[0]
+    heading = Location(first.line - 1)
     if not first.text.strip():
-        problems.error(
-            Location(first.line - 1),
-            "`## summary` is empty",
-            "write what a summary must keep, or remove it",
-        )
-    elif not front.window.summarize and not problems.fatal:
-        problems.warn(
-            Location(first.line - 1), "`## summary` is never used", "add `summarize: true` to window, or remove it"
-        )
+        problems.error(heading, "`## summary` is empty", "write what a summary must keep, or remove it")
+    elif not front.app.window.summarize and not problems.fatal:
+        problems.warn(heading, "`## summary` is never used", "add `summarize: true` to window, or remove it")
     return first.text.strip()
 
 
 def _examples(parts: Parts, fields: tuple[StateField, ...], problems: Problems, sound: bool) -> tuple[Example, ...]:
     """Return the example turns; their deltas are checked if the front matter has no errors."""
     if len(parts.examples) > MAX_EXAMPLES:
-        problems.error(
-            Location(parts.examples[MAX_EXAMPLES].line - 1), f"more than {MAX_EXAMPLES} examples", "keep the best"
-        )
+        at = Location(parts.examples[MAX_EXAMPLES].line - 1)
+        problems.error(at, f"more than {MAX_EXAMPLES} examples", "keep the best")
     return tuple(_example(block, fields, problems, sound) for block in parts.examples[:MAX_EXAMPLES])
 
 
 def _example(block: Block, fields: tuple[StateField, ...], problems: Problems, sound: bool) -> Example:
     heading = Location(block.line - 1)
-    known = len(problems.found)
+    known = len(problems.entries)
     tree = parse_yaml(block.text, problems.error, block.line)
     if not isinstance(tree, Table):
-        if len(problems.found) == known:
-            problems.error(
-                heading, "the example is not a table", "write `user: …`, `answer: …` and `delta: …` below the heading"
-            )
+        if len(problems.entries) == known:
+            hint = "write `user: …`, `answer: …` and `delta: …` below the heading"
+            problems.error(heading, "the example is not a table", hint)
         return Example("", "")
     keys = Keys(tree, ("user", "answer", "delta"), "the example", problems)
     for key in ("user", "answer"):
@@ -242,8 +205,5 @@ def _check_delta(delta: Table, at: Location, fields: tuple[StateField, ...], pro
         for line in error.diagnostics or (error.message,):
             named = delta.get(line.removeprefix("$.").partition(":")[0].partition(".")[0].partition("[")[0])
             text = " ".join(line.split())
-            problems.error(
-                named.at if named else at,
-                f"the delta does not fit the state: {text}",
-                "change the delta, or the field's type",
-            )
+            where, message = named.at if named else at, f"the delta does not fit the state: {text}"
+            problems.error(where, message, "change the delta, or the field's type")

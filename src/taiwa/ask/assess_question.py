@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Literal, TypeAlias, cast
 from unicodedata import normalize
 
-from taiwa.ask.dialogue_text import dialogue_message, reply_language, user_texts
-from taiwa.ask.prompt_texts import BACK, EITHER, LEVELS, ONE, STATEMENTS, WHOLE
+from taiwa.ask.prompts import Prompts, load_prompts
+from taiwa.ask.read_dialogue import dialogue_message, reply_language, user_texts
 from taiwa.ask.types import (
     QUESTIONS,
     SCORES,
@@ -170,9 +170,9 @@ FUNCTIONS: Mapping[str, type[Either]] = {
 }
 
 
-def _assess_by_functions(material: Message, language: str) -> Program[Assessment]:
+def _assess_by_functions(material: Message, prompts: Prompts) -> Program[Assessment]:
     """Let the model choose a function, natively if the server has function calling, else by a typed answer."""
-    messages = (system(EITHER[language]), material)
+    messages = (system(prompts.call_function), material)
     capabilities = yield from perform(GetCapabilities())
     if "tools" in capabilities:
         called = yield from _call_function(messages)
@@ -263,24 +263,25 @@ def assess(
     if not user_texts(dialogue):
         raise InputError("the dialogue has no text of the user")
     material = dialogue_message(dialogue, person=dict[str, Json](about), earlier=list[Json](earlier))
-    language = reply_language(dialogue, locale=locale)
+    prompts = load_prompts(reply_language(dialogue, locale=locale))
     if by == "functions":
-        return (yield from _assess_by_functions(material, language))
+        return (yield from _assess_by_functions(material, prompts))
     capabilities = yield from perform(GetCapabilities())
+    found: Assessment | None = None
     if by == "decisions" or (by == "auto" and "decisions" in capabilities):
-        found = yield from _by_decisions(material, language, strict=by != "auto")
-        if found is not None:
-            return (yield from _with_questions(found, material, language, needs_questions))
-    if by == "labels" or (by == "auto" and "logprobs" in capabilities):
-        found = yield from _by_labels(material, language, strict=by != "auto")
-        if found is not None:
-            return (yield from _with_questions(found, material, language, needs_questions))
-    return (yield from _typed(material, language, capabilities))
+        found = yield from _by_decisions(material, prompts, strict=by != "auto")
+    if found is None and (by == "labels" or (by == "auto" and "logprobs" in capabilities)):
+        found = yield from _by_labels(material, prompts, strict=by != "auto")
+    if found is None:
+        return (yield from _typed(material, prompts, capabilities))
+    if needs_questions is None or not needs_questions(found):
+        return found
+    return (yield from _with_questions(found, material, prompts))
 
 
-def _typed(material: Message, language: str, capabilities: frozenset[Capability]) -> Program[Assessment]:
+def _typed(material: Message, prompts: Prompts, capabilities: frozenset[Capability]) -> Program[Assessment]:
     """Request a typed answer: as a function call if the server has that, else in the next best mode."""
-    messages = (system(WHOLE[language]), material)
+    messages = (system(prompts.assess), material)
     output_type = OutputType(AssessmentOutput, name="Assessment")
     output: AssessmentOutput | None = None
     if "tools" in capabilities:
@@ -293,25 +294,24 @@ def _typed(material: Message, language: str, capabilities: frozenset[Capability]
     return Assessment(**{name: getattr(output, name) for name in (*SCORES, *QUESTIONS)})
 
 
-def _by_decisions(material: Message, language: str, *, strict: bool) -> Program[Assessment | None]:
+def _by_decisions(material: Message, prompts: Prompts, *, strict: bool) -> Program[Assessment | None]:
     """Request all scores from the decision wire at once; None if the server does not support it."""
-    levels = LEVELS[language]
-    questions = Questions(tuple((name, ScaleQuestion(text, levels)) for name, text in STATEMENTS[language].items()))
+    levels, statements = tuple(prompts.entries("levels").values()), prompts.entries("statements")
+    questions = Questions(tuple((name, ScaleQuestion(text, levels)) for name, text in statements.items()))
     try:
         response = yield from perform(Complete(Request((material,), constraint=questions, task="assess"), HideOutput))
         return _from_levels(read_decisions(response.text, SCORES, len(levels)), "decisions")
     except (ModelError, OutputValidationError) as error:
-        unsupported = isinstance(error, (UnsupportedError, OutputValidationError)) or error.status in UNSUPPORTED_STATUS
-        if strict or not unsupported:
+        if strict or not _is_unsupported(error):
             raise
         yield from notify(f"assessed without the decision wire: {error.message}", code="downgrade")
         return None
 
 
-def _by_labels(material: Message, language: str, *, strict: bool) -> Program[Assessment | None]:
+def _by_labels(material: Message, prompts: Prompts, *, strict: bool) -> Program[Assessment | None]:
     """Read each score from the probabilities of its labels; None if the server returns none, or the model prefers other tokens."""
     try:
-        readings = yield from gather(_label(material, *ONE[language][name], TASKS[name]) for name in SCORES)
+        readings = yield from gather(_label(material, *prompts.score(name), TASKS[name]) for name in SCORES)
     except UnsupportedError as error:
         if strict:
             raise
@@ -350,21 +350,13 @@ def _from_levels(found: Mapping[str, LevelDistribution], source: AssessmentSourc
     )
 
 
-def _with_questions(
-    found: Assessment, material: Message, language: str, needs_questions: NeedsQuestions | None
-) -> Program[Assessment]:
-    """Request questions back if the scores make them useful; a model that writes no text returns none."""
-    if needs_questions is None or not needs_questions(found):
-        return found
+def _with_questions(found: Assessment, material: Message, prompts: Prompts) -> Program[Assessment]:
+    """Request questions back; a model that writes no text returns none."""
     try:
-        messages = system(BACK[language]), material
+        messages = system(prompts.clarify), material
         written = (yield from extract(OutputType(ClarifyingQuestions), messages, task="clarify_question")).value
     except (ModelError, OutputValidationError) as error:
-        if (
-            isinstance(error, ModelError)
-            and not isinstance(error, UnsupportedError)
-            and error.status not in UNSUPPORTED_STATUS
-        ):
+        if not _is_unsupported(error):
             raise
         yield from notify(f"the model wrote no question back: {error.message}", code="downgrade", warning=True)
         return found
@@ -378,3 +370,8 @@ def _with_questions(
 
 def _drop_repetition(text: str) -> str:
     return "" if REPETITION.search(text) else text
+
+
+def _is_unsupported(error: ModelError | OutputValidationError) -> bool:
+    """Whether the model or its server cannot do what was requested, rather than that the call failed."""
+    return isinstance(error, (UnsupportedError, OutputValidationError)) or error.status in UNSUPPORTED_STATUS

@@ -3,15 +3,19 @@
 - `look_first`: compare the expected costs of a question back and of an answer to another question, by scores and evidence.
 - `article`, `functions`: the published table, with scores of a typed answer or of a choice of functions.
 - `never`, `always`: bounds for comparison.
+
+The options of a question back come from the titles and headings of the passages found, without a model. Retrieval has applied
+access control to the passages, so an option shows nothing that the user may not see.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import takewhile
+from unicodedata import normalize
 
-from taiwa.ask.dialogue_text import last_user_text, user_texts
-from taiwa.ask.small_talk import is_option_number
+from taiwa.ask.read_dialogue import is_option_number, last_user_text, reply_language, user_texts
 from taiwa.ask.types import (
     Act,
     Advise,
@@ -24,12 +28,10 @@ from taiwa.ask.types import (
     Search,
     Situation,
     Thresholds,
-    sentences,
 )
-from taiwa.ask.write_clarifying_question import DOMINANT
-from taiwa.i18n import Translate
+from taiwa.i18n import Translate, dialogue_catalogue
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.messages import Evidence
+from taiwa.kernel.messages import Evidence, Passage, passage_key
 
 Choice = tuple[Act, tuple[str, ...]]
 """An act and its reasons."""
@@ -93,6 +95,12 @@ def look_first(situation: Situation) -> Decision:
     numbers = {"unclear": view.unclear, "answerable": view.answerable, "cost_of_missing": miss, "cost_of_asking": ask}
     rounded = tuple((name, round(number, 4)) for name, number in numbers.items())
     return Decision("look_first", act, reasons, situation, rounded)
+
+
+def sentences(situation: Situation) -> Translate:
+    """Return the program's own sentences in the language to reply in."""
+    language = reply_language(situation.dialogue, situation.profile.language, situation.locale)
+    return dialogue_catalogue(language, situation.catalogue_version)
 
 
 @dataclass
@@ -270,13 +278,12 @@ class _PolicyInput:
         if not self.options:
             return asked
         if asked is not None:
-            return Ask(asked.question, options=self.options)
-        again = (
-            self.sentence("Several things still match. Which of these do you mean?")
-            if self.situation.clarification.rounds
-            else self.sentence("Which of these do you mean?")
-        )
-        return Ask(again, options=self.options)
+            question = asked.question
+        elif self.situation.clarification.rounds:
+            question = self.sentence("Several things still match. Which of these do you mean?")
+        else:
+            question = self.sentence("Which of these do you mean?")
+        return Ask(question, options=self.options)
 
     def new_text(self, *texts: str) -> Ask | None:
         """Return the first of some questions that was not asked before."""
@@ -363,3 +370,90 @@ POLICIES: Mapping[str, Policy] = {
     "never": never,
     "always": always,
 }
+
+
+MAX_OPTIONS = 4
+
+PREVIEW_CHARACTERS = 80
+
+DOMINANT = 0.8
+"""Share of all scores from which one group of passages counts as what is meant, without a choice."""
+
+
+def group_options(found: Sequence[Passage], limit: int = MAX_OPTIONS) -> tuple[Option, ...]:
+    """Group passages by the first title or heading in which they differ; the best group comes first.
+
+    There are at least two options, or none: passages with the same text, or all under one heading, leave no choice.
+
+    >>> leave = [Passage("leave.md", "a", 2.0, heading=("Paid",)), Passage("leave.md", "b", 1.5, 9, heading=("Sick",))]
+    >>> [option.label for option in group_options(leave)]
+    ['Paid', 'Sick']
+    """
+    distinct = _distinct(found)
+    paths = [_path(passage) for passage in distinct]
+    folded_paths = [[_folded(step) for step in path] for path in paths]
+    depth = len(list(takewhile(lambda steps: len(set(steps)) == 1, zip(*folded_paths, strict=False))))
+    groups: dict[str, list[Passage]] = {}
+    labels: dict[str, str] = {}
+    for passage, path in zip(distinct, paths, strict=True):
+        label = path[min(depth, len(path) - 1)]
+        folded = _folded(label)
+        labels.setdefault(folded, label)
+        groups.setdefault(folded, []).append(passage)
+    if len(groups) < 2:
+        return ()
+    ranked = sorted(groups, key=lambda name: -sum(passage.score for passage in groups[name]))
+    return tuple(_option(labels[name], groups[name]) for name in ranked[:limit])
+
+
+def narrow_options(found: Sequence[Passage], options: Sequence[Option]) -> tuple[Option, ...]:
+    """Return the options within the best one if it has at least half of the passages; else the options themselves.
+
+    >>> leave = [Passage("leave.md", "a", 3.0, heading=("Paid",)), Passage("leave.md", "b", 2.0, 9, heading=("Sick",))]
+    >>> found = [*leave, Passage("pay.md", "c", 1.0)]
+    >>> [option.label for option in group_options(found)], [option.label for option in narrow_options(found, group_options(found))]
+    (['leave.md', 'pay.md'], ['Paid', 'Sick'])
+    """
+    inner = [passage for passage in found if options and passage_key(passage) in options[0].passages]
+    return (len(inner) * 2 >= len(found) and group_options(inner)) or tuple(options)
+
+
+def top_share(found: Sequence[Passage], options: Sequence[Option]) -> float:
+    """Return the share of all scores that the best option has, 0 to 1; 1 if there are no options."""
+    # Of several passages with one key the first counts.
+    scores = {passage_key(passage): max(passage.score, 0.0) for passage in reversed(found)}
+    whole = sum(scores.values())
+    if not options or whole <= 0:
+        return 1.0
+    return max(sum(scores.get(name, 0.0) for name in option.passages) for option in options) / whole
+
+
+def _distinct(found: Iterable[Passage]) -> list[Passage]:
+    """Return the passages without repeated texts and keys, so that every option has passages of its own."""
+    seen: set[object] = set()
+    distinct: list[Passage] = []
+    for passage in found:
+        names = {("text", _folded(passage.text)), ("key", passage_key(passage))}
+        if not names & seen:
+            distinct.append(passage)
+        seen |= names
+    return distinct
+
+
+def _path(passage: Passage) -> tuple[str, ...]:
+    """Return the title and headings of a passage, outermost first; a heading that repeats the title is omitted."""
+    title = passage.title or passage.source
+    headings = [each for each in passage.heading if each.strip() and _folded(each) != _folded(title)]
+    return (title, *headings)
+
+
+def _option(label: str, passages: Sequence[Passage]) -> Option:
+    words = " ".join(passages[0].text.split())
+    preview = words if len(words) <= PREVIEW_CHARACTERS else words[: PREVIEW_CHARACTERS - 1] + "…"
+    return Option(
+        " ".join(label.split())[:PREVIEW_CHARACTERS], len(passages), preview, tuple(map(passage_key, passages))
+    )
+
+
+def _folded(text: str) -> str:
+    return " ".join(normalize("NFKC", text).casefold().split())

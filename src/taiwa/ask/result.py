@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from taiwa.ask.answer import Answer, Citation, Claim
 from taiwa.ask.check_citations import TAG
-from taiwa.ask.dialogue_step import ClarifyOptions
+from taiwa.ask.clarify_then_retrieve import ClarifyOptions
 from taiwa.ask.types import (
     ANONYMOUS_USER,
     QUESTIONS,
@@ -33,7 +33,7 @@ from taiwa.conversation.history import PastTurn
 from taiwa.i18n import Translate, gettext_noop
 from taiwa.kernel.errors import CorruptError
 from taiwa.kernel.messages import Passage, passage_key
-from taiwa.kernel.records import Json, record, restore, value
+from taiwa.kernel.records import Json, record, restore, tag_of, value
 from taiwa.kernel.text import CONTROL
 
 T = TypeVar("T")
@@ -58,8 +58,6 @@ SNIPPET = 300
 BEFORE = 80
 
 GAP = re.compile(r"\s+|(?<=[。！？])")
-
-ACTS: Mapping[type, str] = {Ask: "ask", Search: "search", HandOver: "hand_over", Advise: "advise"}
 
 
 def _text_tuple(data: Json) -> tuple[str, ...]:
@@ -156,7 +154,7 @@ class AskResult:
     @property
     def act_name(self) -> str:
         """The name of the act in JSON: `ask`, `search`, `hand_over` or `advise`."""
-        return ACTS[type(self.act)]
+        return tag_of(type(self.act)).replace("-", "_")
 
     @property
     def evidence(self) -> dict[str, Json]:

@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Literal, TypeAlias, get_args
 
-from taiwa.ask.dialogue_text import reply_language
-from taiwa.i18n import Translate, dialogue_catalogue
 from taiwa.kernel.effects import Effect
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Evidence, Message, Passage
@@ -68,11 +66,6 @@ class Assessment:
     source: AssessmentSource = "typed"
     probabilities: tuple[tuple[str, tuple[float, ...]], ...] = ()
     confidence: tuple[tuple[str, float], ...] = ()
-
-    @property
-    def min_confidence(self) -> float | None:
-        """The confidence of the least certain score; None without probabilities."""
-        return min((confidence for _, confidence in self.confidence), default=None)
 
     def probability_at_least(self, name: str, level: float) -> float:
         """Return the probability that a score is at least `level`, that is, that the statement is not true enough.
@@ -329,12 +322,6 @@ class Situation:
     max_questions: int | None = None
     catalogue_version: int = 0
     locale: str = ""
-
-
-def sentences(situation: Situation) -> Translate:
-    """Return the program's own sentences in the language to reply in."""
-    language = reply_language(situation.dialogue, situation.profile.language, situation.locale)
-    return dialogue_catalogue(language, situation.catalogue_version)
 
 
 @value(tag="decision")

@@ -97,6 +97,8 @@ def _app(common: CommonOptions, options: "AskOptions") -> "App | str":
         if options != AskOptions():
             raise InputError("an existing conversation keeps its indexes, user and policy; remove these options")
         return "ask"
+    if not options.indexes:
+        return open_ask_app(common.settings(), options)
     from taiwa.cli.index import reporter
 
     return open_ask_app(common.settings(), options, reporter())

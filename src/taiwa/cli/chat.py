@@ -285,7 +285,7 @@ class Repl:
                 print_notice(f"taiwa: {error.message}", "red")
         else:
             for run in found:
-                runs.abandon(run.id)
+                runs.end(run.id, "abandoned")
             print_notice(_("the turn was abandoned"))
 
     def priced_model(self, app: "App") -> "PricedModel":

@@ -243,7 +243,7 @@ def _reasoning(common: CommonOptions, values: dict[str, Any], items: "DataSet") 
     from taiwa.evals.grid import Grid, parse_ablations, parse_modes, parse_shots
     from taiwa.evals.reasoning import ReasoningOptions, ReasoningTask
     from taiwa.flows.solve.rationale import SolveLimits
-    from taiwa.tools import builtin_tools
+    from taiwa.tools.registry import builtin_tools
 
     tools = split_names(values["tools"])
     unknown = next((name for name in tools if name not in builtin_tools()), None)
@@ -261,7 +261,7 @@ def _reasoning(common: CommonOptions, values: dict[str, Any], items: "DataSet") 
         SolveLimits(values["max_tool_calls"], values["max_tokens"]),
         examples=None if values["examples"] is None else read_shots(values["examples"]),
     )  # fmt: skip
-    return grid, ReasoningTask(chosen, grid.settings(), common.settings())
+    return grid, ReasoningTask(chosen, grid.settings(), model_settings=common.settings())
 
 
 def _reasoning_warnings(task: "ReasoningTask", items: "DataSet") -> "Sequence[str]":
@@ -331,7 +331,8 @@ def extract_(
     if not items:
         raise InputError(f"--only: {data} holds no text of {', '.join(kinds)}")
     found = replace(found, items=items)
-    task = ExtractionTask(ExtractRun(load_output_type(target), RepairPolicy(max_repairs), mode), common.settings())
+    run = ExtractRun(load_output_type(target), RepairPolicy(max_repairs), mode)
+    task = ExtractionTask(run, model_settings=common.settings())
     if common.dry_run:
         preview_request(common, task.first_request(Job(task.settings[0], items[0])), len(items))
         return

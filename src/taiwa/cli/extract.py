@@ -213,7 +213,7 @@ def schema(common: CommonOptions, target: str, style: "SchemaStyle", count: bool
         return
     print_line(found.texts[style])
     if style == "openai":
-        for line in found.moved:
+        for line in found.relaxed:
             print_notice(f"stated in a description: {line}")
-        for line in found.lost:
+        for line in found.unsupported:
             print_notice(f"cannot be stated, so this form is not used: {line}", "yellow")

@@ -16,7 +16,7 @@ from taiwa.kernel.records import Json
 if TYPE_CHECKING:
     from taiwa.conversation.history import Conversation, Node
     from taiwa.conversation.state_paths import Change
-    from taiwa.sessions.checkout import Repository
+    from taiwa.sessions.repository import Repository
     from taiwa.store import CallRecord, Excerpt
 
 EXCERPT = 60

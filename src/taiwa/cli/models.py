@@ -118,8 +118,7 @@ def _card() -> None:
     if rows := list(card_rows(record)):
         table(("figure", "value"), rows)
         print_line("")
-    limits = record.get("limits")
-    for limit in limits if isinstance(limits, list) else ():
+    for limit in record.get("limits", ()):
         print_line(f"- {limit}")
 
 

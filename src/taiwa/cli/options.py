@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from taiwa.conversation.app import App, Param
     from taiwa.kernel.execution import Observer
     from taiwa.kernel.runtime import Interrupts
-    from taiwa.sessions.checkout import Repository
     from taiwa.sessions.durable_turn import PricedModel, TurnOptions
+    from taiwa.sessions.repository import Repository
     from taiwa.sessions.session import Session
     from taiwa.settings import Settings
 
@@ -71,7 +71,7 @@ class CommonOptions:
 
     def repository(self, settings: "Settings | None" = None) -> "Repository":
         """Open the store: in memory with `--no-store`."""
-        from taiwa.sessions.checkout import Repository
+        from taiwa.sessions.repository import Repository
         from taiwa.store import Store
 
         return Repository(Store.open(":memory:" if self.no_store else (settings or self.settings()).store))

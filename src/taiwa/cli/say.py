@@ -28,7 +28,7 @@ from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import CorruptError, InputError
 
 if TYPE_CHECKING:
-    from taiwa.sessions.checkout import Repository
+    from taiwa.sessions.repository import Repository
 
 
 @click.command()

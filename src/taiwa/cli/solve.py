@@ -166,7 +166,7 @@ def _tools(settings: "Settings", values: Mapping[str, Any], stack: ExitStack) ->
     """Return the named tools, or all that are installed; with those of MCP servers, and one that searches documents."""
     from importlib.util import find_spec
 
-    from taiwa.tools import builtin_tools, find_tools
+    from taiwa.tools.registry import builtin_tools, find_tools
 
     tools: tuple[Tool, ...]
     names = values["names"]
@@ -184,7 +184,7 @@ def _tools(settings: "Settings", values: Mapping[str, Any], stack: ExitStack) ->
         from taiwa.cli.index import reporter
         from taiwa.operations.documents import find_indexes, open_library
         from taiwa.retrieval import ScopedRetriever
-        from taiwa.tools import search_tool
+        from taiwa.tools.search_documents import search_tool
 
         library = stack.enter_context(open_library(settings))
         indexes = find_indexes(library, values["indexes"], settings, reporter())
@@ -198,7 +198,7 @@ def _examples(path: Path | None) -> "tuple[WorkedExample, ...] | None":
         return None
     from taiwa.apps.examples import read_shots, results, wrong_results
     from taiwa.flows.solve.tool_call_formats import TaggedFormat
-    from taiwa.tools import builtin_tools
+    from taiwa.tools.registry import builtin_tools
 
     examples = read_shots(path)
     for worked, step, result in wrong_results(examples, results(builtin_tools().values(), TaggedFormat())):

@@ -13,7 +13,7 @@ from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
-    from taiwa.sessions.checkout import Repository
+    from taiwa.sessions.repository import Repository
     from taiwa.store import Axis
 
 AXES = ("app", "model", "day", "session")

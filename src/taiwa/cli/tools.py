@@ -48,7 +48,7 @@ def tools() -> None:
 @common_options("as_json")
 def list_(common: CommonOptions, servers: tuple[str, ...]) -> None:
     """List the tools."""
-    from taiwa.tools import builtin_tools
+    from taiwa.tools.registry import builtin_tools
 
     with _mcp_tools(servers) as foreign:
         specs = [tool.spec for tool in (*builtin_tools().values(), *foreign)]
@@ -126,7 +126,7 @@ def _mcp_tools(servers: tuple[str, ...]) -> "Generator[tuple[Tool, ...]]":
 
 
 def _found(name: str, foreign: "tuple[Tool, ...]") -> "Tool":
-    from taiwa.tools import find_tools
+    from taiwa.tools.registry import find_tools
 
     return next((tool for tool in foreign if tool.spec.name == name), None) or find_tools([name])[0]
 
@@ -163,8 +163,8 @@ def mcp(names: str | None, own: tuple[str, ...]) -> None:
     In the settings of a program that starts MCP servers:
     {"mcpServers": {"taiwa": {"command": "taiwa", "args": ["mcp"]}}}
     """
-    from taiwa.tools import builtin_tools, find_tools
     from taiwa.tools.mcp_server import serve_mcp
+    from taiwa.tools.registry import builtin_tools, find_tools
 
     if sys.stdin.isatty():
         click.echo("waiting for an MCP client on standard input; Ctrl-D quits", err=True)

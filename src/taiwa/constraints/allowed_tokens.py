@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from taiwa.constraints.guide import LIMIT, Coverage, Explanation, mask_address, mask_tokens, mask_words
+from taiwa.constraints.guide import LIMIT, Coverage, Explanation, mask_address, mask_tokens
 from taiwa.constraints.vocabulary import Vocabulary, import_llguidance, split_text
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.records import Json
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from taiwa.constraints.guide import Mask
 
-    Explain = Callable[["MatcherState", int | None], Explanation]
+    Describe = Callable[["MatcherState", int | None], Explanation]
 
 SIGNS = frozenset(r".^$*+?{}[]\|()/-&~#")
 
@@ -96,15 +96,13 @@ class _Tokenizer:
 def tokenizer_of(vocabulary: Vocabulary) -> "LLTokenizer":
     """Return the engine's tables for a vocabulary; cached."""
     with _lock:
-        found = _tokenizers.get(vocabulary.digest)
-        if found is None:
-            module = import_llguidance()
-            found = module.LLTokenizer(_Tokenizer(vocabulary), eos_token=list(vocabulary.end))
-            _tokenizers[vocabulary.digest] = found
-            while len(_tokenizers) > TOKENIZERS:
-                _tokenizers.popitem(last=False)
-        _tokenizers.move_to_end(vocabulary.digest)
-    return found
+        tokenizer = _tokenizers.pop(vocabulary.digest, None)
+        if tokenizer is None:
+            tokenizer = import_llguidance().LLTokenizer(_Tokenizer(vocabulary), eos_token=list(vocabulary.end))
+        _tokenizers[vocabulary.digest] = tokenizer
+        while len(_tokenizers) > TOKENIZERS:
+            _tokenizers.popitem(last=False)
+    return tokenizer
 
 
 def matcher_of(vocabulary: Vocabulary, grammar: str) -> "LLMatcher":
@@ -129,14 +127,14 @@ class MatcherGuide:
     every copy fails, so the guide builds a new matcher and the state replays its tokens.
     """
 
-    __slots__ = ("_explain", "_grammar", "_matcher", "coverage", "size", "vocabulary")
+    __slots__ = ("_grammar", "_matcher", "coverage", "describe", "size", "vocabulary")
 
-    def __init__(self, vocabulary: Vocabulary, grammar: str, coverage: Coverage, explain: "Explain") -> None:
+    def __init__(self, vocabulary: Vocabulary, grammar: str, coverage: Coverage, describe: "Describe") -> None:
         self.vocabulary = vocabulary
         self.coverage = coverage
-        self.size = mask_words(vocabulary)
+        self.size = (len(vocabulary) + 31) // 32
         self._grammar = grammar
-        self._explain = explain
+        self.describe = describe
         self._matcher = matcher_of(vocabulary, grammar)
 
     @property
@@ -157,15 +155,11 @@ class MatcherGuide:
         """Return whether a whole text is allowed, in any tokenisation.
 
         Raises:
-            DeadEndError: the constraint is too complex to continue.
+            NoValidTokenError: the constraint is too complex to continue.
         """
         state = self.start()
         tokens = self.vocabulary.divide(text)
         return state.takes(tokens) and state.go(tokens).is_final
-
-    def explanation(self, state: "MatcherState", token: int | None) -> Explanation:
-        """Return where a state stands; see `GuideState.explain`."""
-        return self._explain(state, token)
 
     def again(self, tokens: list[int], *, anew: bool = False) -> _Track:
         """Return a new track that has consumed these tokens; `anew` also builds new tables."""
@@ -242,7 +236,7 @@ class MatcherState:
         """Write the allowed tokens; shape ((V+31)//32,), 32-bit.
 
         Raises:
-            DeadEndError: the constraint is too complex to continue, or the vocabulary cannot write what must follow.
+            NoValidTokenError: the constraint is too complex to continue, or the vocabulary cannot write what must follow.
             InputError: `out` has another shape.
         """
         if self._ended is not None:
@@ -258,8 +252,8 @@ class MatcherState:
 
         out = np.empty(self._guide.size, dtype=np.uint32)
         self.mask(out)
-        found = mask_tokens(out, limit)
-        return None if found is None else tuple(found.tolist())
+        tokens = mask_tokens(out, limit)
+        return None if tokens is None else tuple(tokens.tolist())
 
     def forced(self) -> tuple[int, ...]:
         """Return the tokens that must follow, as the tokenizer divides them."""
@@ -271,13 +265,11 @@ class MatcherState:
         """Return the state after one more token.
 
         Raises:
-            DeadEndError: the constraint is too complex to continue.
+            NoValidTokenError: the constraint is too complex to continue.
             InputError: the token does not exist, or is not allowed here.
         """
-        if self._ended is not None:
-            raise InputError(f"the text has ended: token {token} cannot follow")
-        if not 0 <= token < len(self._guide.vocabulary):
-            raise InputError(f"unknown token {token}; the vocabulary has {len(self._guide.vocabulary)}")
+        if self._ended is not None or not 0 <= token < len(self._guide.vocabulary):
+            raise InputError(self._refusal(token))
         matcher = self._matcher()
         if token in self._guide.vocabulary.end:
             if not matcher.is_accepting():
@@ -332,19 +324,19 @@ class MatcherState:
 
     def explain(self, token: int | None = None) -> Explanation:
         """Return where the text stands, and why `token` is not allowed, if it is not."""
-        return self._guide.explanation(self, token)
+        return self._guide.describe(self, token)
 
     def _do(self, work: "Callable[[LLMatcher], T]") -> "T":
         """Call the matcher; if its tables are full, call a new one."""
         matcher = self._matcher()
-        found = work(matcher)
+        result = work(matcher)
         if matcher.is_error():
             self._track = self._guide.again(self._track.tokens[: self._length], anew=True)
             matcher = self._track.matcher
-            found = work(matcher)
+            result = work(matcher)
             if matcher.is_error():
                 raise self._dead(matcher)
-        return found
+        return result
 
     def _matcher(self) -> "LLMatcher":
         """Return the matcher at this position: the track's own at its end, otherwise a copy that is rolled back."""
@@ -360,14 +352,13 @@ class MatcherState:
         return self._track.matcher
 
     def _refusal(self, token: int) -> str:
-        told = self.explain(token)
-        return told.why or f"token {token} {self.vocabulary.show(token)} may not come here"
+        return self.explain(token).why or f"token {token} {self.vocabulary.show(token)} may not come here"
 
     def _dead(self, matcher: "LLMatcher") -> NoValidTokenError:
-        place = self.text[-SHOWN:].decode("utf-8", "backslashreplace")
+        end = self.text[-SHOWN:].decode("utf-8", "backslashreplace")
         reason = matcher.stop_reason()
         what = WHY_DEAD.get(reason, "no token of the vocabulary can write what must come")
-        return NoValidTokenError(f"{what} after {place!r} (engine: {reason})", state=place)
+        return NoValidTokenError(f"{what} after {end!r} (engine: {reason})", state=end)
 
 
 WHY_DEAD: Mapping[str, str] = {

@@ -6,10 +6,11 @@ bounds is refused.
 """
 
 from bisect import bisect_right
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from typing import TypeAlias
 
 from taiwa.constraints.regex_syntax import (
@@ -58,26 +59,20 @@ class Automaton:
         >>> compile_regex("a{2,3}|b").extent
         (3, 1, 3)
         """
-        order, is_endless = _topological_order(self.moves)
-        least: dict[int, int] = dict.fromkeys(self.finals, 0)
-        todo = deque(self.finals)
-        back: defaultdict[int, set[int]] = defaultdict(set)
-        for state, row in enumerate(self.moves):
-            for *_, there in row:
-                back[there].add(state)
-        while todo:
-            here = todo.popleft()
-            for before in back[here] - least.keys():
-                least[before] = least[here] + 1
-                todo.append(before)
-        if is_endless:
-            return None, least[0], None
+        least, states = 0, {0}
+        while not states & self.finals:
+            least, states = least + 1, {there for state in states for *_, there in self.moves[state]}
+        following = {state: {there for *_, there in row} for state, row in enumerate(self.moves)}
+        try:
+            order = tuple(TopologicalSorter(following).static_order())
+        except CycleError:
+            return None, least, None
         count, most = dict[int, int](), dict[int, int]()
         for state in order:
             row = self.moves[state]
             count[state] = (state in self.finals) + sum((high - low + 1) * count[there] for low, high, there in row)
             most[state] = max((most[there] + 1 for *_, there in row), default=0)
-        return count[0], least[0], most[0]
+        return count[0], least, most[0]
 
     def step(self, state: int, symbol: int) -> int | None:
         """Return the state after one more symbol; None if there is none."""
@@ -110,22 +105,6 @@ class Automaton:
         return self.walk(symbols) in self.finals
 
 
-def _topological_order(moves: tuple[Moves, ...]) -> tuple[list[int], bool]:
-    """Return the states, each after those that it leads to, and whether a loop prevents such an order."""
-    left = [len({there for *_, there in row}) for row in moves]
-    back: defaultdict[int, list[int]] = defaultdict(list)
-    for state, row in enumerate(moves):
-        for there in {there for *_, there in row}:
-            back[there].append(state)
-    order = [state for state, count in enumerate(left) if not count]
-    for state in order:
-        for before in back[state]:
-            left[before] -= 1
-            if not left[before]:
-                order.append(before)
-    return order, len(order) < len(moves)
-
-
 def reaching(goals: Iterable[int], edges: Iterable[tuple[int, int]]) -> set[int]:
     """Return the states from which one of the goals can be reached, the goals included; `edges` are pairs from, to."""
     back: defaultdict[int, set[int]] = defaultdict(set)
@@ -152,8 +131,7 @@ def compile_regex(pattern: str | Node, *, chars: bool = False) -> Automaton:
     nfa = _Nfa(chars)
     start, end = nfa.add(), nfa.add()
     nfa.build(parse_regex(pattern) if isinstance(pattern, str) else pattern, start, end)
-    whole = _trim(*_determinize(nfa, start, end))
-    return _minimize(*whole)
+    return _minimize(*_trim(*_determinize(nfa, start, end)))
 
 
 @dataclass(slots=True)

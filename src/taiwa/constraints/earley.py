@@ -11,14 +11,13 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias
 
 from taiwa.constraints.automaton import Automaton, compile_regex
 from taiwa.constraints.guide import Explanation
-from taiwa.constraints.readable_guides import ReadableGuide, token_trie
+from taiwa.constraints.readable_guides import ReadableGuide
 from taiwa.constraints.vocabulary import Vocabulary
-from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError, TaiwaError
+from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError
 
 if TYPE_CHECKING:
     from lark import Lark
@@ -180,7 +179,7 @@ class GrammarGuide(ReadableGuide[EarleyState]):
                 "no sequence of tokens of this vocabulary writes a text of the grammar", state=start
             )
         used = {byte for terminal in self.rules.terminals.values() for row in terminal.table for byte in row}
-        self._is_free = used <= token_trie(vocabulary).singles
+        self._is_free = used <= vocabulary.single_bytes
 
     def begin(self) -> EarleyState:
         """Return the state before the first byte."""
@@ -269,9 +268,9 @@ def read_rules(grammar: str, start: str, *, chars: bool = False, usable: set[int
             automaton = compile_regex(pattern, chars=chars)
         except InputError as error:
             raise InputError(f"the terminal {name} of the grammar: {error.message}") from None
-        found = automaton if usable is None else automaton.within(usable)
-        if found is not None:
-            terminals[name] = found
+        writable = automaton if usable is None else automaton.within(usable)
+        if writable is not None:
+            terminals[name] = writable
     rules = [Rule(str(rule.origin.name), tuple(str(part.name) for part in rule.expansion)) for rule in lark.rules]
     known = set(shown) | {rule.name for rule in rules}
     for symbol in (symbol for rule in rules for symbol in rule.symbols):
@@ -289,18 +288,7 @@ def _load_lark(grammar: str, start: str) -> "Lark":
         from lark import Lark
     except ImportError:
         raise ConfigError("grammars require an extra: pip install 'taiwa[constraints]'") from None
-    with _LarkErrors():
+    try:
         return Lark(grammar, start=start, parser="earley", lexer="dynamic")
-    raise AssertionError  # the guard always raises
-
-
-class _LarkErrors:
-    """Map whatever Lark raises while it reads a grammar: its errors, and those of `regex`, have no common class."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, Exception) and not isinstance(error, TaiwaError):
-            raise InputError(f"the grammar cannot be read: {' '.join(str(error).split())}") from error
+    except Exception as error:
+        raise InputError(f"the grammar cannot be read: {' '.join(str(error).split())}") from error

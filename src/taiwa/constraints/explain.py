@@ -5,15 +5,16 @@ left out.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from taiwa.constraints.guide import Explanation, Guide, GuideState
-from taiwa.constraints.vocabulary import Vocabulary
+from taiwa.constraints.guide import Explanation, Guide, GuideState, refusal, unexpected
+from taiwa.constraints.vocabulary import Vocabulary, common_prefix
 from taiwa.json_schema.document import join_pointer, resolve_pointer
-from taiwa.json_schema.keywords import Schema, subschemas
+from taiwa.json_schema.keywords import Schema, names, subschemas
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.records import Json
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 Want: TypeAlias = Literal["value", "in string", "in word", "key", "in key", "colon", "after value", "end"]
 Inside: TypeAlias = Literal["object", "array", ""]
 MOST_CANDIDATES = 64
+JSON_TOKEN = re.compile(r'\s+|"(?P<inside>(?:[^"\\]|\\.?)*)(?P<end>"?)|[{}\[\],:]|[^\s"{}\[\],:]+', re.DOTALL)
 SHOWN = 60
 KEYWORDS: tuple[tuple[str, tuple[Want, ...]], ...] = (
     ("const", ("value", "in string", "in word")),
@@ -82,31 +84,38 @@ def json_position(text: str) -> JsonPosition:
     """
     stack: list[_Open] = []
     want: Want = "value"
-    begun = 0
-    at = 0
-    while at < len(text):
-        sign = text[at]
-        if want in ("in string", "in key"):
-            if sign == "\\":
-                at += 1
-            elif sign == '"':
-                if want == "in key":
-                    stack[-1].keys.append(_unescaped(text[begun:at]))
-                want = "colon" if want == "in key" else "after value"
-        elif want == "in word" and sign not in ",]} \t\r\n":
-            pass
-        elif sign not in " \t\r\n":
-            want = _sign(sign, "after value" if want == "in word" else want, stack)
-            begun = at + 1 if sign == '"' else at
+    begun = ""
+    for token in JSON_TOKEN.finditer(text):
+        sign, begun = token[0][0], ""
+        if sign == '"':
+            if not token["end"]:
+                want, begun = "in key" if want == "key" else "in string", token["inside"]
+            elif want == "key":
+                stack[-1].keys.append(_unescaped(token["inside"]))
+                want = "colon"
+            else:
+                want = "after value"
+        elif sign in "{[":
+            stack.append(_Open(sign == "{", []))
+            want = "key" if sign == "{" else "value"
+        elif sign in "}]":
+            del stack[-1:]
+            want = "after value"
+        elif sign == ",":
+            if stack:
+                stack[-1].count += 1
+            want = "key" if stack and stack[-1].is_object else "value"
+        elif sign == ":":
+            want = "value"
+        elif not sign.isspace():
+            want, begun = "in word", token[0]
         elif want == "in word":
             want = "after value"
-        at += 1
     if not stack and want == "after value":
         want = "end"
     inside: Inside = "" if not stack else "object" if stack[-1].is_object else "array"
-    keys = tuple(stack[-1].keys) if stack and stack[-1].is_object else ()
-    begins = text[begun:] if want in ("in string", "in key", "in word") else ""
-    return JsonPosition(tuple(_path(stack, want)), want, begins, keys, inside)
+    keys = tuple(stack[-1].keys) if stack else ()
+    return JsonPosition(tuple(_path(stack, want)), want, begun, keys, inside)
 
 
 def _unescaped(written: str) -> str:
@@ -114,26 +123,6 @@ def _unescaped(written: str) -> str:
         return str(json.loads(f'"{written}"', strict=False))
     except ValueError:
         return written
-
-
-def _sign(sign: str, want: Want, stack: list[_Open]) -> Want:
-    """Return what follows a sign outside of strings and words."""
-    if sign in "}]":
-        if stack:
-            stack.pop()
-        return "after value"
-    if sign == ",":
-        if stack:
-            stack[-1].count += 1
-        return "key" if stack and stack[-1].is_object else "value"
-    if sign == ":":
-        return "value"
-    if sign in "{[":
-        stack.append(_Open(sign == "{", []))
-        return "key" if sign == "{" else "value"
-    if sign == '"':
-        return "in key" if want == "key" else "in string"
-    return "in word"
 
 
 def _path(stack: list[_Open], want: Want) -> Iterator[str | int]:
@@ -147,56 +136,53 @@ def _path(stack: list[_Open], want: Want) -> Iterator[str | int]:
 
 def keyword_at(schema: Json, here: JsonPosition) -> tuple[str, str, str]:
     """Return the pointer in the schema, the keyword, and a description of what may follow at a position."""
-    found = list(_schemas(schema, here.path))
-    pointers = [pointer for pointer, _ in found]
-    if not found:
+    schemas = _schemas(schema, here.path)
+    if not schemas:
         return "", "", WANTED[here.want]
     if here.inside == "object" and here.want in ("key", "in key", "after value"):
-        return _of_object(found, here)
+        return _of_object(schemas, here)
     if here.inside == "array" and here.want == "after value":
-        holders = list(_schemas(schema, here.path[:-1]))
-        bounds = [word for _, each in holders for word in ("minItems", "maxItems") if word in each]
-        return (holders or found)[0][0], (bounds or ["items"])[0], WANTED[here.want]
+        arrays = _schemas(schema, here.path[:-1])
+        bounds = [word for _, each in arrays for word in ("minItems", "maxItems") if word in each]
+        return (arrays or schemas)[0][0], (bounds or ["items"])[0], WANTED[here.want]
     for keyword, wants in KEYWORDS:
-        for pointer, each in found:
+        for pointer, each in schemas:
             if keyword in each and here.want in wants:
-                return pointer, keyword, _said(keyword, [each[keyword] for _, each in found if keyword in each], here)
-    kinds = list(dict.fromkeys(_kind(each) for _, each in found if "type" in each))
-    keyword = "type" if kinds else ""
-    return pointers[0], keyword, " or ".join(kinds) if kinds and here.want == "value" else WANTED[here.want]
+                values = [each[keyword] for _, each in schemas if keyword in each]
+                return pointer, keyword, _expected_value(keyword, values, here)
+    kinds = list(dict.fromkeys(_kind(each) for _, each in schemas if "type" in each))
+    expected = " or ".join(kinds) if kinds and here.want == "value" else WANTED[here.want]
+    return schemas[0][0], "type" if kinds else "", expected
 
 
-def _of_object(found: list[tuple[str, Mapping[str, Json]]], here: JsonPosition) -> tuple[str, str, str]:
-    for pointer, each in found:
+def _of_object(schemas: list[tuple[str, Mapping[str, Json]]], here: JsonPosition) -> tuple[str, str, str]:
+    for pointer, each in schemas:
         properties = each.get("properties")
         if not isinstance(properties, Mapping):
             continue
-        required = each.get("required")
-        needed = [str(key) for key in required] if isinstance(required, list) else []
         left = [key for key in properties if key not in here.keys]
         if here.want == "in key":
             left = [key for key in left if key.startswith(here.begun)]
             return pointer, "properties", f"the key {' or '.join(map(repr, left[:8]))}" if left else WANTED[here.want]
-        missing = [key for key in needed if key not in here.keys]
-        keyword = "required" if missing else "properties"
-        names = ", ".join(repr(key) + ("" if key in missing else "?") for key in left[:8])
+        missing = [key for key in names(each) if key not in here.keys]
+        shown = ", ".join(repr(key) + ("" if key in missing else "?") for key in left[:8])
         more = ", …" if len(left) > 8 else ""
-        word = "key" if len(left) == 1 else "keys"
-        return pointer, keyword, f"the {word} {names}{more}" if left else "the end of the object"
-    return found[0][0], "additionalProperties" if "additionalProperties" in found[0][1] else "type", WANTED[here.want]
+        expected = f"the {'key' if len(left) == 1 else 'keys'} {shown}{more}" if left else "the end of the object"
+        return pointer, "required" if missing else "properties", expected
+    pointer, schema = schemas[0]
+    return pointer, "additionalProperties" if "additionalProperties" in schema else "type", WANTED[here.want]
 
 
-def _said(keyword: str, values: list[Json], here: JsonPosition) -> str:
-    if keyword in ("const", "enum"):
-        flat = [
-            option for each in values for option in (each if isinstance(each, list) and keyword == "enum" else [each])
-        ]
-        texts = [json.dumps(option, ensure_ascii=False) for option in flat]
-        opening = {"in string": '"', "in word": ""}.get(here.want)
-        fitting = texts if opening is None else [text for text in texts if text.startswith(opening + here.begun)]
-        shown = " or ".join((fitting or texts)[:8])
-        return shown + (" or …" if len(fitting or texts) > 8 else "")
-    return f"{keyword} {_written(values[0])}"
+def _expected_value(keyword: str, values: list[Json], here: JsonPosition) -> str:
+    if keyword not in ("const", "enum"):
+        return f"{keyword} {_shortened(values[0])}"
+    options = [
+        option for each in values for option in (each if isinstance(each, list) and keyword == "enum" else [each])
+    ]
+    texts = [json.dumps(option, ensure_ascii=False) for option in options]
+    opening = {"in string": '"', "in word": ""}.get(here.want)
+    fitting = texts if opening is None else [text for text in texts if text.startswith(opening + here.begun)]
+    return " or ".join((fitting or texts)[:8]) + (" or …" if len(fitting or texts) > 8 else "")
 
 
 def _kind(schema: Mapping[str, Json]) -> str:
@@ -204,21 +190,21 @@ def _kind(schema: Mapping[str, Json]) -> str:
     kinds = schema["type"]
     names = [str(kind) for kind in kinds] if isinstance(kinds, list) else [str(kinds)]
     narrower = [word for word, _ in KEYWORDS if word in schema and word not in ("const", "enum")]
-    return ", ".join((" or ".join(names), *(f"{word} {_written(schema[word])}" for word in narrower)))
+    return ", ".join((" or ".join(names), *(f"{word} {_shortened(schema[word])}" for word in narrower)))
 
 
-def _written(data: Json) -> str:
+def _shortened(data: Json) -> str:
     shown = json.dumps(data, ensure_ascii=False)
     return shown if len(shown) <= SHOWN else f"{shown[: SHOWN - 1]}…"
 
 
-def _schemas(schema: Json, path: tuple[str | int, ...]) -> Iterator[tuple[str, Mapping[str, Json]]]:
-    """Yield the schemas that may apply at a path, with their pointers."""
-    found = list(_open(schema, "", schema, 0))
+def _schemas(schema: Json, path: tuple[str | int, ...]) -> list[tuple[str, Mapping[str, Json]]]:
+    """Return the schemas that may apply at a path, with their pointers."""
+    schemas = list(_open(schema, "", schema, 0))
     for key in path:
-        below = (step for pointer, each in found for step in _below(each, pointer, key))
-        found = [one for part, at in below for one in _open(part, at, schema, 0)][:MOST_CANDIDATES]
-    yield from found
+        below = (step for pointer, each in schemas for step in _below(each, pointer, key))
+        schemas = [one for part, at in below for one in _open(part, at, schema, 0)][:MOST_CANDIDATES]
+    return schemas
 
 
 def _below(schema: Mapping[str, Json], pointer: str, key: str | int) -> Iterator[tuple[Json, str]]:
@@ -255,8 +241,8 @@ def _open(schema: "Json | Schema", pointer: str, root: Json, depth: int) -> Iter
 def add_json_position(schema: Json, text: bytes, explanation: Explanation) -> Explanation:
     """Add the JSON pointer and the keyword of the schema to an explanation.
 
-    >>> told = add_json_position({"type": "object", "properties": {"a": {"enum": ["yes", "no"]}}}, b'{"a":"y', Explanation())
-    >>> told.pointer, told.keyword, told.expected
+    >>> here = add_json_position({"type": "object", "properties": {"a": {"enum": ["yes", "no"]}}}, b'{"a":"y', Explanation())
+    >>> here.pointer, here.keyword, here.expected
     ('/a', '/properties/a: enum', '"yes"')
     """
     here = json_position(text.decode("utf-8", "ignore"))
@@ -270,30 +256,24 @@ def add_json_position(schema: Json, text: bytes, explanation: Explanation) -> Ex
 
 Describe: TypeAlias = "Callable[[MatcherState, int | None], Explanation]"
 
-EXAMPLES = 8
-LOOKED_THROUGH = 400
-
 
 def describe_state(keyword: str, expected: str) -> Describe:
     """Return a function that explains states of a constraint without positions: a regex, a grammar, a choice, tool calls."""
 
-    def tell(state: "MatcherState", token: int | None) -> Explanation:
+    def describe(state: "MatcherState", token: int | None) -> Explanation:
         return replace(_plain(state, token), keyword=keyword, expected=_expected(state) or expected)
 
-    return tell
+    return describe
 
 
 def describe_json_state(schema: Mapping[str, "Json"]) -> Describe:
     """Return a function that explains states of a JSON text by JSON pointer and keyword of the schema."""
 
-    def tell(state: "MatcherState", token: int | None) -> Explanation:
-        here = replace(_plain(state, token), expected=_expected(state))
-        told = add_json_position(dict(schema), state.text, here)
-        if told.why and told.expected:
-            return replace(told, why=f"{told.why}; expected: {told.expected}")
-        return told
+    def describe(state: "MatcherState", token: int | None) -> Explanation:
+        here = add_json_position(dict(schema), state.text, replace(_plain(state, token), expected=_expected(state)))
+        return replace(here, why=f"{here.why}; expected: {here.expected}") if here.why and here.expected else here
 
-    return tell
+    return describe
 
 
 def _expected(state: "MatcherState") -> str:
@@ -307,40 +287,20 @@ def _plain(state: "MatcherState", token: int | None) -> Explanation:
         tokens = state.allowed(len(state.vocabulary)) or ()
     except NoValidTokenError as error:
         return Explanation(why=error.message)
-    examples = tuple(map(state.vocabulary.show, _clear(state.vocabulary, tokens)))
     why = "" if token is None or token in tokens else _why(state, token, tokens)
-    return Explanation(count=len(tokens), examples=examples, why=why)
-
-
-def _clear(vocabulary: Vocabulary, tokens: tuple[int, ...]) -> Iterator[int]:
-    """Yield a few readable tokens, end tokens included."""
-    ends = [token for token in tokens if token in vocabulary.end]
-    step = max(1, len(tokens) // LOOKED_THROUGH)
-    for token in tokens[::step]:
-        if len(ends) >= EXAMPLES:
-            break
-        if token not in ends and vocabulary.tokens[token].decode("utf-8", "replace").isprintable():
-            ends.insert(0, token)
-    yield from sorted(ends or tokens[:EXAMPLES])
+    return Explanation(count=len(tokens), examples=state.vocabulary.examples(tokens), why=why)
 
 
 def _why(state: "MatcherState", token: int, allowed: tuple[int, ...]) -> str:
     vocabulary = state.vocabulary
-    if not 0 <= token < len(vocabulary):
-        return f"unknown token {token}; the vocabulary has {len(vocabulary)}"
-    if state.is_ended:
-        return "the text has ended"
-    if token in vocabulary.end:
-        return "the text cannot end here"
-    written = vocabulary.tokens[token]
-    if token in vocabulary.special or not written:
-        return f"token {token} writes nothing"
-    fitting = _fitting(state, written)
-    if fitting == len(written):
+    if why := refusal(state, vocabulary, token):
+        return why
+    text = vocabulary.tokens[token]
+    fitting = _fitting(state, text)
+    if fitting == len(text):
         best = ", ".join(map(vocabulary.show, allowed[:3]))
         return f"{vocabulary.show(token)} fits, but the text is certain here and the tokenizer divides it otherwise: {best}"
-    read = f"after {_readable(written[:fitting])}, " if fitting else ""
-    return f"{read}{_readable(written[fitting:])} is not expected"
+    return unexpected(text, fitting)
 
 
 def _fitting(state: "MatcherState", written: bytes) -> int:
@@ -352,10 +312,6 @@ def _fitting(state: "MatcherState", written: bytes) -> int:
         except InputError:
             continue
     return 0
-
-
-def _readable(text: bytes) -> str:
-    return repr(text.decode("utf-8", "backslashreplace"))
 
 
 MOST_TOKENS = 2000
@@ -412,7 +368,7 @@ def _steps(state: GuideState, tokens: tuple[int, ...], vocabulary: "Vocabulary")
     for number, token in enumerate(tokens):
         text = vocabulary.decode(state.tokens)
         told = state.explain(token)
-        certain = max(certain, number + len(_common(state.forced(), tokens[number:])))
+        certain = max(certain, number + common_prefix(state.forced(), tokens[number:]))
         try:
             there = state.advance(token)
         except (InputError, NoValidTokenError) as error:
@@ -421,13 +377,6 @@ def _steps(state: GuideState, tokens: tuple[int, ...], vocabulary: "Vocabulary")
         yield TokenStep(text, token, told, _place(state), number < certain or told.count == 1, state.is_final)
         state = there
     yield TokenStep(vocabulary.decode(state.tokens), None, state.explain(), _place(state), final=state.is_final)
-
-
-def _common(forced: tuple[int, ...], tokens: tuple[int, ...]) -> tuple[int, ...]:
-    for number, (one, other) in enumerate(zip(forced, tokens, strict=False)):
-        if one != other:
-            return forced[:number]
-    return forced[: len(tokens)]
 
 
 def _place(state: GuideState) -> str:

@@ -9,10 +9,10 @@ tool calls in free text these are computed on automata.
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from taiwa.constraints.automaton import Automaton, compile_regex, reaching
 from taiwa.constraints.earley import EarleyRules, read_rules
@@ -24,26 +24,23 @@ from taiwa.constraints.regex_syntax import (
     Node,
     Ranges,
     Repeat,
+    format_regex,
     merge_ranges,
     parse_regex,
 )
 from taiwa.constraints.schema_regex import ANYTHING, escape_regex, to_regex
 from taiwa.constraints.tool_call_grammar import (
     NAME,
-    PLAIN_TYPES,
     call_markers,
     check_samples,
-    parameter_schema,
+    input_schema,
+    listed_words,
     parameter_schemas,
-    parameter_type,
-    required_parameters,
+    plain_parameter,
     sample_texts,
 )
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Grammar, ToolCallsInText, ToolSpec
-
-if TYPE_CHECKING:
-    pass
 
 MOST_RULES = 20_000
 """The maximum number of rules; llama.cpp reads this many in a tenth of a second."""
@@ -345,6 +342,7 @@ MOST_STATES = 50_000
 LINE = r"[^ \t\n][^\n]*"
 SPACE = " ?"
 ANY = "(?s:.*)"
+TOO_LARGE = "the grammar of the tools is too large: use fewer, or make their limits smaller"
 
 States: TypeAlias = tuple[int | None, ...]
 """The states of several automata that read the same text; None for one that has failed."""
@@ -404,27 +402,10 @@ class _ToolCallBuilder:
         """Return the automaton of whole texts."""
         calls = [self._call(spec) for spec in self.calls.tools]
         firsts = [self._copied(call) for call in calls]
-        free = self.calls.free_text
-        start: States = tuple(0 for _ in self._text)
-        numbers: dict[States, int] = {start: len(self._moves)}
-        todo: list[States] = [start]
-        self._moves.append([])
-        for here in todo:
-            row = self._moves[numbers[here]]
-            if free:
-                self._finals.add(numbers[here])
-            for low, high, there in _together(self._text, here):
-                target = self._opened(there, firsts)
-                if target is None:
-                    if there not in numbers:
-                        numbers[there] = len(self._moves)
-                        self._moves.append([])
-                        todo.append(there)
-                    target = numbers[there]
-                if target >= 0:
-                    row.append((low, high, target))
-            self._bounded()
-        return _trimmed(self._moves, self._finals, numbers[start])
+        numbers = _explore(self._text, self._moves, lambda states: self._opened(states, firsts), TOO_LARGE)
+        if self.calls.free_text:
+            self._finals |= set(numbers.values())
+        return _trimmed(self._moves, self._finals, next(iter(numbers.values())))
 
     def _opened(self, states: States, firsts: list[int]) -> int | None:
         """Return the first state of the input of the tool whose call was opened; -1 if it is unknown, None if none was opened."""
@@ -440,69 +421,50 @@ class _ToolCallBuilder:
         tail, close = escape_regex(self._tail), escape_regex(self.calls.closing)
         rules = [compile_regex(parse_regex(f"{tail}({pattern}){close}"), chars=True) for pattern in self._inputs(spec)]
         ending = compile_regex(f"{ANY}{close}", chars=True)
-        parts = (*rules, ending)
-        start: States = tuple(0 for _ in parts)
-        numbers: dict[States, int] = {start: 0}
-        todo: list[States] = [start]
-        moves, finals = [list[tuple[int, int, int]]()], set[int]()
-        for here in todo:
-            if here[-1] in ending.finals:
-                if all(state in rule.finals for rule, state in zip(rules, here, strict=False)):
-                    finals.add(numbers[here])
-                continue
-            for low, high, there in _together(parts, here):
-                if None not in there:
-                    if there not in numbers:
-                        numbers[there] = len(moves)
-                        moves.append([])
-                        todo.append(there)
-                    moves[numbers[here]].append((low, high, numbers[there]))
-            if len(moves) > MOST_STATES:
-                raise InputError(
-                    f"the input of the tool {spec.name} is too large for a grammar: make its limits smaller"
-                )
+        once = tuple(() if state in ending.finals else row for state, row in enumerate(ending.moves))
+        parts = (*rules, Automaton(once, ending.finals))
+        moves: list[list[tuple[int, int, int]]] = []
+        too_large = f"the input of the tool {spec.name} is too large for a grammar: make its limits smaller"
+        numbers = _explore(parts, moves, lambda states: -1 if None in states else None, too_large)
+        finals = {
+            number
+            for states, number in numbers.items()
+            if all(state in part.finals for part, state in zip(parts, states, strict=True))
+        }
         if not finals:
             raise InputError(f"the tool {spec.name} has no input that fits into a call")
         return _trimmed(moves, finals, 0)
 
     def _inputs(self, spec: ToolSpec) -> Iterator[str | Node]:
         """Yield patterns all of which an input must match."""
-        wanted = required_parameters(spec)
-        if len(wanted) != 1 or parameter_type(spec, wanted[0]) not in PLAIN_TYPES:
-            yield self._json(spec, wanted)
+        plain = plain_parameter(spec)
+        if plain is None:
+            yield self._json(spec)
             return
-        schema = parameter_schema(spec, wanted[0])
-        words = schema.get("enum", [schema["const"]] if "const" in schema else None)
+        name, schema = plain
+        words = listed_words(spec, name, schema)
         if words is not None:
-            if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
-                raise InputError(f"the tool {spec.name} accepts no word of its parameter {wanted[0]}")
-            yield "|".join(escape_regex(str(word)) for word in words)
+            yield "|".join(map(escape_regex, words))
             return
         yield LINE
         if "minLength" in schema or "maxLength" in schema:
             yield rf"[^\n]{{{schema.get('minLength', 1)},{schema.get('maxLength', '')}}}"
         if isinstance(schema.get("pattern"), str):
-            yield from self._pattern(str(schema["pattern"]), spec, wanted[0])
+            yield from self._pattern(str(schema["pattern"]), spec, name)
         if "format" in schema:
-            self._miss(spec, f"/properties/{wanted[0]}", "format", "formats of inputs without quotes are not enforced")
+            self._miss(spec, f"/properties/{name}", "format", "formats of inputs without quotes are not enforced")
 
     def _pattern(self, pattern: str, spec: ToolSpec, name: str) -> Iterator[str]:
         try:
-            parse_regex(pattern, around=ANYTHING)
+            yield format_regex(parse_regex(pattern, around=ANYTHING))
         except InputError as error:
             self._miss(spec, f"/properties/{name}", "pattern", error.message)
-            return
-        start, end = pattern.startswith("^"), pattern.endswith("$") and not pattern.endswith("\\$")
-        core = pattern[start : len(pattern) - end]
-        yield f"{'' if start else ANY}(?:{core}){'' if end else ANY}"
 
-    def _json(self, spec: ToolSpec, wanted: tuple[str, ...]) -> str:
+    def _json(self, spec: ToolSpec) -> str:
         if not parameter_schemas(spec):
             return ""
-        one = len(wanted) == 1 and parameter_type(spec, wanted[0]) not in ("object", "array")
-        schema = parameter_schema(spec, wanted[0]) if one else spec.parameters
         try:
-            return to_regex(json.loads(json.dumps(schema)), SPACE)
+            return to_regex(json.loads(json.dumps(dict(input_schema(spec)))), SPACE)
         except UnsupportedConstraintError as error:
             for clause in error.clauses:
                 pointer, _, rest = clause.partition(": ")
@@ -521,12 +483,39 @@ class _ToolCallBuilder:
         for row in call.moves:
             self._moves.append([(low, high, there + first) for low, high, there in row])
         self._finals |= {state + first for state in call.finals}
-        self._bounded()
+        if len(self._moves) > MOST_STATES:
+            raise InputError(TOO_LARGE)
         return first
 
-    def _bounded(self) -> None:
-        if len(self._moves) > MOST_STATES:
-            raise InputError("the grammar of the tools is too large: use fewer, or make their limits smaller")
+
+def _explore(
+    automata: tuple[Automaton, ...],
+    moves: list[list[tuple[int, int, int]]],
+    replace: Callable[[States], int | None],
+    too_large: str,
+) -> dict[States, int]:
+    """Append the common states of automata to `moves` and return their numbers, that of the start first.
+
+    `replace` returns the number of a state that takes the place of common ones, -1 if they are left out, otherwise None.
+    """
+    start: States = tuple(0 for _ in automata)
+    numbers: dict[States, int] = {start: len(moves)}
+    moves.append([])
+    todo: list[States] = [start]
+    for here in todo:
+        for low, high, states in _together(automata, here):
+            there = replace(states)
+            if there is None:
+                if states not in numbers:
+                    numbers[states] = len(moves)
+                    moves.append([])
+                    todo.append(states)
+                there = numbers[states]
+            if there >= 0:
+                moves[numbers[here]].append((low, high, there))
+        if len(moves) > MOST_STATES:
+            raise InputError(too_large)
+    return numbers
 
 
 def _together(automata: tuple[Automaton, ...], states: States) -> Iterator[tuple[int, int, States]]:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Mask: TypeAlias = NDArray[np.uint32]
-    import numpy as np
-    from numpy.typing import NDArray
 
 LIMIT = 4096
 """The most tokens that `allowed` lists by default; beyond it, the mask is the better form."""
@@ -45,20 +43,18 @@ class SchemaClause:
 class Coverage:
     """How much of a source a guide enforces.
 
-    `relaxed` is enforced in part or not at all, so the answer must be validated afterwards; `unsupported` is what a strict
-    compilation refuses; `ignored` are keywords without a meaning in JSON Schema. Of a regex, a grammar or a choice everything is
-    enforced.
+    `relaxed` is enforced in part or not at all, so the answer must be validated afterwards; a strict compilation refuses it.
+    `ignored` are keywords without a meaning in JSON Schema. Of a regex, a grammar or a choice everything is enforced.
     """
 
     enforced: tuple[SchemaClause, ...] = ()
     relaxed: tuple[SchemaClause, ...] = ()
-    unsupported: tuple[SchemaClause, ...] = ()
     ignored: tuple[SchemaClause, ...] = ()
 
     @property
     def whole(self) -> bool:
         """Return whether a text that the guide allows needs no further validation."""
-        return not self.relaxed and not self.unsupported
+        return not self.relaxed
 
 
 class UnsupportedConstraintError(InputError):
@@ -134,7 +130,7 @@ class GuideState(Protocol):
 
         Raises:
             InputError: the token does not exist, or is not allowed here.
-            DeadEndError: the constraint is too complex to continue.
+            NoValidTokenError: the constraint is too complex to continue.
         """
         ...
 
@@ -178,11 +174,6 @@ class Guide(Protocol):
         ...
 
 
-def mask_words(vocabulary: Vocabulary) -> int:
-    """Return the number of 32-bit words of a mask."""
-    return (len(vocabulary) + 31) // 32
-
-
 def fill_mask(out: "Mask", tokens: Iterable[int]) -> None:
     """Write a mask from token ids, for guides that list their tokens."""
     out[:] = 0
@@ -201,9 +192,6 @@ Source: TypeAlias = JsonSchema | Regex | Grammar | OneOf | ToolCallsInText
 """What can be compiled, besides a type or a `Shape`."""
 
 
-WORD = 4
-
-
 def empty_mask(size: int) -> "Mask":
     """Return an empty mask for a vocabulary of `size` tokens; shape ((size+31)//32,), uint32."""
     import numpy as np
@@ -217,11 +205,11 @@ def mask_address(mask: "Mask", size: int) -> int:
     Raises:
         InputError: it is not one writable row of `size` 32-bit words.
     """
-    held = mask.__array_interface__
-    where, fixed = held["data"]
-    if held["shape"] != (size,) or held["typestr"][1:] not in ("u4", "i4") or held.get("strides") or fixed:
+    array = mask.__array_interface__
+    address, is_read_only = array["data"]
+    if array["shape"] != (size,) or array["typestr"][1:] not in ("u4", "i4") or array.get("strides") or is_read_only:
         raise InputError(f"a mask must be one row of {size} 32-bit words, got {mask.shape} of {mask.dtype}")
-    return int(where)
+    return int(address)
 
 
 def count_allowed(mask: "Mask") -> int:
@@ -245,6 +233,23 @@ def mask_tokens(mask: "Mask", limit: int) -> "NDArray[np.intp] | None":
     if len(rows) > limit:
         return None
     return words[rows] * 32 + columns
+
+
+def refusal(state: GuideState, vocabulary: Vocabulary, token: int) -> str:
+    """Return why a token that adds no text cannot come here; '' for a token of text."""
+    if not 0 <= token < len(vocabulary):
+        return f"unknown token {token}; the vocabulary has {len(vocabulary)}"
+    if state.is_ended:
+        return "the text has ended"
+    if token in vocabulary.end:
+        return "the text cannot end here"
+    return f"token {token} writes nothing" if token in vocabulary.special or not vocabulary.tokens[token] else ""
+
+
+def unexpected(text: bytes, length: int) -> str:
+    """Return that only the first `length` bytes of a token's text are allowed."""
+    allowed, rest = (repr(part.decode("utf-8", "backslashreplace")) for part in (text[:length], text[length:]))
+    return f"{f'after {allowed}, ' if length else ''}{rest} is not expected"
 
 
 def intersection(*guides: Guide) -> Guide:
@@ -272,12 +277,11 @@ class _Intersection:
     @property
     def coverage(self) -> Coverage:
         """The coverage of all guides together."""
-        told = [each.coverage for each in self.guides]
+        each = [guide.coverage for guide in self.guides]
         return Coverage(
-            tuple(chain.from_iterable(each.enforced for each in told)),
-            tuple(chain.from_iterable(each.relaxed for each in told)),
-            tuple(chain.from_iterable(each.unsupported for each in told)),
-            tuple(chain.from_iterable(each.ignored for each in told)),
+            tuple(chain.from_iterable(coverage.enforced for coverage in each)),
+            tuple(chain.from_iterable(coverage.relaxed for coverage in each)),
+            tuple(chain.from_iterable(coverage.ignored for coverage in each)),
         )
 
     def start(self) -> "_IntersectionState":
@@ -334,8 +338,8 @@ class _IntersectionState:
         """Return the allowed tokens in order; None if there are more than `limit`."""
         out = empty_mask(len(self.guide.vocabulary))
         self.mask(out)
-        found = mask_tokens(out, limit)
-        return None if found is None else tuple(found.tolist())
+        tokens = mask_tokens(out, limit)
+        return None if tokens is None else tuple(tokens.tolist())
 
     def forced(self) -> tuple[int, ...]:
         """Return what one of the guides forces, as far as all of them allow it."""
@@ -353,7 +357,7 @@ class _IntersectionState:
 
         Raises:
             InputError: the token does not exist, or one of the guides does not allow it.
-            DeadEndError: a constraint is too complex to continue.
+            NoValidTokenError: a constraint is too complex to continue.
         """
         return self._with(each.advance(token) for each in self.states)
 
@@ -375,8 +379,8 @@ class _IntersectionState:
 
     def explain(self, token: int | None = None) -> Explanation:
         """Return the explanation of the first guide that does not allow the token, or of the first guide."""
-        told = [each.explain(token) for each in self.states]
-        return next((each for each in told if each.why), told[0])
+        explanations = [each.explain(token) for each in self.states]
+        return next((each for each in explanations if each.why), explanations[0])
 
     def _with(self, states: Iterable[GuideState]) -> "_IntersectionState":
         return _IntersectionState(self.guide, tuple(states))

@@ -8,14 +8,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import takewhile
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from taiwa.constraints.automaton import Automaton, compile_regex, reaching
-from taiwa.constraints.guide import LIMIT, Coverage, Explanation, fill_mask
+from taiwa.constraints.explain import add_json_position
+from taiwa.constraints.guide import LIMIT, Coverage, Explanation, fill_mask, refusal, unexpected
 from taiwa.constraints.regex_syntax import describe_ranges, merge_ranges
 from taiwa.constraints.schema_regex import escape_regex, to_regex
-from taiwa.constraints.vocabulary import Vocabulary
+from taiwa.constraints.vocabulary import Vocabulary, common_prefix
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.records import Json, value
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from taiwa.constraints.guide import Mask
 
 P = TypeVar("P")
-EXAMPLES = 8
 
 
 @value
@@ -166,8 +165,8 @@ class ReadableState(Generic[P]):
 
     def allowed(self, limit: int = LIMIT) -> tuple[int, ...] | None:
         """Return the allowed tokens; None if there are more than `limit`."""
-        found = self.everything()
-        return found if len(found) <= limit else None
+        tokens = self.everything()
+        return tokens if len(tokens) <= limit else None
 
     def forced(self) -> tuple[int, ...]:
         """Return the tokens that must follow.
@@ -246,71 +245,36 @@ class ReadableState(Generic[P]):
         here = Explanation(
             expected="nothing: the text has ended" if self.is_ended else self.guide.expected(self.place),
             count=len(tokens),
-            examples=tuple(map(self.guide.vocabulary.show, _readable_tokens(self.guide.vocabulary, tokens))),
+            examples=self.guide.vocabulary.examples(tokens),
             why="" if token is None or token in tokens else self._why(token),
         )
         return self.guide.locate(self.text, here)
 
     def _why(self, token: int) -> str:
-        vocabulary = self.guide.vocabulary
-        if not 0 <= token < len(vocabulary):
-            return f"the vocabulary has {len(vocabulary)} tokens"
-        if self.is_ended:
-            return "the text has ended"
         expected = self.guide.expected(self.place)
-        if token in vocabulary.end:
-            return f"the text cannot end here; expected: {expected}"
-        if token in vocabulary.special or not vocabulary.tokens[token]:
-            return "it writes nothing"
-        place, text = self.place, vocabulary.tokens[token]
+        if why := refusal(self, self.guide.vocabulary, token):
+            return f"{why}; expected: {expected}" if token in self.guide.vocabulary.end and not self.is_ended else why
+        place, text = self.place, self.guide.vocabulary.tokens[token]
         for number, byte in enumerate(text):
             there = self.guide.step(place, byte)
             if there is None:
-                read = f"after {_readable(text[:number])}, " if number else ""
-                return f"{read}{_readable(text[number:])} is not expected; expected: {self.guide.expected(place)}"
+                return f"{unexpected(text, number)}; expected: {self.guide.expected(place)}"
             place = there
         return f"after it, no tokens of this vocabulary can finish the text; expected: {expected}"
 
 
-def _readable(text: bytes) -> str:
-    return repr(text.decode("utf-8", "backslashreplace"))
-
-
-def _readable_tokens(vocabulary: Vocabulary, tokens: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a few readable tokens from all parts of the vocabulary, and the end tokens."""
-    ends = [token for token in tokens if token in vocabulary.end]
-    clear = [
-        token
-        for token in tokens
-        if token not in vocabulary.end and vocabulary.tokens[token].decode("utf-8", "replace").isprintable()
-    ]
-    room = EXAMPLES - len(ends)
-    found = [clear[number * len(clear) // room] for number in range(room)] if len(clear) > room else clear
-    return (*found, *ends) or tokens[:EXAMPLES]
-
-
 class TokenTrie:
-    """The texts of a vocabulary as a trie, in the order of their bytes.
+    """The texts of a vocabulary as a trie, in the order of their bytes; tokens that write the same stand in one row."""
 
-    Gaps and special tokens write nothing and are left out; tokens that write the same stand in one row.
-    """
-
-    __slots__ = ("_rows", "singles")
+    __slots__ = ("_rows",)
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        spelled: dict[bytes, list[int]] = {}
-        for token, text in enumerate(vocabulary.tokens):
-            if text and token not in vocabulary.special:
-                spelled.setdefault(text, []).append(token)
-        rows: list[tuple[bytes, int, tuple[int, ...]]] = []
+        rows: list[tuple[bytes, int, list[int]]] = []
         before = b""
-        for text in sorted(spelled):
-            shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, text, strict=False)))
-            rows.append((text, shared, tuple(spelled[text])))
+        for text in sorted(vocabulary.tokens_by_text):
+            rows.append((text, common_prefix(before, text), vocabulary.tokens_by_text[text]))
             before = text
         self._rows = tuple(rows)
-        self.singles = frozenset(text[0] for text in spelled if len(text) == 1)
-        """The bytes that have a token of their own."""
 
     def reached(self, place: P, step: Callable[[P, int], P | None]) -> dict[int, P]:
         """Return the next state by token that can be read; `step` returns the state after one byte, or None."""
@@ -366,7 +330,7 @@ class RegexGuide(ReadableGuide[int]):
 
     Raises:
         InputError: no automaton can represent the pattern, or it would be too large.
-        DeadEndError: the tokens cannot write a text that matches.
+        NoValidTokenError: the tokens cannot write a text that matches.
     """
 
     def __init__(self, pattern: str, vocabulary: Vocabulary, *, schema: Json = None) -> None:
@@ -376,7 +340,7 @@ class RegexGuide(ReadableGuide[int]):
         self.automaton = compile_regex(pattern)
         self._maps: dict[int, dict[int, int]] = {}
         used = {byte for row in self.automaton.table for byte in row}
-        self._is_free = used <= token_trie(vocabulary).singles
+        self._is_free = used <= vocabulary.single_bytes
         if not self._is_free:
             self._maps = self._pruned()
 
@@ -395,11 +359,11 @@ class RegexGuide(ReadableGuide[int]):
 
         Raises:
             InputError: there are none.
-            DeadEndError: one of them cannot be written, so that the choice would be another one.
+            NoValidTokenError: one of them cannot be written, so that the choice would be another one.
         """
         guide = cls(choice_regex(words), vocabulary)
         for word in words:
-            if not guide.is_written(word):
+            if not vocabulary.spells(word.encode()):
                 raise NoValidTokenError(
                     f"no sequence of tokens spells {word!r}: drop it, or use a vocabulary that can", state=word
                 )
@@ -413,15 +377,15 @@ class RegexGuide(ReadableGuide[int]):
     @cached_property
     def _drawn(self) -> dict[int, int]:
         """The state of `chars` for each state between two characters; both automata are minimal, so it is unique."""
-        found, todo = {0: 0}, [0]
+        drawn, todo = {0: 0}, [0]
         for state in todo:
-            for low, _, target in self.chars.moves[found[state]]:
+            for low, _, target in self.chars.moves[drawn[state]]:
                 there = self.automaton.walk(chr(low).encode(), state)
                 assert there is not None
-                if there not in found:
-                    found[there] = target
+                if there not in drawn:
+                    drawn[there] = target
                     todo.append(there)
-        return found
+        return drawn
 
     @property
     def states_to_token_maps(self) -> dict[int, dict[int, int]]:
@@ -430,19 +394,21 @@ class RegexGuide(ReadableGuide[int]):
         Raises:
             InputError: there are too many.
         """
-        found: dict[int, dict[int, int]] = {}
+        moves = self._explore(self.moves, "use a smaller vocabulary, or ask state by state")
+        return {state: dict(sorted(row.items())) for state, row in sorted(moves.items()) if row}
+
+    def _explore(self, moves_of: Callable[[int], Mapping[int, int]], hint: str) -> dict[int, Mapping[int, int]]:
+        """Return the moves of every state that can be reached."""
+        moves: dict[int, Mapping[int, int]] = {}
         todo, count = [0], 0
         for state in todo:
-            if state not in found:
-                moves = self.moves(state)
-                count += len(moves)
+            if state not in moves:
+                moves[state] = moves_of(state)
+                count += len(moves[state])
                 if count > MOST_MOVES:
-                    raise InputError(
-                        f"more than {MOST_MOVES:,} moves of tokens: use a smaller vocabulary, or ask state by state"
-                    )
-                found[state] = dict(sorted(moves.items()))
-                todo += moves.values()
-        return {state: row for state, row in sorted(found.items()) if row}
+                    raise InputError(f"more than {MOST_MOVES:,} moves of tokens: {hint}")
+                todo += set(moves[state].values())
+        return moves
 
     @property
     def final_states(self) -> frozenset[int]:
@@ -452,18 +418,6 @@ class RegexGuide(ReadableGuide[int]):
     def drawn(self, place: int) -> int | None:
         """Return the state of `chars` for a state; None within a character."""
         return self._drawn.get(place)
-
-    def is_written(self, text: str) -> bool:
-        """Return whether tokens of the vocabulary can write a whole text."""
-        wanted = text.encode()
-        ways: dict[int, int] = {0: 0}
-        for here in range(len(wanted)):
-            if here in ways:
-                for token, state in self.moves(ways[here]).items():
-                    written = self.vocabulary.tokens[token]
-                    if wanted.startswith(written, here):
-                        ways[here + len(written)] = state
-        return ways.get(len(wanted)) in self.final_states
 
     def begin(self) -> int:
         """Return the first state."""
@@ -501,24 +455,11 @@ class RegexGuide(ReadableGuide[int]):
         """Add the position in the JSON text, for a guide made from a schema."""
         if self.schema is None:
             return explanation
-        from taiwa.constraints.explain import add_json_position
-
         return add_json_position(self.schema, text, explanation)
 
     def _pruned(self) -> dict[int, dict[int, int]]:
         """Return the moves of all states without those from which no tokens reach an end."""
-        maps: dict[int, dict[int, int]] = {}
-        todo, count = [0], 0
-        for state in todo:
-            if state in maps:
-                continue
-            maps[state] = self.reached(state)
-            count += len(maps[state])
-            if count > MOST_MOVES:
-                raise InputError(
-                    f"more than {MOST_MOVES:,} moves of tokens: the vocabulary is too large for this regex"
-                )
-            todo += set(maps[state].values())
+        maps = self._explore(self.reached, "the vocabulary is too large for this regex")
         edges = ((state, there) for state, row in maps.items() for there in set(row.values()))
         alive = reaching(filter(self.is_end, maps), edges)
         if 0 not in alive:

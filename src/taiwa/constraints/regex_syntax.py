@@ -152,9 +152,10 @@ MOST_DEPTH = 120
 MOST_TIMES = 100_000
 META = frozenset("\\^$.|?*+()[]{}")
 CLASSES = {"d": DIGIT, "w": WORD, "s": SPACE}
-CONTROLS = {"n": 10, "r": 13, "t": 9, "f": 12, "v": 11, "a": 7, "0": 0}
+CONTROLS = {"n": 10, "r": 13, "t": 9, "f": 12, "v": 11, "a": 7, "b": 8, "0": 0}
 HEX = {"x": 2, "u": 4, "U": 8}
 FLAGS = frozenset("isu")
+COUNTED = re.compile(r"\{(?!\})([0-9]{0,18})(,?)([0-9]{0,18})\}")
 GLOBAL = re.compile(r"\(\?([isu]+)\)")
 GROUPS = {
     "(?=": "look-ahead",
@@ -376,14 +377,12 @@ class _Parser:
 
     def counted(self) -> tuple[int, int | None, int] | None:
         """Read `{m}`, `{m,}`, `{,n}` or `{m,n}`; any other brace is a character."""
-        end = self.text.find("}", self.at, self.at + 40)
-        if not self.sees("{") or end < 0:
+        found = COUNTED.match(self.text, self.at)
+        if found is None:
             return None
-        low, comma, high = self.text[self.at + 1 : end].partition(",")
-        if not (low or comma) or any(part and not (part.isascii() and part.isdecimal()) for part in (low, high)):
-            return None
+        low, comma, high = found.groups()
         least = int(low or 0)
-        return least, (int(high) if high else None) if comma else least, end + 1
+        return least, (int(high) if high else None) if comma else least, found.end()
 
     def set(self) -> Node:
         at = self.at
@@ -431,8 +430,6 @@ class _Parser:
             self.fail("a back-reference cannot be represented by an automaton", at)
         if sign in HEX:
             code = self.code(at, HEX[sign])
-        elif sign == "b":
-            code = 8
         elif sign in CONTROLS:
             code = CONTROLS[sign]
         elif sign.isascii() and sign.isalpha():
@@ -443,13 +440,13 @@ class _Parser:
 
     def code(self, at: int, width: int) -> int:
         """Read the code of a character: `41` after `\\x`, `0041` or `{41}` after `\\u`."""
-        end = self.text.find("}", self.at) if width == 4 and self.sees("{") else -1
-        digits = self.text[self.at + 1 : end] if end > 0 else self.text[self.at : self.at + width]
-        self.at = end + 1 if end > 0 else self.at + width
-        good = digits and all(digit in "0123456789abcdefABCDEF" for digit in digits) and len(digits) <= 8
-        if not good or (end < 0 and len(digits) < width) or int(digits, 16) > 0x10FFFF:
+        digits = f"[0-9a-fA-F]{{{width}}}" + (r"|\{[0-9a-fA-F]{1,8}\}" if width == 4 else "")
+        found = re.compile(digits).match(self.text, self.at)
+        code = int(found[0].strip("{}"), 16) if found else LAST + 1
+        if found is None or code > LAST:
             self.fail("invalid character code", at)
-        return int(digits, 16)
+        self.at = found.end()
+        return code
 
 
 def format_regex(node: Node) -> str:
@@ -469,12 +466,13 @@ def format_regex(node: Node) -> str:
             return "|".join(map(format_regex, options))
         case Repeat(part, least, most):
             inner = format_regex(part) if isinstance(part, Chars) else f"({format_regex(part)})"
-            return inner + _times(least, most)
+            return inner + format_times(least, most)
         case _Anchor(sign):
             return sign
 
 
-def _times(least: int, most: int | None) -> str:
+def format_times(least: int, most: int | None) -> str:
+    """Return a repetition as part of a regular expression; without `most`, there is no limit."""
     if most is None:
         return {0: "*", 1: "+"}.get(least, f"{{{least},}}")
     if (least, most) == (0, 1):

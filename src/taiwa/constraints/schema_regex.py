@@ -10,9 +10,9 @@ A pattern of a string is written as JSON writes it: `"` as `\"`, a new line as `
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn, TypeAlias, cast
+from typing import Literal, NoReturn, TypeAlias, cast
 
 from taiwa.constraints.guide import SchemaClause, UnsupportedConstraintError
 from taiwa.constraints.regex_syntax import (
@@ -24,13 +24,14 @@ from taiwa.constraints.regex_syntax import (
     Ranges,
     Repeat,
     format_regex,
+    format_times,
     invert_ranges,
     merge_ranges,
     parse_regex,
 )
-from taiwa.json_schema.complement import are_disjoint
 from taiwa.json_schema.document import Document, join_pointer, resolve_pointer
-from taiwa.json_schema.keywords import has_type, listed_values, types
+from taiwa.json_schema.keywords import bound, check_keywords, has_type, listed_values, names, types, whole
+from taiwa.json_schema.value_sets import are_disjoint
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 
@@ -206,7 +207,7 @@ HINTS = {
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
 }
 STRUCTURE = frozenset(
-    ("type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", *(name for names in HINTS.values() for name in names))
+    ("type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", *(word for words in HINTS.values() for word in words))
 )
 
 
@@ -278,6 +279,7 @@ class _RegexWriter:
     def read(self, schema: Json, place: _Location) -> str | None:
         if not isinstance(schema, Mapping):
             raise InputError(f"{place.pointer or '/'}: expected a schema, not {type(schema).__name__}")
+        check_keywords(schema, place.pointer)
         for keyword in REFUSED:
             if schema.get(keyword) not in (None, False) and not (keyword == "multipleOf" and schema[keyword] == 1):
                 place.refuse(keyword, "not enforced by the readable guides")
@@ -298,29 +300,26 @@ class _RegexWriter:
             return self.joined("[", "]", [self.constant(part) for part in data])
         return escape_regex(json.dumps(data, ensure_ascii=False))
 
-    def choice(self, schema: Schema, keyword: str, place: _Location) -> str:
+    def choice(self, schema: Schema, keyword: str, place: _Location) -> str | None:
         options = listed_values(schema) or []
         fitting = [option for option in options if has_type(option, types(schema))]
         if not fitting:
             place.refuse(keyword, "no value can be one of them" if options else "no value can be one of none")
-        return self.either([self.constant(option) for option in fitting])
+        return self.either(map(self.constant, fitting))
 
-    def either(self, options: Sequence[str | None]) -> str:
-        found = list(dict.fromkeys(option for option in options if option is not None))
-        return found[0] if len(found) == 1 else f"({'|'.join(found)})"
+    def either(self, options: Iterable[str | None]) -> str | None:
+        patterns = list(dict.fromkeys(option for option in options if option is not None))
+        return f"({'|'.join(patterns)})" if len(patterns) > 1 else next(iter(patterns), None)
 
     def combined(self, schema: Schema, keyword: str, place: _Location) -> str | None:
         if keyword == "$ref":
             return self.reference(schema["$ref"], place)
-        parts = schema[keyword]
-        if not isinstance(parts, list) or not parts:
-            raise InputError(f"{place.pointer or '/'}: {keyword} must be a list of schemas")
+        parts = cast("list[Json]", schema[keyword])
         if keyword == "allOf" and len(parts) > 1:
             place.refuse(keyword, "more than one schema")
         if keyword == "oneOf" and not are_disjoint(cast("list[bool]", parts), self.document):
             place.refuse(keyword, "a value might be of two of them")
-        found = [self.whole(part, place.at(keyword, number)) for number, part in enumerate(parts)]
-        return self.either(found) if any(part is not None for part in found) else None
+        return self.either(self.whole(part, place.at(keyword, number)) for number, part in enumerate(parts))
 
     def reference(self, pointer: Json, place: _Location) -> str | None:
         target = self.target(pointer, place)
@@ -338,16 +337,11 @@ class _RegexWriter:
             place.refuse("$ref", f"{pointer!r} is not in the schema")
 
     def typed(self, schema: Schema, place: _Location) -> str | None:
-        kinds = schema.get("type")
-        if kinds is None:
-            kinds = [kind for kind, words in HINTS.items() if any(word in schema for word in words)]
-            if not kinds:
-                return self.any(place, TYPES)
-        names = [kinds] if isinstance(kinds, str) else kinds
-        if not isinstance(names, list) or not names:
-            raise InputError(f"{place.pointer or '/'}: type must be a name or a list of names")
-        found = [self.one(str(name), schema, place) for name in names]
-        return self.either(found) if any(part is not None for part in found) else None
+        kinds = schema.get("type") or [kind for kind, words in HINTS.items() if not schema.keys().isdisjoint(words)]
+        if not kinds:
+            return self.any(place, TYPES)
+        listed = cast("list[str]", kinds if isinstance(kinds, list) else [kinds])
+        return self.either(self.one(kind, schema, place) for kind in listed)
 
     def one(self, kind: str, schema: Schema, place: _Location) -> str | None:
         match kind:
@@ -357,24 +351,21 @@ class _RegexWriter:
                 return self.array(schema, place)
             case "string":
                 return self.string(schema, place)
-            case "integer" | "number":
-                return _number(kind, schema, place)
             case "boolean":
                 return "(true|false)"
             case "null":
                 return "null"
             case _:
-                raise InputError(f"{place.pointer or '/'}: JSON has no type {kind!r}")
+                return _number(kind, schema, place)
 
     def any(self, place: _Location, kinds: Sequence[str]) -> str | None:
         """Return the pattern of any value of these types; objects and lists nest a bounded number of levels."""
         deeper = _Location(place.pointer, place.depth, place.nested + 1, place.through)
         flat = [kind for kind in kinds if place.nested < MOST_NESTED or kind not in ("object", "array")]
-        found = [self.one(kind, {}, deeper) for kind in flat]
-        return self.either(found) if found else None
+        return self.either(self.one(kind, {}, deeper) for kind in flat)
 
     def string(self, schema: Schema, place: _Location) -> str | None:
-        least, most = _size(schema, "minLength", place) or 0, _size(schema, "maxLength", place)
+        least, most = whole(schema, "minLength") or 0, whole(schema, "maxLength")
         if most is not None and most < least:
             place.refuse("minLength", f"more than maxLength, which is {most}")
         form = schema.get("format")
@@ -401,7 +392,7 @@ class _RegexWriter:
             place.refuse("pattern", error.message)
 
     def array(self, schema: Schema, place: _Location) -> str | None:
-        least, most = _size(schema, "minItems", place) or 0, _size(schema, "maxItems", place)
+        least, most = whole(schema, "minItems") or 0, whole(schema, "maxItems")
         if most is not None and most < least:
             place.refuse("minItems", f"more than maxItems, which is {most}")
         first, rest_of = _items(schema)
@@ -410,10 +401,10 @@ class _RegexWriter:
         if None in heads:
             cut = heads.index(None)
             heads, rest = heads[:cut], None
-        whole = heads[: most if most is not None else len(heads)]
-        if least > len(whole) and rest is None:
+        heads = heads[:most]
+        if least > len(heads) and rest is None:
             return None
-        return self.listed([head for head in whole if head is not None], rest, least, most)
+        return self.listed([head for head in heads if head is not None], rest, least, most)
 
     def rest(self, found: tuple[str, Json] | None, place: _Location, *, bare: bool) -> str | None:
         """Return the pattern after the first items: of `items`; of anything, if nothing is said; otherwise None."""
@@ -426,25 +417,25 @@ class _RegexWriter:
         if not heads:
             if rest is None or most == 0:
                 return self.joined("[", "]", [])
-            more = f"({comma}{rest})" + _times(max(0, least - 1), None if most is None else most - 1)
+            more = f"({comma}{rest})" + format_times(max(0, least - 1), None if most is None else most - 1)
             return self.around("[", "]", f"{rest}{more}", may_lack=not least)
         room = None if most is None else most - len(heads)
-        tail = "" if rest is None or room == 0 else f"({comma}{rest})" + _times(max(0, least - len(heads)), room)
+        tail = "" if rest is None or room == 0 else f"({comma}{rest})" + format_times(max(0, least - len(heads)), room)
         inner = heads[-1] + tail
         for number in range(len(heads) - 1, 0, -1):
             inner = f"{heads[number - 1]}{comma}{inner}" if number < least else f"{heads[number - 1]}({comma}{inner})?"
         return self.around("[", "]", inner, may_lack=not least)
 
     def object(self, schema: Schema, place: _Location) -> str | None:
-        properties = schema.get("properties", {})
-        required = schema.get("required", [])
-        if not isinstance(properties, Mapping) or not isinstance(required, list):
-            raise InputError(f"{place.pointer or '/'}: properties must be an object, and required a list")
+        properties = cast("Mapping[str, Json]", schema.get("properties", {}))
+        required = names(schema)
+        if schema.get("required") is True:
+            place.refuse("required", "a switch, as in draft 3")
         others = schema.get("additionalProperties")
         if not properties and not required and others is not False:
             return self.map(others, schema, place)
         members: list[tuple[str, bool]] = []
-        for key in [*properties, *(str(key) for key in required if key not in properties)]:
+        for key in [*properties, *(key for key in required if key not in properties)]:
             below = place.at("properties", key) if key in properties else place.at("additionalProperties")
             found = self.whole(properties.get(key, True if others is None else others), below)
             if found is None and key in required:
@@ -455,7 +446,7 @@ class _RegexWriter:
         return self.around("{", "}", self.members(members), may_lack=not any(needed for _, needed in members))
 
     def map(self, others: Json, schema: Schema, place: _Location) -> str | None:
-        least, most = _size(schema, "minProperties", place) or 0, _size(schema, "maxProperties", place)
+        least, most = whole(schema, "minProperties") or 0, whole(schema, "maxProperties")
         if least > 1:
             place.refuse("minProperties", "of keys that are not named, two may be the same")
         free = others is None or others is True
@@ -463,7 +454,7 @@ class _RegexWriter:
         if found is None or most == 0:
             return None if least else self.joined("{", "}", [])
         member = f"{STRING}{self.space}:{self.space}{found}"
-        more = f"({self.space},{self.space}{member})" + _times(0, None if most is None else most - 1)
+        more = f"({self.space},{self.space}{member})" + format_times(0, None if most is None else most - 1)
         return self.around("{", "}", f"{member}{more}", may_lack=not least)
 
     def members(self, members: list[tuple[str, bool]]) -> str:
@@ -492,12 +483,6 @@ class _RegexWriter:
         return f"\\{opening}{self.space}{f'({filled})?' if filled and may_lack else filled}\\{closing}"
 
 
-def _times(least: int, most: int | None) -> str:
-    if most is None:
-        return "*" if least == 0 else f"{{{least},}}"
-    return f"{{{least},{max(0, most)}}}"
-
-
 def _items(schema: Schema) -> tuple[list[tuple[tuple[str | int, ...], Json]], tuple[str, Json] | None]:
     """Return the schemas of the first items, and that of the rest; the keywords of older drafts are read as well."""
     word = "prefixItems" if "prefixItems" in schema else "items"
@@ -509,17 +494,8 @@ def _items(schema: Schema) -> tuple[list[tuple[tuple[str | int, ...], Json]], tu
     return [], ("items", schema["items"]) if "items" in schema else None
 
 
-def _size(schema: Schema, keyword: str, place: _Location) -> int | None:
-    size = schema.get(keyword)
-    if size is None:
-        return None
-    if isinstance(size, bool) or not isinstance(size, (int, float)) or size < 0 or int(size) != size:
-        raise InputError(f"{place.pointer or '/'}: {keyword} must be a whole number, not {size!r}")
-    return int(size)
-
-
 def _counted(schema: Schema, members: Sequence[tuple[str, bool]], place: _Location) -> None:
-    least, most = _size(schema, "minProperties", place), _size(schema, "maxProperties", place)
+    least, most = whole(schema, "minProperties"), whole(schema, "maxProperties")
     if least is not None and least > sum(required for _, required in members):
         place.refuse("minProperties", "more than the required ones")
     if most is not None and most < len(members):
@@ -527,32 +503,22 @@ def _counted(schema: Schema, members: Sequence[tuple[str, bool]], place: _Locati
 
 
 def _number(kind: str, schema: Schema, place: _Location) -> str | None:
-    low, above = _bound(schema, "minimum", "exclusiveMinimum", place, lower=True)
-    high, below = _bound(schema, "maximum", "exclusiveMaximum", place, lower=False)
+    for keyword in HINTS["number"]:
+        edge = schema.get(keyword)
+        if isinstance(edge, (int, float)) and (not abs(edge) < 10**300 or int(edge) != edge):
+            place.refuse(keyword, f"{edge!r} is not a whole number")
+    low, above = _whole_bound(schema, "min")
+    high, below = _whole_bound(schema, "max")
     if low is None and high is None:
         return INTEGER if kind == "integer" else NUMBER
     if kind == "number":
         found = decimal_range(low, high, above=above, below=below)
     else:
-        found = integer_range(
-            None if low is None else low + above,
-            None if high is None else high - below,
-        )
+        found = integer_range(None if low is None else low + above, None if high is None else high - below)
     return None if found is None else f"({found})"
 
 
-def _bound(schema: Schema, inside: str, outside: str, place: _Location, *, lower: bool) -> tuple[int | None, bool]:
-    """Return the stricter of two bounds, and whether it is excluded."""
-    found: list[tuple[int, bool]] = []
-    for keyword, strict in ((inside, False), (outside, True)):
-        bound = schema.get(keyword)
-        if bound is None or isinstance(bound, bool):
-            if bound is True:
-                place.refuse(keyword, "a switch, as in draft 4")
-            continue
-        if not isinstance(bound, (int, float)) or int(bound) != bound or abs(bound) >= 10**300:
-            place.refuse(keyword, f"{bound!r} is not a whole number")
-        found.append((int(bound), strict))
-    if not found:
-        return None, False
-    return max(found) if lower else min(found, key=lambda pair: (pair[0], not pair[1]))
+def _whole_bound(schema: Schema, side: Literal["min", "max"]) -> tuple[int | None, bool]:
+    """Return the stricter bound on one side, and whether it is excluded."""
+    edge = bound(schema, side)
+    return (None, False) if edge is None else (int(edge[0]), edge[1])

@@ -17,7 +17,6 @@ from typing import cast
 
 from taiwa.constraints.allowed_tokens import engine_error
 from taiwa.constraints.guide import SchemaClause
-from taiwa.json_schema.complement import are_disjoint, complement
 from taiwa.json_schema.document import Document, SchemaLocation, join_pointer
 from taiwa.json_schema.keywords import (
     ANNOTATIONS,
@@ -25,13 +24,17 @@ from taiwa.json_schema.keywords import (
     FORMATS,
     KEYWORDS,
     Schema,
+    check_keywords,
     child,
     is_any,
     is_object,
+    listed_values,
+    map_subschemas,
     names,
     types,
     whole,
 )
+from taiwa.json_schema.value_sets import are_disjoint, complement
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 
@@ -59,121 +62,111 @@ class _SchemaWriter:
         """Record a keyword as left out, with the reason."""
         self.writer.missed.append(SchemaClause(self.place.pointer, keyword, reason))
 
-    def put(self, keyword: str, held: Json) -> None:
+    def put(self, keyword: str, value: Json) -> None:
         """Write a keyword."""
-        self._own[keyword] = held
+        self._own[keyword] = value
 
     def copy(self, *keywords: str) -> None:
         """Copy keywords unchanged."""
         for keyword in keywords:
             if keyword in self.schema:
                 self.keep(keyword)
-                held = self.schema[keyword]
-                if keyword.startswith(("min", "max")) and isinstance(held, float) and held.is_integer():
-                    held = int(held)  # the engine expects 2 instead of 2.0
-                self._own[keyword] = held
+                value = self.schema[keyword]
+                if keyword.startswith(("min", "max")) and isinstance(value, float) and value.is_integer():
+                    value = int(value)  # the engine expects 2 instead of 2.0
+                self.put(keyword, value)
 
     def also(self, schema: Schema) -> None:
         """Add a condition that is rewritten already."""
         self._also.append(schema)
 
-    def inner(self, *steps: str | int) -> Schema:
-        """Rewrite the schema at these steps."""
-        held: object = self.schema
-        for step in steps:
-            held = cast("dict[str | int, object]", held)[step]
-        return self._write(cast("Schema", held), join_pointer(self.place.pointer, *steps))
+    def location(self, schema: Schema, *steps: str | int) -> SchemaLocation:
+        """Return the location of a schema at, or in the place of the one at, these steps."""
+        base = self.writer.document.base_of(schema, self.place.base)
+        return SchemaLocation(schema, join_pointer(self.place.pointer, *steps), base)
 
-    def written(self, schema: Schema, *steps: str | int) -> Schema:
-        """Rewrite a schema in the place of the one at these steps."""
-        return self._write(schema, join_pointer(self.place.pointer, *steps))
+    def write(self, schema: Schema, *steps: str | int) -> Json:
+        """Rewrite a schema at, or in the place of the one at, these steps."""
+        return cast("Json", self.writer.write(self.location(schema, *steps), self.depth + 1))
 
-    def inner_list(self, keyword: str) -> list[Schema]:
-        """Rewrite a list of schemas."""
-        return [self.inner(keyword, number) for number in range(len(cast("list[Json]", self.schema[keyword])))]
+    def inner(self, keyword: str) -> Json:
+        """Rewrite the schema or the schemas that a keyword contains."""
+        return map_subschemas({keyword: self.schema[keyword]}, lambda steps, part: self.write(part, *steps))[keyword]
 
-    def _write(self, schema: Schema, pointer: str) -> Schema:
-        return self.writer.write(SchemaLocation(schema, pointer, self._base(schema)), self.depth + 1)
-
-    def _base(self, schema: Schema) -> str:
-        return self.writer.document.base_of(schema, self.place.base)
+    def nest(self, keyword: str, written_as: str = "") -> None:
+        """Record a keyword as enforced and write it, the schemas in it rewritten."""
+        self.keep(keyword)
+        self.put(written_as or keyword, self.inner(keyword))
 
     def joined(self) -> Schema:
         """Return the collected schema."""
-        held = cast("list[Schema]", self._own.pop("allOf", []))
-        rest: list[Schema] = []
-        for part in (*held, *self._also):
-            if not is_any(part) and part not in rest:
-                rest.append(part)
-        references = [part for part in rest if is_object(part) and "$ref" in part]
-        if self.writer.merged and references and (self._own or len(rest) > 1):
+        conditions: list[Schema] = []
+        for part in (*cast("list[Schema]", self._own.pop("allOf", [])), *self._also):
+            if not is_any(part) and part not in conditions:
+                conditions.append(part)
+        references = [part for part in conditions if is_object(part) and "$ref" in part]
+        if self.writer.merged and references and (self._own or len(conditions) > 1):
             for keyword in ("$ref", *self._own):
                 self.miss(keyword, "a reference beside other keywords may be merged without end")
             return references[0]
-        if not rest:
+        if not conditions:
             return self._own
-        if not self._own and len(rest) == 1:
-            return rest[0]
-        return {**self._own, "allOf": cast("list[Json]", rest)}
+        if not self._own and len(conditions) == 1:
+            return conditions[0]
+        return {**self._own, "allOf": cast("list[Json]", conditions)}
 
     def complements(self) -> None:
         """Rewrite `not`, `if` and dependencies as far as simple schemas are equivalent."""
         if "not" in self.schema:
-            other = self._negated("not")
+            other = self._complement("not")
             if other is None:
                 self.miss("not", "its complement cannot be expressed")
             else:
                 self.keep("not")
-                self.also(self._write(other, join_pointer(self.place.pointer, "not")))
+                self.also(cast("Schema", self.write(other, "not")))
         self._condition()
         self._dependents()
 
-    def _negated(self, keyword: str) -> Schema | None:
-        schema = cast("Schema", self.schema[keyword])
-        place = SchemaLocation(schema, join_pointer(self.place.pointer, keyword), self._base(schema))
-        return complement(place, self.writer.document)
+    def _complement(self, keyword: str) -> Schema | None:
+        return complement(self.location(child(self.schema, keyword), keyword), self.writer.document)
 
     def _condition(self) -> None:
         if "if" not in self.schema:
             return
-        branches = [
-            key for key in ("then", "else") if key in self.schema and not is_any(cast("Schema", self.schema[key]))
-        ]
+        branches = [key for key in ("then", "else") if not is_any(child(self.schema, key))]
         if not branches:
             return
-        other = self._negated("if")
+        other = self._complement("if")
         if other is None or not self._split():
             for keyword in ("if", *branches):
                 self.miss(keyword, "the complement of the condition cannot be expressed")
             return
         for keyword in ("if", *branches):
             self.keep(keyword)
-        unmet = self._write(other, join_pointer(self.place.pointer, "if"))
         met = [self.inner("if"), *([self.inner("then")] if "then" in branches else [])]
-        not_met = [unmet, *([self.inner("else")] if "else" in branches else [])]
-        self.also({"anyOf": [{"allOf": cast("list[Json]", met)}, {"allOf": cast("list[Json]", not_met)}]})
+        unmet = [self.write(other, "if"), *([self.inner("else")] if "else" in branches else [])]
+        self.also({"anyOf": [{"allOf": met}, {"allOf": unmet}]})
 
     def _dependents(self) -> None:
         for keyword in ("dependencies", "dependentRequired", "dependentSchemas"):
-            held = self.schema.get(keyword)
-            if not is_object(held):
+            parts = self.schema.get(keyword)
+            if not is_object(parts):
                 continue
-            if not all(self._depends(keyword, name, held[name]) for name in held):
+            if not all(self._depends(keyword, name, part) for name, part in parts.items()):
                 self.miss(keyword, f"more than {MOST_CASES} conditional parts in one object")
             else:
                 self.keep(keyword)
 
-    def _depends(self, keyword: str, name: str, held: Json) -> bool:
-        listed = names({"required": held}) if isinstance(held, list) else ()
-        if (isinstance(held, list) and not listed) or held is True or held == {}:
+    def _depends(self, keyword: str, name: str, part: Json) -> bool:
+        if part in ([], True, {}):
             return True
         if not self._split():
             return False
-        if isinstance(held, list):
-            met: Schema = {"type": "object", "required": [name, *listed]}
+        if isinstance(part, list):
+            met: Json = {"type": "object", "required": [name, *part]}
         else:
-            met = {"allOf": [{"required": [name]}, cast("Json", self.inner(keyword, name))]}
-        self.also({"anyOf": [{"properties": {name: False}}, cast("Json", met)]})
+            met = {"allOf": [{"required": [name]}, self.write(cast("Schema", part), keyword, name)]}
+        self.also({"anyOf": [{"properties": {name: False}}, met]})
         return True
 
     def _split(self) -> bool:
@@ -221,45 +214,40 @@ def _numbers(conditions: _SchemaWriter) -> None:
     for keyword in ("minimum", "maximum", "multipleOf"):
         _number(conditions, keyword)
     for keyword, plain in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
-        held = schema.get(keyword)
-        if isinstance(held, bool):
-            if held and plain in schema:
-                conditions.keep(keyword)
-                conditions.put(keyword, schema[plain])
-                _excluded(conditions, keyword, cast("float", schema[plain]))
-        else:
+        if not isinstance(schema.get(keyword), bool):
             _number(conditions, keyword)
+        elif schema[keyword] and plain in schema:
+            conditions.keep(keyword)
+            conditions.put(keyword, schema[plain])
+            _excluded(conditions, keyword, cast("float", schema[plain]))
 
 
 def _number(conditions: _SchemaWriter, keyword: str) -> None:
-    held = conditions.schema.get(keyword)
-    if held is None:
+    if keyword not in conditions.schema:
         return
-    if abs(cast("float", held)) > MOST_EXACT:
-        conditions.miss(keyword, f"numbers beyond {MOST_EXACT} are not exact")
-        return
-    fault = engine_error({"type": "number", keyword: held})
-    if fault:
+    number = cast("float", conditions.schema[keyword])
+    fault = f"numbers beyond {MOST_EXACT} are not exact" if abs(number) > MOST_EXACT else ""
+    if fault := fault or engine_error({"type": "number", keyword: number}):
         conditions.miss(keyword, fault)
         return
-    ways = _ways(cast("float", held)) if keyword == "multipleOf" else []
-    if ways:
+    steps = _equivalent_steps(number) if keyword == "multipleOf" else []
+    if steps:
         conditions.keep(keyword)
-        conditions.also({"anyOf": [*ways, {"type": ["null", "boolean", "object", "array", "string"]}]})
+        conditions.also({"anyOf": [*steps, {"type": ["null", "boolean", "object", "array", "string"]}]})
         return
     conditions.copy(keyword)
-    _excluded(conditions, keyword, cast("float", held))
+    _excluded(conditions, keyword, number)
 
 
-def _excluded(conditions: _SchemaWriter, keyword: str, held: float) -> None:
+def _excluded(conditions: _SchemaWriter, keyword: str, number: float) -> None:
     """Exclude a bound once more: the engine accepts 10 itself where the values above it end before 11."""
     outwards = {"exclusiveMinimum": 1, "exclusiveMaximum": -1}.get(keyword, 0)
-    if outwards and float(held).is_integer() and outwards * held >= 0 and "number" in types(conditions.schema):
-        edge = nextafter(held, outwards * inf) if held else copysign(LEAST, outwards)
+    if outwards and float(number).is_integer() and outwards * number >= 0 and "number" in types(conditions.schema):
+        edge = nextafter(number, outwards * inf) if number else copysign(LEAST, outwards)
         conditions.also({keyword.replace("exclusiveM", "m"): edge})
 
 
-def _ways(step: float) -> list[Json]:
+def _equivalent_steps(step: float) -> list[Json]:
     """Return steps that together reach the same numbers with fewer decimals: for multiples of 0.25 the engine expects 0.50, or 1."""
     _, digits, exponent = Decimal(repr(step)).normalize().as_tuple()
     places, whole_step = -int(exponent), int("".join(map(str, digits)))
@@ -272,23 +260,19 @@ def _ways(step: float) -> list[Json]:
 def _strings(conditions: _SchemaWriter) -> None:
     schema = conditions.schema
     conditions.copy("minLength", "maxLength")
-    pattern = schema.get("pattern")
-    if isinstance(pattern, str):
-        fault = pattern_fault(pattern)
-        if fault:
+    if "pattern" in schema:
+        if fault := pattern_fault(cast("str", schema["pattern"])):
             conditions.miss("pattern", fault)
         else:
             conditions.copy("pattern")
-    held = schema.get("format")
-    if not isinstance(held, str):
-        return
-    if held in FORMATS:
-        conditions.keep("format", FORMATS[held])
-        conditions.put("format", held)
-        if held.startswith("date"):
+    name = schema.get("format")
+    if isinstance(name, str) and name in FORMATS:
+        conditions.keep("format", FORMATS[name])
+        conditions.put("format", name)
+        if name.startswith("date"):
             conditions.also({"allOf": [{"pattern": IN_CALENDAR}, {"pattern": LEAP_DAYS}]})
-    else:
-        conditions.miss("format", f"{held!r} is not one of {' '.join(FORMATS)}")
+    elif name is not None:
+        conditions.miss("format", f"{name!r} is not one of {' '.join(FORMATS)}")
 
 
 @lru_cache(maxsize=1_024)
@@ -304,36 +288,19 @@ def array_part(conditions: _SchemaWriter) -> None:
         return
     conditions.copy("minItems", "maxItems")
     listed = next((key for key in ("prefixItems", "items") if isinstance(schema.get(key), list)), "")
-    rest = _rest_keyword(schema, listed)
+    rest = "additionalItems" if listed == "items" else "items"
     if listed:
-        conditions.keep(listed)
-        conditions.put("prefixItems", cast("list[Json]", conditions.inner_list(listed)))
-    if rest:
-        conditions.keep(rest)
-        conditions.put("items", cast("Json", conditions.inner(rest)))
+        conditions.nest(listed, "prefixItems")
+    if rest in schema and not isinstance(schema[rest], list):
+        conditions.nest(rest, "items")
     if schema.get("uniqueItems") is True:
-        if (whole(schema, "maxItems") or 0) == 1 or whole(schema, "maxItems") == 0:
+        if whole(schema, "maxItems") in (0, 1):
             conditions.keep("uniqueItems")
         else:
             conditions.miss("uniqueItems", "earlier items are not compared")
-    _contains(conditions)
-
-
-def _rest_keyword(schema: Schema, listed: str) -> str:
-    """Return the keyword of the items after those listed by position."""
-    held = cast("dict[str, Json]", schema)
-    if listed == "items":
-        return "additionalItems" if "additionalItems" in held else ""
-    return "items" if "items" in held and not isinstance(held["items"], list) else ""
-
-
-def _contains(conditions: _SchemaWriter) -> None:
-    schema = conditions.schema
-    if "contains" in schema:
-        trivial = whole(schema, "minContains") == 0 and "maxContains" not in schema
-        if not trivial:
-            conditions.miss("contains", "matching items are not counted")
-    if "unevaluatedItems" in schema and not is_any(cast("Schema", schema["unevaluatedItems"])):
+    if "contains" in schema and (whole(schema, "minContains") != 0 or "maxContains" in schema):
+        conditions.miss("contains", "matching items are not counted")
+    if not is_any(child(schema, "unevaluatedItems")):
         conditions.miss("unevaluatedItems", "items evaluated by other schemas are not tracked")
 
 
@@ -358,11 +325,9 @@ def object_part(conditions: _SchemaWriter) -> None:
                 f"{conditions.place.pointer or '/'}: properties has {len(properties)} keys, {MOST_KEYS} at most"
             )
         conditions.keep("properties")
-        first = [name for name in conditions.writer.order if name in properties]
-        names_in_order = [*first, *(name for name in properties if name not in first)]
-        conditions.put(
-            "properties", {name: cast("Json", conditions.inner("properties", name)) for name in names_in_order}
-        )
+        written = cast("dict[str, Json]", conditions.inner("properties"))
+        first = {name: written[name] for name in conditions.writer.order if name in written}
+        conditions.put("properties", {**first, **written})
     enforced = _patterns(conditions)
     _names(conditions)
     _unevaluated(conditions, patterns=enforced)
@@ -373,10 +338,10 @@ def object_part(conditions: _SchemaWriter) -> None:
 def _patterns(conditions: _SchemaWriter) -> bool:
     """Rewrite `patternProperties` and return whether they are enforced; otherwise neither is `additionalProperties`."""
     schema = conditions.schema
-    held = schema.get("patternProperties")
-    if is_object(held) and held:
-        fault = next((fault for pattern in held if (fault := pattern_fault(pattern))), "")
-        fault = fault or engine_error({"type": "object", "patternProperties": dict.fromkeys(held, True)})
+    patterns = schema.get("patternProperties")
+    if is_object(patterns) and patterns:
+        fault = next((fault for pattern in patterns if (fault := pattern_fault(pattern))), "")
+        fault = fault or engine_error({"type": "object", "patternProperties": dict.fromkeys(patterns, True)})
         if conditions.writer.merged:
             fault = fault or "patterns of merged objects are not distinguished"
         if fault:
@@ -384,21 +349,17 @@ def _patterns(conditions: _SchemaWriter) -> bool:
             if "additionalProperties" in schema:
                 conditions.miss("additionalProperties", "patternProperties beside it is not enforced")
             return False
-        conditions.keep("patternProperties")
-        written = {pattern: cast("Json", conditions.inner("patternProperties", pattern)) for pattern in held}
-        conditions.put("patternProperties", written)
+        conditions.nest("patternProperties")
     if "additionalProperties" in schema:
-        conditions.keep("additionalProperties")
-        conditions.put("additionalProperties", cast("Json", conditions.inner("additionalProperties")))
+        conditions.nest("additionalProperties")
     return True
 
 
 def _names(conditions: _SchemaWriter) -> None:
     """Rewrite `propertyNames` as a pattern of keys, if no other rule for keys stands beside it."""
-    held = conditions.schema.get("propertyNames")
-    if held is None or is_any(cast("Schema", held)):
+    if is_any(child(conditions.schema, "propertyNames")):
         return
-    pattern = _pattern_of(held)
+    pattern = _pattern_of(conditions.schema["propertyNames"])
     if pattern is None or pattern_fault(pattern) or conditions.writer.merged:
         conditions.miss("propertyNames", "only a pattern, a length or a list of texts is supported")
         return
@@ -411,13 +372,12 @@ def _pattern_of(schema: Json) -> str | None:
     if not is_object(schema):
         return None
     asked = {key for key in schema if key in KEYWORDS} - {"type"}
-    if "string" not in types(schema) or len(asked) == 0:
+    if "string" not in types(schema):
         return None
-    if asked <= {"const", "enum"} and len(asked) == 1:
-        listed = [schema["const"]] if "const" in schema else cast("list[Json]", schema["enum"])
-        words = [word for word in listed if isinstance(word, str)]
+    if asked in ({"const"}, {"enum"}):
+        words = [word for word in listed_values(schema) or () if isinstance(word, str)]
         return f"^(?:{'|'.join(map(_literal, words))})$" if words else None
-    if asked <= {"minLength", "maxLength"}:
+    if asked and asked <= {"minLength", "maxLength"}:
         most = whole(schema, "maxLength")
         return rf"^[\s\S]{{{whole(schema, 'minLength') or 0},{'' if most is None else most}}}$"
     return cast("str", schema["pattern"]) if asked == {"pattern"} else None
@@ -430,15 +390,14 @@ def _literal(word: str) -> str:
 def _unevaluated(conditions: _SchemaWriter, *, patterns: bool) -> None:
     """Rewrite `unevaluatedProperties`: without applicators beside it, it equals `additionalProperties`."""
     schema = conditions.schema
-    if "unevaluatedProperties" not in schema or is_any(child(schema, "unevaluatedProperties")):
+    if is_any(child(schema, "unevaluatedProperties")):
         return
     if any(key in schema for key in APPLICATORS) or "additionalProperties" in schema:
         conditions.miss("unevaluatedProperties", "keys evaluated by other schemas are not tracked")
     elif not patterns:
         conditions.miss("unevaluatedProperties", "patternProperties beside it is not enforced")
     else:
-        conditions.keep("unevaluatedProperties")
-        conditions.put("additionalProperties", cast("Json", conditions.inner("unevaluatedProperties")))
+        conditions.nest("unevaluatedProperties", "additionalProperties")
 
 
 def _is_closed(schema: Mapping[str, Json]) -> bool:
@@ -538,11 +497,11 @@ class _Rewriter:
         """Rewrite the root and everything that it references."""
         root = self.write(self.document.root, 0)
         made: dict[str, Json] = dict(root) if is_object(root) else {"enum": []} if root is False else {}
-        held: dict[str, Json] = {}
+        definitions: dict[str, Json] = {}
         while self._waiting:
             name, place = self._waiting.popleft()
-            held[name] = cast("Json", self.write(place, 0))
-        return {**made, "$defs": held} if held else made
+            definitions[name] = cast("Json", self.write(place, 0))
+        return {**made, "$defs": definitions} if definitions else made
 
     def write(self, place: SchemaLocation, depth: int) -> Schema:
         """Rewrite one schema."""
@@ -575,68 +534,54 @@ class _Rewriter:
 
     def _check(self, place: SchemaLocation) -> None:
         schema = cast("Mapping[str, Json]", place.schema)
-        for keyword, held in schema.items():
-            if isinstance(held, bool) and keyword == "required":
+        check_keywords(schema, place.pointer)
+        for keyword, value in schema.items():
+            if isinstance(value, bool) and keyword == "required":
                 self.ignored.append(SchemaClause(place.pointer, keyword, "booleans are the notation of an old draft"))
-            if keyword not in KEYWORDS:
-                if keyword not in ANNOTATIONS:
-                    self.ignored.append(SchemaClause(place.pointer, keyword, "unknown in JSON Schema"))
-                continue
-            if not KEYWORDS[keyword].check(held):
-                raise InputError(f"{place.pointer or '/'}: {keyword} must be {KEYWORDS[keyword].expected}")
+            elif keyword not in KEYWORDS and keyword not in ANNOTATIONS:
+                self.ignored.append(SchemaClause(place.pointer, keyword, "unknown in JSON Schema"))
 
     def _references(self, conditions: _SchemaWriter) -> None:
         for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
             reference = conditions.schema.get(keyword)
             if not isinstance(reference, str):
                 continue
-            found = self.document.find(reference, conditions.place.base)
-            if found is None:
+            target = self.document.find(reference, conditions.place.base)
+            if target is None:
                 conditions.miss(keyword, f"{reference} is not in this schema; nothing is fetched")
-            elif keyword != "$ref" and self._is_dynamic():
+            elif keyword != "$ref" and self.document.dynamic > 1:
                 conditions.miss(keyword, "its target depends on the path of evaluation")
             else:
                 conditions.keep(keyword)
-                conditions.also(self.reference(found))
-
-    def _is_dynamic(self) -> bool:
-        return self.document.dynamic > 1
+                conditions.also(self.reference(target))
 
     def _alternatives(self, conditions: _SchemaWriter) -> None:
         for keyword in ("anyOf", "allOf"):
-            listed = conditions.schema.get(keyword)
-            if isinstance(listed, list):
-                conditions.keep(keyword)
-                conditions.put(keyword, [cast("Json", part) for part in conditions.inner_list(keyword)])
-        if isinstance(conditions.schema.get("oneOf"), list):
+            if keyword in conditions.schema:
+                conditions.nest(keyword)
+        if "oneOf" in conditions.schema:
             self._one_of(conditions)
         conditions.complements()
 
     def _one_of(self, conditions: _SchemaWriter) -> None:
         """Rewrite `oneOf` as `anyOf`, if its branches are disjoint or can be made so by their complements."""
-        pointer, base = conditions.place.pointer, conditions.place.base
-        listed = cast("list[Schema]", conditions.schema["oneOf"])
-        branches = [
-            SchemaLocation(part, join_pointer(pointer, "oneOf", number), base) for number, part in enumerate(listed)
-        ]
-        rest = {keyword: held for keyword, held in conditions.schema.items() if keyword != "oneOf"}
-        written = conditions.inner_list("oneOf")
-        if len(branches) > 1 and not are_disjoint(listed, self.document, beside=rest, base=base):
-            others = [complement(branch, self.document) for branch in branches]
+        branches = cast("list[Schema]", conditions.schema["oneOf"])
+        rest = {keyword: value for keyword, value in conditions.schema.items() if keyword != "oneOf"}
+        written = cast("list[Json]", conditions.inner("oneOf"))
+        if len(branches) == 1 or are_disjoint(branches, self.document, beside=rest, base=conditions.place.base):
+            conditions.keep("oneOf")
+        else:
+            others = [
+                complement(conditions.location(branch, "oneOf", number), self.document)
+                for number, branch in enumerate(branches)
+            ]
             if len(branches) > MOST_OPPOSITES or None in others:
                 conditions.miss("oneOf", "its branches are not proved disjoint")
             else:
                 conditions.keep("oneOf")
                 unfit = [
-                    conditions.written(cast("Schema", other), "oneOf", number) for number, other in enumerate(others)
+                    conditions.write(cast("Schema", other), "oneOf", number) for number, other in enumerate(others)
                 ]
-                written = [_alone(number, written, unfit) for number in range(len(written))]
-        else:
-            conditions.keep("oneOf")
-        conditions.also({"anyOf": cast("list[Json]", written)})
-
-
-def _alone(number: int, fit: list[Schema], unfit: list[Schema]) -> Schema:
-    """Return the schema of the values that are valid under one branch only."""
-    others = [schema for place, schema in enumerate(unfit) if place != number]
-    return {"allOf": cast("list[Json]", [fit[number], *others])}
+                for place, fit in enumerate(written):
+                    written[place] = {"allOf": [fit, *unfit[:place], *unfit[place + 1 :]]}
+        conditions.also({"anyOf": written})

@@ -12,7 +12,17 @@ from typing import cast
 from taiwa.constraints.allowed_tokens import lark_pattern, lark_string
 from taiwa.constraints.guide import SchemaClause
 from taiwa.constraints.schema_rewriter import rewrite_schema
-from taiwa.json_schema.keywords import Schema, bound, is_any, is_object, map_subschemas, names, types, whole
+from taiwa.json_schema.keywords import (
+    Schema,
+    bound,
+    is_any,
+    is_object,
+    listed_values,
+    map_subschemas,
+    names,
+    types,
+    whole,
+)
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import ToolCallsInText, ToolSpec
 from taiwa.kernel.records import Json
@@ -107,15 +117,12 @@ def exclude_marker(schema: Mapping[str, Json], mark: str) -> dict[str, Json]:
     """Return a rewritten schema whose strings and keys cannot contain a marker.
 
     A listed word that contains the marker stays; the samples of the grammar find it.
-
-    Raises:
-        nothing: a listed word that contains the marker stays, and the trial of the grammar finds it.
     """
     rule = marker_free_pattern(mark)
     made = _Restricting(rule).of(cast("Schema", schema))
     root: dict[str, Json] = dict(made) if is_object(made) else {}
-    held = cast("dict[str, Json]", root.get("$defs") or {})
-    return {**root, "$defs": {**held, ANY_VALUE: _anything(rule)}}
+    definitions = cast("dict[str, Json]", root.get("$defs") or {})
+    return {**root, "$defs": {**definitions, ANY_VALUE: _anything(rule)}}
 
 
 def _anything(rule: str) -> Json:
@@ -166,11 +173,8 @@ class _Restricting:
             made["allOf"] = [*cast("list[Json]", made.get("allOf", [])), {"pattern": self.rule}]
 
 
-LONGEST_INPUT = 1_000
-"""The maximum length of an input in the tagged format (`taiwa.flows.solve.tool_call_formats`)."""
 NAME = r"[A-Za-z_][A-Za-z0-9_\-]*"
 ANY = "(?s:.*)"
-PLAIN_TYPES = ("string", None)
 PAIRS = ("()", "[]", "{}")
 DEEPEST = 12
 """The nesting depth of brackets where a bracket ends a call."""
@@ -251,11 +255,7 @@ class ToolCallGrammar:
             yield f"IN{number}: {bare}"
             return
         name = f"in{number}[capture={lark_string(spec.name)}]"
-        wanted = required_parameters(spec)
-        schema: Mapping[str, Json] = spec.parameters
-        if len(wanted) == 1 and parameter_type(spec, wanted[0]) not in ("object", "array"):
-            schema = parameter_schema(spec, wanted[0])
-        written = rewrite_schema(schema)
+        written = rewrite_schema(input_schema(spec))
         self.missed += [
             SchemaClause(f"/{spec.name}{clause.pointer}", clause.keyword, clause.reason) for clause in written.missed
         ]
@@ -264,20 +264,15 @@ class ToolCallGrammar:
 
     def _bare(self, spec: ToolSpec) -> str | None:
         """Return the terminal of an input without quotes, which ends at the closing marker; None for JSON."""
-        wanted = required_parameters(spec)
-        if len(wanted) != 1 or parameter_type(spec, wanted[0]) not in PLAIN_TYPES:
+        plain = plain_parameter(spec)
+        if plain is None:
             return None
-        schema = parameter_schema(spec, wanted[0])
-        if "enum" in schema or "const" in schema:
-            words = schema["enum"] if "enum" in schema else [schema["const"]]
-            closing = self.calls.closing
-            if any(f"{word}{closing}".find(closing) < len(str(word)) for word in cast("list[Json]", words)):
-                raise InputError(
-                    f"a word of the tool {spec.name} contains the marker {self.calls.closing!r} that ends a call"
-                )
-            if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
-                raise InputError(f"the tool {spec.name} accepts no word of its parameter {wanted[0]}")
-            return f"/(?:{'|'.join(lark_pattern(str(word)) for word in words)})/"
+        name, schema = plain
+        words, closing = listed_words(spec, name, schema), self.calls.closing
+        if words is not None:
+            if any(f"{word}{closing}".find(closing) < len(word) for word in words):
+                raise InputError(f"a word of the tool {spec.name} contains the marker {closing!r} that ends a call")
+            return f"/(?:{'|'.join(map(lark_pattern, words))})/"
         rules = [r"/[^ \t\n][^\n]*/"]
         if "minLength" in schema or "maxLength" in schema:
             length = f"{schema.get('minLength', 1)},{schema.get('maxLength', '')}"
@@ -285,16 +280,15 @@ class ToolCallGrammar:
         if self._pair is not None:
             rules.append(f"/{_balanced(*self._pair)}/")
         else:
-            marker = lark_pattern(self.calls.closing)
-            rules.append(f"~/{ANY}{marker}{ANY}/")
+            rules.append(f"~/{ANY}{lark_pattern(closing)}{ANY}/")
             # Behind `>` the marker `>>` would begin one character early, where a reader ends the call.
-            rules += [f"~/{ANY}{lark_pattern(head)}/" for head in _overlapping(self.calls.closing)]
+            rules += [f"~/{ANY}{lark_pattern(head)}/" for head in _overlapping(closing)]
         pattern = schema.get("pattern")
         if isinstance(pattern, str):
-            rules.append(f"/{_whole(pattern, spec.name, wanted[0])}/")
+            rules.append(f"/{_whole(pattern, spec.name, name)}/")
         if "format" in schema:
             reason = "formats of inputs without quotes are not enforced"
-            self.missed.append(SchemaClause(f"/{spec.name}/properties/{wanted[0]}", "format", reason))
+            self.missed.append(SchemaClause(f"/{spec.name}/properties/{name}", "format", reason))
         return " & ".join(rules)
 
 
@@ -331,28 +325,46 @@ def _whole(pattern: str, tool: str, parameter: str) -> str:
 
 def parameter_schemas(spec: ToolSpec) -> Mapping[str, Json]:
     """Return the schemas of a tool's parameters."""
-    held = spec.parameters.get("properties")
-    return held if isinstance(held, dict) else {}
+    properties = spec.parameters.get("properties")
+    return properties if is_object(properties) else {}
 
 
-def required_parameters(spec: ToolSpec) -> tuple[str, ...]:
+def _required_parameters(spec: ToolSpec) -> tuple[str, ...]:
     """Return the parameters that a call must give, as `taiwa.flows.solve.tool_call_formats` reads them."""
-    listed = spec.parameters.get("required")
-    return (
-        tuple(str(name) for name in listed) if isinstance(listed, list) and listed else tuple(parameter_schemas(spec))
-    )
+    return names(spec.parameters) or tuple(parameter_schemas(spec))
 
 
-def parameter_schema(spec: ToolSpec, name: str) -> Mapping[str, Json]:
-    """Return the schema of one parameter."""
-    held = parameter_schemas(spec).get(name)
-    return held if isinstance(held, dict) else {}
+def _single_parameter(spec: ToolSpec) -> tuple[str, Mapping[str, Json], object]:
+    """Return the only required parameter, its schema and its type (`json` if other schemas decide); '' if there are several."""
+    name, *others = _required_parameters(spec) or ("",)
+    schema = parameter_schemas(spec).get(name)
+    if others or not is_object(schema):
+        return ("" if others else name), {}, None
+    return name, schema, "json" if {"$ref", "anyOf", "allOf", "oneOf"} & schema.keys() else schema.get("type")
 
 
-def parameter_type(spec: ToolSpec, name: str) -> object:
-    """Return the type of one parameter; `json` if its schema delegates it to other schemas."""
-    schema = parameter_schema(spec, name)
-    return schema.get("type") if not {"$ref", "anyOf", "allOf", "oneOf"} & schema.keys() else "json"
+def plain_parameter(spec: ToolSpec) -> tuple[str, Mapping[str, Json]] | None:
+    """Return the name and the schema of the parameter that is the whole input of a tool, without quotes; None for JSON."""
+    name, schema, kind = _single_parameter(spec)
+    return (name, schema) if name and kind in ("string", None) else None
+
+
+def input_schema(spec: ToolSpec) -> Mapping[str, Json]:
+    """Return the schema of an input in JSON: of the only parameter if that is a scalar, otherwise of all of them."""
+    name, schema, kind = _single_parameter(spec)
+    return schema if name and kind not in ("object", "array") else spec.parameters
+
+
+def listed_words(spec: ToolSpec, name: str, schema: Mapping[str, Json]) -> list[str] | None:
+    """Return the words that a parameter accepts; None if its schema does not list them.
+
+    Raises:
+        InputError: the listed values are not words.
+    """
+    words = listed_values(schema)
+    if words is not None and not (words and all(isinstance(word, str) for word in words)):
+        raise InputError(f"the tool {spec.name} accepts no word of its parameter {name}")
+    return cast("list[str] | None", words)
 
 
 def check_samples(accepts: Callable[[str], bool], good: Iterable[str], bad: Iterable[str]) -> None:
@@ -385,13 +397,8 @@ def sample_texts(calls: ToolCallsInText) -> tuple[list[str], list[str]]:
 
 
 def _input_of(spec: ToolSpec, closing: str) -> str | None:
-    wanted = required_parameters(spec)
     if not parameter_schemas(spec):
         return ""
-    if len(wanted) == 1 and parameter_type(spec, wanted[0]) not in ("object", "array"):
-        value = sample_value(parameter_schema(spec, wanted[0]))
-        text = value if isinstance(value, str) else None if value is None else json.dumps(value)
-    else:
-        value = sample_value(spec.parameters)
-        text = None if value is None else json.dumps(value, ensure_ascii=False)
+    value = sample_value(input_schema(spec))
+    text = value if isinstance(value, str) else None if value is None else json.dumps(value, ensure_ascii=False)
     return None if text is None or closing in text or "\n" in text or not text.strip() else text.strip()

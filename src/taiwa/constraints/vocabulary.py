@@ -33,6 +33,8 @@ Encode: TypeAlias = Callable[[str], Sequence[int]]
 """A tokenizer: the canonical tokens of a text, without special ones."""
 
 DIGEST_BYTES = 16
+EXAMPLES = 8
+LOOKED_THROUGH = 400
 END = "<|endoftext|>"
 UTF8_BYTES = (9, 10, 13, *range(0x20, 0x7F), *range(0x80, 0xC0), *range(0xC2, 0xF5))
 """The bytes of text; most control characters and bytes that UTF-8 never uses are left out."""
@@ -67,6 +69,12 @@ def split_text(text: str, longest: int) -> Iterator[str]:
         yield text[start:end]
         start = end
     yield text[start:]
+
+
+def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
+    """Return the number of tokens or bytes with which both begin."""
+    shortest = min(len(one), len(other))
+    return next((index for index in range(shortest) if one[index] != other[index]), shortest)
 
 
 @value
@@ -180,27 +188,25 @@ class Vocabulary:
         Raises:
             InputError: no token writes the next byte.
         """
-        spelled, longest = self._spelled
-        found: list[int] = []
+        divided: list[int] = []
         here = 0
         while here < len(text):
-            for there in range(min(here + longest, len(text)), here, -1):
-                if (token := spelled.get(text[here:there])) is not None:
+            for there in range(min(here + self._longest, len(text)), here, -1):
+                if (same := self.tokens_by_text.get(text[here:there])) is not None:
                     break
             else:
                 raise InputError(f"no token writes byte {here} of the text, {text[here : here + 1]!r}")
-            found.append(token)
+            divided.append(same[0])
             here = there
-        return tuple(found)
+        return tuple(divided)
 
     def spells(self, text: bytes) -> bool:
         """Return whether some sequence of tokens writes these bytes."""
-        spelled, longest = self._spelled
         reached = [True] + [False] * len(text)
         for here in range(len(text)):
             if reached[here]:
-                for there in range(here + 1, min(here + longest, len(text)) + 1):
-                    reached[there] = reached[there] or text[here:there] in spelled
+                for there in range(here + 1, min(here + self._longest, len(text)) + 1):
+                    reached[there] = reached[there] or text[here:there] in self.tokens_by_text
         return reached[-1]
 
     def show(self, token: int) -> str:
@@ -217,27 +223,46 @@ class Vocabulary:
         except UnicodeDecodeError:  # a part of a character
             return repr(written)[1:]
 
+    def examples(self, tokens: Sequence[int]) -> tuple[str, ...]:
+        """Return a few of some tokens for display: readable ones from all parts of the vocabulary, and the end tokens."""
+        ends = [token for token in tokens if token in self.end]
+        readable = [
+            token
+            for token in tokens[:: max(1, len(tokens) // LOOKED_THROUGH)]
+            if token not in self.end and self.tokens[token].decode("utf-8", "replace").isprintable()
+        ]
+        room = EXAMPLES - len(ends)
+        some = (
+            [readable[number * len(readable) // room] for number in range(room)] if len(readable) > room else readable
+        )
+        return tuple(map(self.show, (*some, *ends) or tokens[:EXAMPLES]))
+
     @cached_property
-    def _spelled(self) -> tuple[dict[bytes, int], int]:
-        spelled: dict[bytes, int] = {}
+    def tokens_by_text(self) -> dict[bytes, list[int]]:
+        """The tokens that write each text; gaps and special tokens write nothing."""
+        by_text: dict[bytes, list[int]] = {}
         for token, text in enumerate(self.tokens):
             if text and token not in self.special:
-                spelled.setdefault(text, token)
-        return spelled, max(map(len, spelled), default=0)
+                by_text.setdefault(text, []).append(token)
+        return by_text
+
+    @cached_property
+    def single_bytes(self) -> frozenset[int]:
+        """The bytes that have a token of their own."""
+        return frozenset(text[0] for text in self.tokens_by_text if len(text) == 1)
+
+    @cached_property
+    def _longest(self) -> int:
+        return max(map(len, self.tokens_by_text), default=0)
 
     def check(self) -> "VocabularyReport":
         """Find what prevents constraints from being written with these tokens."""
-        places: dict[bytes, list[int]] = {}
-        for token, text in enumerate(self.tokens):
-            if text and token not in self.special:
-                places.setdefault(text, []).append(token)
-        inside = frozenset(b"".join(places))
-        alone = frozenset(text[0] for text in places if len(text) == 1)
+        inside = frozenset(b"".join(self.tokens_by_text))
         return VocabularyReport(
             gaps=tuple(token for token, text in enumerate(self.tokens) if not text),
-            duplicates=tuple(tuple(tokens) for tokens in places.values() if len(tokens) > 1),
+            duplicates=tuple(tuple(tokens) for tokens in self.tokens_by_text.values() if len(tokens) > 1),
             missing=bytes(byte for byte in UTF8_BYTES if byte not in inside),
-            joined=bytes(byte for byte in UTF8_BYTES if byte in inside and byte not in alone),
+            joined=bytes(byte for byte in UTF8_BYTES if byte in inside and byte not in self.single_bytes),
             broken=tuple(probe for probe in PROBES if not self._comes_back(probe)),
         )
 
@@ -254,8 +279,21 @@ class Vocabulary:
         Raises:
             InputError: it cannot be read, or is in another format.
         """
-
-        return _read_tekken(path)
+        file = Path(path)
+        try:
+            data: Any = json.loads(_read_bytes(file))
+            config = data["config"]
+            size, special = int(config["default_vocab_size"]), int(config["default_num_special_tokens"])
+            pieces = [b64decode(item["token_bytes"]) for item in data["vocab"][: size - special]]
+            names = [*FIRST_OF_TEKKEN, *(f"<SPECIAL_{rank}>" for rank in range(len(FIRST_OF_TEKKEN), special))]
+            for item in data.get("special_tokens") or ():
+                names[int(item["rank"])] = str(item["token_str"])
+            pattern = str(config["pattern"])
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+            raise InputError(f"{file} is not a tekken file: {error!r}") from None
+        encode = _BytePairEncoder({piece: rank for rank, piece in enumerate(pieces)}, pattern, special)
+        tokens = (*map(str.encode, names), *pieces)
+        return cls(tokens, END_OF_TEKKEN, range(special), encode=encode, name=file.stem)
 
     @classmethod
     def from_tiktoken(
@@ -268,11 +306,16 @@ class Vocabulary:
         Raises:
             InputError: it cannot be read, is in another format, or has no token `end`.
         """
-
-        return _read_tiktoken(source, special=special, end=end)
+        ranks = source if isinstance(source, Mapping) else _read_ranks(Path(source))
+        special = {end: max(ranks.values(), default=-1) + 1} if special is None else special
+        if end not in special:
+            raise InputError(f"no special token is called {end!r}; pass the one that ends a text")
+        name = "" if isinstance(source, Mapping) else Path(source).stem
+        encode = _BytePairEncoder(ranks, CL100K_PATTERN, 0)
+        return cls(_table(ranks.items(), special), special[end], special.values(), encode=encode, name=name)
 
     @classmethod
-    def from_hf(cls, tokenizer: object, *, end: int | Iterable[int] | None = None, size: int = 0) -> "Vocabulary":
+    def from_hf(cls, tokenizer: Any, *, end: int | Iterable[int] | None = None, size: int = 0) -> "Vocabulary":  # noqa: ANN401
         """Read a tokenizer of transformers or tokenizers.
 
         `end` are the ids that end a text, if the tokenizer does not know all of them; `size` is the number of rows of the model's
@@ -281,8 +324,21 @@ class Vocabulary:
         Raises:
             InputError: the tokenizer does not tell which bytes its tokens write, or which token ends a text.
         """
+        backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+        if not hasattr(backend, "to_str"):
+            raise InputError(
+                f"a {type(tokenizer).__name__} does not tell which bytes its tokens write; use a fast tokenizer"
+            )
+        end = end if end is not None else getattr(tokenizer, "eos_token_id", None)
+        if end is None:
+            raise InputError("the tokenizer has no end token; pass end=")
+        tokens, special = _read_tokenizer_json(json.loads(backend.to_str()))
 
-        return _read_hf(tokenizer, end=end, size=size)
+        def encode(text: str) -> tuple[int, ...]:
+            return tuple(backend.encode(text, add_special_tokens=False).ids)
+
+        name = str(getattr(tokenizer, "name_or_path", "") or "")
+        return cls([*tokens, *[b""] * (size - len(tokens))], end, special.values(), encode=encode, name=name)
 
     @classmethod
     def of_bytes(cls) -> "Vocabulary":
@@ -299,72 +355,22 @@ LONGEST = 20_000
 """The number of characters that are tokenised at once."""
 FIRST_OF_TEKKEN = ("<unk>", "<s>", "</s>")
 END_OF_TEKKEN = 2
-PATTERN = (
+CL100K_PATTERN = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
 )
 """The pattern by which cl100k splits a text before merging."""
 
 
-def _read_tekken(path: str | Path) -> Vocabulary:
-    """Implement `Vocabulary.from_tekken`.
-
-    Raises:
-        InputError: it cannot be read, or is none.
-    """
-    where = Path(path)
+def _read_ranks(file: Path) -> dict[bytes, int]:
     try:
-        held: Any = json.loads(_bytes(where))
-        config = held["config"]
-        size, named = int(config["default_vocab_size"]), int(config["default_num_special_tokens"])
-        pieces = [b64decode(item["token_bytes"]) for item in held["vocab"][: size - named]]
-        names = _tekken_names(held.get("special_tokens") or (), named)
-        pattern = str(config["pattern"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{where} is not a tekken file: {error!r}") from None
-    divide = _Merges(pieces, pattern, named)
-    return Vocabulary((*names, *pieces), END_OF_TEKKEN, range(named), encode=divide, name=where.stem)
-
-
-def _tekken_names(held: Iterable[Mapping[str, Any]], count: int) -> tuple[bytes, ...]:
-    names = [*FIRST_OF_TEKKEN, *(f"<SPECIAL_{rank}>" for rank in range(len(FIRST_OF_TEKKEN), count))]
-    for item in held:
-        names[int(item["rank"])] = str(item["token_str"])
-    return tuple(name.encode() for name in names)
-
-
-def _read_tiktoken(
-    source: str | Path | Mapping[bytes, int],
-    *,
-    pattern: str = PATTERN,
-    special: Mapping[str, int] | None = None,
-    end: str = END,
-) -> Vocabulary:
-    """Implement `Vocabulary.from_tiktoken`; `pattern` splits a text before merging.
-
-    Raises:
-        InputError: it cannot be read, is none, or has no token `end`.
-    """
-    ranks = source if isinstance(source, Mapping) else _ranks(Path(source))
-    top = max(ranks.values(), default=-1) + 1
-    named = {end: top} if special is None else dict(special)
-    if end not in named:
-        raise InputError(f"no special token is called {end!r}; pass the one that ends a text")
-    tokens = _table(ranks.items(), named)
-    divide = _Merges(ranks, pattern, 0)
-    name = "" if isinstance(source, Mapping) else Path(source).stem
-    return Vocabulary(tokens, named[end], named.values(), encode=divide, name=name)
-
-
-def _ranks(where: Path) -> dict[bytes, int]:
-    try:
-        lines = (line.split() for line in _bytes(where).splitlines() if line.strip())
+        lines = (line.split() for line in _read_bytes(file).splitlines() if line.strip())
         return {b64decode(token): int(rank) for token, rank in lines}
     except (ValueError, Base64Error) as error:
-        raise InputError(f"{where} is not a file of tiktoken ranks: {error}") from None
+        raise InputError(f"{file} is not a file of tiktoken ranks: {error}") from None
 
 
-def _table(spelled: Iterable[tuple[bytes, int]], named: Mapping[str, int]) -> list[bytes]:
-    pairs = [*spelled, *((name.encode(), token) for name, token in named.items())]
+def _table(texts: Iterable[tuple[bytes, int]], special: Mapping[str, int]) -> list[bytes]:
+    pairs = [*texts, *((name.encode(), token) for name, token in special.items())]
     top = max((token for _, token in pairs), default=-1) + 1
     if top > MOST_TOKENS or any(token < 0 for _, token in pairs):
         raise InputError(f"a vocabulary has ids from 0 to {MOST_TOKENS - 1}, not {top - 1}")
@@ -374,96 +380,53 @@ def _table(spelled: Iterable[tuple[bytes, int]], named: Mapping[str, int]) -> li
     return tokens
 
 
-def _bytes(where: Path) -> bytes:
+def _read_bytes(file: Path) -> bytes:
     try:
-        if where.stat().st_size > MOST_BYTES:
-            raise InputError(f"{where} is larger than {MOST_BYTES >> 20} MB")
-        return where.read_bytes()
+        if file.stat().st_size > MOST_BYTES:
+            raise InputError(f"{file} is larger than {MOST_BYTES >> 20} MB")
+        return file.read_bytes()
     except OSError as error:
-        raise InputError(f"{where} cannot be read: {error.strerror}") from None
+        raise InputError(f"{file} cannot be read: {error.strerror}") from None
 
 
-class _Merges:
+class _BytePairEncoder:
     """A tokenizer of ranks and a pattern; built on first use, because few texts need it."""
 
-    def __init__(self, ranks: Sequence[bytes] | Mapping[bytes, int], pattern: str, offset: int) -> None:
+    def __init__(self, ranks: Mapping[bytes, int], pattern: str, offset: int) -> None:
         self._ranks = ranks
         self._pattern = pattern
         self._offset = offset
 
     def __call__(self, text: str) -> tuple[int, ...]:
-        alone = self._alone.get(text)  # single characters, with which many constraints begin, need no merging
-        if alone is not None:
-            return (alone,)
+        if len(text) == 1 and text.isascii() and (rank := self._ranks.get(text.encode())) is not None:
+            return (rank + self._offset,)  # single characters, with which many constraints begin, need no merging
         return tuple(
-            rank + self._offset for part in split_text(text, LONGEST) for rank in self._built.tokenize_str(part)
+            rank + self._offset for part in split_text(text, LONGEST) for rank in self._tokenizer.tokenize_str(part)
         )
 
     @cached_property
-    def _alone(self) -> dict[str, int]:
-        """The tokens that write one ASCII character."""
-        ranks = self._ranks
-        pairs = ranks.items() if isinstance(ranks, Mapping) else ((piece, rank) for rank, piece in enumerate(ranks))
-        return {chr(piece[0]): rank + self._offset for piece, rank in pairs if len(piece) == 1 and piece[0] < 128}
-
-    @cached_property
-    def _built(self) -> Any:  # noqa: ANN401  (the wheel declares no type for this constructor)
-        ranks = self._ranks
-        table = dict(ranks) if isinstance(ranks, Mapping) else {piece: rank for rank, piece in enumerate(ranks)}
-        top = len(table)
+    def _tokenizer(self) -> Any:  # noqa: ANN401  (the wheel declares no type for this constructor)
+        top = len(self._ranks)
         return import_llguidance().LLTokenizer.from_tiktoken(
-            encoder=table, special_tokens={"": top}, pattern=self._pattern, eos_token=top, n_vocab=top + 1, slices=[]
-        )
+            encoder=dict(self._ranks), special_tokens={"": top}, pattern=self._pattern, eos_token=top, n_vocab=top + 1, slices=[]
+        )  # fmt: skip
 
 
-def _read_hf(tokenizer: Any, *, end: int | Iterable[int] | None = None, size: int = 0) -> Vocabulary:  # noqa: ANN401
-    """Implement `Vocabulary.from_hf`.
-
-    Raises:
-        InputError: the tokenizer does not say which bytes its tokens write, or which token ends a text.
-    """
-    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
-    if not hasattr(backend, "to_str"):
-        raise InputError(
-            f"a {type(tokenizer).__name__} does not tell which bytes its tokens write; use a fast tokenizer"
-        )
-    held = json.loads(backend.to_str())
-    vocab = held["model"]["vocab"]
-    pairs = [(str(piece), int(token)) for piece, token in _pairs(vocab)]
-    added = {str(item["content"]): int(item["id"]) for item in held.get("added_tokens") or ()}
-    special = {text: token for text, token in added.items() if _is_special(held, text)}
-    read = _reader(held)
-    plain = [(read(piece) if piece not in added else piece.encode(), token) for piece, token in pairs]
-    plain += [(text.encode(), token) for text, token in added.items()]
-    tokens = _table(plain, special)
-    tokens += [b""] * (size - len(tokens))
-    known = end if end is not None else getattr(tokenizer, "eos_token_id", None)
-    if known is None:
-        raise InputError("the tokenizer has no end token; pass end=")
-    name = str(getattr(tokenizer, "name_or_path", "") or "")
-    return Vocabulary(tokens, known, special.values(), encode=_encoder(backend), name=name)
+def _read_tokenizer_json(data: Any) -> tuple[list[bytes], dict[str, int]]:  # noqa: ANN401  (any JSON object)
+    """Return the bytes of the tokens and the special tokens of a `tokenizer.json`."""
+    vocab: Mapping[str, int] | list[tuple[str, float]] = data["model"]["vocab"]
+    ids = vocab if isinstance(vocab, Mapping) else {piece: token for token, (piece, _) in enumerate(vocab)}
+    added = data.get("added_tokens") or ()
+    names = {str(item["content"]): int(item["id"]) for item in added}
+    special = {str(item["content"]): int(item["id"]) for item in added if item.get("special")}
+    to_bytes = _piece_decoder(data)
+    texts = [(piece.encode() if piece in names else to_bytes(piece), int(token)) for piece, token in ids.items()]
+    return _table([*texts, *((name.encode(), token) for name, token in names.items())], special), special
 
 
-def _pairs(vocab: object) -> Iterable[tuple[str, int]]:
-    if isinstance(vocab, Mapping):
-        return cast("Mapping[str, int]", vocab).items()
-    return [(piece, token) for token, (piece, _) in enumerate(cast("list[tuple[str, float]]", vocab))]
-
-
-def _is_special(held: Mapping[str, Any], text: str) -> bool:
-    return any(item["content"] == text and item.get("special") for item in held["added_tokens"])
-
-
-def _encoder(backend: Any) -> Any:  # noqa: ANN401  (a tokenizer of the `tokenizers` library)
-    def encode(text: str) -> tuple[int, ...]:
-        return tuple(backend.encode(text, add_special_tokens=False).ids)
-
-    return encode
-
-
-def _reader(held: Mapping[str, Any]) -> Callable[[str], bytes]:
+def _piece_decoder(data: Mapping[str, Any]) -> Callable[[str], bytes]:
     """Return the decoder of token texts: GPT-2's alphabet, sentencepiece, or plain UTF-8."""
-    kinds = set(_kinds(held.get("decoder"))) | set(_kinds(held.get("pre_tokenizer")))
+    kinds = {*_kinds(data.get("decoder")), *_kinds(data.get("pre_tokenizer"))}
     if "ByteLevel" in kinds:
         return partial(_of_alphabet, _alphabet())
     if kinds & {"Metaspace", "ByteFallback", "Replace"}:
@@ -513,60 +476,40 @@ def read_vocabulary(path: str | Path) -> Vocabulary:
     Raises:
         InputError: it cannot be read, or is in none of these formats.
     """
-    where = Path(path)
+    file = Path(path)
+    text = _read_bytes(file)
+    if not text.strip():
+        raise InputError(f"{file} is empty")
+    if text.lstrip()[:1] not in (b"{", b"["):
+        return Vocabulary.from_tiktoken(file)
     try:
-        if where.stat().st_size > MOST_BYTES:
-            raise InputError(f"{where} is larger than {MOST_BYTES >> 20} MB")
-        held = where.read_bytes()
-    except OSError as error:
-        raise InputError(f"{where} cannot be read: {error.strerror}") from None
-    if not held.strip():
-        raise InputError(f"{where} is empty")
-    if held.lstrip()[:1] not in (b"{", b"["):
-        return _read_tiktoken(where)
-    try:
-        data: Any = json.loads(held)
+        data: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where} is not JSON: {error}") from None
+        raise InputError(f"{file} is not JSON: {error}") from None
     if isinstance(data, list):
-        return _of_texts(cast("list[object]", data), where)
+        return _of_texts(cast("list[object]", data), file)
     if "config" in data and "vocab" in data:
-        return _read_tekken(where)
-    if "model" in data:
-        return _of_tokenizer(held.decode("utf-8", "replace"), data, where)
-    raise InputError(
-        f"{where} is not a vocabulary; expected a tekken file, a tokenizer.json, tiktoken ranks or a list of texts"
-    )
-
-
-def _of_texts(held: list[object], where: Path) -> Vocabulary:
-    texts = [text for text in held if isinstance(text, str)]
-    if len(texts) < len(held) or texts.count(PLAIN_END) != 1:
-        raise InputError(f"{where}: a list of tokens holds texts, and {PLAIN_END!r} once, which ends a text")
-    return Vocabulary([text.encode() for text in texts], texts.index(PLAIN_END), name=where.stem)
-
-
-class _Written:
-    """A tokenizer that is only its file: enough to read its tokens."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def to_str(self) -> str:
-        """Return the text of the file."""
-        return self._text
-
-
-def _of_tokenizer(text: str, data: Any, where: Path) -> Vocabulary:  # noqa: ANN401  (any JSON object)
+        return Vocabulary.from_tekken(file)
+    if "model" not in data:
+        raise InputError(
+            f"{file} is not a vocabulary; expected a tekken file, a tokenizer.json, tiktoken ranks or a list of texts"
+        )
     try:
-        special = {str(each["content"]): int(each["id"]) for each in data.get("added_tokens") or ()}
-        end = next((special[name] for name in ENDS if name in special), None)
+        names = {str(item["content"]): int(item["id"]) for item in data.get("added_tokens") or ()}
+        end = next((names[name] for name in ENDS if name in names), None)
         if end is None:
-            raise InputError(f"{where} has none of the special tokens that end a text: {', '.join(ENDS)}")
-        found = _read_hf(_Written(text), end=end)
+            raise InputError(f"{file} has none of the special tokens that end a text: {', '.join(ENDS)}")
+        tokens, special = _read_tokenizer_json(data)
+        return Vocabulary(tokens, end, special.values(), name=file.stem)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{where} is not a tokenizer.json: {error!r}") from None
-    return Vocabulary(found.tokens, found.end, found.special, name=where.stem)
+        raise InputError(f"{file} is not a tokenizer.json: {error!r}") from None
+
+
+def _of_texts(data: list[object], file: Path) -> Vocabulary:
+    texts = [text for text in data if isinstance(text, str)]
+    if len(texts) < len(data) or texts.count(PLAIN_END) != 1:
+        raise InputError(f"{file}: a list of tokens contains texts, and {PLAIN_END!r} once, which ends a text")
+    return Vocabulary([text.encode() for text in texts], texts.index(PLAIN_END), name=file.stem)
 
 
 SMALL_END = b"<end>"

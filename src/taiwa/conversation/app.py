@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
-from taiwa.conversation.state import StateField, delta_output_type, environment_output_type, model_fields
+from taiwa.conversation.state import StateField, delta_output_type, environment_output_type
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.messages import Sampling
 from taiwa.kernel.records import Json, canonical, digest, value
@@ -126,7 +126,7 @@ class App:
     @cached_property
     def model_fields(self) -> tuple[StateField, ...]:
         """The fields that the model writes."""
-        return model_fields(self.fields)
+        return tuple(field for field in self.fields if not field.computed)
 
     @cached_property
     def delta_type(self) -> OutputType[dict[str, Json]]:
@@ -158,8 +158,7 @@ class App:
                 raise InputError(f"the app {self.name!r} requires the parameter {name!r}; pass -p {name}=…")
             if filled[name] is not None:
                 filled[name] = fit_params(param, filled[name])
-        source = replace(self.source, params=filled or None)
-        return replace(self, source=source, values=filled)
+        return replace(self, source=replace(self.source, params=filled or None), values=filled)
 
 
 def fit_params(param: Param, data: Json) -> Json:

@@ -6,16 +6,7 @@ from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from taiwa.conversation.app import App
-from taiwa.conversation.state import (
-    State,
-    TurnContext,
-    apply_delta,
-    apply_edit,
-    initial_state,
-    migrate_state,
-    replace_state,
-    state_hash,
-)
+from taiwa.conversation.state import State, TurnContext, apply_delta, apply_edit, migrate_state, replace_state
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.records import Json, canonical, digest, items_at, value
 
@@ -72,13 +63,13 @@ class Conversation:
     @property
     def state_hash(self) -> str:
         """The hash of the state."""
-        return state_hash(self.state)
+        return digest(self.state)
 
 
 def begin(app: App) -> Conversation:
     """Start a conversation with an app."""
-    state = initial_state(app.fields)
-    root = Node(None, "root", app.hash, state_hash=state_hash(state))
+    state = {field.name: field.start for field in app.fields}
+    root = Node(None, "root", app.hash, state_hash=digest(state))
     return Conversation(app, root.hash, state, new_nodes=(root,))
 
 
@@ -110,7 +101,7 @@ def change_app(conversation: Conversation, app: App) -> Conversation:
 def _append(conversation: Conversation, draft: Node, app: App | None = None) -> Conversation:
     app = app or conversation.app
     state = _state_after(conversation, draft, app)
-    node = replace(draft, state_hash=state_hash(state))
+    node = replace(draft, state_hash=digest(state))
     return replace(_at_node(conversation, node.hash, node, app, state), new_nodes=(*conversation.new_nodes, node))
 
 
@@ -167,13 +158,16 @@ def _at_node(conversation: Conversation, name: str, node: Node, app: App, state:
 
 def _state_after(conversation: Conversation, node: Node, app: App) -> State:
     state, fields = conversation.state, app.fields
-    if node.kind == "turn":
-        context = TurnContext(conversation.count + 1, node.user or "", node.answer or "", None)
-        move = replace_state if app.reply == "environment" else apply_delta
-        return move(fields, state, _object(node.delta), context)
     if node.kind == "edit":
         return apply_edit(fields, state, _object(node.delta))
-    return migrate_state(fields, state) if node.kind == "app" else state
+    if node.kind == "app":
+        return migrate_state(fields, state)
+    if node.kind != "turn":
+        return state
+    delta, context = _object(node.delta), TurnContext(conversation.count + 1, node.user or "", node.answer or "", None)
+    if not fields:
+        return {}
+    return (replace_state if app.reply == "environment" else apply_delta)(fields, state, delta, context)
 
 
 def _ordered(delta: Json) -> Json:
@@ -193,13 +187,11 @@ def turns_to_keep(conversation: Conversation) -> tuple[PastTurn, ...] | None:
     """Return the turns to keep when the window is full, else None."""
     policy, turns = conversation.app.window, conversation.turns
     pinned = {past.hash for past in turns[: policy.keep_first]}
-    pinned |= {past.hash for past in turns if _sets(past, policy.keep_setting)}
+    for past in turns:
+        if isinstance(past.delta, dict) and any(past.delta.get(name) is not None for name in policy.keep_setting):
+            pinned.add(past.hash)
     others = [past.hash for past in turns if past.hash not in pinned]
     if policy.max_size is None or len(others) < max(policy.max_size, policy.keep + 1):
         return None
     kept = pinned | set(others[len(others) - policy.keep :])
     return tuple(past for past in turns if past.hash in kept)
-
-
-def _sets(past: PastTurn, names: tuple[str, ...]) -> bool:
-    return isinstance(past.delta, dict) and any(past.delta.get(name) is not None for name in names)

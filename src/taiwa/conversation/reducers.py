@@ -57,7 +57,7 @@ def item_key(item: Json) -> str | bytes:
     return item.strip().lower() if item.isascii() else unicodedata.normalize("NFKC", item).strip().casefold()
 
 
-def _union(before: Json, delta: Json) -> Json:
+def _union(before: Json, delta: Json, _turn: int = 0) -> Json:
     items, new = list(_list(before)), _list(delta)
     if all(isinstance(item, str) and item in items for item in new):
         return items  # the usual case of a long conversation: nothing new
@@ -70,25 +70,21 @@ def _union(before: Json, delta: Json) -> Json:
     return items
 
 
-def _merge(before: Json, delta: Json) -> Json:
+def _merge(before: Json, delta: Json, _turn: int = 0) -> Json:
     """Set the entries of a table; null removes one. Entries set last stand last, because a view shows the newest."""
     new = _dict(delta)
     after = {key: entry for key, entry in _dict(before).items() if key not in new} | new
     return {key: entry for key, entry in after.items() if entry is not None}
 
 
-def _count(before: Json, delta: Json) -> Json:
+def _count(before: Json, delta: Json, _turn: int = 0) -> Json:
     counts = dict(_dict(before))
     for word in _list(delta):
         counts[str(word)] = cast("int", counts.get(str(word), 0)) + 1
     return counts
 
 
-def _extreme(choose: Callable[[int | float, int | float], int | float]) -> Callable[[Json, Json], Json]:
-    return lambda before, delta: _number(delta) if before is None else choose(_number(before), _number(delta))
-
-
-def _add(before: Json, delta: Json) -> Json:
+def _add(before: Json, delta: Json, _turn: int = 0) -> Json:
     """Add in decimal, so that 0.1 + 0.2 is 0.3."""
     left, right = _number(before), _number(delta)
     if isinstance(left, int) and isinstance(right, int):
@@ -100,7 +96,7 @@ def _overlay(first: Json, second: Json) -> Json:
     return _dict(first) | _dict(second)
 
 
-def _append(before: Json, delta: Json) -> Json:
+def _append(before: Json, delta: Json, _turn: int = 0) -> Json:
     return [*_list(before), *_list(delta)]
 
 
@@ -109,36 +105,39 @@ def _log(before: Json, delta: Json, turn: int) -> Json:
 
 
 def _last(count: int) -> Reducer:
-    def keep(before: Json, delta: Json) -> Json:
+    def keep(before: Json, delta: Json, _turn: int = 0) -> Json:
         return [*_list(before), *_list(delta)][-count:]
 
     about = f"the newest {count} items of the list"
-    return Reducer(f"last({count})", _without_turn(keep), "items", [], ("list",), keep, about)
+    return Reducer(f"last({count})", keep, "items", [], ("list",), keep, about)
 
 
-def _without_turn(fold: Callable[[Json, Json], Json]) -> Callable[[Json, Json, int], Json]:
-    return lambda before, delta, _turn: fold(before, delta)
-
-
-def _set(_before: Json, delta: Json) -> Json:
+def _set(_before: Json, delta: Json, _turn: int = 0) -> Json:
     return delta
 
 
-_max, _min = _extreme(max), _extreme(min)
+def _max(before: Json, delta: Json, _turn: int = 0) -> Json:
+    return _number(delta) if before is None else max(_number(before), _number(delta))
+
+
+def _min(before: Json, delta: Json, _turn: int = 0) -> Json:
+    return _number(delta) if before is None else min(_number(before), _number(delta))
+
+
 NUMBERS = ("int", "float")
 
 BUILT_IN: dict[str, Reducer] = {
     each.name: each
     for each in (
-        Reducer("set", _without_turn(_set), combine=_set, about="the new value replaces the old"),
-        Reducer("append", _without_turn(_append), "items", [], ("list",), _append, "the items are added at the end"),
-        Reducer("union", _without_turn(_union), "items", [], ("list",), _union, "items not there yet are added"),
-        Reducer("table", _without_turn(_merge), "table", {}, ("dict",), _overlay, "entries are set; null removes one"),
+        Reducer("set", _set, combine=_set, about="the new value replaces the old"),
+        Reducer("append", _append, "items", [], ("list",), _append, "the items are added at the end"),
+        Reducer("union", _union, "items", [], ("list",), _union, "items not there yet are added"),
+        Reducer("table", _merge, "table", {}, ("dict",), _overlay, "entries are set; null removes one"),
         # Not combinable: a sum of fractions is rounded at each commit, so adding two deltas first may change the last digit.
-        Reducer("sum", _without_turn(_add), empty=0, types=NUMBERS, about="the numbers are added up"),
-        Reducer("count", _without_turn(_count), "words", {}, ("dict",), _append, "how often each word was given"),
-        Reducer("max", _without_turn(_max), types=NUMBERS, combine=_max, about="the largest number given"),
-        Reducer("min", _without_turn(_min), types=NUMBERS, combine=_min, about="the smallest number given"),
+        Reducer("sum", _add, empty=0, types=NUMBERS, about="the numbers are added up"),
+        Reducer("count", _count, "words", {}, ("dict",), _append, "how often each word was given"),
+        Reducer("max", _max, types=NUMBERS, combine=_max, about="the largest number given"),
+        Reducer("min", _min, types=NUMBERS, combine=_min, about="the smallest number given"),
         Reducer("log", _log, "items", [], ("list",), None, "the items are added with the number of their turn"),
     )
 }

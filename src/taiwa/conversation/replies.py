@@ -4,229 +4,54 @@ import json
 import re
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
-from typing import TypeAlias
 
 from taiwa.conversation.app import App
 from taiwa.conversation.turn_prompt import DELTA_LINE, ENVIRONMENT
 from taiwa.kernel.effects import Watcher, WatchResult
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.records import Json, digest, value
-from taiwa.kernel.text import REPLACEMENT, whole_characters
-from taiwa.structured import OutputType
-
-Scan: TypeAlias = "Callable[[str, int], int]"
-"""Reads a text from a position and returns the position where it stopped."""
-
-SPACE = re.compile(r"[ \t\r\n]*")
-
-PLAIN = re.compile(r'[^"\\]+')
-
-STRING_STOP = re.compile(r'["\\]')
-
-VALUE_STOP = re.compile(r'["{}\[\]]')
-
-SCALAR_STOP = re.compile(r"[,}]")
-
-SIMPLE = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-
-UNIT = re.compile(r"\\u([0-9A-Fa-f]{4})")
-
-UNIT_START = re.compile(r"\\(?:u[0-9A-Fa-f]{0,3})?")
-
-
-class StringMember:
-    """Incremental reader of the string member `name` of the first JSON object of a text.
-
-    `closed` turns true when the string has ended. Text that is not strict JSON ends the reading: what was returned is
-    correct, and the rest is left to a parser of the whole text.
-    """
-
-    __slots__ = ("_depth", "_escaped", "_key", "_member", "_pending", "_scan", "_shown", "closed")
-
-    def __init__(self, name: str) -> None:
-        self.closed = False
-        self._member = name
-        self._scan: Scan | None = self._find_object
-        self._pending = ""
-        self._key: list[str] = []
-        self._shown: list[str] = []
-        self._depth = 0
-        self._escaped = False
-
-    def feed(self, text: str) -> str:
-        """Read the next piece of the text; return the next piece of the string."""
-        text, self._pending = self._pending + text, ""
-        at = 0
-        while at < len(text) and self._scan is not None:
-            at = self._scan(text, at)
-        shown = "".join(self._shown)
-        self._shown.clear()
-        return shown
-
-    def _find_object(self, text: str, at: int) -> int:
-        at = text.find("{", at)
-        if at < 0:
-            return len(text)
-        self._scan = self._wait_for_key
-        return at + 1
-
-    def _wait_for_key(self, text: str, at: int) -> int:
-        return self._expect(text, at, {'"': self._read_key})
-
-    def _read_key(self, text: str, at: int) -> int:
-        end = self._string_end(text, at)
-        self._key.append(text[at:] if end < 0 else text[at : end - 1])
-        if end < 0:
-            return len(text)
-        self._scan = self._wait_for_colon
-        return end
-
-    def _wait_for_colon(self, text: str, at: int) -> int:
-        return self._expect(text, at, {":": self._wait_for_value})
-
-    def _wait_for_value(self, text: str, at: int) -> int:
-        at = _after_space(text, at)
-        if at == len(text):
-            return at
-        raw, self._key = "".join(self._key), []
-        is_member = _unescape_key(raw) == self._member
-        if is_member and text[at] != '"':
-            self._scan = None
-        elif is_member:
-            self._scan = self._show
-            return at + 1
-        else:
-            self._scan = self._skip if text[at] in '"{[' else self._skip_scalar
-        return at
-
-    def _skip(self, text: str, at: int) -> int:
-        found = VALUE_STOP.search(text, at)
-        if found is None:
-            return len(text)
-        if found[0] == '"':
-            self._scan = self._skip_string
-            return found.end()
-        self._depth += 1 if found[0] in "{[" else -1
-        if self._depth == 0:
-            self._scan = self._wait_for_next
-        return found.end()
-
-    def _skip_string(self, text: str, at: int) -> int:
-        end = self._string_end(text, at)
-        if end < 0:
-            return len(text)
-        self._scan = self._skip if self._depth else self._wait_for_next
-        return end
-
-    def _skip_scalar(self, text: str, at: int) -> int:
-        found = SCALAR_STOP.search(text, at)
-        if found is None:
-            return len(text)
-        self._scan = self._wait_for_next
-        return found.start()
-
-    def _wait_for_next(self, text: str, at: int) -> int:
-        return self._expect(text, at, {",": self._wait_for_key})
-
-    def _expect(self, text: str, at: int, following: dict[str, Scan]) -> int:
-        at = _after_space(text, at)
-        if at < len(text):
-            self._scan = following.get(text[at])
-            at += 1
-        return at
-
-    def _string_end(self, text: str, at: int) -> int:
-        """Return the position behind the closing quote, or -1 where the string continues in the next piece."""
-        while at < len(text):
-            if self._escaped:
-                self._escaped = False
-                at += 1
-                continue
-            found = STRING_STOP.search(text, at)
-            if found is None:
-                return -1
-            at = found.end()
-            if found[0] == '"':
-                return at
-            self._escaped = True
-        return -1
-
-    def _show(self, text: str, at: int) -> int:
-        plain = PLAIN.match(text, at)
-        if plain is not None:
-            self._shown.append(plain[0])
-            return plain.end()
-        if text[at] == '"':
-            self.closed = True
-            self._scan = None
-            return at + 1
-        return self._unescape(text, at)
-
-    def _unescape(self, text: str, at: int) -> int:
-        mark = text[at + 1 : at + 2]
-        if mark in SIMPLE:
-            self._shown.append(SIMPLE[mark])
-            return at + 2
-        unit = UNIT.match(text, at)
-        if unit is None:
-            return self._hold(text, at)
-        code, end = int(unit[1], 16), unit.end()
-        if 0xD800 <= code < 0xDC00:
-            low = UNIT.match(text, end)
-            if end == len(text) or (low is None and UNIT_START.fullmatch(text, end)):
-                return self._hold(text, at)
-            if low is not None and 0xDC00 <= int(low[1], 16) < 0xE000:
-                code, end = 0x10000 + ((code - 0xD800) << 10) + int(low[1], 16) - 0xDC00, low.end()
-        self._shown.append(REPLACEMENT if 0xD800 <= code < 0xE000 else chr(code))
-        return end
-
-    def _hold(self, text: str, at: int) -> int:
-        """Hold back an incomplete escape; an invalid one ends the reading."""
-        rest = text[at:]
-        if UNIT_START.fullmatch(rest) or (rest[6:7] in {"", "\\"} and UNIT.match(rest)):
-            self._pending = rest
-        else:
-            self._scan = None
-        return len(text)
-
-
-def _after_space(text: str, at: int) -> int:
-    found = SPACE.match(text, at)
-    return at if found is None else found.end()
-
-
-def _unescape_key(quoted: str) -> str:
-    try:
-        return str(json.loads(f'"{quoted}"'))
-    except ValueError:
-        return quoted
+from taiwa.kernel.text import whole_characters
+from taiwa.structured import OutputType, PartialParser
 
 
 class MemberWatcher:
-    """Shows one string of a JSON reply while it streams; `parse` returns the answer of the whole reply.
+    """Shows the string member `name` of a JSON reply while it streams; `parse` returns the answer of the whole reply.
 
     Where that answer differs from what was shown, it is shown as well, so that the user sees what is stored.
     """
 
-    __slots__ = ("_member", "_parse", "_pieces", "_shown")
+    __slots__ = ("_is_whole", "_name", "_parse", "_parser", "_pieces", "_shown")
 
-    def __init__(self, member: str, parse: Callable[[str], str]) -> None:
-        self._member = StringMember(member)
+    def __init__(self, name: str, parse: Callable[[str], str]) -> None:
+        self._name = name
         self._parse = parse
+        self._parser = PartialParser(_any_object())
+        self._is_whole = False
         self._pieces: list[str] = []
         self._shown: list[str] = []
 
     def feed(self, text: str) -> WatchResult:
         """Show the next characters of the string."""
         self._pieces.append(text)
-        show = self._member.feed(text)
-        self._shown.append(show)
+        show = ""
+        for update in () if self._is_whole else self._parser.feed(text):
+            if update.path == (self._name,) and not self._is_whole:
+                self._is_whole = update.closed
+                show = whole_characters(update.value) if isinstance(update.value, str) else ""
+                if update.closed:  # then the value has all that was shown of it, too
+                    show = show.removeprefix("".join(self._shown))
+                self._shown.append(show)
         return WatchResult(show)
 
     def close(self) -> WatchResult:
         """Show what is known only from the whole reply."""
         answer, shown = self._parse("".join(self._pieces)), "".join(self._shown)
         return WatchResult(answer.removeprefix(shown) if answer.startswith(shown) else f"\n\n{answer}")
+
+
+@cache
+def _any_object() -> OutputType[dict[str, object]]:
+    return OutputType(dict[str, object])
 
 
 LINE = re.compile(rf"(?m)^[ \t]*{DELTA_LINE}[ \t\r]*(?=[\n{{`]|\Z)\n?")
@@ -347,7 +172,10 @@ def _parse_environment(app: App, text: str) -> ParsedReply:
 
 def _partial_answer(member: str, text: str) -> str:
     """Return the answer of an unparsable reply: the part that can be read, or all of a text without JSON."""
-    return whole_characters(StringMember(member).feed(text) or text.strip())
+    parser = PartialParser(_any_object())
+    parser.feed(text)
+    found = parser.view.get(member) if isinstance(parser.view, dict) else None
+    return whole_characters(found if found and isinstance(found, str) else text.strip())
 
 
 class AnswerWatcher:

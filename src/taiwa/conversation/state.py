@@ -5,7 +5,7 @@ from typing import Annotated, TypeAlias, get_args, get_origin
 
 from taiwa.conversation.reducers import Reducer, reducer
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError
-from taiwa.kernel.records import Json, digest, value
+from taiwa.kernel.records import Json, value
 from taiwa.kernel.text import estimate_tokens, guess_language
 from taiwa.structured import OutputType
 from taiwa.structured.type_notation import parse_notation, render_notation
@@ -126,11 +126,8 @@ def check_field(field: StateField) -> None:
         raise ConfigError(f"the reducer {field.reduce!r} requires {' or '.join(types)}, and the type is {field.type!r}")
     if field.reducer.delta_kind == "words" and render_notation(parse_notation(field.type)) != WORD_COUNTS:
         raise ConfigError(f"the reducer {field.reduce!r} requires {WORD_COUNTS}, and the type is {field.type!r}")
-    if field.init is not None:
-        try:
-            value_output_type(field).validate({field.name: field.init})
-        except OutputValidationError as error:
-            raise ConfigError(f"init does not fit the type: {'; '.join(error.diagnostics)}") from None
+    if field.init is not None and (problems := _problems(field, field.init)):
+        raise ConfigError(f"init does not fit the type: {problems}")
 
 
 def kind_of(notation: str) -> str:
@@ -154,35 +151,23 @@ def _item_notation(notation: str) -> str:
     return render_notation(inner[0]) if inner else "any"
 
 
-def model_fields(fields: Iterable[StateField]) -> Fields:
-    """Select the fields that the model writes."""
-    return tuple(field for field in fields if not field.computed)
-
-
 def value_output_type(field: StateField) -> OutputType[dict[str, Json]]:
     """Build the type `{name: value}` of one field's value."""
-    return OutputType.fields(
-        "State", {field.name: parse_notation(field.value_notation)}, required=frozenset({field.name})
-    )
+    kinds = {field.name: parse_notation(field.value_notation)}
+    return OutputType.fields("State", kinds, required=frozenset(kinds))
 
 
 def delta_output_type(fields: Iterable[StateField]) -> OutputType[dict[str, Json]]:
     """Build the type of a state delta: every field is optional, and there are no others."""
-    return OutputType.fields(
-        "Delta", {field.name: parse_notation(field.delta_notation) for field in model_fields(fields)}
-    )
+    kinds = {field.name: parse_notation(field.delta_notation) for field in fields if not field.computed}
+    return OutputType.fields("Delta", kinds)
 
 
 def environment_output_type(fields: Iterable[StateField]) -> OutputType[dict[str, Json]]:
     """Build the type of a whole environment: the response and every field that the model writes."""
     kinds = {"response": parse_notation("str")}
-    kinds |= {field.name: parse_notation(field.value_notation) for field in model_fields(fields)}
+    kinds |= {field.name: parse_notation(field.value_notation) for field in fields if not field.computed}
     return OutputType.fields("Environment", kinds, required=frozenset(kinds))
-
-
-def initial_state(fields: Fields) -> State:
-    """Return the state before the first turn."""
-    return {field.name: field.start for field in fields}
 
 
 def apply_delta(fields: Fields, state: State, delta: Mapping[str, Json], context: TurnContext) -> State:
@@ -200,7 +185,9 @@ def apply_delta(fields: Fields, state: State, delta: Mapping[str, Json], context
 
 def replace_state(fields: Fields, state: State, environment: Mapping[str, Json], context: TurnContext) -> State:
     """Take a whole environment as the new state, as Monadic Chat was first published."""
-    replaced = {field.name: environment[field.name] for field in model_fields(fields) if field.name in environment}
+    replaced = {
+        field.name: environment[field.name] for field in fields if not field.computed and field.name in environment
+    }
     return apply_delta(fields, state, {}, context) | replaced
 
 
@@ -216,28 +203,25 @@ def apply_edit(fields: Fields, state: State, changes: Mapping[str, Json]) -> Sta
             raise InputError(f"the state has no field {name!r}; fields: {', '.join(known) or 'none'}")
         if known[name].computed:
             raise InputError(f"the field {name!r} is computed ({known[name].computed}) and cannot be set")
-        try:
-            value_output_type(known[name]).validate({name: data})
-        except OutputValidationError as error:
-            raise InputError(f"the value does not fit: {'; '.join(error.diagnostics)}") from None
+        if problems := _problems(known[name], data):
+            raise InputError(f"the value does not fit: {problems}")
     return state | dict(changes)
 
 
 def migrate_state(fields: Fields, state: State) -> State:
     """Convert a state to the fields of another app: values that fit are kept, the others start anew."""
-    return {field.name: state[field.name] if _fits(field, state) else field.start for field in fields}
+    return {
+        field.name: state[field.name]
+        if field.name in state and not _problems(field, state[field.name])
+        else field.start
+        for field in fields
+    }
 
 
-def _fits(field: StateField, state: State) -> bool:
-    if field.name not in state:
-        return False
+def _problems(field: StateField, data: Json) -> str:
+    """Return why a value does not fit its field; '' where it fits."""
     try:
-        value_output_type(field).validate({field.name: state[field.name]})
-    except OutputValidationError:
-        return False
-    return True
-
-
-def state_hash(state: State) -> str:
-    """Return the 32 hex characters that name a state."""
-    return digest(state)
+        value_output_type(field).validate({field.name: data})
+    except OutputValidationError as error:
+        return "; ".join(error.diagnostics)
+    return ""

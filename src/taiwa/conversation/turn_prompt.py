@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, PastTurn
-from taiwa.conversation.state import StateField, TurnContext, apply_delta, initial_state
+from taiwa.conversation.state import StateField, TurnContext, apply_delta
 from taiwa.kernel.messages import JsonSchema, Message, Part, Request, Text, assistant, system, user
 from taiwa.kernel.records import Json
 
@@ -58,7 +58,7 @@ def turn_request(conversation: Conversation, text: str, *, constrained: bool = F
     """Return the exact request of the next turn; `constrained` adds the schema of the reply where the reply mode has one."""
     app = conversation.app
     messages = [*_opening(app)]
-    earlier = _summary_parts(conversation.summary)
+    earlier: tuple[Part, ...] = (Text(_block(EARLIER, conversation.summary)),) if conversation.summary else ()
     for past in conversation.turns:
         messages.append(Message("user", (*earlier, Text(past.user))))
         messages.append(assistant(format_reply(app, past.answer, past.delta)))
@@ -94,12 +94,7 @@ def format_reply(app: App, answer: str, delta: Json) -> str:
         return answer
     if app.reply == "json":
         return _plain({"answer": answer, "delta": delta or {}})
-    return f"{answer}\n{delta_line(delta)}"
-
-
-def delta_line(delta: Json) -> str:
-    """Format the end of a `text+delta` reply."""
-    return f"{DELTA_LINE}\n{_plain(delta or {})}"
+    return f"{answer}\n{DELTA_LINE}\n{_plain(delta or {})}"
 
 
 def stable_bytes(request: Request) -> bytes:
@@ -140,7 +135,7 @@ def contract(app: App) -> str:
 
 def _examples(app: App) -> Iterator[Message]:
     """Yield the worked turns in order; in `environment` mode each carries on the environment of the one before."""
-    state = initial_state(app.fields)
+    state = {field.name: field.start for field in app.fields}
     for turn, example in enumerate(app.examples, 1):
         yield user(example.user)
         if app.reply != "environment" or not app.model_fields:
@@ -150,10 +145,6 @@ def _examples(app: App) -> Iterator[Message]:
         state = apply_delta(app.fields, state, delta, TurnContext(turn, example.user, example.answer, None))
         whole: dict[str, Json] = {"response": example.answer}
         yield assistant(_block(ENVIRONMENT, whole | {field.name: state[field.name] for field in app.model_fields}))
-
-
-def _summary_parts(summary: str) -> tuple[Part, ...]:
-    return (Text(_block(EARLIER, summary)),) if summary else ()
 
 
 def _state_view(conversation: Conversation) -> tuple[Part, ...]:
@@ -184,12 +175,9 @@ def _view(fields: Iterable[StateField], state: Mapping[str, Json]) -> dict[str, 
 
 
 def _block(markers: tuple[str, str], inner: Json) -> str:
-    return f"{markers[0]}\n{_compact(inner)}\n{markers[1]}"
-
-
-def _compact(inner: Json) -> str:
-    """JSON on one line in which no marker can occur."""
-    return _plain(inner).replace("<", "\\u003c").replace(">", "\\u003e").replace("@@", "@\\u0040")
+    """Put JSON between markers, on one line in which no marker can occur."""
+    line = _plain(inner).replace("<", "\\u003c").replace(">", "\\u003e").replace("@@", "@\\u0040")
+    return f"{markers[0]}\n{line}\n{markers[1]}"
 
 
 def _plain(inner: Json) -> str:

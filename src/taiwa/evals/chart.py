@@ -2,7 +2,7 @@
 
 import logging
 import warnings
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -15,14 +15,8 @@ FORMATS = ("png", "svg")
 BAR_HEIGHT, LINES_HEIGHT, WIDTH, DOTS = 0.32, 2.8, 8.0, 150
 MAX_LABEL_LENGTH = 120
 FONTS = (
-    "DejaVu Sans",
-    "Noto Sans CJK JP",
-    "Noto Sans CJK SC",
-    "IPAexGothic",
-    "Hiragino Sans",
-    "Yu Gothic",
-    "MS Gothic",
-)
+    "DejaVu Sans", "Noto Sans CJK JP", "Noto Sans CJK SC", "IPAexGothic", "Hiragino Sans", "Yu Gothic", "MS Gothic",
+)  # fmt: skip
 """A character that is in none of these fonts is drawn as a box; SVG keeps text as text."""
 STYLE = {
     "svg.fonttype": "none", "svg.hashsalt": "taiwa", "font.family": [*FONTS], "font.size": 9, "axes.edgecolor": "#333333",
@@ -32,24 +26,22 @@ COLOURS = ("#1f5fa8", "#c0504d", "#4f8f3a", "#7d5ba6", "#c98a1b")
 
 
 @value
-class Bar:
-    """A share with its interval, in percent; `second` is a more tolerant count of the same."""
-
-    label: str
-    share: float
-    low: float
-    high: float
-    second: float | None = None
-
-
-@value
 class Point:
-    """A point of a series."""
+    """A share with its interval, in percent; `at` is its place on the axis of a series."""
 
     at: float
     share: float
     low: float
     high: float
+
+
+@value
+class Bar:
+    """A labelled share; `second` is a more tolerant count of the same."""
+
+    label: str
+    point: Point
+    second: float | None = None
 
 
 @value
@@ -127,9 +119,9 @@ def _bars(axes: Any, chart: Chart) -> None:  # noqa: ANN401  (of an extra: its t
     seconds = [bar.second for bar in chart.bars]
     if any(second is not None for second in seconds):
         axes.barh(places, [second or 0 for second in seconds], height=0.7, color=LIGHT, label=chart.legend[1])
-    axes.barh(places, [bar.share for bar in chart.bars], height=0.45, color=BLUE, label=chart.legend[0])
-    errors = [[bar.share - bar.low for bar in chart.bars], [bar.high - bar.share for bar in chart.bars]]
-    axes.errorbar([bar.share for bar in chart.bars], places, xerr=errors, fmt="none", ecolor=INK, capsize=2.5, lw=1)
+    shares, errors = _shares_and_errors([bar.point for bar in chart.bars])
+    axes.barh(places, shares, height=0.45, color=BLUE, label=chart.legend[0])
+    axes.errorbar(shares, places, xerr=errors, fmt="none", ecolor=INK, capsize=2.5, lw=1)
     axes.set_yticks(places, [_label(bar.label) for bar in chart.bars], parse_math=False)
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
@@ -143,11 +135,8 @@ def _bars(axes: Any, chart: Chart) -> None:  # noqa: ANN401  (of an extra: its t
 def _lines(axes: Any, chart: Chart) -> None:  # noqa: ANN401  (the same)
     for number, series in enumerate(chart.series):
         colour = COLOURS[number % len(COLOURS)]
-        ats, shares = [point.at for point in series.points], [point.share for point in series.points]
-        errors = [
-            [point.share - point.low for point in series.points],
-            [point.high - point.share for point in series.points],
-        ]
+        ats = [point.at for point in series.points]
+        shares, errors = _shares_and_errors(series.points)
         axes.errorbar(
             ats, shares, yerr=errors, marker="o", color=colour, capsize=2.5, lw=1.3, label=_label(series.label)
         )
@@ -158,6 +147,11 @@ def _lines(axes: Any, chart: Chart) -> None:  # noqa: ANN401  (the same)
     axes.grid(alpha=0.25)
     for text in axes.legend(fontsize=8).get_texts():
         text.set_parse_math(False)
+
+
+def _shares_and_errors(points: Sequence[Point]) -> tuple[list[float], list[list[float]]]:
+    shares = [point.share for point in points]
+    return shares, [[point.share - point.low for point in points], [point.high - point.share for point in points]]
 
 
 def _label(text: str) -> str:

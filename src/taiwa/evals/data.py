@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NoReturn, cast
 
-from taiwa.apps.problems import read_bounded
+from taiwa.apps.catalog import read_bounded
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json, value
 
@@ -44,6 +44,8 @@ class DataSet:
 
 MAX_FILE_BYTES = 256 * 2**20
 SPACE = re.compile(r"[ \t\r\n]*")
+AROUND_ARRAY = re.compile(r'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\[')
+"""The beginning of an object whose first field is an array."""
 STEPS = re.compile(r"<<[^<>]*=[^<>]*>>")
 GSM_GOLD = "####"
 CLASSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
@@ -82,21 +84,19 @@ class Fields:
 
     def text(self, name: str, default: str | None = None) -> str:
         """Read a non-empty text; a number counts as text."""
-        found = self.row.get(name)
-        if found is None and default is not None:
+        part = self.row.get(name)
+        if part in (None, "") and default is not None:
             return default
-        if isinstance(found, bool) or not isinstance(found, (str, int, float)) or not str(found).strip():
-            if default is not None and found == "":
-                return default
+        if isinstance(part, bool) or not isinstance(part, (str, int, float)) or not str(part).strip():
             self.invalid(name, "must be a text")
-        return str(found).strip()
+        return str(part).strip()
 
     def flag(self, name: str) -> bool:
         """Read true or false, also as 1 or 0."""
-        found = self.row.get(name)
-        if not isinstance(found, bool) and found not in (0, 1):
+        part = self.row.get(name)
+        if not isinstance(part, bool) and part not in (0, 1):
             self.invalid(name, "must be true or false")
-        return bool(found)
+        return bool(part)
 
     def number(self, name: str) -> float:
         """Read a number, also written as text."""
@@ -107,42 +107,43 @@ class Fields:
 
     def array(self, name: str) -> Sequence[Json]:
         """Read a list."""
-        found = self.row.get(name)
-        if not isinstance(found, list):
+        part = self.row.get(name)
+        if not isinstance(part, list):
             self.invalid(name, "must be a list")
-        return found
+        return part
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Read a list of texts; a single text is a list of one."""
-        found = self.row.get(name)
-        if isinstance(found, str):
-            return (found,)
+        if isinstance(part := self.row.get(name), str):
+            return (part,)
         return tuple(str(each) for each in self.array(name) if isinstance(each, (str, int, float)))
 
     def pairs(self, name: str) -> tuple[tuple[str, str], ...]:
         """Read a list of pairs of texts."""
-        found: list[tuple[str, str]] = []
+        pairs: list[tuple[str, str]] = []
         for each in self.array(name):
-            if not isinstance(each, list) or len(each) < 2 or not all(isinstance(part, str) for part in each[:2]):
-                self.invalid(name, "must be a list of pairs of texts")
-            found.append((str(each[0]), str(each[1])))
-        return tuple(found)
+            match each:
+                case [str(first), str(second), *_]:
+                    pairs.append((first, second))
+                case _:
+                    self.invalid(name, "must be a list of pairs of texts")
+        return tuple(pairs)
 
     def parts(self, name: str) -> "tuple[Fields, ...]":
         """Read a list of objects."""
-        found: list[Fields] = []
+        parts: list[Fields] = []
         for number, each in enumerate(self.array(name)):
             if not isinstance(each, dict):
                 self.invalid(name, "must be a list of objects")
-            found.append(Fields(f"{self.where}: {name}[{number}]", each))
-        return tuple(found)
+            parts.append(Fields(f"{self.where}: {name}[{number}]", each))
+        return tuple(parts)
 
     def part(self, name: str) -> "Fields":
         """Read an object."""
-        found = self.row.get(name)
-        if not isinstance(found, dict):
+        part = self.row.get(name)
+        if not isinstance(part, dict):
             self.invalid(name, "must be an object")
-        return Fields(f"{self.where}: {name}", found)
+        return Fields(f"{self.where}: {name}", part)
 
 
 def read_questions(path: Path, kinds: frozenset[str] = frozenset()) -> DataSet:
@@ -203,27 +204,25 @@ def question_items(
 
 
 def _objects(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Json]]]:
-    if text.lstrip()[:1] == "[":
-        yield from _array(path, text, text.index("["))
+    start = _array_start(text)
+    if start is not None:
+        yield from _array(path, text, start)
         return
-    whole = _one_object(text)
-    if whole is not None:
-        key = next((key for key, part in whole.items() if isinstance(part, list)), None)
-        if key is not None and len(whole) == 1:
-            yield from _array(path, text, text.index("[", text.index(json.dumps(key)[1:-1])))
-            return
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             yield number, _object(path, number, _parsed(path, number, line))
 
 
-def _one_object(text: str) -> Mapping[str, Json] | None:
-    """Return the object if the file is a single one, else None (JSON lines, invalid JSON)."""
+def _array_start(text: str) -> int | None:
+    """Return where the array of a file begins that is one, or an object around one; None for JSON lines or invalid JSON."""
+    if text.lstrip()[:1] == "[":
+        return text.index("[")
+    around = AROUND_ARRAY.match(text)
     try:
-        found: object = json.loads(text)
+        whole = cast("Json", json.loads(text)) if around else None
     except (ValueError, RecursionError):
         return None
-    return cast("Mapping[str, Json]", found) if isinstance(found, dict) else None
+    return around.end() - 1 if around and isinstance(whole, dict) and len(whole) == 1 else None
 
 
 def _array(path: Path, text: str, start: int) -> Iterator[tuple[int, Mapping[str, Json]]]:
@@ -235,71 +234,68 @@ def _array(path: Path, text: str, start: int) -> Iterator[tuple[int, Mapping[str
         if text[at : at + 1] == "]":
             return
         try:
-            found, at = cast("tuple[Json, int]", decoder.raw_decode(text, at))
+            element, at = cast("tuple[Json, int]", decoder.raw_decode(text, at))
         except json.JSONDecodeError as error:
-            _raise_invalid_json(path, error.lineno, error.msg)
+            raise _invalid_json(path, error.lineno, error.msg) from None
         except RecursionError:
-            _raise_invalid_json(path, line, "nested too deeply")
-        yield line, _object(path, line, found)
+            raise _invalid_json(path, line, "nested too deeply") from None
+        yield line, _object(path, line, element)
         at = _past_space(text, at)
         if text[at : at + 1] == ",":
             at += 1
         elif text[at : at + 1] != "]":
-            _raise_invalid_json(path, line + text.count("\n", counted, at), "expected ',' or ']' after an element")
+            raise _invalid_json(path, line + text.count("\n", counted, at), "expected ',' or ']' after an element")
 
 
 def _past_space(text: str, at: int) -> int:
-    found = SPACE.match(text, at)
-    return at if found is None else found.end()
+    space = SPACE.match(text, at)
+    return at if space is None else space.end()
 
 
 def _parsed(path: Path, line: int, text: str) -> Json:
     try:
         return cast("Json", json.loads(text))
     except json.JSONDecodeError as error:
-        _raise_invalid_json(path, line, f"{error.msg} at character {error.pos + 1}")
+        raise _invalid_json(path, line, f"{error.msg} at character {error.pos + 1}") from None
     except (ValueError, RecursionError):
-        _raise_invalid_json(path, line, "number too long, or nested too deeply")
+        raise _invalid_json(path, line, "number too long, or nested too deeply") from None
 
 
-def _raise_invalid_json(path: Path, line: int, why: str) -> NoReturn:
-    raise InputError(f"{path}:{line}: not JSON: {why}") from None
+def _invalid_json(path: Path, line: int, why: str) -> InputError:
+    return InputError(f"{path}:{line}: not JSON: {why}")
 
 
-def _object(path: Path, line: int, found: Json) -> Mapping[str, Json]:
-    if not isinstance(found, dict):
+def _object(path: Path, line: int, element: Json) -> Mapping[str, Json]:
+    if not isinstance(element, dict):
         raise InputError(f'{path}:{line}: a row must be an object such as {{"question": …, "answer": …}}')
-    return found
+    return element
 
 
 def _item(path: Path, line: int, row: Mapping[str, Json], number: str) -> Item:
+    fields = Fields(f"{path}:{line}", row)
     question = row.get("question")
     if not isinstance(question, str) or not question.strip():
-        raise InputError(
-            f"{path}:{line}: the field 'question' {'must be a text' if 'question' in row else 'is missing'}"
-        )
-    field = next((name for name in ("answer", "gold") if name in row), None)
-    if field is None:
-        raise InputError(f"{path}:{line}: the field 'answer' is missing")
-    gold = _gold(row[field])
+        fields.invalid("question", "must be a text")
+    field = "gold" if "gold" in row and "answer" not in row else "answer"
+    gold = _gold(row.get(field))
     if not gold:
-        raise InputError(f"{path}:{line}: the field {field!r} must be a number or a text")
+        fields.invalid(field, "must be a number or a text")
     name = row.get("id")
     if name is not None and (isinstance(name, bool) or not isinstance(name, (int, str)) or name == ""):
-        raise InputError(f"{path}:{line}: the field 'id' must be a text or an integer")
+        fields.invalid("id", "must be a text or an integer")
     return Item(number if name is None else str(name), _question_text(row, question), gold, _kind(row, question), line)
 
 
-def _gold(given: Json) -> str:
+def _gold(answer: Json) -> str:
     """Return the expected answer as text, or ''. GSM8K's follows its solution; NumGLUE's may have the form of DROP."""
-    if isinstance(given, dict):
-        spans = given.get("spans")
-        given = given.get("number") or (spans[0] if isinstance(spans, list) and spans else None)
-    if isinstance(given, float) and given.is_integer():
-        given = int(given)
-    if given is None or isinstance(given, (bool, list, dict)):
+    if isinstance(answer, dict):
+        spans = answer.get("spans")
+        answer = answer.get("number") or (spans[0] if isinstance(spans, list) and spans else None)
+    if isinstance(answer, float) and answer.is_integer():
+        answer = int(answer)
+    if answer is None or isinstance(answer, (bool, list, dict)):
         return ""
-    text = str(given)
+    text = str(answer)
     if GSM_GOLD in text:
         return text.rpartition(GSM_GOLD)[2].strip().replace(",", "")
     return text.strip()

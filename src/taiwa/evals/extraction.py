@@ -6,7 +6,7 @@ as `items[0].name`; it counts as right if the same path holds the same scalar in
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from taiwa.evals.report import (
     number_field,
     plain,
     rounded,
-    rounded_interval,
     share_marked,
     sum_field,
     with_interval,
@@ -30,15 +29,12 @@ from taiwa.evals.report import (
 from taiwa.evals.rows import EvalRow
 from taiwa.evals.run import Job, Measurement, ModelTask
 from taiwa.evals.statistics import bootstrap_mean
-from taiwa.flows.extract import ExtractError, plain_json
-from taiwa.kernel.async_runtime import AsyncRuntime
+from taiwa.flows.extract import ExtractError
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json, canonical
 from taiwa.kernel.usage_limits import UsageLimits
-from taiwa.sessions.durable_turn import AnyModel, PricedModel
 from taiwa.sessions.stored_extract import ExtractRun, first_request
-from taiwa.settings import Settings
 
 SETTING = "extract"
 
@@ -68,18 +64,8 @@ class ExtractionTask(ModelTask):
     """The task of `extract`: one typed extraction for each text."""
 
     typing: ExtractRun
-    model_settings: Settings | None = None
-    given_model: AnyModel | None = None
     name: str = "extract"
     settings: tuple[str, ...] = (SETTING,)
-    _opened: PricedModel | None = field(default=None, init=False, repr=False)
-
-    @property
-    def priced_model(self) -> PricedModel:
-        """The model with its prices, opened at first use."""
-        found = self.open()
-        assert found is not None, "an evaluation of extraction requires a model or settings"
-        return found
 
     @property
     def options(self) -> Mapping[str, Json]:
@@ -88,19 +74,18 @@ class ExtractionTask(ModelTask):
 
     def first_request(self, job: Job) -> Request:
         """Return the first request of a job without sending it."""
-        return first_request(self.typing, job.item.text, self.priced_model.model)
+        return first_request(self.typing, job.item.text, self.required_model)
 
     async def measure(self, job: Job, limits: UsageLimits) -> Measurement:
         """Extract one value and compare it; a value that cannot be read has no fields."""
-        runtime = AsyncRuntime(self.priced_model.model, limits=limits, price=self.priced_model.price)
         expected = job.item.more["expected"]
         try:
-            done = await runtime.run_result(self.typing.program(job.item.text))
+            done = await self.runtime(limits).run_result(self.typing.program(job.item.text))
         except ExtractError as error:
             spent: Any = error.spent
             scores = {**compare_values(None, expected), "exact": False, "valid": False, "attempts": len(error.tries)}
             return Measurement(scores, spent) if spent is not None else Measurement(scores)
-        got = plain_json(self.typing.shape, done.value.value)
+        got = self.typing.output_type.dump(done.value.value)
         scores = compare_values(got, expected)
         return Measurement({**scores, "valid": True, "attempts": len(done.value.attempts), "value": got}, done.spent)
 
@@ -111,12 +96,12 @@ def compare_values(got: Json, expected: Json) -> dict[str, Json]:
     >>> compare_values({"name": "tea", "count": 2}, {"name": "tea", "count": 3})
     {'exact': False, 'fields': 2, 'expected_fields': 2, 'right_fields': 1, 'f1': 0.5}
     """
-    found, wanted = Counter(_fields(got, "")), Counter(_fields(expected, ""))
-    right = sum((found & wanted).values())
-    total = sum(found.values()) + sum(wanted.values())
+    actual, wanted = Counter(_fields(got, "")), Counter(_fields(expected, ""))
+    right = sum((actual & wanted).values())
+    total = sum(actual.values()) + sum(wanted.values())
     exact = canonical(got) == canonical(expected)
     return {
-        "exact": exact, "fields": sum(found.values()), "expected_fields": sum(wanted.values()), "right_fields": right,
+        "exact": exact, "fields": sum(actual.values()), "expected_fields": sum(wanted.values()), "right_fields": right,
         "f1": 2 * right / total if total else float(exact),
     }  # fmt: skip
 
@@ -136,12 +121,12 @@ def _fields(value: Json, path: str) -> Iterator[tuple[str, bytes]]:
 def _extraction_line(rows: Sequence[EvalRow]) -> dict[str, Json]:
     exact, valid = share_marked(rows, "exact"), share_marked(rows, "valid")
     scores = [number_field(row, "f1") for row in rows]
-    right, found = sum_field(rows, "right_fields"), sum_field(rows, "fields")
+    right, stated = sum_field(rows, "right_fields"), sum_field(rows, "fields")
     return {
-        "exact": exact.share, "exact_interval": interval_json(exact), "valid": valid.share,
-        "valid_interval": interval_json(valid), "f1": rounded(sum(scores) / len(scores) if scores else None),
-        "f1_interval": rounded_interval(bootstrap_mean(scores)),
-        "field_precision": rounded(right / found if found else None),
+        "exact": exact.share, "exact_interval": interval_json(exact.interval), "valid": valid.share,
+        "valid_interval": interval_json(valid.interval), "f1": rounded(sum(scores) / len(scores) if scores else None),
+        "f1_interval": interval_json(bootstrap_mean(scores)),
+        "field_precision": rounded(right / stated if stated else None),
         "attempts": sum_field(rows, "attempts"),
     }  # fmt: skip
 

@@ -8,7 +8,7 @@ instructions and from the worked examples.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, cast, get_args
 
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import value
@@ -58,13 +58,13 @@ class Grid:
 
     def settings(self) -> tuple[Setting, ...]:
         """Return each setting once, in the order of the table."""
-        found: dict[str, Setting] = {}
+        settings: dict[str, Setting] = {}
         for shots, ablation in self._pairs():
             for order in range(self.orders if shots else 1):
                 for mode in self.modes:
                     for setting in self._made(shots, ablation, mode, order):
-                        found.setdefault(setting.name, setting)
-        return tuple(found.values())
+                        settings.setdefault(setting.name, setting)
+        return tuple(settings.values())
 
     @property
     def full(self) -> str:
@@ -75,12 +75,8 @@ class Grid:
     def _pairs(self) -> Iterable[tuple[int, str]]:
         if self.shots is None and self.ablations is None:
             most = PAPER_SHOTS[-1]
-            yield from (
-                (0, NONE),
-                (most, NONE),
-                *((most, one) for one in PAPER_SINGLE if TOOL_ABBREVIATIONS[one] in self.tools),
-                (most, ALL),
-            )
+            single = [one for one in PAPER_SINGLE if TOOL_ABBREVIATIONS[one] in self.tools]
+            yield from ((0, NONE), (most, NONE), *((most, one) for one in single), (most, ALL))
             yield from ((shots, ablation) for ablation in (NONE, ALL) for shots in PAPER_SHOTS[:-1])
             return
         for shots in self.shots if self.shots is not None else (PAPER_SHOTS[-1],):
@@ -94,27 +90,16 @@ class Grid:
             if shots in (0, self._most) and not order:
                 yield Setting(f"{head}{tail}", "direct", shots, order=order)
             # Without an example the model has no result to imitate.
-            if not shots or mode == "exposure":
-                yield Setting(
-                    f"{head}+CoT{tail}{_suffix(mode) if shots else ''}", "steps", shots, (), (), NONE, mode, order
-                )
-            else:
-                yield Setting(f"{head}+CoT{tail}", "steps", shots, (), self.tools, NONE, mode, order)
+            shown = self.tools if shots and mode == "execution" else ()
+            name = f"{head}+CoT{tail}{_suffix(mode) if shots else ''}"
+            yield Setting(name, "steps", shots, (), shown, NONE, mode, order)
             return
         working = self.tools if ablation == ALL else self._named(ablation)
-        name = f"+{ablation.upper()}{tail}" if shots else f"{head}+{ablation.upper()}"
         whole = working == self.tools
+        name = f"+{ablation.upper()}{tail}" if shots else f"{head}+{ablation.upper()}"
+        name += "" if whole else _suffix(mode)
         shown = self.tools if mode == "execution" else working
-        yield Setting(
-            name + ("" if whole else _suffix(mode)),
-            "tools",
-            shots,
-            working,
-            shown,
-            ALL if whole else ablation,
-            mode,
-            order,
-        )
+        yield Setting(name, "tools", shots, working, shown, ALL if whole else ablation, mode, order)
 
     @property
     def _most(self) -> int:
@@ -149,10 +134,10 @@ def parse_ablations(text: str, tools: Sequence[str]) -> tuple[str, ...]:
         InputError: an element is not a tool of this evaluation.
     """
     shorts = {tool: short for short, tool in TOOL_ABBREVIATIONS.items()}
-    found: list[str] = []
+    ablations: list[str] = []
     for word in _split_list(text.lower()):
         if word in (NONE, ALL):
-            found.append(word)
+            ablations.append(word)
             continue
         wanted = {TOOL_ABBREVIATIONS.get(name, name): name for name in word.split("+")}
         strange = next((name for tool, name in wanted.items() if tool not in tools), None)
@@ -162,8 +147,8 @@ def parse_ablations(text: str, tools: Sequence[str]) -> tuple[str, ...]:
                 f"--ablate: unknown tool {strange!r}; choose one of {', '.join((NONE, *known, *tools, ALL))}"
             )
         # Canonical names: cal and calculator are one setting, and so are mml+cal and cal+mml.
-        found.append("+".join(shorts.get(tool, tool) for tool in tools if tool in wanted))
-    return tuple(dict.fromkeys(found))
+        ablations.append("+".join(shorts.get(tool, tool) for tool in tools if tool in wanted))
+    return tuple(dict.fromkeys(ablations))
 
 
 def parse_modes(text: str) -> tuple[AblationMode, ...]:
@@ -172,13 +157,11 @@ def parse_modes(text: str) -> tuple[AblationMode, ...]:
     Raises:
         InputError: an element is unknown.
     """
-    found: list[AblationMode] = []
-    for word in _split_list(text):
-        mode = next((mode for mode in get_args(AblationMode) if mode == word), None)
-        if mode is None:
-            raise InputError(f"unknown --mode {word!r}; choose execution, exposure, or both with a comma")
-        found.append(mode)
-    return tuple(dict.fromkeys(found))
+    words = _split_list(text)
+    unknown = next((word for word in words if word not in get_args(AblationMode)), None)
+    if unknown is not None:
+        raise InputError(f"unknown --mode {unknown!r}; choose execution, exposure, or both with a comma")
+    return tuple(dict.fromkeys(cast("tuple[AblationMode, ...]", words)))
 
 
 def _split_list(text: str) -> tuple[str, ...]:

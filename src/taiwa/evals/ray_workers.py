@@ -85,7 +85,10 @@ async def start_workers(task: Task, width: int, address: RayAddress) -> AsyncGen
         _ray_folder() as folder,
         redirect_stdout(cast("io.StringIO", _WithoutRayOutput(sys.stdout))),
     ):
-        ray = _ray()
+        try:
+            ray: Any = import_module("ray")
+        except ImportError:
+            raise ConfigError("--ray requires Ray; install it with: pip install 'taiwa[ray]'") from None
         try:
             await asyncio.to_thread(_connect, ray, address, folder)
             yield _WorkerPool(ray, task, _count(ray, address, width), width).perform
@@ -145,32 +148,21 @@ def _token() -> str:
     return secrets.token_hex(32)
 
 
-def _ray() -> Any:  # noqa: ANN401  (Ray is an extra: its types may not be here)
-    try:
-        return import_module("ray")
-    except ImportError:
-        raise ConfigError("--ray requires Ray; install it with: pip install 'taiwa[ray]'") from None
-
-
-def _connect(ray: Any, address: RayAddress, folder: str) -> None:  # noqa: ANN401  (the same)
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "CRITICAL"}
-    if not address.address:
-        # "local" overrides RAY_ADDRESS.
-        quiet |= {
-            "address": "local", "num_cpus": address.workers, "include_dashboard": False,
-            "object_store_memory": OBJECT_STORE_BYTES, "_temp_dir": folder or None,
-        }  # fmt: skip
-    else:
-        quiet |= {"address": address.address}
+def _connect(ray: Any, address: RayAddress, folder: str) -> None:  # noqa: ANN401  (Ray is an extra: its types may not be here)
+    # "local" overrides RAY_ADDRESS.
+    options: dict[str, Any] = {"address": address.address} if address.address else {
+        "address": "local", "num_cpus": address.workers, "include_dashboard": False,
+        "object_store_memory": OBJECT_STORE_BYTES, "_temp_dir": folder or None,
+    }  # fmt: skip
     try:
         with warnings.catch_warnings(action="ignore"):  # failures are raised below
-            ray.init(**quiet)
+            ray.init(log_to_driver=False, logging_level="CRITICAL", **options)
     except (ConnectionError, OSError, RuntimeError, ValueError) as error:
         words = " ".join(str(error).split())[:300]
         raise ConfigError(f"Ray at {address.address or 'this machine'} does not answer: {words}") from None
 
 
-def _count(ray: Any, address: RayAddress, width: int) -> int:  # noqa: ANN401  (the same)
+def _count(ray: Any, address: RayAddress, width: int) -> int:  # noqa: ANN401  (Ray is an extra: its types may not be here)
     if not address.address:
         return min(address.workers, width)
     processors = cast("Mapping[str, float]", ray.cluster_resources()).get("CPU", 1.0)
@@ -199,9 +191,8 @@ class _WorkerPool:
     def __post_init__(self) -> None:
         most = -(-self.width // self.count)
         actor = self.ray.remote(max_restarts=-1, max_task_retries=0, max_concurrency=most, num_cpus=1)(RayActor)
-        self._sent = self.ray.put(
-            self.task
-        )  # held here: a worker that is started again must find it, however large it is
+        # Kept here: a worker that is started again must find it, however large it is.
+        self._sent = self.ray.put(self.task)
         self.workers = [_ActorSlot(actor.remote(self._sent)) for _ in range(self.count)]
 
     async def perform(self, job: Job, limits: UsageLimits) -> Measurement:

@@ -37,7 +37,6 @@ from taiwa.flows.solve.rationale import (
 )
 from taiwa.flows.solve.solve import SolveOptions, solve, tool_modes
 from taiwa.flows.solve.tool_call_formats import CallText, ToolCallFormat, decode, tool_call_format
-from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.effects import Complete, GetCapabilities, Program, notify, perform
 from taiwa.kernel.errors import InputError, RefusalError
 from taiwa.kernel.execution import first_request
@@ -45,10 +44,9 @@ from taiwa.kernel.messages import Message, Request, Sampling, assistant, user
 from taiwa.kernel.records import Json, digest
 from taiwa.kernel.text import estimate_tokens
 from taiwa.kernel.usage_limits import UsageLimits
-from taiwa.sessions.durable_turn import AnyModel, PricedModel
-from taiwa.settings import Settings
-from taiwa.tools import FunctionTool, builtin_tools, find_tools, molar_mass
-from taiwa.tools.chemical_formulas import Weights
+from taiwa.tools.chemical_formulas import Weights, molar_mass
+from taiwa.tools.function_tool import FunctionTool
+from taiwa.tools.registry import builtin_tools, find_tools
 
 DIRECT_ANSWER = "Give the answer at once: one line that states it, with its number last, and nothing before it."
 SPARE_CALLS = 10
@@ -103,19 +101,21 @@ class ReasoningOptions:
         Raises:
             InputError: there are too few examples.
         """
-        codec, given, found = self.codec(), self._results(), list[Message]()
+        codec, results_of_calls, messages = self.codec(), self._results(), list[Message]()
         specs = {tool.spec.name: tool.spec for tool in self.offered()}
         examples = self.ordered(setting.order)
         if setting.shots > len(examples):
             raise InputError(f"{setting.shots} worked examples requested, but only {len(examples)} fit")
         for worked in examples[: setting.shots]:
             if setting.style == "direct":
-                found += render_answer_only(worked, given)
+                messages += render_answer_only(worked, results_of_calls)
             elif self.way == "native" and set(worked.tools) <= set(setting.shown):
-                found += render_native(worked, given, lambda name, text: codec.parse_arguments(specs[name], text))
+                messages += render_native(
+                    worked, results_of_calls, lambda name, text: codec.parse_arguments(specs[name], text)
+                )
             else:
-                found += render(worked, codec, given, setting.shown)
-        return tuple(found)
+                messages += render(worked, codec, results_of_calls, setting.shown)
+        return tuple(messages)
 
 
 @cache
@@ -130,20 +130,10 @@ class ReasoningTask(ModelTask):
 
     manner: ReasoningOptions
     plan: tuple[Setting, ...]
-    model_settings: Settings | None = None
-    given_model: AnyModel | None = None
     name: str = "reason"
-    _opened: PricedModel | None = field(default=None, init=False, repr=False)
     _shots: dict[str, tuple[Message, ...]] = field(
         default_factory=dict[str, "tuple[Message, ...]"], init=False, repr=False
     )
-
-    @property
-    def priced_model(self) -> PricedModel:
-        """The model with its prices, opened at first use."""
-        found = self.open()
-        assert found is not None, "an evaluation of reasoning requires a model or settings"
-        return found
 
     @property
     def settings(self) -> tuple[str, ...]:
@@ -177,7 +167,6 @@ class ReasoningTask(ModelTask):
     def program(self, job: Job) -> Program[Rationale]:
         """Return the program of an item under a setting; without examples and tools, the zero-shot program."""
         setting, manner = self._setting(job.setting), self.manner
-        capabilities = self.priced_model.model.capabilities
         if not (setting.shots or setting.shown):
             return zero_shot(
                 job.item.text, steps=setting.style == "steps", sampling=manner.sampling, tokens=manner.bounds.max_tokens,
@@ -186,7 +175,7 @@ class ReasoningTask(ModelTask):
         way: ToolMode | None = manner.way if setting.shown else None
         options = SolveOptions(
             tool_format=manner.codec(),
-            tool_mode=(way or "stop") if way is not None or "prefix" not in capabilities else None,
+            tool_mode=(way or "stop") if way is not None or "prefix" not in self.required_model.capabilities else None,
             shots=self._messages(setting),
             system=DIRECT_ANSWER if setting.style == "direct" else None,
             on_error=manner.on_error,
@@ -201,7 +190,7 @@ class ReasoningTask(ModelTask):
 
     def first_request(self, job: Job) -> Request:
         """Return the first request of a job without sending it."""
-        return first_request(self.program(job), self.priced_model.model.capabilities)
+        return first_request(self.program(job), self.required_model.capabilities)
 
     async def measure(self, job: Job, limits: UsageLimits) -> Measurement:
         """Solve one question and count its rationale."""
@@ -210,10 +199,9 @@ class ReasoningTask(ModelTask):
         # The bounds of the rationale report how it ended; the limits of the run must not be reached first.
         most = bounds.max_tool_calls + bounds.max_false_stops + SPARE_CALLS
         limits = replace(limits, requests=most, tool_calls=most)
-        runtime = AsyncRuntime(self.priced_model.model, tools=tools, limits=limits, price=self.priced_model.price)
-        done = await runtime.run_result(self.program(job))
-        found = count_rationale(done.value, job.item.gold, self.manner.codec(), setting.shown)
-        return Measurement(found, done.spent)
+        done = await self.runtime(limits, tools=tools).run_result(self.program(job))
+        counts = count_rationale(done.value, job.item.gold, self.manner.codec(), setting.shown)
+        return Measurement(counts, done.spent)
 
     def _setting(self, name: str) -> Setting:
         return next(setting for setting in self.plan if setting.name == name)
@@ -235,22 +223,22 @@ WRITTEN_NUMBER = re.compile(rf"(?<![A-Za-z0-9_.)\]}}])(?:{PLAIN_NUMBER})(?![A-Za
 TRUNCATED_ENDINGS = frozenset({"length", "tokens", "limit"})
 
 
-def count_rationale(found: Rationale, gold: str, protocol: ToolCallFormat, names: Iterable[str]) -> dict[str, Json]:
+def count_rationale(rationale: Rationale, gold: str, protocol: ToolCallFormat, names: Iterable[str]) -> dict[str, Json]:
     """Return the counts of a rationale as JSON; only a complete one can be right."""
-    done = [called for called in found.calls if called.result.origin != "model"]
-    heeded, restated = list(_numbers_after_results(found)), [one for one in done if _numeric_result(one)]
+    done = [called for called in rationale.calls if called.result.origin != "model"]
+    followed, restated = list(_numbers_after_results(rationale)), [one for one in done if _numeric_result(one)]
     last = _numeric_result(restated[-1]) if restated else ""
-    errors = Counter(called.result.error for called in found.calls if called.result.error not in ("", "simulated"))
+    errors = Counter(called.result.error for called in rationale.calls if called.result.error not in ("", "simulated"))
     return {
-        "answer": found.answer, "gold": gold, "answered_by": found.answered_by, "ending": found.ending, "way": found.tool_mode,
-        "right": found.complete and is_exact(found.answer, gold), "near": found.complete and is_near(found.answer, gold),
-        "calls": len(found.calls), "called": dict(Counter(called.name for called in found.calls)),
-        "tool_errors": dict(errors), "model_written": len(found.calls) - len(done),
-        "memo": sum(called.result.origin == "memo" for called in found.calls),
-        "next_of": len(heeded), "next_kept": sum(kept for kept, _ in heeded), "used": sum(used for _, used in heeded),
-        "last_of": int(bool(last and found.answer)), "last_kept": int(bool(last) and is_near(found.answer, last)),
-        "unanswered": int(not found.answer), "truncated": int(found.ending in TRUNCATED_ENDINGS),
-        "false_stops": _false_stops(found, protocol, names), "text": found.text,
+        "answer": rationale.answer, "gold": gold, "answered_by": rationale.answered_by, "ending": rationale.ending, "way": rationale.tool_mode,
+        "right": rationale.complete and is_exact(rationale.answer, gold), "near": rationale.complete and is_near(rationale.answer, gold),
+        "calls": len(rationale.calls), "called": dict(Counter(called.name for called in rationale.calls)),
+        "tool_errors": dict(errors), "model_written": len(rationale.calls) - len(done),
+        "memo": sum(called.result.origin == "memo" for called in rationale.calls),
+        "next_of": len(followed), "next_kept": sum(kept for kept, _ in followed), "used": sum(used for _, used in followed),
+        "last_of": int(bool(last and rationale.answer)), "last_kept": int(bool(last) and is_near(rationale.answer, last)),
+        "unanswered": int(not rationale.answer), "truncated": int(rationale.ending in TRUNCATED_ENDINGS),
+        "false_stops": _false_stops(rationale, protocol, names), "text": rationale.text,
     }  # fmt: skip
 
 
@@ -260,23 +248,23 @@ def _numeric_result(called: ExecutedCall) -> str:
     return text["number"].replace(",", "") if text and not called.result.error else ""
 
 
-def _numbers_after_results(found: Rationale) -> Iterator[tuple[bool, bool]]:
+def _numbers_after_results(rationale: Rationale) -> Iterator[tuple[bool, bool]]:
     """For each numeric result followed by a number: whether the next number, and whether any, is the result."""
-    results = iter([called for called in found.calls if called.shown and called.result.origin != "model"])
-    for place, part in enumerate(found.parts):
+    results = iter([called for called in rationale.calls if called.shown and called.result.origin != "model"])
+    for place, part in enumerate(rationale.parts):
         if not (isinstance(part, InsertedText) and part.kind == "result"):
             continue
         called = next(results, None)
         number = "" if called is None else _numeric_result(called)
-        written = [each.replace(",", "") for each in WRITTEN_NUMBER.findall(_text_after(found, place))]
+        written = [each.replace(",", "") for each in WRITTEN_NUMBER.findall(_text_after(rationale, place))]
         if number and written:
             yield is_near(written[0], number), any(is_near(each, number) for each in written)
 
 
-def _text_after(found: Rationale, place: int) -> str:
+def _text_after(rationale: Rationale, place: int) -> str:
     """Return the text of the model after a part, up to the next result."""
     words: list[str] = []
-    for part in found.parts[place + 1 :]:
+    for part in rationale.parts[place + 1 :]:
         if isinstance(part, InsertedText) and part.kind == "result":
             break
         if isinstance(part, TextPart):
@@ -284,16 +272,16 @@ def _text_after(found: Rationale, place: int) -> str:
     return "".join(words)
 
 
-def _false_stops(found: Rationale, protocol: ToolCallFormat, names: Iterable[str]) -> int:
+def _false_stops(rationale: Rationale, protocol: ToolCallFormat, names: Iterable[str]) -> int:
     """Count stops that did not close a call."""
     ends: set[int] = set()
     at = 0
-    for event in decode(found.text, protocol, names):
+    for event in decode(rationale.text, protocol, names):
         at += len(event.text)
         if isinstance(event, CallText):
             ends.add(at)
     at = count = 0
-    for part in found.parts:
+    for part in rationale.parts:
         at += len(part.text)
         count += isinstance(part, InsertedText) and part.kind == "stop" and at not in ends
     return count
@@ -325,70 +313,36 @@ def zero_shot(
         UnsupportedError: the `way` is "prefill", and the model does not support prefill.
     """
     chosen, *_ = tool_modes(way, (yield from perform(GetCapabilities())), allow_native=False)
-    course = _ZeroShotRun(question, sampling, tokens, chosen == "prefill")
+    parts: list[TextPart | InsertedText] = []
+    messages: list[Message] = []
     ending: EndReason = "end"
-    if steps:
-        yield from course.cue(STEP_BY_STEP)
-        ending = yield from course.ask()
-    if ending == "end":
-        yield from course.cue(("\n" if steps else "") + (THEREFORE if steps else THE_ANSWER))
-        ending = yield from course.ask()
-    answer = course.number() if ending == "end" else ""
-    return Rationale(tuple(course.parts), (), ending, chosen, answer, "prompt" if answer else "none")
-
-
-class _ZeroShotRun:
-    """The text so far and the request that continues it."""
-
-    def __init__(self, question: str, sampling: Sampling, tokens: int | None, in_place: bool) -> None:
-        self.parts: list[TextPart | InsertedText] = []
-        self._asked = Request((user(question),), sampling=sampling)
-        self._left = tokens
-        self._in_place = in_place
-        self._cue = ""
-
-    @property
-    def text(self) -> str:
-        return "".join(part.text for part in self.parts)
-
-    def cue(self, text: str) -> Program[None]:
-        """Append a cue."""
-        shown = text if self._in_place else f"{text} "
-        self.parts.append(InsertedText(shown, "cue"))
+    for cue in (STEP_BY_STEP, f"\n{THEREFORE}") if steps else (THE_ANSWER,):
+        shown = cue if chosen == "prefill" else f"{cue} "
+        parts.append(InsertedText(shown, "cue"))
         yield from notify(shown, code="cue")
-        self._cue = text.strip()
-
-    def ask(self) -> Program[EndReason]:
-        """Request the continuation of the last cue; return how it ended."""
-        response = yield from perform(Complete(self._bounded(self._request())))
-        if response.finish == "refusal" and not response.text.strip() and len(self.parts) == 1:
-            raise RefusalError("the model refused to answer", request=self._asked.digest)
-        self.parts.append(TextPart(response.text))
+        if chosen == "prefill":
+            request = Request((user(question),), sampling=sampling, prefix="".join(part.text for part in parts))
+        else:
+            messages.append(user(cue.strip() if messages else f"{question}\n\n{cue}"))
+            request = Request(tuple(messages), sampling=sampling)
+        if tokens is not None:
+            tokens = max(tokens, MIN_ANSWER_TOKENS)
+            most = tokens if sampling.max_tokens is None else min(tokens, sampling.max_tokens)
+            request = replace(request, sampling=replace(sampling, max_tokens=most))
+        response = yield from perform(Complete(request))
+        text = response.text.strip()
+        if response.finish == "refusal" and not text and len(parts) == 1:
+            raise RefusalError("the model refused to answer", request=request.digest)
+        parts.append(TextPart(response.text))
+        if text:
+            messages.append(assistant(text))
         ending = ZERO_SHOT_ENDINGS.get(response.finish, "end")
-        if self._left is None:
-            return ending
-        self._left -= estimate_tokens(response.text) if response.usage is None else response.usage.output_tokens
-        return "tokens" if ending == "length" else ending
-
-    def number(self) -> str:
-        """Return the number in the last answer, from its first line if possible: explanations may follow."""
-        said = self.parts[-1].text.strip()
-        return last_number(said.partition("\n")[0]) or last_number(said)
-
-    def _bounded(self, request: Request) -> Request:
-        if self._left is None:
-            return request
-        most = request.sampling.max_tokens
-        self._left = max(self._left, MIN_ANSWER_TOKENS)
-        left = self._left if most is None else min(self._left, most)
-        return replace(request, sampling=replace(request.sampling, max_tokens=left))
-
-    def _request(self) -> Request:
-        if self._in_place:
-            return replace(self._asked, prefix=self.text)
-        (head,) = self._asked.messages
-        if len(self.parts) == 1:
-            return replace(self._asked, messages=(user(f"{head.text}\n\n{self._cue}"),))
-        thought = self.parts[1].text.strip()
-        said = (assistant(thought),) if thought else ()
-        return replace(self._asked, messages=(user(f"{head.text}\n\n{STEP_BY_STEP}"), *said, user(self._cue)))
+        if tokens is not None:
+            tokens -= estimate_tokens(response.text) if response.usage is None else response.usage.output_tokens
+            ending = "tokens" if ending == "length" else ending
+        if ending != "end":
+            break
+    # From the first line of the last answer if possible: explanations may follow.
+    written = parts[-1].text.strip()
+    answer = (last_number(written.partition("\n")[0]) or last_number(written)) if ending == "end" else ""
+    return Rationale(tuple(parts), (), ending, chosen, answer, "prompt" if answer else "none")

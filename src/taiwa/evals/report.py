@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 from taiwa.evals.chart import Bar, Chart, Point, Series
 from taiwa.evals.grid import Grid, Setting
@@ -50,15 +51,15 @@ def parse_number(text: str) -> Fraction | None:
     >>> parse_number("1,225.50"), parse_number("3/4"), parse_number("many")
     (Fraction(2451, 2), Fraction(3, 4), None)
     """
-    found = NUMBER.fullmatch(text.strip().translate(FULL_WIDTH).replace(" ", ""))
-    if found is None or not (found["whole"] or found["part"]):
+    written = NUMBER.fullmatch(text.strip().translate(FULL_WIDTH).replace(" ", ""))
+    if written is None or not (written["whole"] or written["part"]):
         return None
-    digits, part = found["whole"].replace(",", ""), found["part"] or ""
-    below = int(found["below"] or 1)
+    digits, part = written["whole"].replace(",", ""), written["part"] or ""
+    below = int(written["below"] or 1)
     if not below:
         return None
-    read = Fraction(int(f"{digits}{part}"), 10 ** len(part)) * Fraction(10) ** int(found["power"] or 0) / below
-    return -read if found["sign"] in ("-", "−") else read
+    number = Fraction(int(f"{digits}{part}"), 10 ** len(part)) * Fraction(10) ** int(written["power"] or 0) / below
+    return -number if written["sign"] in ("-", "−") else number
 
 
 def group_by_setting(rows: Iterable[EvalRow], settings: Sequence[str]) -> dict[str, list[EvalRow]]:
@@ -75,11 +76,6 @@ def share_marked(rows: Iterable[EvalRow], mark: str) -> Proportion:
     return Proportion(sum(marks), len(marks))
 
 
-def interval_json(share: Proportion) -> Json:
-    """Return a Wilson interval as JSON."""
-    return None if share.interval is None else [round(bound, 6) for bound in share.interval]
-
-
 def compare_settings(these: Iterable[EvalRow], those: Iterable[EvalRow], mark: str) -> PairedComparison:
     """Compare two settings on the items measured in both."""
     other = {row.id: row.found.get(mark) is True for row in those if row.error is None}
@@ -89,11 +85,16 @@ def compare_settings(these: Iterable[EvalRow], those: Iterable[EvalRow], mark: s
     )
 
 
-def comparison_json(found: PairedComparison, against: str) -> Json:
+def comparison_json(comparison: PairedComparison, against: str) -> Json:
     """Return a paired test as JSON."""
     return {
-        "against": against, "pairs": found.pairs, "only_this": found.only_this, "only_that": found.only_that, "p": found.p,
+        "against": against, "pairs": comparison.pairs, "only_this": comparison.only_this, "only_that": comparison.only_that, "p": comparison.p,
     }  # fmt: skip
+
+
+def interval_json(interval: tuple[float, float] | None) -> Json:
+    """Return an interval as JSON; None stays None."""
+    return None if interval is None else [round(bound, DIGITS) for bound in interval]
 
 
 def sum_field(rows: Iterable[EvalRow], name: str) -> int:
@@ -105,11 +106,11 @@ def count_field(rows: Iterable[EvalRow], name: str) -> dict[str, Json]:
     """Count the values of a field, a text or counts by text; the most frequent first."""
     counts: Counter[str] = Counter()
     for row in rows:
-        found = row.found.get(name)
-        if isinstance(found, str) and found:
-            counts[found] += 1
-        elif isinstance(found, Mapping):
-            counts.update({word: number for word, number in found.items() if isinstance(number, int)})
+        part = row.found.get(name)
+        if isinstance(part, str) and part:
+            counts[part] += 1
+        elif isinstance(part, Mapping):
+            counts.update({word: number for word, number in part.items() if isinstance(number, int)})
     return dict(counts.most_common())
 
 
@@ -137,6 +138,7 @@ def usage_and_cost(rows: Sequence[EvalRow], replaced: Iterable[EvalRow] = ()) ->
 
 
 NO_FIGURE = "no figure"
+DIGITS = 6
 Line = Mapping[str, Json]
 
 
@@ -187,11 +189,8 @@ class Report:
     def to_json(self) -> dict[str, Json]:
         """Return the report as one JSON object."""
         fit = self.without_scripted_figures()
-        notes: list[Json] = [*fit.notes]
-        programs: list[Json] = [*fit.programs]
         rows: list[Json] = [dict(line) for line in fit.lines]
-        more: dict[str, Json] = {"programs": programs, "notes": notes, "rows": rows}
-        return to_json(fit.header) | more
+        return {**to_json(fit.header), "programs": [*fit.programs], "notes": [*fit.notes], "rows": rows}
 
 
 def table_cells(report: Report, *, narrow: bool = False) -> tuple[list[str], list[list[str]]]:
@@ -244,27 +243,45 @@ def percent(part: Json, digits: int = 2) -> str:
     return f"{100 * part:.{digits}f}" if isinstance(part, (int, float)) else "–"
 
 
+def decimal_text(number: Json, digits: int = 3) -> str:
+    """Format a number with a fixed number of decimals; anything else as a dash."""
+    return f"{number:.{digits}f}" if isinstance(number, (int, float)) else "–"
+
+
 def with_interval(field: str, interval: str) -> Callable[[Line], str]:
     """Return a formatter of a share in percent with its interval."""
+    return lambda line: percent(line.get(field)) + _between(line.get(interval), partial(percent, digits=1))
 
-    def show(line: Line) -> str:
-        bounds = line.get(interval)
-        between = f" [{percent(bounds[0], 1)}, {percent(bounds[1], 1)}]" if isinstance(bounds, list) else ""
-        return f"{percent(line.get(field))}{between}"
 
-    return show
+def decimal_with_interval(name: str) -> Callable[[Line], str]:
+    """Return a formatter of a number with its interval."""
+    return lambda line: decimal_text(line.get(name)) + _between(line.get(f"{name}_interval"), decimal_text)
+
+
+def _between(bounds: Json, text: Callable[[Json], str]) -> str:
+    return f" [{text(bounds[0])}, {text(bounds[1])}]" if isinstance(bounds, list) else ""
+
+
+def decimal(name: str, digits: int = 3) -> Callable[[Line], str]:
+    """Return a formatter of a number with a fixed number of decimals."""
+    return lambda line: decimal_text(line.get(name), digits)
 
 
 def plain(field: str) -> Callable[[Line], str]:
     """Return a formatter of a number or a text; counts become `2 a, 1 b`."""
 
     def show(line: Line) -> str:
-        found = line.get(field)
-        if found is None:
-            return "–"
-        if isinstance(found, Mapping):
-            return ", ".join(f"{number} {word}" for word, number in found.items()) or "0"
-        return f"{found:,}" if isinstance(found, int) else f"{found:g}" if isinstance(found, float) else str(found)
+        match line.get(field):
+            case None:
+                return "–"
+            case dict(counts):
+                return ", ".join(f"{number} {word}" for word, number in counts.items()) or "0"
+            case int(number):
+                return f"{number:,}"
+            case float(number):
+                return f"{number:g}"
+            case part:
+                return str(part)
 
     return show
 
@@ -324,13 +341,11 @@ def reasoning_lines(
     rows: Iterable[EvalRow], replaced: Iterable[EvalRow], plan: Sequence[Setting], full: str
 ) -> tuple[Line, ...]:
     """Return a line for each setting that has rows; `full` is the reference setting."""
-    named = {setting.name: setting for setting in plan}
-    groups = group_by_setting(rows, [*named])
-    paid = group_by_setting(replaced, [*named])
+    groups, paid = group_by_setting(rows, ()), group_by_setting(replaced, ())
     return tuple(
-        _reasoning_line(named[name], group, paid.get(name, []), groups.get(full, []), full)
-        for name, group in groups.items()
-        if name in named
+        _reasoning_line(setting, groups[setting.name], paid.get(setting.name, []), groups.get(full, []), full)
+        for setting in plan
+        if setting.name in groups
     )
 
 
@@ -343,8 +358,8 @@ def _reasoning_line(
     line: dict[str, Json] = {
         "setting": setting.name, "shots": setting.shots, "ablate": setting.ablate or None, "mode": setting.mode or None,
         "order": setting.order, "tools": [*setting.working], "n": len(rows),
-        "right": exact.count, "accuracy": exact.share, "interval": interval_json(exact),
-        "accuracy_tolerant": near.share, "interval_tolerant": interval_json(near),
+        "right": exact.count, "accuracy": exact.share, "interval": interval_json(exact.interval),
+        "accuracy_tolerant": near.share, "interval_tolerant": interval_json(near.interval),
         "mcnemar": comparison_json(compare_settings(rows, whole, EXACT), full) if compared else None,
         "mcnemar_tolerant": comparison_json(compare_settings(rows, whole, TOLERANT), full) if compared else None,
         "calls": sum_field(rows, "calls"), "called": count_field(rows, "called"), "memo": sum_field(rows, "memo"),
@@ -376,18 +391,16 @@ def _class_lines(rows: Iterable[EvalRow]) -> list[Json]:
     groups: dict[str, list[EvalRow]] = {}
     for row in rows:
         groups.setdefault(row.kind, []).append(row)
-    found = [(kind, share_marked(those, EXACT), share_marked(those, TOLERANT)) for kind, those in groups.items()]
+    shares = [(kind, share_marked(those, EXACT), share_marked(those, TOLERANT)) for kind, those in groups.items()]
     return [
-        {"class": kind, "n": exact.of, "accuracy": exact.share, "interval": interval_json(exact), "accuracy_tolerant": near.share}
-        for kind, exact, near in sorted(found, key=lambda one: (-one[1].of, one[0]))
+        {"class": kind, "n": exact.of, "accuracy": exact.share, "interval": interval_json(exact.interval), "accuracy_tolerant": near.share}
+        for kind, exact, near in sorted(shares, key=lambda one: (-one[1].of, one[0]))
     ]  # fmt: skip
 
 
 def reasoning_report(evaluation: Evaluation, grid: Grid, notes: Sequence[str] = ()) -> Report:
     """Return the report of the rows measured so far."""
-    names = {setting.name for setting in grid.settings()}
-    paid = [row for row in evaluation.rows.paid if row.setting in names]
-    lines = reasoning_lines(evaluation.measured, paid, grid.settings(), grid.full)
+    lines = reasoning_lines(evaluation.measured, evaluation.rows.paid, grid.settings(), grid.full)
     all_notes = (*notes, *_reasoning_notes(lines, evaluation, grid))
     more = _class_table(evaluation.measured, lines)
     return Report(evaluation.header, lines, REASONING_COLUMNS, REASONING_FIGURES, all_notes, evaluation.programs, more)
@@ -402,8 +415,8 @@ def _class_table(rows: Iterable[EvalRow], lines: Sequence[Line]) -> tuple[Table,
     body: list[tuple[str, ...]] = []
     for line in lines:
         classes = line["classes"] if isinstance(line["classes"], list) else []
-        found = {one["class"]: one for one in classes if isinstance(one, dict)}
-        body.append((str(line["setting"]), *(_exact_and_tolerant(found.get(kind, {})) for kind in kinds)))
+        by_kind = {one["class"]: one for one in classes if isinstance(one, dict)}
+        body.append((str(line["setting"]), *(_exact_and_tolerant(by_kind.get(kind, {})) for kind in kinds)))
     heads = ("setting", *(f"{kind} (n {sizes[kind]})" for kind in kinds))
     return (Table("By class: exact % / within 0.5 %", heads, tuple(body)),)
 
@@ -413,15 +426,17 @@ def _exact_and_tolerant(one: Line) -> str:
 
 
 def _reasoning_notes(lines: Sequence[Line], evaluation: Evaluation, grid: Grid) -> list[str]:
-    notes: list[str] = []
-    if evaluation.missing:
-        notes.append(f"{evaluation.missing:,} rows are missing.")
+    notes = _missing_note(evaluation)
     if any(line["mcnemar"] for line in lines):
         notes.append(f"p: exact two-sided McNemar test on pairs, against {grid.full}. Intervals: Wilson, 95 %.")
     spread = _order_spread(lines)
     if spread:
         notes.append(f"Orders of worked examples, lowest to highest exact %: {spread}.")
     return notes
+
+
+def _missing_note(evaluation: Evaluation) -> list[str]:
+    return [f"{evaluation.missing:,} rows are missing."] if evaluation.missing else []
 
 
 def _order_spread(lines: Iterable[Line]) -> str:
@@ -439,13 +454,15 @@ def reasoning_chart(report: Report) -> Chart:
     """Return bars for all settings, and a line over the numbers of examples for each kind with several."""
     fit = report.without_scripted_figures()
     lines = [line for line in fit.lines if isinstance(line["accuracy"], float)]
-    bars = tuple(_reasoning_bar(line) for line in lines)
+    bars = tuple(
+        Bar(str(line["setting"]), _point(line, 0), 100 * float(str(line["accuracy_tolerant"]))) for line in lines
+    )
     groups: dict[str, list[Line]] = {}
     for line in lines:
         if line["shots"] and not line["order"]:
             groups.setdefault(str(line["setting"]).replace(f"@{line['shots']}", ""), []).append(line)
     series = tuple(
-        Series(name, tuple(_point(line) for line in sorted(those, key=lambda one: int(str(one["shots"])))))
+        Series(name, tuple(sorted((_point(line, float(str(line["shots"]))) for line in those), key=lambda one: one.at)))
         for name, those in groups.items()
         if len(those) > 1
     )
@@ -454,19 +471,9 @@ def reasoning_chart(report: Report) -> Chart:
     return Chart(title, "right answers, %", bars, series, "worked examples", legend)
 
 
-def _bounds(line: Line) -> tuple[float, float, float]:
-    low, high = (
-        (100 * float(str(bound)) for bound in line["interval"]) if isinstance(line["interval"], list) else (0.0, 0.0)
-    )
-    return 100 * float(str(line["accuracy"])), low, high
-
-
-def _reasoning_bar(line: Line) -> Bar:
-    return Bar(str(line["setting"]), *_bounds(line), 100 * float(str(line["accuracy_tolerant"])))
-
-
-def _point(line: Line) -> Point:
-    return Point(float(str(line["shots"])), *_bounds(line))
+def _point(line: Line, at: float) -> Point:
+    low, high = line["interval"] if isinstance(line["interval"], list) else (0, 0)
+    return Point(at, *(100 * float(str(part)) for part in (line["accuracy"], low, high)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -488,7 +495,6 @@ NEUTRAL_FIELDS = frozenset(
     "never_ask_cost_1 never_ask_cost_3 always_ask_cost_1 always_ask_cost_3".split()
 )
 """Fields of a line that say nothing about the quality of the model."""
-DIGITS = 6
 
 
 def lines_by_set(
@@ -504,16 +510,14 @@ def lines_by_set(
         replaced.setdefault((row.kind, row.setting), []).append(row)
     lines: list[dict[str, Json]] = []
     for (one, setting), group in groups.items():
-        if group:
-            ordered = sorted(
-                group, key=lambda row: row.id
-            )  # bootstrap draws must not depend on the order of completion
-            head: dict[str, Json] = {"setting": setting, "set": one, "n": len(ordered)}
-            tail: dict[str, Json] = {
-                "failed": sum(row.error is not None for row in ordered), "errors": count_errors(ordered),
-            }  # fmt: skip
-            usage = usage_and_cost(ordered, replaced.get((one, setting), []))
-            lines.append({**head, **line(ordered), **tail, **usage})
+        if not group:
+            continue
+        group.sort(key=lambda row: row.id)  # bootstrap draws must not depend on the order of completion
+        failed = sum(row.error is not None for row in group)
+        lines.append({
+            "setting": setting, "set": one, "n": len(group), **line(group), "failed": failed, "errors": count_errors(group),
+            **usage_and_cost(group, replaced.get((one, setting), [])),
+        })  # fmt: skip
     return tuple(lines)
 
 
@@ -526,9 +530,8 @@ def set_report(
         sets = tuple(dict.fromkeys(item.kind for item in evaluation.data.items))
         paid = [row for row in evaluation.rows.paid if row.setting in settings]
         lines = lines_by_set(evaluation.measured, settings, sets, form.line, paid)
-    missing = (f"{evaluation.missing:,} rows are missing.",) if evaluation.missing else ()
     figures = frozenset(name for line in lines for name in line) - NEUTRAL_FIELDS
-    all_notes = (*notes, *form.notes, *missing)
+    all_notes = (*notes, *form.notes, *_missing_note(evaluation))
     return Report(evaluation.header, tuple(lines), form.columns, figures, all_notes, evaluation.programs)
 
 
@@ -540,45 +543,17 @@ def set_chart(report: Report, form: SetReport) -> Chart:
         if isinstance(share, (int, float)) and isinstance(bounds, list):
             low, high = (min(max(100 * float(str(bound)), 0.0), 100.0) for bound in bounds)
             middle = 100 * share
-            bars.append(Bar(f"{line['set']}: {line['setting']}", middle, min(low, middle), max(high, middle)))
+            bars.append(Bar(f"{line['set']}: {line['setting']}", Point(0, middle, min(low, middle), max(high, middle))))
     title = f"{report.header.evaluation}: {report.header.data}, {report.header.model or 'no model'}"
     return Chart(title, form.unit, tuple(bars), legend=("figure (95 % interval)", ""))
 
 
-def decimal(name: str, digits: int = 3) -> Callable[[Line], str]:
-    """Return a formatter of a number with a fixed number of decimals."""
-    return lambda line: decimal_text(line.get(name), digits)
-
-
-def decimal_with_interval(name: str, digits: int = 3) -> Callable[[Line], str]:
-    """Return a formatter of a number with its interval."""
-
-    def show(line: Line) -> str:
-        bounds = line.get(f"{name}_interval")
-        between = ""
-        if isinstance(bounds, list):
-            between = f" [{decimal_text(bounds[0], digits)}, {decimal_text(bounds[1], digits)}]"
-        return f"{decimal_text(line.get(name), digits)}{between}"
-
-    return show
-
-
-def decimal_text(number: Json, digits: int) -> str:
-    """Format a number with a fixed number of decimals; anything else as a dash."""
-    return f"{number:.{digits}f}" if isinstance(number, (int, float)) else "–"
-
-
 def number_field(row: EvalRow, name: str) -> float:
     """Return a numeric field of a row; 0 if it is missing."""
-    found = row.found.get(name)
-    return float(found) if isinstance(found, (int, float)) else 0.0
+    number = row.found.get(name)
+    return float(number) if isinstance(number, (int, float)) else 0.0
 
 
 def rounded(number: float | None) -> float | None:
     """Round a figure for JSON."""
     return None if number is None else round(number, DIGITS)
-
-
-def rounded_interval(interval: tuple[float, float] | None) -> Json:
-    """Round an interval for JSON."""
-    return None if interval is None else [round(bound, DIGITS) for bound in interval]

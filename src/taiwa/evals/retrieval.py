@@ -4,13 +4,15 @@ A question is a row with `id`, `question`, `relevant` (ids of passages) and, opt
 and `content`. Passages are rows with `id`, `text` and, optionally, `title`, or the documents of a folder.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import TypeVar, cast
+from typing import Any
 
 from taiwa.evals.data import Fields, Item, read_fields
 from taiwa.evals.report import (
@@ -21,19 +23,15 @@ from taiwa.evals.report import (
     SetReport,
     decimal,
     decimal_with_interval,
-    lines_by_set,
+    interval_json,
     number_field,
     rounded,
-    rounded_interval,
     set_report,
 )
 from taiwa.evals.rows import EvalRow
 from taiwa.evals.run import Evaluation, Job, Measurement, ModelTask
 from taiwa.evals.statistics import bootstrap_mean, mean, ndcg, quantile, recall, reciprocal_rank
-from taiwa.kernel.async_runtime import AsyncRuntime
-from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.execution import RunResult
 from taiwa.kernel.messages import Evidence, Message, Passage, assistant, user
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.usage_limits import UsageLimits
@@ -42,10 +40,7 @@ from taiwa.retrieval.index import LOOKED_AT, Index, Library, judge, unresolved_r
 from taiwa.retrieval.ingest import Folder
 from taiwa.retrieval.readers import IsolatedReader, document_format, split_into_chunks
 from taiwa.retrieval.types import Batch, Chunk, Document, FileFacts
-from taiwa.sessions.durable_turn import AnyModel, PricedModel
-from taiwa.settings import Settings
 
-T = TypeVar("T")
 Turns = tuple[tuple[str, str], ...]
 NO_PRINCIPALS: frozenset[str] = frozenset()
 DEPTH = 10
@@ -110,24 +105,16 @@ class QuestionSet:
 
 def sample_item(sample: DialogueSample, kind: str, gold: str) -> Item:
     """Return a sample as an item of an evaluation; its id is unique among all sets."""
-    more: dict[str, Json] = {
-        "id": sample.id, "turns": [[role, text] for role, text in sample.turns], "ask": sample.ask,
-        "rewrite": sample.rewrite, "relevant": [*sample.relevant], "answers": [*sample.answers],
-        "answerable": sample.answerable, "replies": [*sample.replies], "given": [*sample.given],
-    }  # fmt: skip
-    return Item(f"{kind}/{sample.id}", sample.last, gold, kind, more=more)
+    return Item(f"{kind}/{sample.id}", sample.last, gold, kind, more=json.loads(json.dumps(asdict(sample))))
 
 
 def read_sample(item: Item) -> DialogueSample:
     """Return the sample of an item."""
-    more = cast("Mapping[str, object]", item.more)
-    turns = cast("Sequence[tuple[str, str]]", more["turns"])
-    texts = {name: tuple(cast("Sequence[str]", more[name])) for name in ("relevant", "answers", "replies", "given")}
-    return DialogueSample(
-        str(more["id"]), tuple((role, text) for role, text in turns), cast("bool | None", more["ask"]),
-        str(more["rewrite"]), texts["relevant"], texts["answers"], cast("bool | None", more["answerable"]),
-        texts["replies"], texts["given"],
-    )  # fmt: skip
+    return DialogueSample(**{name: _with_tuples(part) for name, part in item.more.items()})
+
+
+def _with_tuples(part: Json) -> Any:  # noqa: ANN401  (the type of a field)
+    return tuple(map(_with_tuples, part)) if isinstance(part, list) else part
 
 
 def passage_of(name: str, text: str, title: str = "", heading: tuple[str, ...] = ()) -> Passage:
@@ -163,19 +150,18 @@ def read_folder(path: Path) -> tuple[Passage, ...]:
         InputError: no document can be read.
     """
     folder = Folder(path)
-    found: list[Passage] = []
-    with IsolatedReader() as apart:
+    passages: list[Passage] = []
+    with closing(IsolatedReader()) as reader:
         for file in folder.files():
-            kind = document_format(file.path)
-            if kind is None:
+            if (kind := document_format(file.path)) is None:
                 continue
-            reading = apart.read(folder.read(file.path), kind)
-            for each in split_into_chunks(reading):
+            document = reader.read(folder.read(file.path), kind)
+            for each in split_into_chunks(document):
                 name = f"{file.path}#{each.start}"
-                found.append(Passage(name, each.text, 0.0, 0, each.heading, each.page, reading.title, name))
-    if not found:
+                passages.append(Passage(name, each.text, 0.0, 0, each.heading, each.page, document.title, name))
+    if not passages:
         raise InputError(f"{path} holds no document that can be read")
-    return tuple(found)
+    return tuple(passages)
 
 
 def set_name(path: Path) -> str:
@@ -195,13 +181,13 @@ def read_question_sets(paths: Sequence[Path], passages: Sequence[Path] = ()) -> 
     Raises:
         InputError: a file cannot be used; the message names file, line and field.
     """
-    given = unique_passages(passage for path in passages for passage in read_passages(path))
+    shared = unique_passages(passage for path in passages for passage in read_passages(path))
     sets: list[QuestionSet] = []
     for path in paths:
         digest, rows = read_fields(path)
         samples = tuple(map(_read_question, rows))
-        beside = None if given else sibling_file(path)
-        known = given if beside is None else read_passages(beside)
+        beside = None if shared else sibling_file(path)
+        known = shared if beside is None else read_passages(beside)
         if not known:
             raise InputError(f"{path}: no passages; pass --passages or add {set_name(path)}_passages.jsonl beside it")
         sets.append(QuestionSet(set_name(path), "questions", digest, samples, known))
@@ -220,9 +206,9 @@ def named_sets(sets: Iterable[QuestionSet]) -> tuple[QuestionSet, ...]:
     Raises:
         InputError: two sets have one name, or two rows of a set have one id.
     """
-    found: dict[str, QuestionSet] = {}
+    named: dict[str, QuestionSet] = {}
     for one in sets:
-        if one.name in found:
+        if one.name in named:
             raise InputError(f"two files are called {one.name}; rename one to tell their rows apart")
         seen: set[str] = set()
         for sample in one.samples:
@@ -233,8 +219,8 @@ def named_sets(sets: Iterable[QuestionSet]) -> tuple[QuestionSet, ...]:
         samples = tuple(
             replace(each, relevant=tuple(name for name in each.relevant if name in there)) for each in one.samples
         )
-        found[one.name] = replace(one, samples=samples)
-    return tuple(found.values())
+        named[one.name] = replace(one, samples=samples)
+    return tuple(named.values())
 
 
 def digest_of_sets(sets: Sequence[QuestionSet]) -> str:
@@ -269,22 +255,14 @@ class Finder:
         analyzer = self.index.analyzer
         weights = weight_terms(analyzer, query, self.history)
         counts = self.index.backend.counts(tuple(weights), NO_PRINCIPALS)
-        return judge(
-            analyzer,
-            weights,
-            self._search(weights, LOOKED_AT),
-            counts,
-            unresolved_references(analyzer, query, self.history),
-        )
+        references = unresolved_references(analyzer, query, self.history)
+        return judge(analyzer, weights, self._search(weights, LOOKED_AT), counts, references)
 
     def _search(self, weights: Mapping[str, float], k: int) -> tuple[Passage, ...]:
-        found = self.index.backend.search(weights, k + len(self.without), NO_PRINCIPALS)
-        return tuple(self._named(each) for each in found if each.source not in self.without)[:k]
-
-    def _named(self, found: Passage) -> Passage:
-        """Return a passage with the id and source that its set gives it."""
-        known = self.passages[found.source]
-        return Passage(known.source, found.text, found.score, 0, known.heading, known.page, known.title, known.id)
+        hits = self.index.backend.search(weights, k + len(self.without), NO_PRINCIPALS)
+        # With the id and source that the set gives a passage.
+        known = ((self.passages[hit.source], hit) for hit in hits if hit.source not in self.without)
+        return tuple(replace(passage, text=hit.text, score=hit.score, start=0) for passage, hit in known)[:k]
 
 
 @dataclass
@@ -355,23 +333,11 @@ class CorpusTask(ModelTask):
     """Base of tasks over sets with passages. Without `model_settings` and `given_model` no model is used."""
 
     corpora: Corpora
-    model_settings: Settings | None = None
-    given_model: AnyModel | None = None
-    _opened: PricedModel | None = field(default=None, init=False, repr=False)
 
     @property
     def options(self) -> Mapping[str, Json]:
         """Everything that a measurement depends on besides setting, item and model."""
         return {"passages": self.corpora.digest}
-
-    async def run_program(self, program: Program[T], finder: Finder, limits: UsageLimits) -> RunResult[T]:
-        """Run a program with a finder as retriever, and with the model if there is one."""
-        priced_model = self.priced_model
-        if priced_model is None:
-            return await AsyncRuntime(retriever=finder, limits=limits).run_result(program)
-        return await AsyncRuntime(
-            priced_model.model, retriever=finder, limits=limits, price=priced_model.price
-        ).run_result(program)
 
 
 @dataclass
@@ -394,9 +360,9 @@ class RetrievalTask(CorpusTask):
             finder = finder.after(sample.history)
         finder.find(sample.last, 1)  # open the index and stem its words outside of the measured time
         begun = perf_counter()
-        found = finder.find(sample.last, DEPTH)
+        passages = finder.find(sample.last, DEPTH)
         taken = (perf_counter() - begun) * 1000
-        return Measurement({**ranking_scores(found, sample), "find_ms": round(taken, 4)})
+        return Measurement({**ranking_scores(passages, sample), "find_ms": round(taken, 4)})
 
 
 def retrieval_items(sets: Sequence[QuestionSet], *, rewritten: bool = False) -> tuple[Item, ...]:
@@ -424,7 +390,7 @@ def ranking_line(rows: Sequence[EvalRow]) -> dict[str, Json]:
     for name in METRICS:
         values = [number_field(row, name) for row in rows]
         shown = "mrr" if name == "rr" else name
-        line |= {shown: rounded(mean(values)), f"{shown}_interval": rounded_interval(bootstrap_mean(values))}
+        line |= {shown: rounded(mean(values)), f"{shown}_interval": interval_json(bootstrap_mean(values))}
     return line
 
 
@@ -461,11 +427,7 @@ RETRIEVAL_REPORT = SetReport(
 
 def retrieval_report(evaluation: Evaluation, notes: Sequence[str] = ()) -> Report:
     """Return the report of the rows measured so far; sets without dialogues have one line."""
-    items = evaluation.data.items
-    sets = tuple(dict.fromkeys(item.kind for item in items))
-    dialogues = {item.kind for item in items if read_sample(item).history}
-    lines = lines_by_set(
-        evaluation.measured, evaluation.task.settings, sets, RETRIEVAL_REPORT.line, evaluation.rows.paid
-    )
-    kept = [line for line in lines if line["setting"] != QUESTION_IN_DIALOGUE or line["set"] in dialogues]
-    return set_report(evaluation, RETRIEVAL_REPORT, kept, notes)
+    dialogues = {item.kind for item in evaluation.data.items if read_sample(item).history}
+    report = set_report(evaluation, RETRIEVAL_REPORT, notes=notes)
+    shown = [line for line in report.lines if line["setting"] != QUESTION_IN_DIALOGUE or line["set"] in dialogues]
+    return replace(report, lines=tuple(shown))

@@ -5,13 +5,12 @@ row of the same setting and item replaces an earlier one, which failed.
 """
 
 import fcntl
-import io
 import json
 from collections.abc import Mapping
-from dataclasses import field, replace
+from contextlib import ExitStack
+from dataclasses import asdict, field, replace
 from pathlib import Path
-from types import TracebackType
-from typing import Self, cast
+from typing import cast
 
 from taiwa.kernel.errors import InputError, TaiwaError
 from taiwa.kernel.messages import Usage
@@ -86,17 +85,9 @@ def to_json(what: Header | EvalRow) -> dict[str, Json]:
     return {
         "setting": what.setting, "id": what.id, "kind": what.kind, "found": dict(what.found),
         "requests": spent.requests, "tool_calls": spent.tool_calls, "calls_without_usage": spent.calls_without_usage,
-        "usage": _usage_json(spent.usage), "usage_estimated": _usage_json(spent.estimated),
+        "usage": asdict(spent.usage), "usage_estimated": asdict(spent.estimated),
         "cost": _from_nano(spent.cost), "max_cost": _from_nano(spent.max_cost), "ms": round(spent.seconds * 1000, 3),
         "error": None if what.error is None else {"code": what.error.code, "message": what.error.message},
-    }  # fmt: skip
-
-
-def _usage_json(usage: Usage) -> dict[str, Json]:
-    return {
-        "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens,
-        "cache_read_tokens": usage.cache_read_tokens, "cache_write_tokens": usage.cache_write_tokens,
-        "reasoning_tokens": usage.reasoning_tokens,
     }  # fmt: skip
 
 
@@ -124,18 +115,18 @@ def read_row(line: Mapping[str, Json]) -> EvalRow:
         ValueError, KeyError, TypeError: the line is not a row.
     """
     error = cast("dict[str, str] | None", line["error"])
+    usage, estimated = (Usage(**cast("dict[str, int]", line[name])) for name in ("usage", "usage_estimated"))
+    requests, tool_calls, without_usage = (
+        cast("int", line[name]) for name in ("requests", "tool_calls", "calls_without_usage")
+    )
     spent = RunUsage(
-        cast("int", line["requests"]), cast("int", line["tool_calls"]), _read_usage(line["usage"]), cast("int", line["calls_without_usage"]),
-        _to_nano(line["cost"]), cast("float", line["ms"]) / 1000, _read_usage(line["usage_estimated"]), _to_nano(line["max_cost"]),
+        requests, tool_calls, usage, without_usage, _to_nano(line["cost"]), cast("float", line["ms"]) / 1000, estimated,
+        _to_nano(line["max_cost"]),
     )  # fmt: skip
     return EvalRow(
         str(line["setting"]), str(line["id"]), str(line["kind"]), cast("dict[str, Json]", line["found"]), spent,
         None if error is None else RowError(error["code"], error["message"]),
     )  # fmt: skip
-
-
-def _read_usage(given: Json) -> Usage:
-    return Usage(**cast("dict[str, int]", given))
 
 
 def _to_nano(cost: Json) -> int | None:
@@ -156,23 +147,17 @@ class Rows:
         self.rows: dict[tuple[str, str], EvalRow] = {}
         self.paid: list[EvalRow] = []
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
-
     def add(self, what: Header | EvalRow) -> None:
         """Append a header or a row."""
         if isinstance(what, Header):
             self.headers.append(what)
             return
-        before = self.rows.get(what.key)
-        if before is not None:
-            self.paid.append(before)
+        if what.key in self.rows:
+            self.paid.append(self.rows[what.key])
         self.rows[what.key] = what
+
+    def close(self) -> None:
+        """Close the file, where there is one."""
 
     def finished(self) -> frozenset[tuple[str, str]]:
         """Return the keys of rows without an error."""
@@ -183,41 +168,30 @@ class RowFile(Rows):
     """A file of rows, locked by one process at a time. Long texts are not kept in memory."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.path = path
-        self._stream: io.FileIO | None = None
-
-    def __enter__(self) -> Self:
         """Open, lock and read the file, and cut off an incomplete last line.
 
         Raises:
             InputError: the file cannot be opened, is in use, or is not a file of rows.
         """
+        super().__init__()
+        self.path = path
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._stream = self.path.open("a+b", buffering=0)
-            fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._close()
-            raise InputError(f"{self.path} is being written by another evaluation") from None
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._stream = path.open("a+b", buffering=0)
         except OSError as error:
-            raise InputError(f"{self.path}: {error.strerror}") from None
-        try:
+            raise InputError(f"{path}: {error.strerror}") from None
+        with ExitStack() as stack:
+            stack.callback(self._stream.close)
+            try:
+                fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(f"{path} is being written by another evaluation") from None
             self._read()
-        except BaseException:
-            self._close()
-            raise
-        return self
+            stack.pop_all()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._close()
-
-    def _close(self) -> None:
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
+    def close(self) -> None:
+        """Close and unlock the file."""
+        self._stream.close()
 
     def add(self, what: Header | EvalRow) -> None:
         """Append a header or a row to the file.
@@ -227,10 +201,10 @@ class RowFile(Rows):
         """
         line = json.dumps(to_json(what), ensure_ascii=False, allow_nan=False)
         self._write(f"{line}\n".encode("utf-8", errors="backslashreplace"))
-        super().add(_without_long_texts(what))
+        # As it will be read again: a report of the same rows has the same figures, whoever measured them.
+        super().add(_without_long_texts(self._value(0, json.loads(line))))
 
     def _write(self, raw: bytes) -> None:
-        assert self._stream is not None, "a row file is written within its with block"
         try:
             while raw:
                 raw = raw[self._stream.write(raw) :]
@@ -238,7 +212,7 @@ class RowFile(Rows):
             raise InputError(f"{self.path}: {error.strerror}") from None
 
     def _read(self) -> None:
-        good, torn, raw = 0, False, b"\n"
+        complete, torn, raw = 0, False, b"\n"
         with self.path.open("rb") as lines:
             for number, raw in enumerate(lines, start=1):
                 if torn:
@@ -249,19 +223,16 @@ class RowFile(Rows):
                     torn = True  # allowed as the last line: its writer was killed
                     continue
                 super().add(_without_long_texts(self._value(number, line)))
-                good += len(raw)
+                complete += len(raw)
         if torn:
-            assert self._stream is not None
-            self._stream.truncate(good)
+            self._stream.truncate(complete)
         elif not raw.endswith(b"\n"):
             self._write(b"\n")
 
     def _value(self, number: int, line: object) -> Header | EvalRow:
-        if not isinstance(line, dict):
-            raise InputError(f"{self.path}:{number}: not a row of an evaluation")
-        found = cast("Mapping[str, Json]", line)
         try:
-            return read_header(found) if "format" in found else read_row(found)
+            row = cast("Mapping[str, Json]", line)
+            return read_header(row) if "format" in row else read_row(row)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"{self.path}:{number}: not a row of an evaluation ({error})") from None
 
@@ -269,7 +240,7 @@ class RowFile(Rows):
 def _without_long_texts(what: Header | EvalRow) -> Header | EvalRow:
     if isinstance(what, Header):
         return what
-    found = {
+    short = {
         name: part for name, part in what.found.items() if not isinstance(part, str) or len(part) <= MAX_TEXT_IN_MEMORY
     }
-    return what if len(found) == len(what.found) else replace(what, found=found)
+    return what if len(short) == len(what.found) else replace(what, found=short)

@@ -6,8 +6,8 @@ limits or progress. A failed measurement is a row, and the run continues.
 
 import asyncio
 import subprocess
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, ExitStack, aclosing, nullcontext
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -18,8 +18,10 @@ from typing import Protocol, Self, TypeAlias
 from taiwa.conversation.app import App
 from taiwa.evals.data import DataSet, Item
 from taiwa.evals.rows import EvalRow, Header, RowFile, Rows, row_error
+from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.errors import ConfigError, InputError, LimitError, TaiwaError, UnsupportedError
 from taiwa.kernel.records import Json, value
+from taiwa.kernel.runtime import Retriever, Tool
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.models.scripted import ScriptedModel
 from taiwa.sessions.batch import is_fatal
@@ -100,12 +102,13 @@ StartWorkers: TypeAlias = Callable[[Task, int], AbstractAsyncContextManager[Work
 """Starts workers elsewhere for a number of jobs at a time, and stops them at the end of the context."""
 
 
+@dataclass(kw_only=True)
 class ModelTask:
-    """Base of tasks with a model: the given one, or the one that the settings name, opened at first use."""
+    """Base of tasks with a model: `given_model`, or the one that the settings name, opened at first use."""
 
-    model_settings: Settings | None
-    given_model: AnyModel | None
-    _opened: PricedModel | None
+    model_settings: Settings | None = None
+    given_model: AnyModel | None = None
+    _opened: PricedModel | None = field(default=None, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, object]:
         """Leave the open connection behind; a worker opens its own."""
@@ -125,6 +128,13 @@ class ModelTask:
         return self.open()
 
     @property
+    def required_model(self) -> AnyModel:
+        """The model of a task that cannot do without one."""
+        priced_model = self.priced_model
+        assert priced_model is not None, "this evaluation requires a model or settings"
+        return priced_model.model
+
+    @property
     def model(self) -> str:
         """The name of the model; '' without a model."""
         return "" if self.priced_model is None else self.priced_model.model.name
@@ -133,6 +143,17 @@ class ModelTask:
     def scripted(self) -> bool:
         """Whether the model is scripted."""
         return self.priced_model is not None and isinstance(self.priced_model.model, ScriptedModel)
+
+    def runtime(
+        self, limits: UsageLimits, *, tools: Sequence[Tool] = (), retriever: Retriever | None = None
+    ) -> AsyncRuntime:
+        """Return a runtime with the model, if there is one."""
+        priced_model = self.priced_model
+        if priced_model is None:
+            return AsyncRuntime(retriever=retriever, limits=limits)
+        return AsyncRuntime(
+            priced_model.model, tools=tools, retriever=retriever, limits=limits, price=priced_model.price
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,21 +269,22 @@ class Evaluation:
             program_version(), task.settings, task.options, task.scripted,
         )  # fmt: skip
         self.rows: Rows = Rows() if folder is None else RowFile(folder / ROWS_FILE)
-        with ExitStack() as stack:
-            stack.enter_context(self.rows)
+        try:
             self._check(folder)
             self._done = self.rows.finished()
             self.left = sum(1 for _ in self._jobs())
             self.kept = len(task.settings) * len(data.items) - self.left
             if self.left or not self.rows.headers:
                 self.rows.add(self.header)
-            self._stack = stack.pop_all()
+        except BaseException:
+            self.rows.close()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stack.close()
+        self.rows.close()
 
     def _jobs(self) -> Iterator[Job]:
         """Yield the remaining jobs setting by setting: their prompts share a prefix, which servers cache."""

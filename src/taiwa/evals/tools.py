@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 from taiwa.evals.data import read_rows
 from taiwa.evals.report import interval_json, is_near, parse_number
@@ -88,7 +88,7 @@ class ToolScore:
             for each in self.of("wrong")
         ]
         return {
-            "n": share.of, "right": share.count, "accuracy": share.share, "interval": interval_json(share),
+            "n": share.of, "right": share.count, "accuracy": share.share, "interval": interval_json(share.interval),
             "undecided": len(self.of("undecided")), "label_errors": [each.id for each in self.of("label_error")],
             "misses": misses, "kinds": by_kind,
         }  # fmt: skip
@@ -102,12 +102,12 @@ def score_tools(path: Path, decide: Decide | None = None) -> ToolScore:
     Raises:
         InputError: the file or a row cannot be used.
     """
-    found = ToolScore()
+    score = ToolScore()
     for count, (line, row) in enumerate(read_rows(path)[1]):
-        found.answers += _answers(row, str(row.get("id", count)), f"{path}:{line}", decide)
-    if not found.answers:
+        score.answers += _answers(row, str(row.get("id", count)), f"{path}:{line}", decide)
+    if not score.answers:
         raise InputError(f"{path} holds nothing that the tools could be asked")
-    return found
+    return score
 
 
 def _answers(row: Row, name: str, where: str, decide: Decide | None) -> Iterator[ToolAnswer]:
@@ -159,19 +159,18 @@ def _call_tool(name: str, text: str) -> ToolResult:
 def solve_exercise(row: Mapping[str, Json], call: ToolCaller) -> ToolAnswer:
     """Solve one exercise through tools called by name; a failure is an answer, too."""
     kind, gold = str(row.get("kind")), str(row.get("gold"))
-    solve = EXERCISE_KINDS.get(kind)
-    error = "" if solve is not None else f"unknown kind {kind!r}"
-    got = ""
-    if solve is not None:
-        try:
-            got = solve(row["input"], call)
-        except ToolError as failed:
-            error = failed.message
+    name, solve, got, error = str(row.get("id")), EXERCISE_KINDS.get(kind), "", ""
+    if solve is None:
+        return ToolAnswer(name, kind, "wrong", "", gold, f"unknown kind {kind!r}")
+    try:
+        got = solve(row["input"], call)
+    except ToolError as failed:
+        error = failed.message
     if gold.startswith("ERROR"):
-        right = solve is not None and (bool(error) or got.startswith(("impossible", "underdetermined")))
+        right = bool(error) or got.startswith(("impossible", "underdetermined"))
     else:
         right = bool(got) and _agrees(kind, got, gold)
-    return ToolAnswer(str(row.get("id")), kind, "right" if right else "wrong", got, gold, error)
+    return ToolAnswer(name, kind, "right" if right else "wrong", got, gold, error)
 
 
 def _agrees(kind: str, got: str, gold: str) -> bool:
@@ -197,57 +196,57 @@ def is_rounded(exact: Fraction, written: str) -> bool:
 def _proportions(text: str) -> tuple[frozenset[tuple[str, Fraction]], ...]:
     """Return the species of both sides with coefficients as multiples of the smallest; () if the text is no equation."""
     try:
-        found = equation(text)
+        parsed = equation(text)
     except ToolError:
         return ()
-    counts = [term.count or Fraction(1) for term in found.terms]
+    least = min(term.count or Fraction(1) for term in parsed.terms)
     return tuple(
-        frozenset((term.species.text, (term.count or Fraction(1)) / min(counts)) for term in side)
-        for side in (found.reactants, found.products)
+        frozenset((term.species.text, (term.count or Fraction(1)) / least) for term in side)
+        for side in (parsed.reactants, parsed.products)
     )
 
 
-def _arithmetic(given: Json, call: ToolCaller) -> str:
-    return str(call("calculator", str(given)).value)
+def _arithmetic(exercise: Json, call: ToolCaller) -> str:
+    return str(call("calculator", str(exercise)).value)
 
 
-def _balance(given: Json, call: ToolCaller) -> str:
-    return call("stoichiometry", str(given)).text
+def _balance(exercise: Json, call: ToolCaller) -> str:
+    return call("stoichiometry", str(exercise)).text
 
 
-def _molar_mass(given: Json, call: ToolCaller) -> str:
-    return str(_fields(call("molar_mass", str(given)).value)["molar_mass"])
+def _molar_mass(exercise: Json, call: ToolCaller) -> str:
+    return str(_fields(call("molar_mass", str(exercise)).value)["molar_mass"])
 
 
-def _mass_percent(given: Json, call: ToolCaller) -> str:
+def _mass_percent(exercise: Json, call: ToolCaller) -> str:
     """Return the share of an element, or of a group such as the water of a hydrate, as often as its atoms suffice."""
-    asked = _fields(given)
-    whole, wanted = _fields(call("molar_mass", str(asked["formula"])).value), str(asked["element"])
+    fields = _fields(exercise)
+    whole, wanted = _fields(call("molar_mass", str(fields["formula"])).value), str(fields["element"])
     share = _fields(whole["percent"]).get(wanted)
     if share is not None or wanted in elements():
         return str(share or "")
     group = _fields(call("molar_mass", wanted).value)
     there, needed = _fields(whole["atoms"]), _fields(group["atoms"])
     count = min(Fraction(str(there.get(atom, 0))) // Fraction(str(number)) for atom, number in needed.items())
-    return _expression(f"{count} * M[{wanted}] / M[{asked['formula']}] * 100", call) if count else ""
+    return _expression(f"{count} * M[{wanted}] / M[{fields['formula']}] * 100", call) if count else ""
 
 
-def _moles_to_mass(given: Json, call: ToolCaller) -> str:
-    asked = _fields(given)
-    return _expression(f"{asked['moles']} * M[{asked['formula']}]", call)
+def _moles_to_mass(exercise: Json, call: ToolCaller) -> str:
+    fields = _fields(exercise)
+    return _expression(f"{fields['moles']} * M[{fields['formula']}]", call)
 
 
-def _mass_to_moles(given: Json, call: ToolCaller) -> str:
-    asked = _fields(given)
-    return _expression(f"{asked.get('mass', asked.get('grams'))} / M[{asked['formula']}]", call)
+def _mass_to_moles(exercise: Json, call: ToolCaller) -> str:
+    fields = _fields(exercise)
+    return _expression(f"{fields.get('mass', fields.get('grams'))} / M[{fields['formula']}]", call)
 
 
-def _stoich(given: Json, call: ToolCaller) -> str:
-    asked = _fields(given)
-    balanced = call("stoichiometry", str(asked["equation"])).text if "equation" in asked else ""
-    if balanced and _proportions(balanced) != _proportions(str(asked["equation"])):
+def _stoich(exercise: Json, call: ToolCaller) -> str:
+    fields = _fields(exercise)
+    balanced = call("stoichiometry", str(fields["equation"])).text if "equation" in fields else ""
+    if balanced and _proportions(balanced) != _proportions(str(fields["equation"])):
         raise ToolError(f"the equation is not balanced; balanced it is {balanced}", code="unbalanced")
-    return _expression(str(asked["expression"]), call)
+    return _expression(str(fields["expression"]), call)
 
 
 def _expression(text: str, call: ToolCaller) -> str:
@@ -267,8 +266,8 @@ def _closing_bracket(text: str, at: int) -> int:
     raise ToolError(f"unclosed bracket in {text[:60]!r}", code="syntax")
 
 
-def _fields(given: Json) -> dict[str, Json]:
-    return cast("dict[str, Json]", given if isinstance(given, dict) else {})
+def _fields(part: Json) -> dict[str, Json]:
+    return part if isinstance(part, dict) else {}
 
 
 EXERCISE_KINDS: Mapping[str, Callable[[Json, ToolCaller], str]] = MappingProxyType(

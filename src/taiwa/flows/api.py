@@ -42,7 +42,6 @@ from taiwa.structured.ir import (
     StringNode,
     TypeIR,
     UnionNode,
-    children,
 )
 from taiwa.structured.rendering import DIALECTS, to_json_schema, to_typescript
 
@@ -154,8 +153,7 @@ class Api:
             raise InputError(
                 f"{type(implementation).__name__} has no function {missing[0]}, which {self.signatures.name} declares"
             )
-        named = self.signatures.form.named
-        return tuple(_Bound(each, getattr(implementation, each.name), named) for each in self.functions.values())
+        return tuple(_Bound(each, getattr(implementation, each.name)) for each in self.functions.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,15 +162,10 @@ class _Bound:
 
     function: Function
     method: Callable[..., object]
-    named: dict[str, Node]
 
     @property
     def spec(self) -> ToolSpec:
-        name, given = self.function.name, self.function.parameters
-        keys = tuple(Property(each.name, each.node, each.required) for each in given)
-        root = ObjectNode(keys, NeverNode())
-        schema = to_json_schema(TypeIR(root, name, _used(root, self.named)), DIALECTS["plain"]).schema
-        return ToolSpec(name, self.function.about, schema)
+        return ToolSpec(self.function.name, self.function.about, self.function.arguments.schema())
 
     def call(self, arguments: Mapping[str, Json]) -> ToolResult:
         """Call the function.
@@ -181,43 +174,21 @@ class _Bound:
             ToolError: `bad_arguments`, `internal` where the function failed, or its own ToolError.
         """
         name = self.function.name
-        values = self._values(arguments)
         try:
-            made = self.function.returns.dump(self.method(**values))
+            self.function.arguments.validate(dict(arguments))
+            given = {each.name: each.output_type for each in self.function.parameters}
+            values = {key: given[key].validate(part) for key, part in arguments.items()}
+        except OutputValidationError as error:
+            raise ToolError("; ".join(error.diagnostics) or error.message, code="bad_arguments") from None
+        try:
+            plain = self.function.returns.dump(self.method(**values))
         except ToolError:
             raise
         except InputError as error:
             raise ToolError(f"{name} returned a value of another type than declared", code="internal") from error
         except (TaiwaError, *FAILURES) as error:
             raise ToolError(f"{name} failed", code="internal") from error
-        plain = made["value"] if self.function.returns.wrapped and isinstance(made, dict) else made
         return ToolResult(canonical(plain).decode(), name, value=plain)
-
-    def _values(self, arguments: Mapping[str, Json]) -> dict[str, object]:
-        given = {each.name: each for each in self.function.parameters}
-        wrong = [
-            *(arguments.keys() - given),
-            *(each.name for each in given.values() if each.required and each.name not in arguments),
-        ]
-        if wrong:
-            raise ToolError(f"the arguments must be those of {self.function.head}", code="bad_arguments")
-        try:
-            return {key: given[key].shape.validate(part) for key, part in arguments.items()}
-        except OutputValidationError as error:
-            raise ToolError("; ".join(error.diagnostics) or error.message, code="bad_arguments") from None
-
-
-def _used(root: Node, named: dict[str, Node]) -> dict[str, Node]:
-    """Return the named nodes that can be reached."""
-    used: dict[str, Node] = {}
-    todo = [root]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, RefNode) and node.name not in used:
-            used[node.name] = named[node.name]
-            todo.append(named[node.name])
-        todo.extend(children(node))
-    return used
 
 
 def _shown(function: Function, returns: str) -> ObjectNode:
@@ -387,7 +358,7 @@ def _check(function: Function, arguments: dict[str, Json]) -> None:
     """Check the types of arguments again: results came from outside."""
     for parameter in function.parameters:
         if parameter.name in arguments:
-            parameter.shape.validate(arguments[parameter.name])
+            parameter.output_type.validate(arguments[parameter.name])
 
 
 def _filled(data: Json, steps: tuple[CallOutcome, ...]) -> Json:

@@ -151,7 +151,7 @@ class Parameter:
     """One parameter; `node` is its type in the form of all signatures."""
 
     name: str
-    shape: OutputType[Any]
+    output_type: OutputType[Any]
     node: Node
     required: bool
 
@@ -164,6 +164,7 @@ class Function:
     about: str
     access: Access
     parameters: tuple[Parameter, ...]
+    arguments: OutputType[dict[str, Json]]
     returns: OutputType[Any]
     node: Node
 
@@ -215,9 +216,10 @@ class _Found:
         )
         about = " ".join((inspect.getdoc(self.function) or "").split())
         access: Access = getattr(self.function, MARK, undeclared)
-        return Function(
-            self.name, about, access, parameters, OutputType(self.types["return"], name="result"), next(nodes)
-        )
+        required = {each.name for each in parameters if each.required}
+        arguments = OutputType.fields(self.name, {each.name: self.types[each.name] for each in parameters}, required)
+        returns = OutputType(self.types["return"], name="result")
+        return Function(self.name, about, access, parameters, arguments, returns, next(nodes))
 
 
 def signatures(source: type | ModuleType, undeclared: Access) -> Signatures:
@@ -434,7 +436,7 @@ class _Check:
             self.fits(whole, parameter.node, path)
             return whole
         try:
-            parameter.shape.validate(data)
+            parameter.output_type.validate(data)
         except OutputValidationError as error:
             self.faults += [f"{path}{line.removeprefix('$')}" for line in error.diagnostics]
         return data

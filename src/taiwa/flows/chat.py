@@ -7,16 +7,7 @@ from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, add_turn, summarize_window, turns_to_keep
 from taiwa.conversation.replies import ParsedReply, parse_delta, parse_reply, reply_watcher
 from taiwa.conversation.turn_prompt import summary_request, turn_request
-from taiwa.kernel.effects import (
-    Complete,
-    GetCapabilities,
-    HideOutput,
-    Program,
-    Step,
-    Watcher,
-    notify,
-    perform,
-)
+from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, Step, Watcher, notify, perform
 from taiwa.kernel.errors import (
     ConfigError,
     InputError,
@@ -26,15 +17,7 @@ from taiwa.kernel.errors import (
     RefusalError,
     UnsupportedError,
 )
-from taiwa.kernel.messages import (
-    FinishReason,
-    JsonSchema,
-    Request,
-    Response,
-    ToolSpec,
-    assistant,
-    user,
-)
+from taiwa.kernel.messages import FinishReason, JsonSchema, Request, Response, ToolSpec, assistant, user
 from taiwa.kernel.records import Json, canonical, value
 from taiwa.kernel.text import whole_characters
 

@@ -45,7 +45,7 @@ def complete_with_tools(request: Request, tools: Sequence[ToolSpec], app: App) -
     capabilities = yield from perform(GetCapabilities())
     calls = CallBudget(tools, LIMITS)
     if "tools" in capabilities:
-        native = FunctionCallingLoop(request, calls, LIMITS, TaggedFormat(), _ReplyWatch(reply_watcher(app)))
+        native = FunctionCallingLoop(request, calls, TaggedFormat(), _ReplyWatch(reply_watcher(app)))
         yield from native.run()
         ending = native.ending or "end"
         texts = [part.text for part in native.parts if isinstance(part, TextPart)]
@@ -62,7 +62,6 @@ def complete_with_tools(request: Request, tools: Sequence[ToolSpec], app: App) -
         loop = TextLoop(
             replace(request, messages=(instructed, *rest)),
             calls,
-            LIMITS,
             _TaggedBeforeDelta() if app.model_fields else TaggedFormat(),
             reply_watcher(app),
             prefill="prefix" in capabilities,

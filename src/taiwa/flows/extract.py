@@ -37,7 +37,7 @@ from taiwa.kernel.errors import ConfigError, LimitError, OutputValidationError, 
 from taiwa.kernel.messages import Message, Request, Sampling, Task, Text, Usage, user
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.text import estimate_tokens
-from taiwa.structured import Fix, OutputType, ParseOptions, ParseResult
+from taiwa.structured import Fix, ParseOptions, ParseResult
 
 T = TypeVar("T")
 ALLOW_GUESS = ParseOptions()
@@ -118,19 +118,6 @@ def extract(
         reason = stop_reason(repair, tuple(loop.attempts)) or (yield from loop.over_budget())
         if reason:
             raise loop.failure(reason)
-
-
-def plain_json(shape: OutputType[T], given: T) -> Json:
-    """Return a value as JSON, without the wrapping object that some types have on the wire.
-
-    >>> plain_json(OutputType(list[int]), [1, 2])
-    [1, 2]
-
-    Raises:
-        InputError: the value does not have the type.
-    """
-    data = shape.dump(given)
-    return data["value"] if shape.wrapped and isinstance(data, dict) else data
 
 
 @dataclass(slots=True)

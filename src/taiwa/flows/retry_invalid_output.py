@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from copy import deepcopy
 from functools import cache
+from operator import eq
 from typing import Any, Literal, TypeAlias, cast
 
 from taiwa.flows.output_modes import OutputMode, TypedResponse
@@ -44,7 +45,8 @@ def apply_patch(data: Json, patch: dict[str, Json], places: Iterable[str]) -> Js
     faulty, whole = [read_path(place) or () for place in places], deepcopy(data)
     for text, new in patch.items():
         path = read_path(text)
-        if not path or not any(_related(path, each) for each in faulty) or not _put(whole, path, deepcopy(new)):
+        # A path and a faulty place are related where one is a prefix of the other.
+        if not path or not any(all(map(eq, path, each)) for each in faulty) or not _put(whole, path, deepcopy(new)):
             return None
     return whole if patch else None
 
@@ -54,21 +56,16 @@ def _leading(text: str) -> tuple[Path | None, int]:
         return None, 0
     path: list[str | int] = []
     at = 1
-    while found := STEP.match(text, at):
-        if found["key"] is not None:
+    while match := STEP.match(text, at):
+        if match["key"] is not None:
             try:
-                path.append(json.loads(found["key"]))
+                path.append(json.loads(match["key"]))
             except ValueError:
                 return None, at
         else:
-            path.append(found["name"] if found["index"] is None else int(found["index"]))
-        at = found.end()
+            path.append(match["name"] if match["index"] is None else int(match["index"]))
+        at = match.end()
     return tuple(path), at
-
-
-def _related(path: Path, other: Path) -> bool:
-    """Return whether one of two paths is a prefix of the other."""
-    return all(one == two for one, two in zip(path, other, strict=False))
 
 
 def _put(data: Json, path: Path, value: Json) -> bool:

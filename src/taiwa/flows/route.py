@@ -101,7 +101,8 @@ class Routes:
     def render(self) -> str:
         """Write the types for a model."""
         programs = {name: target for name, target in self.targets.items() if isinstance(target, Api)}
-        shown = to_typescript(self._form({name: AnyNode(about=_see(each)) for name, each in programs.items()}))
+        links = {name: AnyNode(about=About(f"a {each.name}, see below")) for name, each in programs.items()}
+        shown = to_typescript(self._form(links))
         return "\n\n".join([shown, *(each.render() for each in programs.values())])
 
     def schema(self) -> dict[str, Json]:
@@ -139,9 +140,10 @@ class Routes:
     def _form(self, instead: Mapping[str, Node]) -> TypeIR:
         """Return the union of all targets; `instead` replaces some of them by another node."""
         merge = _Merge()
+        forms = {name: each.form if isinstance(each, Api) else each.bare_ir for name, each in self.targets.items()}
         options = [
-            _option(name, Property(CONTENT, instead.get(name) or merge.add(_form_of(target)), required=True))
-            for name, target in self.targets.items()
+            _option(name, Property(CONTENT, instead.get(name) or merge.add(form), required=True))
+            for name, form in forms.items()
         ]
         asked = Property(QUESTION, StringNode(about=About(QUESTION_ABOUT)), required=True)
         options.append(replace(_option(NONE, asked), about=About(NONE_ABOUT)))
@@ -181,16 +183,8 @@ def _renamed(node: Node, names: Mapping[str, str]) -> Node:
     return node
 
 
-def _form_of(target: "OutputType[Any] | Api") -> TypeIR:
-    return target.form if isinstance(target, Api) else target.bare_ir
-
-
 def _option(name: str, member: Property) -> ObjectNode:
     return ObjectNode((Property(TO, LiteralNode((name,)), required=True), member), NeverNode())
-
-
-def _see(api: Api) -> About:
-    return About(f"a {api.name}, see below")
 
 
 def _fault(line: str, text: str) -> OutputValidationError:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeGuard, cast
 
+from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 
 Schema: TypeAlias = Mapping[str, Json] | bool
@@ -165,6 +166,18 @@ KEYWORDS: Mapping[str, Keyword] = {
     "multipleOf": Keyword(lambda item: _is_number(item) and cast("float", item) > 0, "a number above 0", since=4),
 }
 """The keywords that affect validity. A keyword that is neither here nor in `ANNOTATIONS` has no meaning in JSON Schema."""
+
+
+def check_keywords(schema: Mapping[str, Json], pointer: str) -> None:
+    """Check that each keyword of a schema has a value that it may have.
+
+    Raises:
+        InputError: one does not; the message begins with the pointer.
+    """
+    for keyword, value in schema.items():
+        if keyword in KEYWORDS and not KEYWORDS[keyword].check(value):
+            raise InputError(f"{pointer or '/'}: {keyword} must be {KEYWORDS[keyword].expected}")
+
 
 _CONTENTS: Mapping[str, Contents] = {
     **{name: keyword.contents for name, keyword in KEYWORDS.items() if keyword.contents},

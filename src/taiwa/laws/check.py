@@ -17,7 +17,7 @@ from taiwa.kernel.records import Json
 from taiwa.structured import OutputType, parse_notation
 
 if TYPE_CHECKING:
-    from taiwa.laws.law import Law, LawResult
+    from taiwa.laws.laws import Law, LawResult
 
 Subject: TypeAlias = str | App | Reducer
 REPLY_MODES: tuple[ReplyMode, ...] = ("text+delta", "json", "environment")
@@ -43,7 +43,7 @@ def check_laws(names: Iterable[Subject] = (), *, examples: int = 100, seed: int 
         ConfigError: the name is unknown, or Hypothesis is not installed.
     """
     _prepare_hypothesis()
-    from taiwa.laws.law import check_law
+    from taiwa.laws.laws import check_law
 
     return tuple(check_law(law, examples, seed) for law in _laws(tuple(names)))
 
@@ -60,7 +60,7 @@ def _prepare_hypothesis() -> None:
 
 
 def _laws(subjects: tuple[Subject, ...]) -> "Iterator[Law]":
-    from taiwa.laws.laws import conversation_laws, program_laws, reducer_laws
+    from taiwa.laws.laws import conversation_laws, field_laws, program_laws, reducer_laws
 
     if not subjects:
         yield from program_laws()
@@ -68,17 +68,14 @@ def _laws(subjects: tuple[Subject, ...]) -> "Iterator[Law]":
             yield from conversation_laws(App(AppSource("sample", mode), "Talk.", SAMPLE_FIELDS, reply=mode))
         subjects = (*known_reducers().values(), reducer("last(2)"))
     for subject in subjects:
-        for found in _resolve(subject):
-            yield from reducer_laws(found) if isinstance(found, Reducer) else _app_laws(found)
-
-
-def _app_laws(app: App) -> "Iterator[Law]":
-    from taiwa.laws.laws import conversation_laws, field_laws
-
-    opened = _with_params(app)
-    yield from conversation_laws(opened)
-    for field in opened.model_fields:
-        yield from field_laws(field, opened.name)
+        for resolved in _resolve(subject):
+            if isinstance(resolved, Reducer):
+                yield from reducer_laws(resolved)
+                continue
+            app = _with_params(resolved)
+            yield from conversation_laws(app)
+            for field in app.model_fields:
+                yield from field_laws(field, app.name)
 
 
 def _resolve(subject: Subject) -> Iterable[App | Reducer]:
@@ -105,5 +102,5 @@ def _example_of(notation: str) -> Json:
     from taiwa.laws.strategies import values
 
     quiet = settings(database=None, verbosity=Verbosity.quiet, phases=(Phase.generate,), derandomize=True)
-    shape = OutputType.fields("Param", {"x": parse_notation(notation)}, required=frozenset("x"))
-    return find(values(shape), lambda _: True, settings=quiet)["x"]
+    output_type = OutputType.fields("Param", {"x": parse_notation(notation)}, required=frozenset("x"))
+    return find(values(output_type), lambda _: True, settings=quiet)["x"]

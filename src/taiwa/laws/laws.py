@@ -1,4 +1,4 @@
-"""The laws of programs, of conversations with an app, and of reducers.
+"""What a law is and how one is checked; the laws of programs, of conversations with an app, and of reducers.
 
 Programs form a monad, keep their log after a failure, and run again from their journal. Conversations can be undone, forked,
 replayed and summarized, and keep the prompt prefix that caches need. A reducer is a pure, typed step whose `combine` agrees with it.
@@ -8,11 +8,15 @@ import copy
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from itertools import pairwise
-from typing import Any, TypeAlias
+from functools import partial, reduce
+from inspect import signature
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple, TypeAlias
 
+from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+from hypothesis import seed as seeded
 from hypothesis import strategies as st
+from hypothesis.errors import HypothesisException
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import (
@@ -34,13 +38,94 @@ from taiwa.kernel.effects import Program, Step, bind, join, map, unit
 from taiwa.kernel.errors import OutputValidationError, TaiwaError
 from taiwa.kernel.execution import replay
 from taiwa.kernel.journal import Entry, Journal
-from taiwa.kernel.records import Json, canonical, record, restore
-from taiwa.laws.law import BrokenLawError, Law, canonical_text, require_equal
+from taiwa.kernel.records import Json, canonical, record, restore, value
 from taiwa.laws.programs import Arrow, Fail, Oracle, ProgramRun, ProgramTerm, arrow_of, get, put, run_program, step_of
 from taiwa.laws.strategies import arrows, oracles, small_values, terms, texts, values
 from taiwa.structured import OutputType, parse_notation
 
-PROGRAMS = "programs"
+MAX_COUNTEREXAMPLE = 2_000
+LAW_ERRORS = (
+    ArithmeticError, AssertionError, AttributeError, HypothesisException, LookupError, NameError, OSError, RuntimeError, TaiwaError, TypeError,
+    ValueError,
+)  # fmt: skip
+"""Errors that a reducer or an app may raise; each of them breaks the law that was being checked."""
+TOO_COSTLY = (
+    HealthCheck.too_slow,
+    HealthCheck.filter_too_much,
+    HealthCheck.data_too_large,
+    HealthCheck.large_base_example,
+)
+LawLine: TypeAlias = tuple[str, tuple[st.SearchStrategy[Any], ...], Callable[..., None]]
+
+
+class BrokenLawError(AssertionError):
+    """A law does not hold; the message names the property that failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """A law of a subject. `holds` is called with each tuple of arguments from `examples` and raises if the law is broken."""
+
+    name: str
+    subject: str
+    examples: st.SearchStrategy[tuple[Any, ...]]
+    holds: Callable[..., None]
+
+
+@value
+class LawResult:
+    """The result of checking a law: the number of examples tried, and the smallest counterexample found."""
+
+    law: str
+    subject: str
+    ok: bool
+    examples: int
+    counterexample: str = ""
+
+
+def require_equal(left: object, right: object, what: str) -> None:
+    """Check that two values are equal.
+
+    Raises:
+        BrokenLawError: the values differ.
+    """
+    if left != right:
+        raise BrokenLawError(f"{what}: expected {right}, got {left}")
+
+
+def canonical_text(item: Json) -> str:
+    """Return JSON as canonical text, in which 1, 1.0 and true differ and the order of keys does not matter."""
+    return canonical(item).decode()
+
+
+def check_law(law: Law, examples: int, seed: int) -> LawResult:
+    """Check a law on at most `examples` examples; the same seed generates the same examples."""
+    count, broken = 0, ""
+    names = tuple(signature(law.holds).parameters)
+
+    @seeded(seed)
+    @settings(
+        max_examples=examples, database=None, deadline=None, derandomize=False, verbosity=Verbosity.quiet,
+        print_blob=False, report_multiple_bugs=False, suppress_health_check=TOO_COSTLY,
+        phases=(Phase.generate, Phase.shrink),
+    )  # fmt: skip
+    @given(law.examples)
+    def check(arguments: tuple[Any, ...]) -> None:
+        nonlocal count, broken
+        count += not broken
+        try:
+            law.holds(*arguments)
+        except LAW_ERRORS as error:
+            reason = error if isinstance(error, BrokenLawError) else f"{type(error).__name__}: {error}"
+            drawn = ", ".join(f"{name}={part!r}" for name, part in zip(names, arguments, strict=True))
+            broken = f"{drawn}; {reason}"
+            raise
+
+    try:
+        check()
+    except LAW_ERRORS as error:
+        broken = broken or f"{type(error).__name__}: {error}"
+    return LawResult(law.name, law.subject, not broken, count, broken[:MAX_COUNTEREXAMPLE])
 
 
 def require_same(left: Step[Json, Any], right: Step[Json, Any], state: Json, oracle: Callable[[], Oracle]) -> None:
@@ -116,12 +201,11 @@ def resumes(phrase: ProgramTerm, state: Json, oracle: Callable[[], Oracle]) -> N
     """Resuming from any prefix of the journal gives the same result and performs only the remaining effects."""
     first = run_program(step_of(phrase)(state), oracle())
     entries = tuple(reload_entries(first.journal))
-    for kept in range(len(entries) + 1):
-        again = run_program(step_of(phrase)(state), oracle(), entries[:kept])
-        require_equal(again.outcome, first.outcome, f"resumed after {kept} answers the result differs")
-        require_equal(
-            len(again.journal.entries), len(entries), f"resumed after {kept} answers the journal has another length"
-        )
+    for count in range(len(entries) + 1):
+        again = run_program(step_of(phrase)(state), oracle(), entries[:count])
+        after = f"resumed after {count} answers"
+        require_equal(again.outcome, first.outcome, f"{after} the result differs")
+        require_equal(len(again.journal.entries), len(entries), f"{after} the journal has another length")
 
 
 def reload_entries(journal: Journal) -> Iterator[Entry]:
@@ -133,7 +217,7 @@ def reload_entries(journal: Journal) -> Iterator[Entry]:
 def program_laws() -> Iterator[Law]:
     """Yield the laws of programs."""
     counting, steady = oracles(counting=True), oracles(counting=False)
-    laws: list[tuple[str, tuple[st.SearchStrategy[Any], ...], Callable[..., None]]] = [
+    laws: list[LawLine] = [
         ("left identity", (small_values, arrows, small_values, counting), left_identity),
         ("right identity", (terms, small_values, counting), right_identity),
         ("associativity", (terms, arrows, arrows, small_values, counting), associativity),
@@ -146,11 +230,10 @@ def program_laws() -> Iterator[Law]:
         ("resume", (terms, small_values, steady), resumes),
     ]
     for name, drawn, holds in laws:
-        yield Law(name, PROGRAMS, st.tuples(*drawn), holds)
+        yield Law(name, "programs", st.tuples(*drawn), holds)
 
 
-@dataclass(frozen=True, slots=True)
-class TurnMove:
+class TurnMove(NamedTuple):
     """A turn: the text of the user, the answer, and the state delta."""
 
     user: str
@@ -158,15 +241,13 @@ class TurnMove:
     delta: dict[str, Json]
 
 
-@dataclass(frozen=True, slots=True)
-class EditMove:
+class EditMove(NamedTuple):
     """The user edits the state."""
 
     changes: dict[str, Json]
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryMove:
+class SummaryMove(NamedTuple):
     """The oldest `leaving` turns leave the window and are replaced by a summary."""
 
     leaving: int
@@ -189,16 +270,13 @@ def apply_move(before: Conversation, move: Move) -> Conversation:
 
 def conversations_after(app: App, moves: list[Move]) -> list[Conversation]:
     """Return a new conversation and its state after each move."""
-    found = [begin(app)]
-    for move in moves:
-        found.append(apply_move(found[-1], move))
-    return found
+    return list(accumulate(moves, apply_move, initial=begin(app)))
 
 
 def reload(app: App, nodes: tuple[Node, ...]) -> Conversation:
     """Rebuild a conversation from nodes as a store returns them."""
-    reload_entries: list[Node] = [restore(json.loads(canonical(record(node)))) for node in nodes[1:]]
-    return apply_nodes(begin(app), ((node.hash, node) for node in reload_entries), {app.hash: app}.__getitem__)
+    stored: list[Node] = [restore(json.loads(canonical(record(node)))) for node in nodes[1:]]
+    return apply_nodes(begin(app), ((node.hash, node) for node in stored), {app.hash: app}.__getitem__)
 
 
 def observe(here: Conversation) -> tuple[object, ...]:
@@ -221,14 +299,12 @@ def deltas_give_states(app: App, moves: list[Move]) -> None:
 
 def fork_independence(app: App, moves: list[Move], ours: list[Move], theirs: list[Move]) -> None:
     """Turns on a fork do not change the other branch."""
-    here = left = right = conversations_after(app, moves)[-1]
+    here = conversations_after(app, moves)[-1]
     before = observe(here)
-    for move in ours:
-        left = apply_move(left, move)
-    kept = observe(left), canonical_text(record(left.new_nodes))
-    for move in theirs:
-        right = apply_move(right, move)
-    require_equal((observe(left), canonical_text(record(left.new_nodes))), kept, "the first branch")
+    left = reduce(apply_move, ours, here)
+    branch = observe(left), canonical_text(record(left.new_nodes))
+    reduce(apply_move, theirs, here)
+    require_equal((observe(left), canonical_text(record(left.new_nodes))), branch, "the first branch")
     require_equal(observe(here), before, "the fork point")
 
 
@@ -246,14 +322,14 @@ def prefix_stability(app: App, moves: list[Move]) -> None:
 def summary_idempotence(app: App, moves: list[Move], leaving: int, summary: str) -> None:
     """A summary keeps the typed state, is idempotent, and leaves a window that is not full."""
     here = conversations_after(app, moves)[-1]
-    kept = turns_to_keep(here)
-    staying = here.turns[leaving:] if kept is None else kept
+    fixed = turns_to_keep(here)
+    staying = here.turns[leaving:] if fixed is None else fixed
     names = [past.hash for past in staying]
     once = summarize_window(here, names, summary)
     twice = summarize_window(once, names, summary)
     require_equal((once.state, once.count), (here.state, here.count), "the state after a summary")
     require_equal((twice.turns, twice.summary, twice.state), (once.turns, once.summary, once.state), "summarized twice")
-    if kept is not None:
+    if fixed is not None:
         require_equal(turns_to_keep(once), None, "the window is full after a summary")
 
 
@@ -261,12 +337,10 @@ def edit_laws(app: App, moves: list[Move], one: dict[str, Json], two: dict[str, 
     """An edit sets its values, the last edit wins, and setting the present values changes nothing."""
     here = conversations_after(app, moves)[-1]
     require_equal({name: edit_state(here, one).state[name] for name in one}, one, "the edited values")
-    require_equal(
-        edit_state(edit_state(here, one), one | two).state_hash, edit_state(here, one | two).state_hash, "edited twice"
-    )
-    require_equal(
-        edit_state(here, {name: here.state[name] for name in one}).state_hash, here.state_hash, "restored values"
-    )
+    both = one | two
+    require_equal(edit_state(edit_state(here, one), both).state_hash, edit_state(here, both).state_hash, "edited twice")
+    unchanged = edit_state(here, {name: here.state[name] for name in one})
+    require_equal(unchanged.state_hash, here.state_hash, "restored values")
 
 
 def state_types(app: App, moves: list[Move]) -> None:
@@ -282,8 +356,8 @@ def reply_roundtrip(app: App, answer: str, delta: dict[str, Json], cuts: list[in
     read = parse_reply(app, text)
     spoken = answer.rstrip() if app.reply == "text+delta" and app.model_fields else answer
     require_equal(read.answer, spoken, "the answer")
-    got = {name: given for name, given in (read.delta or {}).items() if name != "response"}
-    require_equal(canonical_text(got), canonical_text(delta), "the delta")
+    parsed = {name: part for name, part in (read.delta or {}).items() if name != "response"}
+    require_equal(canonical_text(parsed), canonical_text(delta), "the delta")
     make = reply_watcher(app)
     if make is not None:
         watching, edges = make(), [0, *sorted(min(place, len(text)) for place in cuts), len(text)]
@@ -319,9 +393,9 @@ def _reply_text(app: App, answer: str, delta: dict[str, Json]) -> str:
 def conversation_laws(app: App) -> Iterator[Law]:
     """Yield the laws of conversations with an app."""
     drawn = _ConversationStrategies(app)
-    moves = st.lists(drawn.moves, max_size=4)
+    moves, cuts = st.lists(drawn.moves, max_size=4), st.lists(st.integers(0, 99), max_size=5)
     subject = f"{app.name} ({app.reply})"
-    laws: list[tuple[str, tuple[st.SearchStrategy[Any], ...], Callable[..., None]]] = [
+    laws: list[LawLine] = [
         ("undo after a commit", (moves,), undo_redo),
         ("recorded deltas give the recorded states", (moves,), deltas_give_states),
         ("a fork leaves the other branch unchanged", (moves, moves, moves), fork_independence),
@@ -329,11 +403,7 @@ def conversation_laws(app: App) -> Iterator[Law]:
         ("a summary keeps the state and is idempotent", (moves, st.integers(0, 3), texts), summary_idempotence),
         ("edits of the state", (moves, drawn.edits, drawn.edits), edit_laws),
         ("the state keeps its types", (moves,), state_types),
-        (
-            "a reply is parsed back and shown",
-            (drawn.answers, drawn.deltas, st.lists(st.integers(0, 99), max_size=5)),
-            reply_roundtrip,
-        ),
+        ("a reply is parsed back and shown", (drawn.answers, drawn.deltas, cuts), reply_roundtrip),
         ("a turn is replayed or rolled back", (moves, drawn.words, drawn.oracles, st.booleans()), turn_replay),
     ]
     for name, arguments, holds in laws:
@@ -405,7 +475,7 @@ class ReducerCase:
 
     reducer: Reducer
     subject: str
-    held: OutputType[dict[str, Json]]
+    value_type: OutputType[dict[str, Json]]
     delta: OutputType[dict[str, Json]]
     start: Json
     name: str = "x"
@@ -418,59 +488,56 @@ class ReducerCase:
     @property
     def origins(self) -> st.SearchStrategy[Json]:
         """The initial value, and values that the user may set."""
-        return st.just(self.start) | values(self.held).map(lambda data: data[self.name])
+        return st.just(self.start) | values(self.value_type).map(lambda data: data[self.name])
 
-    def folded(self, held: Json, deltas: list[Json]) -> Json:
-        """Apply deltas one after the other."""
+    def after(self, start: Json, deltas: list[Json]) -> list[Json]:
+        """Return the start and the value after each delta."""
+        states = [start]
         for turn, delta in enumerate(deltas, 1):
-            held = self.step(held, delta, turn)
-        return held
+            states.append(self.step(states[-1], delta, turn))
+        return states
 
-    def step(self, held: Json, delta: Json, turn: int = 1) -> Json:
+    def step(self, now: Json, delta: Json, turn: int = 1) -> Json:
         """Apply one delta to copies, so that a reducer that mutates its arguments affects this step only."""
-        return self.reducer.step(copy.deepcopy(held), copy.deepcopy(delta), turn)
+        return self.reducer.step(copy.deepcopy(now), copy.deepcopy(delta), turn)
 
-    def require_type(self, held: Json, what: str) -> None:
+    def require_type(self, now: Json, what: str) -> None:
         """Check that a value has the type of the field.
 
         Raises:
             BrokenLawError: the value does not fit the type.
         """
         try:
-            self.held.validate({self.name: held})
+            self.value_type.validate({self.name: now})
         except OutputValidationError as error:
-            raise BrokenLawError(f"{what} {held!r}, which does not fit the type: {error.diagnostics[0]}") from None
+            raise BrokenLawError(f"{what} {now!r}, which does not fit the type: {error.diagnostics[0]}") from None
 
 
 def step_is_pure(case: ReducerCase, origin: Json, earlier: list[Json], delta: Json) -> None:
     """A step is deterministic and does not mutate its arguments."""
-    held = case.folded(origin, earlier)
-    state, given = copy.deepcopy(held), copy.deepcopy(delta)
-    first = canonical_text(case.reducer.step(state, given, 1))
-    require_equal(canonical_text(state), canonical_text(held), "the step changed its state argument")
-    require_equal(canonical_text(given), canonical_text(delta), "the step changed its delta argument")
-    require_equal(canonical_text(case.step(held, delta)), first, "the same step gave another result")
+    now = case.after(origin, earlier)[-1]
+    state, change = copy.deepcopy(now), copy.deepcopy(delta)
+    first = canonical_text(case.reducer.step(state, change, 1))
+    require_equal(canonical_text(state), canonical_text(now), "the step changed its state argument")
+    require_equal(canonical_text(change), canonical_text(delta), "the step changed its delta argument")
+    require_equal(canonical_text(case.step(now, delta)), first, "the same step gave another result")
 
 
 def step_keeps_type(case: ReducerCase, origin: Json, deltas: list[Json]) -> None:
     """The initial value and the result of each step have the type of the field."""
     case.require_type(case.start, "the initial value is")
-    held = origin
-    for turn, delta in enumerate(deltas, 1):
-        held = case.step(held, delta, turn)
-        case.require_type(held, "the step returned")
+    for now in case.after(origin, deltas)[1:]:
+        case.require_type(now, "the step returned")
 
 
 def combine_agrees(case: ReducerCase, origin: Json, earlier: list[Json], first: Json, second: Json) -> None:
     """Applying two deltas in turn equals applying their combination."""
-    combine = case.reducer.combine
-    if combine is None:
-        raise BrokenLawError("the reducer has no combine function")
-    held = case.folded(origin, earlier)
-    one_by_one = case.step(case.step(held, first), second, 2)
-    pressed = combine(copy.deepcopy(first), copy.deepcopy(second))
+    assert case.reducer.combine is not None
+    now = case.after(origin, earlier)[-1]
+    one_by_one = case.step(case.step(now, first), second, 2)
+    pressed = case.reducer.combine(copy.deepcopy(first), copy.deepcopy(second))
     what = f"{canonical_text(first)} and {canonical_text(second)} were combined to {canonical_text(pressed)}"
-    require_equal(canonical_text(case.step(held, pressed)), canonical_text(one_by_one), what)
+    require_equal(canonical_text(case.step(now, pressed)), canonical_text(one_by_one), what)
 
 
 def _case_laws(case: ReducerCase) -> Iterator[Law]:
@@ -495,26 +562,19 @@ def reducer_laws(reducer: Reducer) -> Iterator[Law]:
     """Yield the laws of a reducer, on the types that it supports."""
     for notation in _types_of(reducer):
         field = StateField("x", notation, reduce=reducer.name)
-        held = (
-            field.value_notation
-            if _is_registered(reducer)
-            else f"{notation} | null"
-            if reducer.empty is None
-            else notation
-        )
+        if known_reducers().get(reducer.name) is reducer or LAST.fullmatch(reducer.name):
+            value_notation = field.value_notation
+        else:  # a field cannot name it
+            value_notation = f"{notation} | null" if reducer.empty is None else notation
         delta = "list[str]" if reducer.delta_kind == "words" else notation
+        subject = f"{reducer.name} of {notation}"
         yield from _case_laws(
-            ReducerCase(reducer, f"{reducer.name} of {notation}", _value_type(held), _value_type(delta), reducer.empty)
+            ReducerCase(reducer, subject, _value_type(value_notation), _value_type(delta), reducer.empty)
         )
 
 
 def _value_type(notation: str) -> OutputType[dict[str, Json]]:
     return OutputType.fields("Value", {"x": parse_notation(notation)}, required=frozenset("x"))
-
-
-def _is_registered(reducer: Reducer) -> bool:
-    """Return whether a field can name this reducer."""
-    return known_reducers().get(reducer.name) is reducer or LAST.fullmatch(reducer.name) is not None
 
 
 def _types_of(reducer: Reducer) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ are equal when they end alike, with the same value and state, and yield the same
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from taiwa.kernel.effects import Complete, GetCapabilities, Program, Step, bind, gather, notify, perform
 from taiwa.kernel.errors import InputError, ModelError, TaiwaError
@@ -20,90 +20,77 @@ from taiwa.kernel.usage_limits import UsageLedger, UsageLimits
 JsonStep: TypeAlias = Step[Json, Json]
 
 
-@dataclass(frozen=True, slots=True)
-class Pure:
+class Pure(NamedTuple):
     """Return an answer without an effect."""
 
     answer: Json
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(NamedTuple):
     """Send a request to the model; the text of the response is the answer."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Notify:
+class Notify(NamedTuple):
     """Send a notice to the observers."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(NamedTuple):
     """Replace the state."""
 
     state: Json
 
 
-@dataclass(frozen=True, slots=True)
-class Get:
+class Get(NamedTuple):
     """Return the state as the answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fail:
+class Fail(NamedTuple):
     """Raise an `InputError`."""
 
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Catch:
+class Catch(NamedTuple):
     """Run `instead` from the state before if `body` fails."""
 
     body: "ProgramTerm"
     instead: "ProgramTerm"
 
 
-@dataclass(frozen=True, slots=True)
-class Parallel:
+class Parallel(NamedTuple):
     """Run several terms in parallel from the same state; return the list of answers, discard their states."""
 
     bodies: tuple["ProgramTerm", ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Then:
+class Then(NamedTuple):
     """Run a term, then the step that an arrow makes of its answer."""
 
     first: "ProgramTerm"
     arrow: "Arrow"
 
 
-@dataclass(frozen=True, slots=True)
-class Always:
+class Always(NamedTuple):
     """Run the same term for every answer."""
 
     term: "ProgramTerm"
 
 
-@dataclass(frozen=True, slots=True)
-class CompleteAbout:
+class CompleteAbout(NamedTuple):
     """Send a request that contains the answer."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class PutAnswer:
+class PutAnswer(NamedTuple):
     """Store the answer as the state and return it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChooseByAnswer:
+class ChooseByAnswer(NamedTuple):
     """Select one of several terms by the digest of the answer."""
 
     terms: tuple["ProgramTerm", ...]
@@ -113,34 +100,9 @@ ProgramTerm: TypeAlias = Pure | Ask | Notify | Put | Get | Fail | Catch | Parall
 Arrow: TypeAlias = Always | CompleteAbout | PutAnswer | ChooseByAnswer
 
 
-def get(state: Json) -> Program[tuple[Json, Json]]:
-    """Return the state: the step of `Get`."""
-    return state, state
-    yield
-
-
-def put(new: Json) -> JsonStep:
-    """Return the step that replaces the state."""
-
-    def step(_: Json) -> Program[tuple[Json, Json]]:
-        return None, new
-        yield
-
-    return step
-
-
 def step_of(term: ProgramTerm) -> JsonStep:
     """Return the step that a term denotes."""
-    if isinstance(term, Get):
-        return get
-    if isinstance(term, Put):
-        return put(term.state)
-    if isinstance(term, Then):
-        return bind(step_of(term.first), arrow_of(term.arrow))
-    return _effectful_step(term)
 
-
-def _effectful_step(term: Pure | Ask | Notify | Fail | Catch | Parallel) -> JsonStep:
     def step(state: Json) -> Program[tuple[Json, Json]]:
         match term:
             case Pure(answer):
@@ -151,6 +113,10 @@ def _effectful_step(term: Pure | Ask | Notify | Fail | Catch | Parallel) -> Json
             case Notify(text):
                 yield from notify(text)
                 return None, state
+            case Put(new):
+                return None, new
+            case Get():
+                return state, state
             case Fail(message):
                 raise InputError(message)
             case Parallel(bodies):
@@ -161,8 +127,19 @@ def _effectful_step(term: Pure | Ask | Notify | Fail | Catch | Parallel) -> Json
                     return (yield from step_of(body)(state))
                 except TaiwaError:
                     return (yield from step_of(instead)(state))
+            case Then(first, arrow):
+                return (yield from bind(step_of(first), arrow_of(arrow))(state))
 
     return step
+
+
+get = step_of(Get())
+"""The step that returns the state."""
+
+
+def put(new: Json) -> JsonStep:
+    """Return the step that replaces the state."""
+    return step_of(Put(new))
 
 
 def arrow_of(arrow: Arrow) -> Callable[[Json], JsonStep]:

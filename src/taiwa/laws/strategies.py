@@ -103,17 +103,17 @@ terms: st.SearchStrategy[ProgramTerm] = st.recursive(
 arrows = _arrows(terms)
 
 
-def values(shape: OutputType[dict[str, Json]]) -> st.SearchStrategy[dict[str, Json]]:
+def values(output_type: OutputType[dict[str, Json]]) -> st.SearchStrategy[dict[str, Json]]:
     """Draw values of a type, as its validator returns them."""
 
     def fits(data: Json) -> bool:
         try:
-            shape.validate(data)
+            output_type.validate(data)
         except OutputValidationError:
             return False
         return True
 
-    return _values(shape.type_ir.root, shape.type_ir).filter(fits).map(shape.validate)
+    return _values(output_type.type_ir.root, output_type.type_ir).filter(fits).map(output_type.validate)
 
 
 def _values(node: Node, form: TypeIR) -> st.SearchStrategy[Json]:

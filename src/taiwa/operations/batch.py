@@ -26,11 +26,11 @@ from taiwa.kernel.records import Json, digest
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.operations.results import BatchResult
 from taiwa.operations.say import AskParam, open_app, request_tokens
-from taiwa.sessions.batch import BatchInput, ParallelBatch, RowSummary, TurnBatch, committed_rows, run_in_one_session
-from taiwa.sessions.checkout import Repository
+from taiwa.sessions.batch import BatchInput, BatchRow, ParallelBatch, TurnBatch, committed_rows, run_in_one_session
 from taiwa.sessions.durable_turn import TurnOptions
+from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session, open_priced_model
-from taiwa.sessions.stored_extract import ExtractBatch, ExtractRun, first_request
+from taiwa.sessions.stored_extract import ExtractBatch, ExtractRun, TypedRow, first_request
 from taiwa.settings import Settings
 
 BatchMode: TypeAlias = Literal["fold", "map"]
@@ -85,7 +85,7 @@ class Counts:
     reason: str = ""
     unavailable: int = 0
 
-    def add(self, row: RowSummary) -> None:
+    def add(self, row: BatchRow | TypedRow) -> None:
         """Count a row."""
         self.kept += row.reused
         self.failed += row.error is not None
@@ -141,7 +141,7 @@ def run_turns(
     session = Session(repository, counts.session, conversation, open_priced_model(None, settings, app), options=turns)
     before = committed_rows(session, rows) if options.resume else ()
 
-    def run(add: Callable[[RowSummary], None]) -> None:
+    def run(add: Callable[[BatchRow | TypedRow], None]) -> None:
         for row in run_in_one_session(session, rows, before):
             add(row)
 
@@ -170,8 +170,8 @@ def run_extractions(
     return _run(Counts(), on_row, lambda add: asyncio.run(_drain(job.rows(rows), add)))
 
 
-def _run(counts: Counts, on_row: OnRow, run: Callable[[Callable[[RowSummary], None]], None]) -> Counts:
-    def add(row: RowSummary) -> None:
+def _run(counts: Counts, on_row: OnRow, run: Callable[[Callable[[BatchRow | TypedRow], None]], None]) -> Counts:
+    def add(row: BatchRow | TypedRow) -> None:
         counts.add(row)
         on_row(row, counts)
         if counts.stopped:
@@ -188,7 +188,7 @@ def _run(counts: Counts, on_row: OnRow, run: Callable[[Callable[[RowSummary], No
     return counts
 
 
-async def _drain(rows: AsyncGenerator[RowSummary], add: Callable[[RowSummary], None]) -> None:
+async def _drain(rows: AsyncGenerator[BatchRow | TypedRow], add: Callable[[BatchRow | TypedRow], None]) -> None:
     async with aclosing(rows):
         async for row in rows:
             add(row)

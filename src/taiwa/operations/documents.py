@@ -240,7 +240,7 @@ def _embed(
     index.backend.keep_vectors(embedder.name)
     if whole and (options.embedder or made >= RECHECK_SHARE * whole or _is_unchecked(fused)):
         with suppress(InputError):  # too few questions: the last check holds, and `describe_embeddings` says so
-            gain_of(fused, asked=own_sentences(fused.backend))
+            gain_of(fused, substitutes=own_sentences(fused.backend))
     return made
 
 

@@ -1,10 +1,9 @@
 """Extract a value of a type from one text."""
 
-from taiwa.flows.extract import plain_json
 from taiwa.operations.results import ExtractResult, RequestPreview
 from taiwa.operations.say import request_tokens
-from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import TurnOptions
+from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import open_priced_model
 from taiwa.sessions.stored_extract import ExtractRun, extract_one, first_request
 from taiwa.settings import Settings
@@ -19,7 +18,7 @@ def extract(
         ExtractError: no attempt was valid; it holds the attempts and their bill.
     """
     done = extract_one(repository, open_priced_model(None, settings), turns, extract_run, text)
-    return ExtractResult(plain_json(extract_run.shape, done.value.value), done.value.attempts, done.spent)
+    return ExtractResult(extract_run.output_type.dump(done.value.value), done.value.attempts, done.spent)
 
 
 def preview(settings: Settings, extract_run: ExtractRun, text: str) -> RequestPreview:

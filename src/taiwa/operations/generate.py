@@ -164,10 +164,8 @@ def parse(output_type: OutputType[Any], text: str, *, guess: bool = True) -> Par
     Raises:
         OutputValidationError: the text does not hold a value of the type.
     """
-    from taiwa.flows.extract import plain_json
-
     found = output_type.parse(text, ParseOptions(guess=guess, max_chars=MAX_PARSED_CHARS))
-    return ParseResult(plain_json(output_type, found.value), tuple(found.fixes), found.guessed)
+    return ParseResult(output_type.dump(found.value), tuple(found.fixes), found.guessed)
 
 
 def render_schema(output_type: OutputType[Any], style: SchemaStyle) -> SchemaResult:

@@ -10,7 +10,7 @@ from taiwa.kernel.effects import GetCapabilities
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json, tag_of
 from taiwa.operations.results import DiffResult, SessionTree, ShowResult, StateResult, TurnEntry, ValueEntry, WhyResult
-from taiwa.sessions.checkout import HistoryEntry, Repository
+from taiwa.sessions.repository import HistoryEntry, Repository
 from taiwa.store import CallRecord
 
 SIGNS = {"added": "+", "removed": "-", "changed": "~"}

@@ -160,8 +160,8 @@ def _schema(result: SchemaResult) -> Json:
         "style": result.style,
         "text": result.texts[result.style],
         "tokens": dict[str, Json](result.tokens),
-        "moved": list[Json](result.moved),
-        "lost": list[Json](result.lost),
+        "relaxed": list[Json](result.relaxed),
+        "unsupported": list[Json](result.unsupported),
     }
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from taiwa.kernel.records import Json
     from taiwa.kernel.usage_limits import RunUsage
     from taiwa.retrieval.types import EmbedderChoice, Gain
-    from taiwa.sessions.checkout import ValueOrigin
+    from taiwa.sessions.repository import ValueOrigin
     from taiwa.store import CallRecord, CostLine
     from taiwa.structured import Fix
 
@@ -65,14 +65,14 @@ class ParseResult:
 class SchemaResult:
     """An output type in one style, and the estimated tokens of every style.
 
-    `moved` are constraints that the style states in descriptions, `lost` those that it cannot state.
+    `relaxed` are constraints that strict mode states in descriptions, `unsupported` those that it cannot state.
     """
 
     style: str
     texts: Mapping[str, str]
     tokens: Mapping[str, int]
-    moved: tuple[str, ...]
-    lost: tuple[str, ...]
+    relaxed: tuple[str, ...]
+    unsupported: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

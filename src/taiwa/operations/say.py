@@ -18,8 +18,8 @@ from taiwa.kernel.messages import JsonSchema, Message, Part, Request, Text, Tool
 from taiwa.kernel.text import estimate_tokens
 from taiwa.models.http_api.provider_interface import Target
 from taiwa.operations.results import RequestPreview
-from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import TurnOptions
+from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session, open_priced_model
 from taiwa.settings import Settings
 
@@ -182,7 +182,7 @@ def render_request(app: App, text: str) -> Request:
 
 def _specs(app: App) -> tuple[ToolSpec, ...]:
     """Return the built-in tools of an app; tools that a program passes are not known here."""
-    from taiwa.tools import builtin_tools
+    from taiwa.tools.registry import builtin_tools
 
     return tuple(builtin_tools()[name].spec for name in app.tools if name in builtin_tools())
 

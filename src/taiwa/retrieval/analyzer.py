@@ -24,6 +24,7 @@ DENSE = (
 """Characters of scripts that put no spaces between words, or glue endings to them, as a regular expression's range."""
 RUN = re.compile(rf"([{DENSE}]+)|((?:(?![{DENSE}_])\w)+)(?:'(?:s|t|re|ve|ll|d|m)(?!\w))?")
 FOLDED_LINE = re.compile(rf"(?<=[{DENSE}])[ \t\u3000]*\n[ \t\u3000]*(?=[{DENSE}])")
+DENSE_START = re.compile(f"[{DENSE}]")
 ACCENTS = re.compile("[\u0300-\u036f]+")
 PAIR = cast("Callable[[str, str], str]", concat)
 PARTICLE = re.compile("[\u3041-\u309f\u30fc]").fullmatch
@@ -77,39 +78,39 @@ class Analyzer:
 
         In a run without spaces pairs count; a single character only where it stands alone or the question is one.
         """
-        found: list[tuple[int, int]] = []
+        spans: list[tuple[int, int]] = []
         for start, end in self._places(text, terms):
-            if found and start <= found[-1][1]:
-                found[-1] = (found[-1][0], max(end, found[-1][1]))
+            if spans and start <= spans[-1][1]:
+                spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
             else:
-                found.append((start, end))
-        return tuple(found)
+                spans.append((start, end))
+        return tuple(spans)
 
     def _telling(self, folded: str) -> list[str]:
-        kept = RUN.sub(lambda found: " " if found[2] and self._is_stop(found[2]) else found[0], folded)
-        return [term for term in self._split(kept) if not PARTICLE(term)]
+        without_stops = RUN.sub(lambda run: " " if run[2] and self._is_stop(run[2]) else run[0], folded)
+        return [term for term in self._split(without_stops) if not PARTICLE(term)]
 
     def _split(self, folded: str) -> list[str]:
-        found: list[str] = []
-        add, stem = found.append, self._stem
+        terms: list[str] = []
+        add, stem = terms.append, self._stem
         for run, word in RUN.findall(folded):
             if run:
-                found += run
-                found += map(PAIR, run, run[1:])
+                terms += run
+                terms += map(PAIR, run, run[1:])
             elif len(word) <= LONGEST:
                 add(stem(word))
             else:
-                found += (word[at : at + LONGEST] for at in range(0, len(word), LONGEST))
-        return found
+                terms += (word[at : at + LONGEST] for at in range(0, len(word), LONGEST))
+        return terms
 
     def _places(self, text: str, terms: "frozenset[str] | set[str]") -> Iterator[tuple[int, int]]:
         folded, places = _folded_with_places(text)
         pairs = any(len(term) == 2 and dense(term) for term in terms)
-        for found in RUN.finditer(folded):
-            start, run = found.start(), found[1]
+        for match in RUN.finditer(folded):
+            start, run = match.start(), match[1]
             if not run:
-                if self._stem(found[2][:LONGEST]) in terms:
-                    yield places[start][0], places[found.end(2) - 1][1]
+                if self._stem(match[2][:LONGEST]) in terms:
+                    yield places[start][0], places[match.end(2) - 1][1]
                 continue
             size = 2 if pairs else 1
             for at in range(len(run) - size + 1):
@@ -119,10 +120,7 @@ class Analyzer:
 
 def dense(text: str) -> bool:
     """Whether a text begins with a character of a script without spaces."""
-    return _DENSE(text) is not None
-
-
-_DENSE = re.compile(f"[{DENSE}]").match
+    return DENSE_START.match(text) is not None
 
 
 def _folded(text: str) -> str:
@@ -151,27 +149,20 @@ def _folded_with_places(text: str) -> tuple[str, list[tuple[int, int]]]:
     return FOLDED_LINE.sub("", whole), places
 
 
-def _filtered(language: str, *names: str) -> "tantivy.TextAnalyzer":
+@cache
+def _filtered(language: str, name: str) -> "tantivy.TextAnalyzer":
     import tantivy  # 17 MB that nothing but documents needs
 
-    building = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw())
-    for name in names:
-        building = building.filter(getattr(tantivy.Filter, name)(language))
-    return building.build()
+    return tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw()).filter(getattr(tantivy.Filter, name)(language)).build()
 
 
 @cache
 def _stemmer(language: str) -> Callable[[str], str]:
-    # Made at the first word: neither an import nor a text of Chinese characters alone pays for it.
-    made: list[tantivy.TextAnalyzer] = []
-
     @lru_cache(maxsize=1 << 17)
     def stem(word: str) -> str:
         if word.isdigit():
             return word
-        if not made:
-            made.append(_filtered(language, "stemmer"))
-        stemmed = "".join(made[0].analyze(word)) or word
+        stemmed = "".join(_filtered(language, "stemmer").analyze(word)) or word
         return stemmed if stemmed.isascii() else normalize("NFC", ACCENTS.sub("", normalize("NFD", stemmed)))
 
     return stem
@@ -179,22 +170,16 @@ def _stemmer(language: str) -> Callable[[str], str]:
 
 @cache
 def _stops(language: str) -> Callable[[str], bool]:
-    made: list[tantivy.TextAnalyzer] = []
-
     @lru_cache(maxsize=1 << 12)
     def is_stop(word: str) -> bool:
-        if language in WITHOUT_STOPS:
-            return False
-        if not made:
-            made.append(_filtered(language, "stopword"))
-        return not made[0].analyze(word)
+        return language not in WITHOUT_STOPS and not _filtered(language, "stopword").analyze(word)
 
     return is_stop
 
 
 ASKING_ENGLISH = re.compile(
     r"\b(?:how (?:many|much|long|often|far|old|big|soon|late|early|high)|"
-    r"what|which|principals|whom|whose|when|where|why|how|do|does|did|can|could|should|would|must|i|me|my|we|our|you|your|am|were|"
+    r"what|which|who|whom|whose|when|where|why|how|do|does|did|can|could|should|would|must|i|me|my|we|our|you|your|am|were|"
     r"been|have|has|had|please|tell|about|from|so|than|any|some|"
     r"(?-i:(?<!\bin )(?<!\bby )(?<!\bof )(?<!\bsince )may|might|us))(?![\w\u0300-\u036f])(?:['\u2019](?:s|t|re|ve|ll|d|m)(?!\w))?",
     re.IGNORECASE,
@@ -222,7 +207,7 @@ def without_askwords(text: str, *, english: bool) -> str:
     if not english:
         return text
     shouted = text.isupper()
-    return ASKING_ENGLISH.sub(lambda found: found[0] if _is_name(found[0]) and not shouted else PARTED, text)
+    return ASKING_ENGLISH.sub(lambda word: word[0] if _is_name(word[0]) and not shouted else PARTED, text)
 
 
 def _is_name(word: str) -> bool:

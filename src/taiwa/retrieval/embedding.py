@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 Vectors: TypeAlias = "NDArray[np.float32]"
 """Shape (texts, dimensions), each row of length 1."""
-MISSING = "needs the extra dense: pip install 'taiwa[dense]'"
 
 
 class Embedder(Protocol):
@@ -43,7 +42,8 @@ def unit_rows(rows: "Sequence[Sequence[float]]") -> Vectors:
     Raises:
         ValueError: the rows have different lengths, or a number is not finite.
     """
-    np = numpy("a search by meaning")
+    import numpy as np
+
     if len({len(row) for row in rows}) > 1 or not all(len(row) for row in rows):
         raise ValueError("vectors of different lengths")
     made = np.asarray(rows, np.float32)
@@ -52,19 +52,6 @@ def unit_rows(rows: "Sequence[Sequence[float]]") -> Vectors:
         raise ValueError("a number that is not finite")
     unit: Vectors = (made / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
     return unit
-
-
-def numpy(principals: str) -> Any:  # noqa: ANN401  (the module, which need not be there)
-    """Return numpy.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
-    try:
-        import numpy as np
-    except ImportError:
-        raise ConfigError(f"{principals} {MISSING}") from None
-    return np
 
 
 TOGETHER = 16
@@ -120,8 +107,8 @@ class BertEncoder:
     def _layers(self, hidden: Vectors, mask: Vectors) -> Vectors:
         for number in range(int(self._config["num_hidden_layers"])):
             at = f"encoder.layer.{number}."
-            heard = self._linear(self._attended(hidden, mask, f"{at}attention.self."), f"{at}attention.output.dense")
-            hidden = self._normed(hidden + heard, f"{at}attention.output.LayerNorm")
+            attended = self._linear(self._attended(hidden, mask, f"{at}attention.self."), f"{at}attention.output.dense")
+            hidden = self._normed(hidden + attended, f"{at}attention.output.LayerNorm")
             wide = _gelu(self._linear(hidden, f"{at}intermediate.dense"))
             hidden = self._normed(hidden + self._linear(wide, f"{at}output.dense"), f"{at}output.LayerNorm")
         return hidden
@@ -142,43 +129,42 @@ class BertEncoder:
         joined: Vectors = (weights @ value).transpose(0, 2, 1, 3).reshape(texts, length, size)
         return joined
 
-    def _linear(self, given: Vectors, name: str) -> Vectors:
-        return given @ self._weights[f"{name}.weight"].T + self._weights[f"{name}.bias"]
+    def _linear(self, hidden: Vectors, name: str) -> Vectors:
+        return hidden @ self._weights[f"{name}.weight"].T + self._weights[f"{name}.bias"]
 
-    def _normed(self, given: Vectors, name: str) -> Vectors:
+    def _normed(self, hidden: Vectors, name: str) -> Vectors:
         import numpy as np
 
-        centred = given - given.mean(-1, keepdims=True)
+        centred = hidden - hidden.mean(-1, keepdims=True)
         spread = np.sqrt((centred**2).mean(-1, keepdims=True) + np.float32(self._config.get("layer_norm_eps", 1e-12)))
         return cast("Vectors", centred / spread * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"])
 
 
-def _gelu(given: Vectors) -> Vectors:
+def _gelu(hidden: Vectors) -> Vectors:
     """X Φ(x), with the error function of Abramowitz and Stegun 7.1.26 (at most 1.5e-7 off)."""
     import numpy as np
 
-    x = np.abs(given) / np.float32(math.sqrt(2))
+    x = np.abs(hidden) / np.float32(math.sqrt(2))
     t = 1 / (1 + np.float32(0.3275911) * x)
     series = ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592) * t
-    bent: Vectors = (0.5 * given * (1 + np.sign(given) * (1 - series * np.exp(-x * x)))).astype(np.float32)
+    bent: Vectors = (0.5 * hidden * (1 + np.sign(hidden) * (1 - series * np.exp(-x * x)))).astype(np.float32)
     return bent
 
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        found: object = json.loads(path.read_text(encoding="utf-8"))
+        data: object = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"{path} cannot be read: is {path.parent} the folder of a sentence model? ({error})"
         ) from None
-    if not isinstance(found, dict):
+    if not isinstance(data, dict):
         raise ConfigError(f"{path} is not a JSON object")
-    return cast("dict[str, Any]", found)
+    return cast("dict[str, Any]", data)
 
 
 def _tensors(path: Path) -> tuple[dict[str, Vectors], str]:
     """Return the tensors of a safetensors file by name, and the SHA-256 of the file."""
-    numpy("a sentence model")
     try:
         data = path.read_bytes()
         infos = parse_header(data, len(data)).tensors.items()
@@ -192,7 +178,7 @@ def _tokenizer(path: Path, most: int) -> "Tokenizer":
     try:
         from tokenizers import Tokenizer
     except ImportError:
-        raise ConfigError(f"a sentence model {MISSING}") from None
+        raise ConfigError("a sentence model needs the extra dense: pip install 'taiwa[dense]'") from None
     tokenizer: Any = Tokenizer.from_str(json.dumps(_json(path)))
     tokenizer.enable_truncation(min(LONGEST_TEXT, most))
     tokenizer.enable_padding()

@@ -17,7 +17,8 @@ from taiwa.kernel.records import value
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.embedding import Embedder
 from taiwa.retrieval.index import FUSION_DEPTH, NO_PRINCIPALS, Index, NearPassages, reciprocal_ranks
-from taiwa.retrieval.types import ENOUGH, Gain, IndexBackend
+from taiwa.retrieval.tables import IndexBackend
+from taiwa.retrieval.types import ENOUGH, Gain
 
 BATCH = 64
 PAUSE = 30.0
@@ -70,15 +71,6 @@ class HybridIndex(Index):
             if progress is not None:
                 progress(made)
 
-    def find(
-        self, query: str, k: int = 5, principals: Iterable[str] = NO_PRINCIPALS, history: Sequence[Message] = ()
-    ) -> tuple[Passage, ...]:
-        """Return at most k passages, best first: by words, or by both where that was shown to be better."""
-        near = self.near(query, max(FUSION_DEPTH, k), principals, history) if k > 0 else None
-        if near is None:
-            return self.by_words(query, k, principals, history)
-        return reciprocal_ranks((self.by_words(query, max(FUSION_DEPTH, k), principals, history), near.passages), k)
-
     def near(
         self, query: str, k: int, principals: Iterable[str] = NO_PRINCIPALS, history: Sequence[Message] = ()
     ) -> NearPassages | None:
@@ -94,23 +86,11 @@ class HybridIndex(Index):
         self.trouble = ""
         return NearPassages(self.embedder.name, near)
 
-    def both(
-        self, query: str, k: int = 5, principals: Iterable[str] = NO_PRINCIPALS, history: Sequence[Message] = ()
-    ) -> tuple[Passage, ...]:
-        """Return at most k passages by both, whatever a check has shown.
-
-        Raises:
-            TaiwaError: the embedder failed.
-        """
-        names = frozenset(principals)
-        words = self.by_words(query, max(FUSION_DEPTH, k), names, history)
-        return reciprocal_ranks((words, self._nearest(query, max(FUSION_DEPTH, k), names, history)), k)
-
     def _nearest(
         self, query: str, k: int, principals: frozenset[str], history: Sequence[Message]
     ) -> tuple[Passage, ...]:
-        said = [message.text for message in history if message.role == "user"]
-        vector = self.embedder.embed([" ".join([*said[-1:], query])], "question")[0]
+        earlier = [message.text for message in history if message.role == "user"]
+        vector = self.embedder.embed([" ".join([*earlier[-1:], query])], "question")[0]
         return self.backend.nearest(self.embedder.name, vector, k, principals)
 
 
@@ -137,23 +117,25 @@ class LabelledQuery:
     without: str = ""
 
 
-def gain_of(fused: "HybridIndex", pairs: Sequence[tuple[str, str]] = (), asked: Sequence[LabelledQuery] = ()) -> Gain:
+def gain_of(
+    fused: "HybridIndex", pairs: Sequence[tuple[str, str]] = (), substitutes: Sequence[LabelledQuery] = ()
+) -> Gain:
     """Measure and remember what fusing gains on pairs of a question and the id of the passage that answers it.
 
-    Positive feedback (`Index.tell`) counts too. `asked` are questions used where users have given too few.
+    Positive feedback (`Index.add_feedback`) counts too. `substitutes` are questions used where users have given too few.
 
     Raises:
         InputError: there are too few questions.
     """
     backend = fused.backend
     known: dict[str, set[str]] = {}
-    told = ((each.query, each.passage) for each in backend.feedback() if each.good)
-    for question, passage in (*pairs, *told):
+    feedback = ((each.query, each.passage) for each in backend.feedback() if each.good)
+    for question, passage in (*pairs, *feedback):
         known.setdefault(question, set()).add(passage)
     whose = "people"
     questions = [LabelledQuery(question, frozenset(right)) for question, right in known.items()]
-    if len(questions) < ENOUGH and asked:
-        whose, questions = "sentences", list(asked)
+    if len(questions) < ENOUGH and substitutes:
+        whose, questions = "sentences", list(substitutes)
     if len(questions) < ENOUGH:
         raise InputError(f"{len(questions)} questions with known passages are too few: give at least {ENOUGH}")
     if len(questions) > MOST:
@@ -171,16 +153,16 @@ def own_sentences(backend: IndexBackend, most: int = MOST) -> tuple[LabelledQuer
     chance = random.Random(0)  # noqa: S311  (a draw that repeats, no secret)
     listed = [each for each in backend.documents(None) if each.passages > 1]
     chosen = listed if len(listed) <= most else chance.sample(listed, most)
-    found: list[LabelledQuery] = []
+    queries: list[LabelledQuery] = []
     for number, document in enumerate(chosen):
-        wanted = -(-(most - len(found)) // (len(chosen) - number))
+        wanted = -(-(most - len(queries)) // (len(chosen) - number))
         passages = backend.passages(document.path)
         for at in sorted(chance.sample(range(len(passages)), min(wanted, len(passages)))):
             beside = [passages[near] for near in (at - 1, at + 1) if 0 <= near < len(passages)]
             sentence = _sentence(passages[at].text, beside, backend.analyzer, chance)
             if sentence:
-                found.append(LabelledQuery(sentence, frozenset(each.id for each in beside), passages[at].id))
-    return tuple(found)
+                queries.append(LabelledQuery(sentence, frozenset(each.id for each in beside), passages[at].id))
+    return tuple(queries)
 
 
 def _sentence(text: str, beside: Sequence[Passage], analyzer: Analyzer, chance: random.Random) -> str:
@@ -210,8 +192,8 @@ def _scored(fused: "HybridIndex", questions: Sequence[LabelledQuery]) -> list[tu
     return scored
 
 
-def _ndcg(found: Sequence[str], right: frozenset[str]) -> float:
-    gained = math.fsum(1 / math.log2(place + 2) for place, one in enumerate(found[:PLACES]) if one in right)
+def _ndcg(ranking: Sequence[str], right: frozenset[str]) -> float:
+    gained = math.fsum(1 / math.log2(place + 2) for place, one in enumerate(ranking[:PLACES]) if one in right)
     return gained / math.fsum(1 / math.log2(place + 2) for place in range(min(len(right), PLACES)))
 
 

@@ -8,22 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import pstdev
 from types import TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unicodedata import normalize
 
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Evidence, Message, Passage
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.ingest import Progress, RefreshReport, refresh
-from taiwa.retrieval.types import (
-    DocumentListing,
-    IndexBackend,
-    IndexSummary,
-    LibraryBackend,
-    PassageFeedback,
-    Principals,
-    TermCounts,
-)
+from taiwa.retrieval.tables import IndexBackend, LibraryBackend
+from taiwa.retrieval.types import DocumentListing, IndexSummary, PassageFeedback, Principals, TermCounts
 from taiwa.sql import PostgresUrl, is_postgres_url
 
 # What has no spaces between words, or glues endings to them: kana, Chinese characters, Hangul.
@@ -39,9 +32,8 @@ class InMemoryRetriever:
     """
 
     def __init__(self, passages: Iterable[Passage]) -> None:
-        self._passages = tuple(passages)
-        self._held = tuple(frozenset(terms(passage.text)) for passage in self._passages)
-        self._holders = Counter(term for held in self._held for term in held)
+        self._passages = tuple((passage, frozenset(terms(passage.text))) for passage in passages)
+        self._holders = Counter(term for _, own in self._passages for term in own)
 
     def __repr__(self) -> str:
         return f"InMemoryRetriever({len(self._passages)} passages)"
@@ -50,12 +42,12 @@ class InMemoryRetriever:
         """Return at most k passages that share a term with the query, best first."""
         weights = {term: self._weight(term) for term in terms(query)}
         whole = math.fsum(weights.values())
-        found: list[tuple[float, int, Passage]] = []
-        for passage, held in zip(self._passages, self._held, strict=True):
-            if shared := math.fsum(weight for term, weight in weights.items() if term in held):
-                found.append((-shared / whole, len(held), replace(passage, score=shared / whole)))
-        found.sort(key=lambda each: each[:2])
-        return tuple(passage for _, _, passage in found[: max(k, 0)])
+        hits: list[tuple[float, int, Passage]] = []
+        for passage, own in self._passages:
+            if shared := math.fsum(weight for term, weight in weights.items() if term in own):
+                hits.append((-shared / whole, len(own), replace(passage, score=shared / whole)))
+        hits.sort(key=lambda hit: hit[:2])
+        return tuple(passage for _, _, passage in hits[: max(k, 0)])
 
     def _weight(self, term: str) -> float:
         return math.log1p(len(self._passages) / (1 + self._holders[term]))
@@ -129,16 +121,14 @@ def weight_terms(analyzer: Analyzer, query: str, history: Sequence[Message] = ()
     {'sunday': 1.0, 'open': 0.5, 'hour': 0.5, 'monday': 0.5}
     """
     weights = {term: float(times) for term, times in Counter(analyzer.asked(query)).items()}
-    asked = [message.text for message in history if message.role == "user"]
-    answered = [message.text for message in history if message.role == "assistant"]
-    for age, text in enumerate(reversed(asked)):
+    questions = [message.text for message in history if message.role == "user"]
+    answers = [message.text for message in history if message.role == "assistant"]
+    for age, text in enumerate(reversed(questions)):
         _add(weights, analyzer.asked(text), EARLIER * FADING**age)
-    if answered:
-        _add(weights, analyzer.asked(answered[-1]), ANSWERED)
-    if len(weights) > MOST_TERMS:
-        kept = sorted(weights, key=lambda term: -weights[term])[:MOST_TERMS]
-        weights = {term: weights[term] for term in kept}
-    return weights
+    if answers:
+        _add(weights, analyzer.asked(answers[-1]), ANSWERED)
+    heaviest = sorted(weights, key=lambda term: -weights[term])[:MOST_TERMS]
+    return weights if len(heaviest) == len(weights) else {term: weights[term] for term in heaviest}
 
 
 def _add(weights: dict[str, float], terms: Sequence[str], weight: float) -> None:
@@ -152,21 +142,21 @@ def unresolved_references(analyzer: Analyzer, query: str, history: Sequence[Mess
 
     Any history resolves a pronoun, and so do terms before it in the question.
     """
-    text = EMPTY.sub(lambda found: " " * len(found[0]), query)
+    text = EMPTY.sub(lambda expression: " " * len(expression[0]), query)
     before = {term for message in history for term in analyzer.terms(message.text)}
-    found: list[str] = []
+    references: list[str] = []
     for pointing in POINTING.finditer(text):
         own = [term for term in analyzer.asked(text[: pointing.start()]) if term not in ASKING]
         noun = pointing["noun"]
         known = before | set(own)
         resolved = bool(set(analyzer.terms(noun)) & known) if noun else bool(known)
         if not resolved:
-            found.append(" ".join(pointing[0].split()))
-    return tuple(found)
+            references.append(" ".join(pointing[0].split()))
+    return tuple(references)
 
 
 ASKING = frozenset(
-    "what when where which principals whom whose why how do doe did can could should would will may is are wa be have has ha i my me "
+    "what when where which who whom whose why how do doe did can could should would will may is are wa be have has ha i my me "
     "we you tell show explain pleas about and but or on in of to for with "
     "long much mani often far old big soon late earli high".split()
 )
@@ -182,26 +172,23 @@ SATURATION = 2.2
 def judge(
     analyzer: Analyzer,
     weights: Mapping[str, float],
-    found: Sequence[Passage],
+    passages: Sequence[Passage],
     counts: TermCounts,
     points: tuple[str, ...] = (),
 ) -> Evidence:
-    """Measure the evidence for a weighted question in the best passages found."""
+    """Measure the evidence for a weighted question in the best passages."""
     rare = {term: weight * _idf(counts, term) for term, weight in weights.items()}
     mass = math.fsum(rare.values())
     unknown = tuple(term for term in weights if not counts.holders.get(term))
-    if not found or mass <= 0:
-        return Evidence(counts.passages, len(found), unknown=unknown, unresolved_references=points)
+    if not passages or mass <= 0:
+        return Evidence(counts.passages, len(passages), unknown=unknown, unresolved_references=points)
     ideal = SATURATION * mass
-    held = [frozenset(_passage_terms(analyzer, passage)) for passage in found[:COVERING]]
-    coverage = max(math.fsum(weight for term, weight in rare.items() if term in terms) for terms in held) / mass
-    scores = [passage.score for passage in found[:LOOKED_AT]]
+    texts = ("\n".join((each.title, *each.heading, "", each.text)) for each in passages[:COVERING])
+    covered = [frozenset(analyzer.terms(text)) for text in texts]
+    coverage = max(math.fsum(weight for term, weight in rare.items() if term in terms) for terms in covered) / mass
+    scores = [passage.score for passage in passages[:LOOKED_AT]]
     top, spread = min(scores[0] / ideal, 1.0), min(pstdev(scores) / ideal, 1.0)
-    return Evidence(counts.passages, len(found), min(coverage, 1.0), top, spread, unknown, points)
-
-
-def _passage_terms(analyzer: Analyzer, passage: Passage) -> list[str]:
-    return analyzer.terms("\n".join((passage.title, *passage.heading, "", passage.text)))
+    return Evidence(counts.passages, len(passages), min(coverage, 1.0), top, spread, unknown, points)
 
 
 def _idf(counts: TermCounts, term: str) -> float:
@@ -253,11 +240,15 @@ class Index:
     def find(
         self, query: str, k: int = 5, principals: Iterable[str] = NO_PRINCIPALS, history: Sequence[Message] = ()
     ) -> tuple[Passage, ...]:
-        """Return at most k passages that `principals` may see and that share a term with the question, best first.
+        """Return at most k passages that `principals` may see, best first.
 
-        Earlier turns of a dialogue count too, less and less with their age.
+        Passages share a term with the question, or are near to it in meaning where such a search is used. Earlier turns of a
+        dialogue count too, less and less with their age.
         """
-        return self.by_words(query, k, principals, history)
+        near = self.near(query, max(FUSION_DEPTH, k), principals, history) if k > 0 else None
+        if near is None:
+            return self.by_words(query, k, principals, history)
+        return reciprocal_ranks((self.by_words(query, max(FUSION_DEPTH, k), principals, history), near.passages), k)
 
     def by_words(
         self, query: str, k: int = 5, principals: Iterable[str] = NO_PRINCIPALS, history: Sequence[Message] = ()
@@ -279,8 +270,8 @@ class Index:
         names = frozenset(principals)
         weights = weight_terms(self.analyzer, query, history)
         counts = self.backend.counts(tuple(weights), names)
-        found = self.backend.search(weights, LOOKED_AT, names)
-        return judge(self.analyzer, weights, found, counts, unresolved_references(self.analyzer, query, history))
+        passages = self.backend.search(weights, LOOKED_AT, names)
+        return judge(self.analyzer, weights, passages, counts, unresolved_references(self.analyzer, query, history))
 
     def passage(self, id: str, principals: Iterable[str] = NO_PRINCIPALS) -> Passage | None:  # noqa: A002  (the field of a passage)
         """Return a passage by its id, if that version is still there and `principals` may see it."""
@@ -345,7 +336,7 @@ class ScopedRetriever:
         words.sort(key=lambda each: -each[0].score)
         if not by_model:
             return tuple(passage for passage, _ in words[: max(k, 0)])
-        meanings = [sorted(found, key=lambda passage: -passage.score) for found in by_model.values()]
+        meanings = [sorted(passages, key=lambda passage: -passage.score) for passages in by_model.values()]
         alone = [passage if wordy else None for passage, wordy in words]
         return reciprocal_ranks(([passage for passage, _ in words], alone, *meanings), k)
 
@@ -354,14 +345,15 @@ class ScopedRetriever:
         """Why the last search used words alone although the index has an embedder."""
         return tuple(dict.fromkeys(index.trouble for index in self.indexes if index.trouble))
 
-    def _named(self, index: Index, found: Iterable[Passage]) -> Iterator[Passage]:
-        several = len(self.indexes) > 1
-        return (replace(each, source=f"{index.name}/{each.source}") if several else each for each in found)
+    def _named(self, index: Index, passages: Iterable[Passage]) -> Iterable[Passage]:
+        if len(self.indexes) == 1:
+            return passages
+        return (replace(each, source=f"{index.name}/{each.source}") for each in passages)
 
     def passage(self, id: str) -> Passage | None:  # noqa: A002  (the field of a passage)
         """Return a passage by its id, from whichever index has it."""
-        found = (index.passage(id, self.principals) for index in self.indexes)
-        return next((passage for passage in found if passage is not None), None)
+        passages = (index.passage(id, self.principals) for index in self.indexes)
+        return next((passage for passage in passages if passage is not None), None)
 
     def evidence(self, query: str) -> Evidence:
         """Measure the evidence on a question, of the index that has most."""
@@ -372,7 +364,7 @@ class ScopedRetriever:
 class Library:
     """All indexes of a place."""
 
-    def __init__(self, backend: LibraryBackend) -> None:
+    def __init__(self, backend: LibraryBackend[Any]) -> None:
         self._backend = backend
 
     @classmethod
@@ -452,12 +444,6 @@ class Library:
     ) -> ScopedRetriever:
         """Return the retriever over some indexes, or over all."""
         return ScopedRetriever([self.index(name) for name in (tuple(names) or self.names())], principals, history)
-
-    def find(
-        self, query: str, k: int = 5, principals: Iterable[str] = NO_PRINCIPALS, history: Sequence[Message] = ()
-    ) -> tuple[Passage, ...]:
-        """Return at most k passages from all indexes, best first."""
-        return self.scoped((), principals, history).find(query, k)
 
 
 def _checked(name: str) -> str:

@@ -15,6 +15,7 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -31,7 +32,8 @@ from taiwa.retrieval.readers import (
     reader_name,
     split_into_chunks,
 )
-from taiwa.retrieval.types import PUBLIC, Audience, Batch, Document, FileFacts, IndexBackend, UnreadableError
+from taiwa.retrieval.tables import IndexBackend
+from taiwa.retrieval.types import PUBLIC, Audience, Batch, Document, FileFacts, UnreadableError
 from taiwa.yamlfile import Scalar, Table, read_yaml
 
 SIDECAR = ".taiwa-access.yaml"
@@ -138,8 +140,8 @@ class Folder:
             # A link to a folder is listed among the folders, and not entered.
             yield from self._links(below, [name for name in folders if Path(folder, name).is_symlink()])
             for name in sorted(names):
-                if not _hidden(name) and (found := self._file(handle, below + name, name)):
-                    yield found
+                if not _hidden(name) and (file := self._file(handle, below + name, name)):
+                    yield file
 
     def read(self, path: str) -> bytes:
         """Return the bytes of a document of the folder.
@@ -164,25 +166,25 @@ class Folder:
     def _file(self, handle: int, path: str, name: str) -> File | None:
         try:
             path.encode()
-            found = os.stat(name, dir_fd=handle, follow_symlinks=False)
+            info = os.stat(name, dir_fd=handle, follow_symlinks=False)
         except UnicodeEncodeError:
             return File(
                 path.encode(errors="backslashreplace").decode(), 0, 0, "its name is not valid Unicode: rename it"
             )
         except OSError:
             return None
-        if stat.S_ISLNK(found.st_mode):
+        if stat.S_ISLNK(info.st_mode):
             return next(self._links(path.removesuffix(name), [name]), None)
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(info.st_mode):
             return None
         if document_format(path) is None:
             suffix = Path(name).suffix.lower() or "no suffix"
             self.others[suffix] = self.others.get(suffix, 0) + 1
             return None
-        if found.st_size > LARGEST_FILE:
-            words = f"{found.st_size >> 20} MB: larger than {LARGEST_FILE >> 20} MB"
-            return File(path, found.st_size, found.st_mtime_ns, words)
-        return File(path, found.st_size, found.st_mtime_ns)
+        if info.st_size > LARGEST_FILE:
+            words = f"{info.st_size >> 20} MB: larger than {LARGEST_FILE >> 20} MB"
+            return File(path, info.st_size, info.st_mtime_ns, words)
+        return File(path, info.st_size, info.st_mtime_ns)
 
     def _links(self, below: str, names: list[str]) -> Iterator[File]:
         """A link within the folder leads to what is found anyway; one that leads out is said."""
@@ -228,8 +230,8 @@ def _rules_text(handle: int | None, folder: str) -> str:
 
 
 def _read_bytes(handle: int) -> bytes:
-    found = os.fstat(handle)
-    if not stat.S_ISREG(found.st_mode):
+    info = os.fstat(handle)
+    if not stat.S_ISREG(info.st_mode):
         raise UnreadableError("not a file")
     parts: list[bytes] = []
     length = 0
@@ -288,6 +290,7 @@ def refresh(backend: IndexBackend, wait: float = 0.0, progress: Progress | None 
     if not backend.root:
         raise InputError(f"index {backend.name!r} has no folder; its documents come from elsewhere")
     began = time.monotonic()
+    quiet: Progress = lambda _done, _all, _path: None  # noqa: E731
     with backend.write_lock(wait):
         folder = Folder(backend.root)
         files = list(folder.files())
@@ -295,8 +298,8 @@ def refresh(backend: IndexBackend, wait: float = 0.0, progress: Progress | None 
         gone = tuple(sorted(work.known.keys() - {file.path for file in files}))
         if gone:
             backend.commit(Batch(gone=gone))
-        with IsolatedReader() as apart:
-            for batch in work.batches(files, apart, progress or _quietly):
+        with closing(IsolatedReader()) as reader:
+            for batch in work.batches(files, reader, progress or quiet):
                 backend.commit(batch)
         backend.update_derived()
     return replace(work.done, removed=len(gone), others=folder.others, seconds=time.monotonic() - began)
@@ -309,19 +312,19 @@ class _Work:
         self._folder = folder
         self._rules = rules
 
-    def batches(self, files: list[File], apart: IsolatedReader, progress: Progress) -> Iterator[Batch]:
+    def batches(self, files: list[File], reader: IsolatedReader, progress: Progress) -> Iterator[Batch]:
         documents: list[Document] = []
         touched: list[tuple[str, FileFacts]] = []
         room = BATCH_CHARACTERS
         for number, file in enumerate(files):
             progress(number, len(files), file.path)
-            found = self._look(file, apart)
-            self._count(file.path, found)
-            if isinstance(found, Document):
-                documents.append(found)
-                room -= sum(len(piece.text) for piece in found.chunks)
-            elif found is not None:
-                touched.append((file.path, found))
+            change = self._look(file, reader)
+            self._count(file.path, change)
+            if isinstance(change, Document):
+                documents.append(change)
+                room -= sum(len(piece.text) for piece in change.chunks)
+            elif change is not None:
+                touched.append((file.path, change))
             if len(documents) + len(touched) >= BATCH_FILES or room <= 0:
                 yield Batch(tuple(documents), tuple(touched))
                 documents, touched, room = [], [], BATCH_CHARACTERS
@@ -329,7 +332,7 @@ class _Work:
         if documents or touched:
             yield Batch(tuple(documents), tuple(touched))
 
-    def _look(self, file: File, apart: IsolatedReader) -> "Document | FileFacts | None":
+    def _look(self, file: File, isolated: IsolatedReader) -> "Document | FileFacts | None":
         """A document to put, facts to put, or nothing to do."""
         before = self.known.get(file.path)
         kind = document_format(file.path)
@@ -346,22 +349,21 @@ class _Work:
             if before is not None and reader != MISSING and (before.digest, before.reader) == (known.digest, reader):
                 audience = audience_of(file.path, self._rules, before.access)
                 return replace(known, audience=audience, access=before.access, problem=before.problem)
-            reading = apart.read(raw, kind)
+            reading = isolated.read(raw, kind)
         except UnreadableError as error:
             known = replace(known, problem=error.message)
             return None if before is not None and replace(before, at_us=0) == known else Document(file.path, "", known)
-        audience = audience_of(file.path, self._rules, reading.access)
-        known = replace(known, audience=audience, access=reading.access)
+        known = replace(known, audience=audience_of(file.path, self._rules, reading.access), access=reading.access)
         return Document(file.path, reading.title[:LONGEST_TITLE], known, split_into_chunks(reading))
 
-    def _count(self, path: str, found: "Document | FileFacts | None") -> None:
+    def _count(self, path: str, change: "Document | FileFacts | None") -> None:
         done, before = self.done, self.known.get(path)
-        now = found.known if isinstance(found, Document) else found or before
+        now = change.known if isinstance(change, Document) else change or before
         if now is not None and now.problem:
             done = replace(done, problems=(*done.problems, Problem(path, now.problem)))
         if before is None:
             done = replace(done, added=done.added + 1)
-        elif isinstance(found, Document) or (found is not None and found.audience != before.audience):
+        elif isinstance(change, Document) or (change is not None and change.audience != before.audience):
             done = replace(done, changed=done.changed + 1)
         else:
             done = replace(done, same=done.same + 1)
@@ -376,7 +378,3 @@ class _Work:
             and reader != MISSING
             and bool(before.digest)
         )
-
-
-def _quietly(done: int, whole: int, path: str) -> None:
-    del done, whole, path

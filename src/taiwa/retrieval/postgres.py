@@ -13,16 +13,24 @@ import sys
 import time
 from array import array
 from collections import Counter
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from taiwa.kernel.errors import ConfigError, ConflictError, InputError, StoreError
+from taiwa.kernel.errors import ConflictError, InputError, StoreError
 from taiwa.kernel.messages import Passage
 from taiwa.retrieval.analyzer import Analyzer
-from taiwa.retrieval.tables import FOUND, LIBRARY, SqlIndexBackend, SqlLibraryBackend, State, Tables, stored_passage
-from taiwa.retrieval.types import Batch, Document, DocumentListing, FileFacts, Principals, TermCounts, Vector, may_see
-from taiwa.sql import Clock, PostgresUrl, SqlRow, now_us
+from taiwa.retrieval.tables import (
+    LIBRARY,
+    PASSAGES,
+    IndexBackend,
+    LibraryBackend,
+    access_json,
+    passage_terms,
+    stored_passage,
+)
+from taiwa.retrieval.types import Batch, Chunk, Document, DocumentListing, FileFacts, Principals, TermCounts, may_see
+from taiwa.sql import Clock, PostgresUrl, now_us
 from taiwa.sql.postgres import PostgresDatabase
 
 if TYPE_CHECKING:
@@ -45,7 +53,7 @@ SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace ON pg_namespace.
 OWN_PASSAGES = "SELECT passage.seq FROM passage JOIN document ON document.seq = passage.document WHERE doc_index = ?"
 WITHOUT_VECTOR = "NOT EXISTS(SELECT 1 FROM embedding WHERE embedding.passage = passage.seq AND model = ?)"
 PUT_VECTOR = """
-INSERT INTO embedding(passage, model, cells) SELECT seq, ?, CAST(? AS {type}) FROM passage WHERE seq = ?
+INSERT INTO embedding(passage, model, cells) VALUES(?, ?, CAST(? AS {type}))
 ON CONFLICT(passage, model) DO UPDATE SET cells = excluded.cells"""
 NEAREST = """
 SELECT passage.seq, document.audience, document.path, document.title, document.seq, document.digest,
@@ -54,90 +62,6 @@ SELECT passage.seq, document.audience, document.path, document.title, document.s
 FROM embedding JOIN passage ON passage.seq = embedding.passage JOIN document ON document.seq = passage.document
 WHERE document.doc_index = ? AND model = ? AND document.audience = ANY(CAST(? AS bigint[]))
 ORDER BY score DESC, passage.seq LIMIT ?"""
-
-
-class PostgresVectors:
-    """The vectors of one index, by model."""
-
-    def __init__(self, db: PostgresDatabase, index: int) -> None:
-        self._db = db
-        self._index = index
-
-    def missing(self, model: str, k: int) -> tuple[Passage, ...]:
-        """Return passages without a vector of a model."""
-        without, values = (WITHOUT_VECTOR, (model,)) if self._there() else ("true", ())
-        rows = self._db.rows(f"{FOUND} {without} ORDER BY passage.seq LIMIT ?", self._index, *values, k)
-        return tuple(stored_passage(row).passage for row in rows)
-
-    def put(self, model: str, vectors: "Sequence[tuple[int, Vector]]") -> None:
-        """Keep vectors by the numbers of their passages, in one transaction.
-
-        Raises:
-            StoreError: the server has no pgvector.
-        """
-        if not vectors:
-            return
-        putting = PUT_VECTOR.format(type=self._create())
-        with self._db.transaction():
-            for passage, vector in vectors:
-                self._db.run(putting, model, _vector_text(vector), passage)
-
-    def nearest(self, model: str, vector: "Vector", k: int, audiences: Sequence[int]) -> list[SqlRow]:
-        """Return the rows of the k nearest passages, nearest first; their last column is the cosine."""
-        if k < 1 or not self._there():
-            return []
-        schema = str(self._db.one(VECTOR_SCHEMA))
-        select = (
-            f"SELECT {schema}.vector_dims(cells) FROM embedding WHERE model = ? AND passage IN ({OWN_PASSAGES}) LIMIT 1"  # noqa: S608
-        )
-        length = self._db.one(select, model, self._index)
-        if length is None:
-            return []
-        if length != len(vector):
-            raise InputError(f"a vector of {len(vector)} numbers is asked of {model!r}, whose have {length}")
-        rows = self._db.rows(
-            NEAREST.format(schema=schema), _vector_text(vector), self._index, model, audiences, k
-        )  # fmt: skip
-        return [row for row in rows if row[-1] > 0]
-
-    def count(self, model: str) -> int:
-        """Count the vectors of a model."""
-        counted = f"SELECT count(*) FROM embedding WHERE model = ? AND passage IN ({OWN_PASSAGES})"  # noqa: S608
-        return int(self._db.one(counted, model, self._index) or 0) if self._there() else 0
-
-    def keep(self, model: str) -> None:
-        """Delete the vectors of every other model."""
-        if self._there():
-            delete = f"DELETE FROM embedding WHERE model <> ? AND passage IN ({OWN_PASSAGES})"  # noqa: S608  (constants)
-            self._db.run(delete, model, self._index)
-
-    def _there(self) -> bool:
-        return self._db.one(HAS_TABLE) is not None
-
-    def _create(self) -> str:
-        """Return the type of vectors; the first call creates the extension and the table."""
-        if not self._there():
-            if self._db.one(AVAILABLE) is None:
-                raise StoreError(
-                    f"the server {self._db.url} does not have pgvector, which vectors need; install it there"
-                )
-            with self._db.transaction():
-                # Several processes may store the first vector at once.
-                self._db.lock("embedding")
-                try:
-                    self._db.run("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
-                except StoreError as error:
-                    raise StoreError(
-                        "cannot create the extension pgvector here; let the owner of the database run"
-                        f" CREATE EXTENSION vector ({error.message})"
-                    ) from error
-                self._db.run(VECTORS.format(type=f"{self._db.one(VECTOR_SCHEMA)}.vector"))
-        return f"{self._db.one(VECTOR_SCHEMA)}.vector"
-
-
-def _vector_text(vector: "Vector") -> str:
-    return "[" + ",".join(f"{float(cell):.7g}" for cell in vector) + "]"
-
 
 K1, B = 1.2, 0.75
 ENOUGH_AT_FIRST = 250
@@ -188,60 +112,59 @@ class PostgresTerms:
         self, weights: Mapping[str, float], k: int, audiences: Sequence[int], holding: Holding
     ) -> dict[int, float]:
         """Return the k best passages with their scores, best first."""
-        found = self.holders(weights, audiences)
+        holders = self.holders(weights, audiences)
         terms = sorted(
             (
                 _Term(seq, count, weights[text] * _idf(holding.passages, count) * (K1 + 1))
-                for text, (seq, count) in found.items()
+                for text, (seq, count) in holders.items()
                 if weights[text] > 0
             ),
             key=lambda term: (term.holders, term.seq),
         )
         if not terms or k < 1:
             return {}
-        best = _Scored(*_none())
-        asked, wanted = 0, _reach(terms, max(ENOUGH_AT_FIRST, k))
+        import numpy as np
+
+        best = _Scored(np.empty(0, np.int64), np.empty(0, np.float64))
+        reached, wanted = 0, _reach(terms, max(ENOUGH_AT_FIRST, k))
         most = max(_reach(terms, max(MOST_HOLDERS, 4 * k)), wanted)
-        while asked < wanted:
-            best = _best(best, self._scored(terms, (asked, wanted), audiences, holding), k)
+        while reached < wanted:
+            best = _best(best, self._scored(terms, (reached, wanted), audiences, holding), k)
             bar = float(best.scores[-1]) if len(best.scores) >= k else 0.0
-            asked, wanted = wanted, min(_enough(terms, bar), most)
+            reached, wanted = wanted, min(_enough(terms, bar), most)
         return dict(zip(best.passages.tolist(), best.scores.tolist(), strict=True))
 
     def _scored(
         self, terms: Sequence[_Term], part: tuple[int, int], audiences: Sequence[int], holding: Holding
     ) -> _Scored:
         """Score the passages that hold one of a part of the terms, by all of them."""
+        import numpy as np
+
         rows = self._db.rows(CANDIDATES, [term.seq for term in terms[part[0] : part[1]]], audiences)
         if not rows:
-            return _Scored(*_none())
-        np = _numpy()
+            return _Scored(np.empty(0, np.int64), np.empty(0, np.float64))
         passages, lengths, numbers, counts = zip(*rows, strict=True)
-        held, times = np.frombuffer(b"".join(numbers), "<i4"), np.frombuffer(b"".join(counts), np.uint8)
+        numbers_of_terms, times = np.frombuffer(b"".join(numbers), "<i4"), np.frombuffer(b"".join(counts), np.uint8)
         owner = np.repeat(np.arange(len(rows)), [len(each) for each in counts])
         highest = max(term.seq for term in terms)
         places = np.zeros(highest + 2, np.int16)
         places[[term.seq for term in terms]] = np.arange(1, len(terms) + 1)
-        place = places[np.minimum(held, highest + 1)]
+        place = places[np.minimum(numbers_of_terms, highest + 1)]
         hits = np.flatnonzero(place)
         owner, place, times = owner[hits], place[hits] - 1, times[hits]
         norm = K1 * (1 - B + B * np.array(lengths) * holding.passages / holding.terms)[owner]
         parts = np.array([term.most for term in terms])[place] * (times / (times + norm))
-        return _Scored(np.array(passages), np.bincount(owner, parts, len(rows)))
+        return _Scored(np.array(passages), np.bincount(owner, parts, len(rows)).astype(np.float64))
 
 
 def _best(one: _Scored, two: _Scored, k: int) -> _Scored:
     """The k best of both, best first; of equals the older. The same passage may be in both, with the same score."""
-    np = _numpy()
+    import numpy as np
+
     passages, first = np.unique(np.concatenate((one.passages, two.passages)), return_index=True)
     scores = np.concatenate((one.scores, two.scores))[first]
     order = np.lexsort((passages, -scores))[:k]
     return _Scored(passages[order], scores[order])
-
-
-def _none() -> "tuple[NDArray[np.int64], NDArray[np.float64]]":
-    np = _numpy()
-    return np.empty(0, np.int64), np.empty(0, np.float64)
 
 
 def _idf(passages: int, holders: int) -> float:
@@ -250,10 +173,10 @@ def _idf(passages: int, holders: int) -> float:
 
 def _reach(terms: Sequence[_Term], most: int) -> int:
     """How many of the terms, rarest first, have so many holders together; one at least."""
-    held = 0
+    holders = 0
     for count, term in enumerate(terms):
-        held += term.holders
-        if held > most:
+        holders += term.holders
+        if holders > most:
             return max(count, 1)
     return len(terms)
 
@@ -265,14 +188,6 @@ def _enough(terms: Sequence[_Term], bar: float) -> int:
         count -= 1
         rest += terms[count].most
     return count
-
-
-def _numpy() -> Any:  # noqa: ANN401  (the module, which need not be there)
-    try:
-        import numpy as np
-    except ImportError:
-        raise ConfigError("an index on a server needs the extra postgres: pip install 'taiwa[postgres]'") from None
-    return np
 
 
 MOST_OFTEN = 255
@@ -311,25 +226,62 @@ COMPACT = """
 WITH old AS (DELETE FROM tally WHERE doc_index = ?1 RETURNING term, audience, holders)
 INSERT INTO tally(doc_index, term, audience, holders)
 SELECT ?1, term, audience, sum(holders) FROM old GROUP BY term, audience HAVING sum(holders) <> 0"""
+MOST = 10_000
+"""Maximum number of passages returned for one query."""
+INDEXER = 0x7461696C
+"""The class of the locks of those who index."""
+HOLDING = """
+SELECT CAST(coalesce(sum(passages), 0) AS bigint), CAST(coalesce(sum(terms), 0) AS bigint) FROM document
+WHERE doc_index = ? AND audience = ANY(CAST(? AS bigint[]))"""
 
 
-class _Cut(NamedTuple):
-    """A passage that is to be written: its place in the batch, its chunk, its terms."""
+class _NewPassage(NamedTuple):
+    """A passage that is to be written: the place of its document in the batch, its chunk, the counts of its terms."""
 
     document: int
-    chunk: int
+    chunk: Chunk
     terms: dict[str, int]
 
 
-class PostgresWriter:
-    """Writes batches into one index."""
+class _Visible(NamedTuple):
+    """The audiences that include the principals, and their totals."""
 
-    def __init__(self, db: PostgresDatabase, index: int, analyzer: Analyzer) -> None:
-        self._db = db
-        self._index = index
-        self._analyzer = analyzer
-        self._tables = Tables(db, index)
-        self._terms: dict[str, int] = {}
+    audiences: list[int]
+    holding: Holding
+
+
+class PostgresIndexBackend(IndexBackend):
+    """One index."""
+
+    def __init__(self, db: PostgresDatabase, seq: int, named: tuple[str, str], analyzer: Analyzer) -> None:
+        super().__init__(db, seq, named, analyzer)
+        self._server = db
+        self._words = PostgresTerms(db, seq)
+        self._term_numbers: dict[str, int] = {}
+        self._locked = False
+
+    @contextmanager
+    def write_lock(self, wait: float) -> Generator[None]:
+        """Hold the lock of the only writer; the server frees it with the connection.
+
+        Raises:
+            ConflictError: another process held it for `wait` seconds.
+        """
+        deadline = time.monotonic() + wait
+        taking = "SELECT pg_try_advisory_lock(CAST(? AS integer), CAST(? AS integer))"
+        # A connection that has a lock is given it again, so within a process it must be known who has it.
+        while self._locked or not self._db.one(taking, INDEXER, self.seq):
+            if time.monotonic() >= deadline:
+                raise ConflictError(f"another process is indexing {self.name!r}; wait until it has finished")
+            time.sleep(0.05)
+        self._locked = True
+        try:
+            yield
+        finally:
+            self._locked = False
+            self._db.rows("SELECT pg_advisory_unlock(CAST(? AS integer), CAST(? AS integer))", INDEXER, self.seq)
+
+    # --- writing ------------------------------------------------------------------------------------------------------
 
     def commit(self, batch: Batch) -> None:
         """Apply a batch, all or nothing.
@@ -338,138 +290,237 @@ class PostgresWriter:
             StoreError: the index was deleted meanwhile.
         """
         documents = tuple({each.path: each for each in batch.documents}.values())
-        cuts = list(self._cut(documents))
+        # Analyzed before the transaction, so that no other process waits for it.
+        new = [
+            _NewPassage(at, chunk, self._terms_of(each, chunk))
+            for at, each in enumerate(documents)
+            for chunk in each.chunks
+        ]
         try:
             with self._db.transaction():
                 # Other writers to the same index wait here.
-                if not self._db.rows("SELECT 1 FROM doc_index WHERE seq = ? FOR UPDATE", self._index):
+                if not self._db.rows("SELECT 1 FROM doc_index WHERE seq = ? FOR UPDATE", self.seq):
                     raise StoreError("the index does not exist any more: it was deleted meanwhile")
-                tallied = self._clear(documents, batch.gone) + self._put(documents, cuts)
+                tallied = self._clear(documents, batch.gone) + self._put(documents, new)
                 tallied += sum(self._touch(path, known) for path, known in batch.touched)
                 self._db.run(
                     "UPDATE doc_index SET generation = generation + 1, stamp = ?, at_us = ?, untallied = untallied + ?"
                     " WHERE seq = ?",
-                    secrets.token_bytes(8), self._db.clock(), tallied, self._index,
+                    secrets.token_bytes(8), self._db.clock(), tallied, self.seq,
                 )  # fmt: skip
         except BaseException:
-            self._terms.clear()  # numbers that were given and taken back
+            self._term_numbers.clear()  # numbers that were given and taken back
             raise
 
     def update_derived(self) -> None:
         """Add up what was counted, when there is more of it than of sums."""
-        tallied, untallied = self._db.row("SELECT tallied, untallied FROM doc_index WHERE seq = ?", self._index) or (
-            0,
-            0,
-        )
-        if untallied <= tallied:
+        counts = self._db.row("SELECT tallied, untallied FROM doc_index WHERE seq = ?", self.seq)
+        if counts is None or counts[1] <= counts[0]:
             return
         with self._db.transaction():
-            self._db.rows("SELECT 1 FROM doc_index WHERE seq = ? FOR UPDATE", self._index)
-            rows = self._db.run(COMPACT, self._index)
-            self._db.run("UPDATE doc_index SET tallied = ?, untallied = 0 WHERE seq = ?", rows, self._index)
+            self._db.rows("SELECT 1 FROM doc_index WHERE seq = ? FOR UPDATE", self.seq)
+            rows = self._db.run(COMPACT, self.seq)
+            self._db.run("UPDATE doc_index SET tallied = ?, untallied = 0 WHERE seq = ?", rows, self.seq)
         for table in ("words", "tally", "passage", "document", "term"):
             self._db.rows(f"ANALYZE {table}")
 
-    def _cut(self, documents: Sequence[Document]) -> Iterator[_Cut]:
-        """Analyze the chunks before the transaction, so that no other process waits for it."""
-        for at, document in enumerate(documents):
-            headings: tuple[str, list[str]] = ("", [])
-            for number, chunk in enumerate(document.chunks):
-                above = f"{document.title}\n{json.dumps(chunk.heading, ensure_ascii=False)}"
-                if headings[0] != above:
-                    headings = (above, self._analyzer.terms(above))
-                yield _Cut(at, number, Counter(headings[1] + self._analyzer.terms(chunk.text)))
+    def _terms_of(self, document: Document, chunk: Chunk) -> dict[str, int]:
+        return Counter(passage_terms(self.analyzer, document.title, _heading_json(chunk), chunk.text))
 
     def _clear(self, documents: Sequence[Document], gone: Iterable[str]) -> int:
         """Take out the passages of documents that change, and documents that are gone; return how many rows it counted."""
         select = "SELECT path, seq FROM document WHERE doc_index = ? AND path = ANY(CAST(? AS text[]))"
         leaving = set(gone)
-        found: dict[str, int] = dict(
-            self._db.rows(select, self._index, [*(_without_nul(each.path) for each in documents), *leaving])
-        )
-        if not found:
+        paths = [*(_without_nul(each.path) for each in documents), *leaving]
+        numbers: dict[str, int] = dict(self._db.rows(select, self.seq, paths))
+        if not numbers:
             return 0
-        every = list(found.values())
-        counted = self._db.run(TALLY, self._index, -1, every)
+        every = list(numbers.values())
+        counted = self._db.run(TALLY, self.seq, -1, every)
         self._db.run("DELETE FROM passage WHERE document = ANY(CAST(? AS bigint[]))", every)
-        ended = [seq for path, seq in found.items() if path in leaving]
+        ended = [seq for path, seq in numbers.items() if path in leaving]
         self._db.run("DELETE FROM document WHERE seq = ANY(CAST(? AS bigint[]))", ended)
         return counted
 
-    def _put(self, documents: Sequence[Document], cuts: Sequence[_Cut]) -> int:
+    def _put(self, documents: Sequence[Document], new: Sequence[_NewPassage]) -> int:
         if not documents:
             return 0
-        audiences = [self._tables.audience(each.known.audience) for each in documents]
+        audiences = [self._audience_row(each.known.audience) for each in documents]
         lengths = Counter[int]()
-        for cut in cuts:
-            lengths[cut.document] += sum(cut.terms.values())
+        for passage in new:
+            lengths[passage.document] += sum(passage.terms.values())
         facts = [
             (
-                _without_nul(each.path), _without_nul(each.title), bytes.fromhex(known.digest), known.size, known.modified_ns,
-                known.reader, audience, None if known.access is None else json.dumps(known.access, ensure_ascii=False),
-                _without_nul(known.problem), len(each.chunks), sum(len(chunk.text) for chunk in each.chunks), lengths[at],
+                _without_nul(each.path), _without_nul(each.title), bytes.fromhex(each.known.digest), each.known.size,
+                each.known.modified_ns, each.known.reader, audience, access_json(each.known), _without_nul(each.known.problem),
+                len(each.chunks), sum(len(chunk.text) for chunk in each.chunks), lengths[at],
             )
-            for at, (each, known, audience) in enumerate(
-                (each, each.known, audience) for each, audience in zip(documents, audiences, strict=True)
-            )
+            for at, (each, audience) in enumerate(zip(documents, audiences, strict=True))
         ]  # fmt: skip
         columns = [list(column) for column in zip(*facts, strict=True)]
-        numbers: dict[str, int] = dict(self._db.rows(PUT_DOCUMENTS, self._index, self._db.clock(), *columns))
+        numbers: dict[str, int] = dict(self._db.rows(PUT_DOCUMENTS, self.seq, self._db.clock(), *columns))
         seqs = [numbers[_without_nul(each.path)] for each in documents]
         self._db.run(VERSIONS, seqs)
-        self._put_passages(documents, cuts, seqs, audiences)
-        return self._db.run(TALLY, self._index, 1, seqs)
+        self._put_passages(new, seqs, audiences)
+        return self._db.run(TALLY, self.seq, 1, seqs)
 
-    def _put_passages(
-        self, documents: Sequence[Document], cuts: Sequence[_Cut], seqs: Sequence[int], audiences: Sequence[int]
-    ) -> None:
-        self._know({term for cut in cuts for term in cut.terms})
+    def _put_passages(self, new: Sequence[_NewPassage], seqs: Sequence[int], audiences: Sequence[int]) -> None:
+        self._number_terms({term for each in new for term in each.terms})
         taking = "SELECT nextval(pg_get_serial_sequence('passage', 'seq')) FROM generate_series(1, CAST(? AS integer))"
-        numbers = [number for (number,) in self._db.rows(taking, len(cuts))]
         passages: list[tuple[object, ...]] = []
         words: list[tuple[object, ...]] = []
-        for number, cut in zip(numbers, cuts, strict=True):
-            chunk = documents[cut.document].chunks[cut.chunk]
-            heading = json.dumps(chunk.heading, ensure_ascii=False)
-            passages.append(
-                (number, seqs[cut.document], chunk.start, chunk.page, _without_nul(heading), _without_nul(chunk.text))
-            )
-            held = sorted((self._terms[term], min(times, MOST_OFTEN)) for term, times in cut.terms.items())
+        for (number,), each in zip(self._db.rows(taking, len(new)), new, strict=True):
+            chunk = each.chunk
+            heading, text = _without_nul(_heading_json(chunk)), _without_nul(chunk.text)
+            passages.append((number, seqs[each.document], chunk.start, chunk.page, heading, text))
+            counts = sorted((self._term_numbers[term], min(times, MOST_OFTEN)) for term, times in each.terms.items())
+            terms = [term for term, _ in counts]
             words.append((
-                number, audiences[cut.document], sum(cut.terms.values()), [term for term, _ in held],
-                _little_endian(term for term, _ in held), bytes(times for _, times in held),
+                number, audiences[each.document], sum(each.terms.values()), terms, _little_endian(terms),
+                bytes(times for _, times in counts),
             ))  # fmt: skip
-        self._db.copy("passage(seq, document, start, page, heading, text)", ["int8"] * 4 + ["text"] * 2, passages)
-        self._db.copy(
-            "words(passage, audience, length, terms, numbers, counts)",
-            ["int8"] * 3 + ["int4[]", "bytea", "bytea"],
-            words,
-        )
+        columns = ["int8"] * 4 + ["text"] * 2
+        self._server.copy("passage(seq, document, start, page, heading, text)", columns, passages)
+        columns = ["int8"] * 3 + ["int4[]", "bytea", "bytea"]
+        self._server.copy("words(passage, audience, length, terms, numbers, counts)", columns, words)
 
-    def _know(self, terms: set[str]) -> None:
+    def _number_terms(self, terms: set[str]) -> None:
         """Learn the numbers of terms, new ones for those that were never seen."""
-        if len(self._terms) > MOST_TERMS_HELD:
-            self._terms.clear()
-        unknown = sorted(terms - self._terms.keys())
+        if len(self._term_numbers) > MOST_TERMS_HELD:
+            self._term_numbers.clear()
+        unknown = sorted(terms - self._term_numbers.keys())
         if unknown:
-            self._db.run(TERMS, self._index, unknown)
+            self._db.run(TERMS, self.seq, unknown)
             select = "SELECT text, seq FROM term WHERE doc_index = ? AND text = ANY(CAST(? AS text[]))"
-            self._terms.update(self._db.rows(select, self._index, unknown))
+            self._term_numbers.update(self._db.rows(select, self.seq, unknown))
 
     def _touch(self, path: str, known: FileFacts) -> int:
         """Change facts of a file whose text is the same; where its audience changed, its words change too."""
-        row = self._db.row("SELECT seq, audience FROM document WHERE doc_index = ? AND path = ?", self._index, path)
+        row = self._db.row("SELECT seq, audience FROM document WHERE doc_index = ? AND path = ?", self.seq, path)
         if row is None:
             return 0
         seq, before = row
-        audience = self._tables.audience(known.audience)
+        audience = self._audience_row(known.audience)
         self._db.run(TOUCH, audience, known.size, known.modified_ns, self._db.clock(), seq)
         if audience == before:
             return 0
-        counted = self._db.run(TALLY, self._index, -1, [seq])
+        counted = self._db.run(TALLY, self.seq, -1, [seq])
         moving = "UPDATE words SET audience = ? WHERE passage IN (SELECT seq FROM passage WHERE document = ?)"
         self._db.run(moving, audience, seq)
-        return counted + self._db.run(TALLY, self._index, 1, [seq])
+        return counted + self._db.run(TALLY, self.seq, 1, [seq])
+
+    # --- searching ----------------------------------------------------------------------------------------------------
+
+    def search(self, weights: Mapping[str, float], k: int, principals: Principals) -> tuple[Passage, ...]:
+        """Return at most k passages that hold any of the terms, best first."""
+        with self._db.transaction(write=False):
+            audiences, holding = self._visible(principals)
+            if not holding.passages:
+                return ()
+            scores = self._words.search(weights, min(k, MOST), audiences, holding)
+            return tuple(each.passage for each in self._scored(scores))
+
+    def counts(self, terms: Sequence[str], principals: Principals) -> TermCounts:
+        """Count passages and the holders of terms."""
+        with self._db.transaction(write=False):
+            audiences, holding = self._visible(principals)
+            holders = self._words.holders(terms, audiences)
+        return TermCounts(holding.passages, {term: holders[term][1] if term in holders else 0 for term in terms})
+
+    def documents(self, principals: Principals | None) -> tuple[DocumentListing, ...]:
+        """List documents by path."""
+        with self._db.transaction(write=False):
+            return super().documents(principals)
+
+    def _visible_audiences(self, principals: Principals) -> list[int]:
+        return self._visible(principals).audiences
+
+    def _visible(self, principals: Principals) -> _Visible:
+        cache: dict[Principals, _Visible] = self._cache_of_state()
+        if principals not in cache:
+            audiences = [seq for seq, audience in self._audiences().items() if may_see(audience, principals)]
+            cache[principals] = _Visible(audiences, Holding(*self._db.rows(HOLDING, self.seq, audiences)[0]))
+        return cache[principals]
+
+    # --- vectors ------------------------------------------------------------------------------------------------------
+
+    def without_vectors(self, model: str, k: int) -> tuple[Passage, ...]:
+        """Return at most k passages that have no vector of a model yet."""
+        without, values = (WITHOUT_VECTOR, (model,)) if self._has_vectors() else ("true", ())
+        rows = self._db.rows(f"{PASSAGES} {without} ORDER BY passage.seq LIMIT ?", self.seq, *values, k)
+        return tuple(stored_passage(row).passage for row in rows)
+
+    def put_vectors(self, model: str, vectors: "Sequence[tuple[str, Vector]]") -> None:
+        """Store the vectors of passages, in one transaction; deleted passages are skipped.
+
+        Raises:
+            StoreError: the server has no pgvector.
+        """
+        if not vectors:
+            return
+        putting = PUT_VECTOR.format(type=self._create_vectors())
+        with self._db.transaction():
+            for name, vector in vectors:
+                if (stored := self._stored(name)) is not None:
+                    self._db.run(putting, stored.seq, model, _vector_text(vector))
+
+    def vectors(self, model: str) -> int:
+        """Count the passages that have a vector of a model."""
+        counted = f"SELECT count(*) FROM embedding WHERE model = ? AND passage IN ({OWN_PASSAGES})"  # noqa: S608
+        return int(self._db.one(counted, model, self.seq) or 0) if self._has_vectors() else 0
+
+    def keep_vectors(self, model: str) -> None:
+        """Delete the vectors of every other model."""
+        if self._has_vectors():
+            delete = f"DELETE FROM embedding WHERE model <> ? AND passage IN ({OWN_PASSAGES})"  # noqa: S608  (constants)
+            self._db.run(delete, model, self.seq)
+
+    def nearest(self, model: str, vector: "Vector", k: int, principals: Principals) -> tuple[Passage, ...]:
+        """Return at most k passages whose vectors are nearest, best first."""
+        with self._db.transaction(write=False):
+            if k < 1 or not self._has_vectors():
+                return ()
+            schema = str(self._db.one(VECTOR_SCHEMA))
+            select = f"SELECT {schema}.vector_dims(cells) FROM embedding WHERE model = ? AND passage IN ({OWN_PASSAGES}) LIMIT 1"  # noqa: S608
+            length = self._db.one(select, model, self.seq)
+            if length is not None and length != len(vector):
+                raise InputError(f"a vector of {len(vector)} numbers is asked of {model!r}, whose have {length}")
+            audiences = self._visible_audiences(principals)
+            rows = self._db.rows(
+                NEAREST.format(schema=schema), _vector_text(vector), self.seq, model, audiences, min(k, MOST)
+            )
+            return tuple(stored_passage(row[:-1], float(row[-1])).passage for row in rows if row[-1] > 0)
+
+    def _has_vectors(self) -> bool:
+        return self._db.one(HAS_TABLE) is not None
+
+    def _create_vectors(self) -> str:
+        """Return the type of vectors; the first call creates the extension and the table."""
+        if not self._has_vectors():
+            if self._db.one(AVAILABLE) is None:
+                raise StoreError(
+                    f"the server {self._server.url} does not have pgvector, which vectors need; install it there"
+                )
+            with self._db.transaction():
+                # Several processes may store the first vector at once.
+                self._server.lock("embedding")
+                try:
+                    self._db.run("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+                except StoreError as error:
+                    raise StoreError(
+                        "cannot create the extension pgvector here; let the owner of the database run"
+                        f" CREATE EXTENSION vector ({error.message})"
+                    ) from error
+                self._db.run(VECTORS.format(type=f"{self._db.one(VECTOR_SCHEMA)}.vector"))
+        return f"{self._db.one(VECTOR_SCHEMA)}.vector"
+
+
+def _vector_text(vector: "Vector") -> str:
+    return "[" + ",".join(f"{float(cell):.7g}" for cell in vector) + "]"
+
+
+def _heading_json(chunk: Chunk) -> str:
+    return json.dumps(chunk.heading, ensure_ascii=False)
 
 
 def _without_nul(text: str) -> str:
@@ -484,101 +535,7 @@ def _little_endian(numbers: Iterable[int]) -> bytes:
     return written.tobytes()
 
 
-MOST = 10_000
-"""Maximum number of passages returned for one query."""
-MOST_ASKERS = 1_000
-INDEXER = 0x7461696C
-"""The class of the locks of those principals index."""
-HOLDING = """
-SELECT CAST(coalesce(sum(passages), 0) AS bigint), CAST(coalesce(sum(terms), 0) AS bigint) FROM document
-WHERE doc_index = ? AND audience = ANY(CAST(? AS bigint[]))"""
-
-
-class PostgresIndexBackend(SqlIndexBackend):
-    """One index."""
-
-    def __init__(self, db: PostgresDatabase, seq: int, named: tuple[str, str], analyzer: Analyzer) -> None:
-        self._vectors = PostgresVectors(db, seq)
-        super().__init__(db, seq, named, analyzer, self._vectors)
-        self._writing = PostgresWriter(db, seq, analyzer)
-        self._words = PostgresTerms(db, seq)
-        self._seen: State | None = None
-        self._visible: dict[Principals, tuple[list[int], Holding]] = {}
-        self._indexed = False
-
-    @contextmanager
-    def write_lock(self, wait: float) -> Generator[None]:
-        """Hold the lock of the only writer; the server frees it with the connection.
-
-        Raises:
-            ConflictError: another process held it for `wait` seconds.
-        """
-        deadline = time.monotonic() + wait
-        taking = "SELECT pg_try_advisory_lock(CAST(? AS integer), CAST(? AS integer))"
-        # A connection that has a lock is given it again, so within a process it must be known principals has it.
-        while self._indexed or not self._db.one(taking, INDEXER, self.seq):
-            if time.monotonic() >= deadline:
-                raise ConflictError(f"another process is indexing {self.name!r}; wait until it has finished")
-            time.sleep(0.05)
-        self._indexed = True
-        try:
-            yield
-        finally:
-            self._indexed = False
-            self._db.rows("SELECT pg_advisory_unlock(CAST(? AS integer), CAST(? AS integer))", INDEXER, self.seq)
-
-    def commit(self, batch: Batch) -> None:
-        """Apply a batch, all or nothing."""
-        self._writing.commit(batch)
-
-    def update_derived(self) -> None:
-        """Make everything committed quick to find."""
-        self._writing.update_derived()
-
-    def search(self, weights: Mapping[str, float], k: int, principals: Principals) -> tuple[Passage, ...]:
-        """Return at most k passages that hold any of the terms, best first."""
-        with self._db.transaction(write=False):
-            audiences, holding = self._held_for(principals)
-            if not holding.passages:
-                return ()
-            scores = self._words.search(weights, min(k, MOST), audiences, holding)
-            rows = self._tables.passages(scores) if scores else {}
-            return tuple(rows[number].passage for number in scores if number in rows)
-
-    def counts(self, terms: Sequence[str], principals: Principals) -> TermCounts:
-        """Count passages and the holders of terms."""
-        with self._db.transaction(write=False):
-            audiences, holding = self._held_for(principals)
-            found = self._words.holders(terms, audiences)
-        return TermCounts(holding.passages, {term: found[term][1] if term in found else 0 for term in terms})
-
-    def documents(self, principals: Principals | None) -> tuple[DocumentListing, ...]:
-        """List documents by path."""
-        with self._db.transaction(write=False):
-            return super().documents(principals)
-
-    def nearest(self, model: str, vector: Vector, k: int, principals: Principals) -> tuple[Passage, ...]:
-        """Return at most k passages whose vectors are nearest, best first."""
-        with self._db.transaction(write=False):
-            rows = self._vectors.nearest(model, vector, min(k, MOST), self._seen_by(principals))
-            return tuple(stored_passage(tuple(row[:-1]), float(row[-1])).passage for row in rows)
-
-    def _seen_by(self, principals: Principals) -> list[int]:
-        return self._held_for(principals)[0]
-
-    def _held_for(self, principals: Principals) -> tuple[list[int], Holding]:
-        """Return the audiences that include the principals, and their totals; cached until anything changes."""
-        state = self._tables.state()
-        if state != self._seen or len(self._visible) >= MOST_ASKERS:
-            self._visible.clear()
-            self._seen = state
-        if principals not in self._visible:
-            visible = [seq for seq, audience in self._tables.audiences().items() if may_see(audience, principals)]
-            self._visible[principals] = visible, Holding(*self._db.rows(HOLDING, self.seq, visible)[0])
-        return self._visible[principals]
-
-
-class PostgresLibraryBackend(SqlLibraryBackend[PostgresIndexBackend]):
+class PostgresLibraryBackend(LibraryBackend[PostgresIndexBackend]):
     """Indexes in one database of a PostgreSQL server."""
 
     def __init__(self, url: PostgresUrl, *, clock: Clock = now_us) -> None:

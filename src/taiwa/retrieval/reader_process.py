@@ -32,8 +32,8 @@ VOID = frozenset("area base br col embed hr img input link meta source track wbr
 
 def declared_encoding(raw: bytes) -> str:
     """Return the encoding that a page says it has; nothing if it does not say."""
-    found = CHARSET.search(raw[:4096])
-    name = found[1].decode("ascii").lower() if found else ""
+    match = CHARSET.search(raw[:4096])
+    name = match[1].decode("ascii").lower() if match else ""
     return {"shift_jis": "cp932", "x-sjis": "cp932", "gb2312": "gb18030", "gbk": "gb18030"}.get(name, name)
 
 
@@ -101,7 +101,7 @@ class _Sections(HTMLParser):
             return
         if tag in HEADINGS and self._heading is not None:
             start, level = self._heading
-            words = " ".join("".join(self._parts)[start:].split()) if len(self._parts) < 64 else self._since(start)
+            words = self._since(start)
             if words:
                 self._headings.append(Heading(start, level, words))
             self._heading = None
@@ -168,6 +168,8 @@ def entry(start: dict[str, Json]) -> Handler:
             reading = READERS[str(question["kind"])](Path(str(question["path"])))
             if len(reading.text) > characters:
                 raise UnreadableError(f"more than {characters:,} characters of text")
+            if not reading.text.strip():
+                raise UnreadableError("no text in it")
         except UnreadableError as error:
             return {"problem": error.message}
         except OSError as error:
@@ -221,7 +223,7 @@ def _page(document: Any, number: int) -> str:  # noqa: ANN401  (pypdfium2 has no
 
 def _bookmarks(document: Any, starts: list[int], text: str) -> tuple[Heading, ...]:  # noqa: ANN401  (as above)
     """The outline; a heading begins where its page holds its words, or with the page."""
-    found: list[Heading] = []
+    headings: list[Heading] = []
     ends = [*starts[1:], len(text)]
     for bookmark in document.get_toc(max_depth=DEEPEST_BOOKMARK):
         to: Any = bookmark.get_dest()
@@ -230,10 +232,10 @@ def _bookmarks(document: Any, starts: list[int], text: str) -> tuple[Heading, ..
         if page is None or not 0 <= page < len(starts) or not words:
             continue
         at = text.find(words, starts[page], ends[page])
-        found.append(Heading(max(at, starts[page]), int(bookmark.level) + 1, words))
-        if len(found) >= MOST_BOOKMARKS:
+        headings.append(Heading(max(at, starts[page]), int(bookmark.level) + 1, words))
+        if len(headings) >= MOST_BOOKMARKS:
             break
-    return tuple(sorted(found, key=lambda each: each.start))
+    return tuple(sorted(headings, key=lambda each: each.start))
 
 
 def _docx(path: Path) -> ParsedDocument:
@@ -251,11 +253,10 @@ def _docx(path: Path) -> ParsedDocument:
         raise UnreadableError("broken or encrypted: not a DOCX that can be opened") from None
     except (KeyError, ValueError, OSError, EOFError, NotImplementedError, RuntimeError, SyntaxError) as error:
         raise UnreadableError(f"broken: not a DOCX that can be read ({type(error).__name__})") from None
-    return _with_text(sections(str(html)))
+    return sections(str(html))
 
 
-def _no_picture(picture: object) -> dict[str, str]:
-    del picture
+def _no_picture(_: object) -> dict[str, str]:
     return {}
 
 
@@ -265,17 +266,13 @@ def _html(path: Path) -> ParsedDocument:
     try:
         trafilatura: Any = import_module("trafilatura")
     except ImportError:
-        return _with_text(whole)
+        return whole
     # It finds the text of a page among its menus; where it loses the page's headings or most of its text, it found none.
     inner = trafilatura.extract(html, output_format="markdown", include_comments=False, include_tables=True)
     reading = read_markdown(str(inner or ""))
     if 4 * len(reading.text) < len(whole.text) or 2 * len(reading.headings) < len(whole.headings):
-        return _with_text(whole)
-    return _with_text(ParsedDocument(reading.text, whole.title or reading.title, reading.headings))
-
-
-def _bare_html(path: Path) -> ParsedDocument:
-    return _with_text(sections(_html_text(path)))
+        return whole
+    return ParsedDocument(reading.text, whole.title or reading.title, reading.headings)
 
 
 def _html_text(path: Path) -> str:
@@ -283,12 +280,6 @@ def _html_text(path: Path) -> str:
     return decode(raw, declared_encoding(raw))
 
 
-def _with_text(reading: ParsedDocument) -> ParsedDocument:
-    if not reading.text.strip():
-        raise UnreadableError("no text in it")
-    return reading
-
-
 READERS: dict[str, Callable[[Path], ParsedDocument]] = {
-    "pdf": _pdf, "docx": _docx, "html": _html, "bare html": _bare_html,
+    "pdf": _pdf, "docx": _docx, "html": _html, "bare html": lambda path: sections(_html_text(path)),
 }  # fmt: skip

@@ -13,7 +13,6 @@ from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
-from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from taiwa.isolation import IsolatedProcess, ProcessLimits
@@ -168,7 +167,7 @@ def _parser() -> "MarkdownIt":
 
 def _plain_heading(words: str) -> str:
     """The words of a heading without their dress."""
-    return " ".join(EMPHASIS.sub("", LINK.sub(lambda found: found["words"], words)).split())
+    return " ".join(EMPHASIS.sub("", LINK.sub(lambda link: link["words"], words)).split())
 
 
 TEXT_READER = "text-1"
@@ -260,7 +259,7 @@ def _parts(
     if _size(text, start, end) <= room:
         yield start, end
     elif borders:
-        cuts = [found.end() for found in borders[0].finditer(text, start, end)]
+        cuts = [border.end() for border in borders[0].finditer(text, start, end)]
         for first, last in pairwise([start, *cuts, end]):
             yield from _parts(text, first, last, room, borders[1:])
     else:
@@ -329,14 +328,6 @@ class IsolatedReader:
     def __init__(self, limits: ProcessLimits = LIMITS) -> None:
         self._limits = limits
         self._worker: IsolatedProcess | None = None
-
-    def __enter__(self) -> "IsolatedReader":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the process."""

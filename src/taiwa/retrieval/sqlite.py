@@ -7,10 +7,12 @@ vectors of 384 dimensions.
 """
 
 import fcntl
+import json
 import os
+import secrets
 import shutil
 import time
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,10 +20,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.kernel.messages import Passage
 from taiwa.retrieval.analyzer import Analyzer
-from taiwa.retrieval.embedding import numpy
-from taiwa.retrieval.tables import FOUND, LIBRARY, SqlIndexBackend, SqlLibraryBackend, State, stored_passage
-from taiwa.retrieval.tantivy_index import AddedPassage, IndexMark, ScoredPassage, TantivyIndex
-from taiwa.retrieval.types import Batch, Principals, TermCounts, Vector, may_see
+from taiwa.retrieval.tables import (
+    LIBRARY,
+    PASSAGES,
+    IndexBackend,
+    LibraryBackend,
+    State,
+    access_json,
+    passage_terms,
+    stored_passage,
+)
+from taiwa.retrieval.tantivy_index import AddedPassage, IndexMark, TantivyIndex
+from taiwa.retrieval.types import Batch, Document, FileFacts, Principals, TermCounts, may_see
 from taiwa.sql import Clock, now_us
 from taiwa.sql.sqlite import SqliteDatabase
 
@@ -39,7 +49,7 @@ def file_lock(path: Path, wait: float, what: str) -> Generator[None]:
     """Lock a file between processes; the system releases the lock when the process ends. `what` names it in errors.
 
     Raises:
-        ConflictError: another process file_lock it for `wait` seconds.
+        ConflictError: another process held it for `wait` seconds.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -58,7 +68,17 @@ def file_lock(path: Path, wait: float, what: str) -> Generator[None]:
         os.close(file)
 
 
-TOGETHER = 8_192
+MULTIPLIED_TOGETHER = 8_192
+"""Vectors that are multiplied at once."""
+PATIENCE = 5.0
+"""Seconds that a search waits for another process that updates the index; then it uses the index as it is."""
+MOST = 10_000
+"""Maximum number of passages examined for one query."""
+TEXTS_AT_ONCE = 2_000
+OWN_VECTORS = (
+    "FROM vector JOIN passage ON passage.seq = vector.passage JOIN document ON document.seq = passage.document"
+    " WHERE doc_index = ? AND model = ?"
+)
 
 
 class _LoadedVectors(NamedTuple):
@@ -69,108 +89,20 @@ class _LoadedVectors(NamedTuple):
     cells: "NDArray[np.int8]"
 
 
-class SqliteVectors:
-    """The vectors of one index, by model."""
-
-    def __init__(self, db: SqliteDatabase, index: int) -> None:
-        self._db = db
-        self._index = index
-        self._held: dict[str, _LoadedVectors] = {}
-
-    def missing(self, model: str, k: int) -> tuple[Passage, ...]:
-        """Return passages without a vector of a model."""
-        without = "NOT EXISTS(SELECT 1 FROM vector WHERE vector.passage = passage.seq AND model = ?)"
-        rows = self._db.rows(f"{FOUND} {without} ORDER BY passage.seq LIMIT ?", self._index, model, k)
-        return tuple(stored_passage(row).passage for row in rows)
-
-    def put(self, model: str, vectors: "Sequence[tuple[int, Vector]]") -> None:
-        """Keep vectors by the numbers of their passages, in one transaction."""
-        np = numpy("a search by meaning")
-        self._held.pop(model, None)
-        with self._db.transaction():
-            for passage, vector in vectors:
-                scale = float(np.abs(vector).max()) / 127 or 1.0
-                cells = np.round(vector / scale).astype(np.int8).tobytes()
-                self._db.run(
-                    "INSERT INTO vector(passage, model, scale, cells) SELECT seq, ?, ?, ? FROM passage WHERE seq = ?"
-                    " ON CONFLICT(passage, model) DO UPDATE SET scale = excluded.scale, cells = excluded.cells",
-                    model, scale, cells, passage,
-                )  # fmt: skip
-
-    def nearest(
-        self, model: str, vector: "Vector", k: int, audiences: Collection[int] | None, state: State
-    ) -> list[ScoredPassage]:
-        """Return the k nearest passages of the audiences; None is all."""
-        np = numpy("a search by meaning")
-        kept = self._loaded(model, state)
-        if not len(kept.passages) or k < 1:
-            return []
-        if kept.cells.shape[1] != len(vector):
-            raise InputError(
-                f"a vector of {len(vector)} numbers is asked of {model!r}, whose have {kept.cells.shape[1]}"
-            )
-        parts = [
-            kept.cells[start : start + TOGETHER].astype(np.float32) @ vector
-            for start in range(0, len(kept.passages), TOGETHER)
-        ]
-        scores = np.concatenate(parts) * kept.scales
-        if audiences is not None:
-            scores = np.where(np.isin(kept.audiences, list(audiences)), scores, -np.inf)
-        best = np.argpartition(-scores, min(k, len(scores)) - 1)[:k]
-        best = best[np.argsort(-scores[best], kind="stable")]
-        return [ScoredPassage(int(kept.passages[at]), float(scores[at])) for at in best if scores[at] > 0]
-
-    def keep(self, model: str) -> None:
-        """Delete the vectors of every other model."""
-        own = "SELECT passage.seq FROM passage JOIN document ON document.seq = passage.document WHERE doc_index = ?"
-        self._db.run(f"DELETE FROM vector WHERE model <> ? AND passage IN ({own})", model, self._index)  # noqa: S608
-        self._held.clear()
-
-    def _loaded(self, model: str, state: State) -> _LoadedVectors:
-        np = numpy("a search by meaning")
-        found = self._held.get(model)
-        if found is None or found.state != state or len(found.passages) != self.count(model):
-            rows = self._db.rows(
-                "SELECT passage.seq, audience, scale, cells FROM vector JOIN passage ON passage.seq = vector.passage"
-                " JOIN document ON document.seq = passage.document WHERE doc_index = ? AND model = ?",
-                self._index, model,
-            )  # fmt: skip
-            cells = np.frombuffer(b"".join(row[3] for row in rows), np.int8).reshape(len(rows), -1 if rows else 0)
-            numbers = np.array([row[:2] for row in rows], np.int64).reshape(-1, 2)
-            scales = np.array([row[2] for row in rows], np.float32)
-            found = self._held[model] = _LoadedVectors(state, numbers[:, 0], numbers[:, 1], scales, cells)
-        return found
-
-    def count(self, model: str) -> int:
-        """Count the vectors of a model."""
-        counted = (
-            "SELECT count(*) FROM vector JOIN passage ON passage.seq = vector.passage JOIN document"
-            " ON document.seq = passage.document WHERE doc_index = ? AND model = ?"
-        )
-        return int(self._db.one(counted, self._index, model))
-
-
-PATIENCE = 5.0
-"""Seconds that a search waits for another process that updates the index; then it uses the index as it is."""
-MOST = 10_000
-"""Maximum number of passages examined for one query."""
-
-
-class SqliteIndexBackend(SqlIndexBackend):
+class SqliteIndexBackend(IndexBackend):
     """One index: rows in SQLite, words in a folder of tantivy's."""
 
     def __init__(self, db: SqliteDatabase, folder: Path, seq: int, named: tuple[str, str], analyzer: Analyzer) -> None:
-        self._vectors = SqliteVectors(db, seq)
-        super().__init__(db, seq, named, analyzer, self._vectors)
+        super().__init__(db, seq, named, analyzer)
         self._folder = folder
         self._words = TantivyIndex(folder)
-        self._seen: State | None = None
-        self._audiences: dict[frozenset[str], frozenset[int] | None] = {}
+        self._words_state: State | None = None
+        self._loaded_vectors: dict[str, _LoadedVectors] = {}
 
     def close(self) -> None:
         """Close the tantivy index."""
         self._words.close()
-        self._seen = None
+        self._words_state = None
 
     def write_lock(self, wait: float) -> AbstractContextManager[None]:
         """Hold the lock of the only writer.
@@ -180,9 +112,65 @@ class SqliteIndexBackend(SqlIndexBackend):
         """
         return file_lock(self._folder.with_name(f"{self.seq}.lock"), wait, f"{self.name!r}")
 
+    # --- writing ------------------------------------------------------------------------------------------------------
+
     def commit(self, batch: Batch) -> None:
         """Apply a batch, all or nothing."""
-        self._tables.commit(batch)
+        with self._db.transaction():
+            generation, stamp, now = self._state().generation + 1, secrets.token_bytes(8), self._db.clock()
+            for document in batch.documents:
+                self._put(document, generation, now)
+            for path, known in batch.touched:
+                self._touch(path, known, generation)
+            for path in batch.gone:
+                self._remove(path, generation)
+            self._db.run("INSERT INTO change VALUES(?, ?, ?)", self.seq, generation, stamp)
+            self._db.run(
+                "UPDATE doc_index SET generation = ?, stamp = ?, at_us = ? WHERE seq = ?",
+                generation, stamp, now, self.seq,
+            )  # fmt: skip
+
+    def _put(self, document: Document, generation: int, now: int) -> None:
+        known = document.known
+        audience = self._audience_row(known.audience)
+        self._db.run(
+            """INSERT INTO document(doc_index, path, title, digest, size, modified_ns, reader, audience, access, problem,
+                passages, characters, generation, at_us) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT(doc_index, path) DO UPDATE SET title = excluded.title, digest = excluded.digest,
+                size = excluded.size, modified_ns = excluded.modified_ns, reader = excluded.reader,
+                audience = excluded.audience, access = excluded.access, problem = excluded.problem, passages = excluded.passages,
+                characters = excluded.characters, generation = excluded.generation, at_us = excluded.at_us""",
+            self.seq, document.path, document.title, bytes.fromhex(known.digest), known.size, known.modified_ns,
+            known.reader, audience, access_json(known), known.problem, len(document.chunks), sum(len(each.text) for each in document.chunks), generation, now,
+        )  # fmt: skip
+        seq = self._db.one("SELECT seq FROM document WHERE doc_index = ? AND path = ?", self.seq, document.path)
+        self._db.run("DELETE FROM passage WHERE document = ?", seq)
+        last = self._db.one("SELECT digest FROM version WHERE document = ? ORDER BY seq DESC LIMIT 1", seq)
+        if known.digest and last != bytes.fromhex(known.digest):
+            self._db.run(
+                "INSERT INTO version(document, digest, size, at_us) VALUES(?, ?, ?, ?)",
+                seq, bytes.fromhex(known.digest), known.size, now,
+            )  # fmt: skip
+        for chunk in document.chunks:
+            self._db.run(
+                "INSERT INTO passage(document, start, page, heading, text) VALUES(?, ?, ?, ?, ?)",
+                seq, chunk.start, chunk.page, json.dumps(chunk.heading, ensure_ascii=False), chunk.text,
+            )  # fmt: skip
+
+    def _touch(self, path: str, known: FileFacts, generation: int) -> None:
+        """Facts of a file whose text is the same; where its audience changed, it counts as changed."""
+        audience = self._audience_row(known.audience)
+        self._db.run(
+            """UPDATE document SET generation = CASE audience WHEN ? THEN generation ELSE ? END,
+                audience = ?, size = ?, modified_ns = ?, at_us = ? WHERE doc_index = ? AND path = ?""",
+            audience, generation, audience, known.size, known.modified_ns, self._db.clock(), self.seq, path,
+        )  # fmt: skip
+
+    def _remove(self, path: str, generation: int) -> None:
+        seq = self._db.one("SELECT seq FROM document WHERE doc_index = ? AND path = ?", self.seq, path)
+        if seq is not None:
+            self._db.run("INSERT INTO gone VALUES(?, ?, ?)", self.seq, seq, generation)
+            self._db.run("DELETE FROM document WHERE seq = ?", seq)
 
     def update_derived(self) -> None:
         """Update the tantivy index.
@@ -190,49 +178,74 @@ class SqliteIndexBackend(SqlIndexBackend):
         Raises:
             ConflictError: another process is doing so.
         """
-        state = self._tables.state()
-        if state == self._seen:
+        state = self._state()
+        if state == self._words_state:
             return
         mark = self._words.mark()
         if mark is None or mark[:2] != state or mark.analyzer != self.analyzer.name:
             # The other may just have done it.
             with self._db.transaction(write=False):
-                state = self._tables.state()
+                state = self._state()
                 since = self._since(mark)
-                seen = IndexMark(*state, self.analyzer.name)
-                gone = self._tables.gone_since(since) if since is not None else ()
-                self._words.change(seen, gone, self._added(since or 0), rebuild=since is None)
-        self._see(state)
+                gone = self._gone_since(since) if since is not None else ()
+                added = self._added_since(since or 0)
+                self._words.change(IndexMark(*state, self.analyzer.name), gone, added, rebuild=since is None)
+        self._words_state = state
+
+    def _since(self, mark: IndexMark | None) -> int | None:
+        """Return the transaction that the index has seen; None where it must be built again."""
+        if mark is None or mark.analyzer != self.analyzer.name:
+            return None
+        select = "SELECT stamp FROM change WHERE doc_index = ? AND generation = ?"
+        stamp = self._db.one(select, self.seq, mark.generation)
+        return mark.generation if stamp is not None and stamp.hex() == mark.stamp else None
+
+    def _gone_since(self, generation: int) -> list[int]:
+        """Return the documents that were deleted or changed after a transaction."""
+        select = """
+            SELECT document FROM gone WHERE doc_index = ? AND generation > ?
+            UNION SELECT seq FROM document WHERE doc_index = ? AND generation > ?"""
+        return [seq for (seq,) in self._db.rows(select, self.seq, generation, self.seq, generation)]
+
+    def _added_since(self, generation: int) -> Iterator[AddedPassage]:
+        """Yield the passages that were put after a transaction, read page by page."""
+        select = """
+            SELECT passage.seq, document.seq, audience, title, heading, text
+            FROM document JOIN passage ON passage.document = document.seq
+            WHERE doc_index = ? AND generation > ? AND passage.seq > ? ORDER BY passage.seq LIMIT ?"""
+        last = 0
+        while rows := self._db.rows(select, self.seq, generation, last, TEXTS_AT_ONCE):
+            for seq, document, audience, *texts in rows:
+                yield AddedPassage(seq, document, audience, passage_terms(self.analyzer, *texts))
+            last = rows[-1][0]
+
+    # --- searching ----------------------------------------------------------------------------------------------------
 
     def search(self, weights: Mapping[str, float], k: int, principals: Principals) -> tuple[Passage, ...]:
         """Return at most k passages that hold any of the terms, best first."""
-        self._up_to_date()
-        wanted = asked = max(min(k, MOST), 0)
-        visible = self._seen_by(principals)
-        while asked:
-            found = self._words.search(weights, asked, visible)
-            shown = self._shown(found, principals)
-            # Fewer than found only while the words are older than the rows.
-            if len(shown) >= wanted or len(found) < asked or asked >= MOST:
-                return shown[:wanted]
-            asked = min(asked * 4, MOST)
+        self._wait_for_words()
+        wanted = depth = max(min(k, MOST), 0)
+        visible = self._visible_audiences(principals)
+        while depth:
+            hits = self._words.search(weights, depth, visible)
+            passages = self._visible_passages({hit.passage: hit.score for hit in hits}, principals)
+            # Fewer than the hits only while the words are older than the rows.
+            if len(passages) >= wanted or len(hits) < depth or depth >= MOST:
+                return passages[:wanted]
+            depth = min(depth * 4, MOST)
         return ()
 
     def counts(self, terms: Sequence[str], principals: Principals) -> TermCounts:
         """Count passages and the holders of terms."""
-        self._up_to_date()
-        visible = self._seen_by(principals)
-        counted = self._tables.counted()
-        passages = sum(count for audience, count in counted.items() if visible is None or audience in visible)
+        self._wait_for_words()
+        visible = self._visible_audiences(principals)
+        select = "SELECT audience, sum(passages) FROM document WHERE doc_index = ? GROUP BY audience"
+        rows = self._db.rows(select, self.seq)
+        passages = sum(count for audience, count in rows if visible is None or audience in visible)
         holders = self._words.holders(dict.fromkeys(terms), visible) if passages else dict.fromkeys(terms, 0)
         return TermCounts(passages, holders)
 
-    def nearest(self, model: str, vector: Vector, k: int, principals: Principals) -> tuple[Passage, ...]:
-        """Return at most k passages whose vectors are nearest, best first."""
-        found = self._vectors.nearest(model, vector, min(k, MOST), self._seen_by(principals), self._tables.state())
-        return self._shown(found, principals)
-
-    def _up_to_date(self) -> None:
+    def _wait_for_words(self) -> None:
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
@@ -241,48 +254,95 @@ class SqliteIndexBackend(SqlIndexBackend):
             except ConflictError:
                 if time.monotonic() > deadline and self._words.mark() is not None:
                     return
-                time.sleep(0.05)
+                time.sleep(LOOK_AGAIN)
 
-    def _since(self, mark: IndexMark | None) -> int | None:
-        """Return the transaction that the index has seen; None where it must be built again."""
-        if mark is None or mark.analyzer != self.analyzer.name or not self._tables.had(mark.generation, mark.stamp):
-            return None
-        return mark.generation
-
-    def _added(self, generation: int) -> Iterator[AddedPassage]:
-        headings: tuple[str, list[str]] = ("", [])
-        for seq, document, audience, title, heading, text in self._tables.texts_since(generation):
-            above = f"{title}\n{heading}"
-            if headings[0] != above:
-                headings = (above, self.analyzer.terms(above))
-            yield AddedPassage(seq, document, audience, headings[1] + self.analyzer.terms(text))
-
-    def _see(self, state: State) -> None:
-        if state != self._seen:
-            self._audiences.clear()
-            self._seen = state
-
-    def _seen_by(self, principals: Principals) -> frozenset[int] | None:
+    def _visible_audiences(self, principals: Principals) -> frozenset[int] | None:
         """Return the audiences that include the principals; None when these are all."""
-        if self._tables.state() != self._seen:
-            self._audiences.clear()
-        if principals not in self._audiences:
-            every = self._tables.audiences()
-            visible = frozenset(seq for seq, audience in every.items() if may_see(audience, principals))
-            if len(self._audiences) >= 1_000:
-                self._audiences.clear()
-            self._audiences[principals] = None if len(visible) == len(every) else visible
-        return self._audiences[principals]
+        cache: dict[Principals, frozenset[int] | None] = self._cache_of_state()
+        if principals not in cache:
+            audiences = self._audiences()
+            visible = frozenset(seq for seq, audience in audiences.items() if may_see(audience, principals))
+            cache[principals] = None if len(visible) == len(audiences) else visible
+        return cache[principals]
 
-    def _shown(self, found: Sequence[ScoredPassage], principals: Principals) -> tuple[Passage, ...]:
+    def _visible_passages(self, scores: Mapping[int, float], principals: Principals) -> tuple[Passage, ...]:
         """Return the passages of hits; those deleted or restricted since the index was written are left out."""
-        rows = self._tables.passages({each.passage: each.score for each in found if each.score > 0}) if found else {}
-        visible: Collection[int] | None = self._seen_by(principals)
-        held = (rows[each.passage] for each in found if each.passage in rows)
-        return tuple(each.passage for each in held if visible is None or each.audience in visible)
+        stored = self._scored({seq: score for seq, score in scores.items() if score > 0})
+        visible = self._visible_audiences(principals)
+        return tuple(each.passage for each in stored if visible is None or each.audience in visible)
+
+    # --- vectors ------------------------------------------------------------------------------------------------------
+
+    def without_vectors(self, model: str, k: int) -> tuple[Passage, ...]:
+        """Return at most k passages that have no vector of a model yet."""
+        without = "NOT EXISTS(SELECT 1 FROM vector WHERE vector.passage = passage.seq AND model = ?)"
+        rows = self._db.rows(f"{PASSAGES} {without} ORDER BY passage.seq LIMIT ?", self.seq, model, k)
+        return tuple(stored_passage(row).passage for row in rows)
+
+    def put_vectors(self, model: str, vectors: "Sequence[tuple[str, Vector]]") -> None:
+        """Store the vectors of passages, in one transaction; deleted passages are skipped."""
+        import numpy as np
+
+        self._loaded_vectors.pop(model, None)
+        with self._db.transaction():
+            for name, vector in vectors:
+                if (stored := self._stored(name)) is None:
+                    continue
+                scale = float(np.abs(vector).max()) / 127 or 1.0
+                cells = np.round(vector / scale).astype(np.int8).tobytes()
+                self._db.run(
+                    "INSERT INTO vector(passage, model, scale, cells) VALUES(?, ?, ?, ?)"
+                    " ON CONFLICT(passage, model) DO UPDATE SET scale = excluded.scale, cells = excluded.cells",
+                    stored.seq, model, scale, cells,
+                )  # fmt: skip
+
+    def vectors(self, model: str) -> int:
+        """Count the passages that have a vector of a model."""
+        return int(self._db.one(f"SELECT count(*) {OWN_VECTORS}", self.seq, model))
+
+    def keep_vectors(self, model: str) -> None:
+        """Delete the vectors of every other model."""
+        own = "SELECT passage.seq FROM passage JOIN document ON document.seq = passage.document WHERE doc_index = ?"
+        self._db.run(f"DELETE FROM vector WHERE model <> ? AND passage IN ({own})", model, self.seq)  # noqa: S608
+        self._loaded_vectors.clear()
+
+    def nearest(self, model: str, vector: "Vector", k: int, principals: Principals) -> tuple[Passage, ...]:
+        """Return at most k passages whose vectors are nearest, best first."""
+        import numpy as np
+
+        k = min(k, MOST)
+        loaded = self._vectors_of(model)
+        if not len(loaded.passages) or k < 1:
+            return ()
+        length = loaded.cells.shape[1]
+        if length != len(vector):
+            raise InputError(f"a vector of {len(vector)} numbers is asked of {model!r}, whose have {length}")
+        parts = [
+            loaded.cells[start : start + MULTIPLIED_TOGETHER].astype(np.float32) @ vector
+            for start in range(0, len(loaded.passages), MULTIPLIED_TOGETHER)
+        ]
+        scores = np.concatenate(parts) * loaded.scales
+        audiences = self._visible_audiences(principals)
+        if audiences is not None:
+            scores = np.where(np.isin(loaded.audiences, list(audiences)), scores, -np.inf)
+        best = np.argpartition(-scores, min(k, len(scores)) - 1)[:k]
+        best = best[np.argsort(-scores[best], kind="stable")]
+        return self._visible_passages({int(loaded.passages[at]): float(scores[at]) for at in best}, principals)
+
+    def _vectors_of(self, model: str) -> _LoadedVectors:
+        import numpy as np
+
+        state, loaded = self._state(), self._loaded_vectors.get(model)
+        if loaded is None or loaded.state != state or len(loaded.passages) != self.vectors(model):
+            rows = self._db.rows(f"SELECT passage.seq, audience, scale, cells {OWN_VECTORS}", self.seq, model)
+            cells = np.frombuffer(b"".join(row[3] for row in rows), np.int8).reshape(len(rows), -1 if rows else 0)
+            numbers = np.array([row[:2] for row in rows], np.int64).reshape(-1, 2)
+            scales = np.array([row[2] for row in rows], np.float32)
+            loaded = self._loaded_vectors[model] = _LoadedVectors(state, numbers[:, 0], numbers[:, 1], scales, cells)
+        return loaded
 
 
-class SqliteLibraryBackend(SqlLibraryBackend[SqliteIndexBackend]):
+class SqliteLibraryBackend(LibraryBackend[SqliteIndexBackend]):
     """Indexes in one SQLite file; the words of each stand in a folder beside it."""
 
     def __init__(self, path: str | Path, *, clock: Clock = now_us) -> None:

@@ -1,4 +1,7 @@
-"""The tables of a library, one list for SQLite and PostgreSQL, their statements, and what both backends share.
+"""The backends of an index and of a library: their interface, and the tables that SQLite and PostgreSQL share.
+
+Every backend passes `tests/retrieval/test_conformance.py`. What the principals may not see is excluded before anything is ranked
+or counted.
 
 `generation` counts the transactions of an index, and `stamp` is random for each: what was derived from the tables records which
 one it has seen, so a database restored from a backup is distinguished from its own future. Numbers of documents and passages are
@@ -6,11 +9,13 @@ never used again, so derived data cannot take a new row for an old one.
 """
 
 import json
+import re
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from functools import lru_cache
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from taiwa.kernel.errors import ConflictError, InputError, StoreError
 from taiwa.kernel.messages import Passage
@@ -18,7 +23,6 @@ from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.types import (
     Audience,
     Batch,
-    Document,
     DocumentListing,
     EmbedderChoice,
     FileFacts,
@@ -26,12 +30,10 @@ from taiwa.retrieval.types import (
     IndexSummary,
     PassageFeedback,
     Principals,
+    TermCounts,
     Vector,
 )
 from taiwa.sql import Database, DatabaseSpec, Migration, SqlRow
-
-if TYPE_CHECKING:
-    from taiwa.sql import Database, DatabaseSpec, Migration
 
 MIGRATION = Migration(
     both=(
@@ -167,8 +169,9 @@ LIBRARY = DatabaseSpec(
 )
 
 FACTS = "digest, size, modified_ns, reader, clauses, problem, document.at_us, access"
-PAGE = 2_000
-FOUND = """
+MOST_PRINCIPALS = 1_000
+"""Sets of principals whose audiences are remembered."""
+PASSAGES = """
 SELECT passage.seq, document.audience, document.path, document.title, document.seq, document.digest,
     passage.start, passage.page, passage.heading, passage.text
 FROM passage JOIN document ON document.seq = passage.document WHERE doc_index = ? AND """
@@ -181,7 +184,7 @@ class State(NamedTuple):
     stamp: str
 
 
-class Held(NamedTuple):
+class StoredPassage(NamedTuple):
     """A passage with the rows of itself and of its audience."""
 
     seq: int
@@ -189,261 +192,19 @@ class Held(NamedTuple):
     passage: Passage
 
 
-class Tables:
-    """The rows of one index."""
+class IndexBackend(ABC):
+    """One index.
 
-    def __init__(self, db: Database, index: int) -> None:
-        self._db = db
-        self._index = index
+    `root` is the folder of its documents, empty where they come from elsewhere; `analyzer` that of its texts and of queries.
+    """
 
-    def state(self) -> State:
-        """Return the last transaction.
-
-        Raises:
-            StoreError: the index was deleted meanwhile.
-        """
-        row = self._db.row("SELECT generation, stamp FROM doc_index WHERE seq = ?", self._index)
-        if row is None:
-            raise StoreError("the index does not exist any more: it was deleted meanwhile")
-        return State(row[0], row[1].hex())
-
-    def had(self, generation: int, stamp: str) -> bool:
-        """Report whether the index has had this transaction."""
-        kept = self._db.one("SELECT stamp FROM change WHERE doc_index = ? AND generation = ?", self._index, generation)
-        return kept is not None and kept.hex() == stamp
-
-    def known(self) -> dict[str, FileFacts]:
-        """Return what is known of every file."""
-        select = (
-            f"SELECT path, {FACTS} FROM document JOIN audience ON audience.seq = audience WHERE document.doc_index = ?"  # noqa: S608
-        )
-        return {row[0]: _file_facts(row[1:]) for row in self._db.rows(select, self._index)}
-
-    def commit(self, batch: Batch) -> None:
-        """Apply a batch in one transaction."""
-        with self._db.transaction():
-            generation, stamp, now = self.state().generation + 1, secrets.token_bytes(8), self._db.clock()
-            for document in batch.documents:
-                self._put(document, generation, now)
-            for path, known in batch.touched:
-                self._touch(path, known, generation)
-            for path in batch.gone:
-                self._remove(path, generation)
-            self._db.run("INSERT INTO change VALUES(?, ?, ?)", self._index, generation, stamp)
-            self._db.run(
-                "UPDATE doc_index SET generation = ?, stamp = ?, at_us = ? WHERE seq = ?",
-                generation, stamp, now, self._index,
-            )  # fmt: skip
-
-    def audiences(self) -> dict[int, Audience]:
-        """Return every audience that a document has."""
-        rows = self._db.rows("SELECT seq, clauses FROM audience WHERE doc_index = ?", self._index)
-        return {seq: _clauses(clauses) for seq, clauses in rows}
-
-    def passages(self, scores: Mapping[int, float]) -> dict[int, Held]:
-        """Return those of the passages that are still there, with their scores."""
-        marks = ", ".join("?" * len(scores))
-        rows = self._db.rows(f"{FOUND} passage.seq IN ({marks})", self._index, *scores)
-        return {row[0]: stored_passage(row, scores[row[0]]) for row in rows}
-
-    def passage(self, document: int, version: str, start: int) -> Held | None:
-        """Return the passage of a place in a version of a document."""
-        row = self._db.row(f"{FOUND} document.seq = ? AND start = ?", self._index, document, start)
-        return stored_passage(row) if row is not None and row[5].hex().startswith(version) else None
-
-    def gone_since(self, generation: int) -> list[int]:
-        """Return the documents that were deleted or changed after a transaction."""
-        select = """
-            SELECT document FROM gone WHERE doc_index = ? AND generation > ?
-            UNION SELECT seq FROM document WHERE doc_index = ? AND generation > ?"""
-        return [seq for (seq,) in self._db.rows(select, self._index, generation, self._index, generation)]
-
-    def texts_since(self, generation: int) -> Iterator[SqlRow]:
-        """Give (passage, document, audience, title, heading, text) of what was put after a transaction, page by page."""
-        select = """
-            SELECT passage.seq, document.seq, audience, title, heading, text
-            FROM document JOIN passage ON passage.document = document.seq
-            WHERE doc_index = ? AND generation > ? AND passage.seq > ? ORDER BY passage.seq LIMIT ?"""
-        last = 0
-        while rows := self._db.rows(select, self._index, generation, last, PAGE):
-            yield from rows
-            last = rows[-1][0]
-
-    def counted(self) -> dict[int, int]:
-        """Count the passages of each audience."""
-        select = "SELECT audience, sum(passages) FROM document WHERE doc_index = ? GROUP BY audience"
-        return dict(cast("list[tuple[int, int]]", self._db.rows(select, self._index)))
-
-    def listed(self) -> list[tuple[int, DocumentListing]]:
-        """Return every document with the number of its audience, by path."""
-        select = f"""
-            SELECT audience, path, title, passages, characters,
-                (SELECT count(*) FROM version WHERE document = document.seq), {FACTS}
-            FROM document JOIN audience ON audience.seq = audience WHERE document.doc_index = ? ORDER BY path"""  # noqa: S608
-        rows = self._db.rows(select, self._index)
-        return [(row[0], DocumentListing(row[1], row[2], _file_facts(row[6:]), row[3], row[4], row[5])) for row in rows]
-
-    def of(self, path: str) -> tuple[Passage, ...]:
-        """Return the passages of a document, in its order."""
-        rows = self._db.rows(f"{FOUND} document.path = ? ORDER BY passage.start, passage.seq", self._index, path)
-        return tuple(stored_passage(row).passage for row in rows)
-
-    def add_feedback(self, feedback: PassageFeedback) -> None:
-        """Store a user's judgement of a passage."""
-        self._db.run(
-            "INSERT INTO feedback(doc_index, query, passage, good, user_name, at_us) VALUES(?, ?, ?, ?, ?, ?)",
-            self._index, feedback.query, feedback.passage, feedback.good, feedback.user, feedback.at_us or self._db.clock(),
-        )  # fmt: skip
-
-    def feedback(self) -> tuple[PassageFeedback, ...]:
-        """Return all feedback."""
-        select = "SELECT query, passage, good, user_name, at_us FROM feedback WHERE doc_index = ? ORDER BY seq"
-        return tuple(
-            PassageFeedback(query, passage, bool(good), person, at)
-            for query, passage, good, person, at in self._db.rows(select, self._index)
-        )
-
-    def store_gain(self, model: str, gain: Gain) -> None:
-        """Store the result of a check of a model."""
-        body = json.dumps([gain.questions, gain.words, gain.fused, gain.low, gain.high, gain.of])
-        self._db.run(JUDGED, self._index, model, body)
-
-    def gain(self, model: str) -> Gain | None:
-        """Return the result of the last check of a model."""
-        body = self._db.one("SELECT body FROM gain WHERE doc_index = ? AND model = ?", self._index, model)
-        return None if body is None else Gain(*json.loads(body))
-
-    def embedder_choice(self) -> EmbedderChoice | None:
-        """Return the embedder of the index, or None."""
-        body = self._db.one("SELECT body FROM embedder WHERE doc_index = ?", self._index)
-        if body is None:
-            return None
-        place, model, probe, always = json.loads(body)
-        return EmbedderChoice(place, model, tuple(probe), always)
-
-    def set_embedder(self, meaning: EmbedderChoice | None) -> None:
-        """Set the embedder of the index; None searches by words alone."""
-        if meaning is None:
-            self._db.run("DELETE FROM embedder WHERE doc_index = ?", self._index)
-            return
-        body = json.dumps([meaning.place, meaning.model, meaning.probe, meaning.always], ensure_ascii=False)
-        self._db.run(CHOSEN, self._index, body)
-
-    def _put(self, document: Document, generation: int, now: int) -> None:
-        known = document.known
-        audience = self.audience(known.audience)
-        self._db.run(
-            """INSERT INTO document(doc_index, path, title, digest, size, modified_ns, reader, audience, access, problem,
-                passages, characters, generation, at_us) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            ON CONFLICT(doc_index, path) DO UPDATE SET title = excluded.title, digest = excluded.digest,
-                size = excluded.size, modified_ns = excluded.modified_ns, reader = excluded.reader,
-                audience = excluded.audience, access = excluded.access, problem = excluded.problem, passages = excluded.passages,
-                characters = excluded.characters, generation = excluded.generation, at_us = excluded.at_us""",
-            self._index, document.path, document.title, bytes.fromhex(known.digest), known.size, known.modified_ns,
-            known.reader, audience, None if known.access is None else json.dumps(known.access, ensure_ascii=False),
-            known.problem, len(document.chunks), sum(len(each.text) for each in document.chunks), generation, now,
-        )  # fmt: skip
-        seq = self._db.one("SELECT seq FROM document WHERE doc_index = ? AND path = ?", self._index, document.path)
-        self._db.run("DELETE FROM passage WHERE document = ?", seq)
-        last = self._db.one("SELECT digest FROM version WHERE document = ? ORDER BY seq DESC LIMIT 1", seq)
-        if known.digest and last != bytes.fromhex(known.digest):
-            self._db.run(
-                "INSERT INTO version(document, digest, size, at_us) VALUES(?, ?, ?, ?)",
-                seq, bytes.fromhex(known.digest), known.size, now,
-            )  # fmt: skip
-        for chunk in document.chunks:
-            self._db.run(
-                "INSERT INTO passage(document, start, page, heading, text) VALUES(?, ?, ?, ?, ?)",
-                seq, chunk.start, chunk.page, json.dumps(chunk.heading, ensure_ascii=False), chunk.text,
-            )  # fmt: skip
-
-    def _touch(self, path: str, known: FileFacts, generation: int) -> None:
-        """Facts of a file whose text is the same; where its audience changed, it counts as changed."""
-        audience = self.audience(known.audience)
-        self._db.run(
-            """UPDATE document SET generation = CASE audience WHEN ? THEN generation ELSE ? END,
-                audience = ?, size = ?, modified_ns = ?, at_us = ? WHERE doc_index = ? AND path = ?""",
-            audience, generation, audience, known.size, known.modified_ns, self._db.clock(), self._index, path,
-        )  # fmt: skip
-
-    def _remove(self, path: str, generation: int) -> None:
-        seq = self._db.one("SELECT seq FROM document WHERE doc_index = ? AND path = ?", self._index, path)
-        if seq is not None:
-            self._db.run("INSERT INTO gone VALUES(?, ?, ?)", self._index, seq, generation)
-            self._db.run("DELETE FROM document WHERE seq = ?", seq)
-
-    def audience(self, audience: Audience) -> int:
-        """Return the row of an audience, created where necessary."""
-        clauses = json.dumps([sorted(clause) for clause in audience], ensure_ascii=False)
-        select = "SELECT seq FROM audience WHERE doc_index = ? AND clauses = ?"
-        seq: int | None = self._db.one(select, self._index, clauses)
-        if seq is None:
-            seq = self._db.insert("INSERT INTO audience(doc_index, clauses) VALUES(?, ?)", self._index, clauses)
-            assert seq is not None
-        return seq
-
-
-def passage_id(document: int, digest: bytes, start: int) -> str:
-    """Return the id of a passage: its document, the version, and its start."""
-    return f"{document}-{digest.hex()[:12]}-{start}"
-
-
-def stored_passage(row: SqlRow, score: float = 0.0) -> Held:
-    """Read a row of `FOUND`."""
-    seq, audience, path, title, document, digest, start, page, heading, text = row
-    words = cast("list[str]", json.loads(heading)) if heading != "[]" else ()
-    return Held(
-        seq, audience, Passage(path, text, score, start, tuple(words), page, title, passage_id(document, digest, start))
-    )
-
-
-def _file_facts(row: Iterable[Any]) -> FileFacts:
-    digest, size, modified_ns, reader, clauses, problem, at_us, access = row
-    own = None if access is None else tuple(json.loads(access))
-    return FileFacts(digest.hex(), size, modified_ns, reader, _clauses(clauses), problem, at_us, own)
-
-
-def _clauses(text: str) -> Audience:
-    return tuple(tuple(clause) for clause in json.loads(text))
-
-
-JUDGED = "INSERT INTO gain(doc_index, model, body) VALUES(?, ?, ?) ON CONFLICT(doc_index, model) DO UPDATE SET body = excluded.body"
-CHOSEN = "INSERT INTO embedder(doc_index, body) VALUES(?, ?) ON CONFLICT(doc_index) DO UPDATE SET body = excluded.body"
-
-
-LONGEST_NUMBER = 18
-
-
-class Vectors(Protocol):
-    """Where the vectors of an index are kept."""
-
-    def missing(self, model: str, k: int) -> tuple[Passage, ...]:
-        """Return at most k passages that have no vector of a model yet."""
-        ...
-
-    def put(self, model: str, vectors: Sequence[tuple[int, Vector]]) -> None:
-        """Keep the vectors of passages, by their numbers."""
-        ...
-
-    def count(self, model: str) -> int:
-        """Count the vectors of a model."""
-        ...
-
-    def keep(self, model: str) -> None:
-        """Delete the vectors of every other model."""
-        ...
-
-
-class SqlIndexBackend(ABC):
-    """One index in SQL tables: all that does not depend on how words are searched."""
-
-    def __init__(self, db: Database, seq: int, named: tuple[str, str], analyzer: Analyzer, vectors: Vectors) -> None:
+    def __init__(self, db: Database, seq: int, named: tuple[str, str], analyzer: Analyzer) -> None:
         self.seq = seq
         self.name, self.root = named
         self.analyzer = analyzer
         self._db = db
-        self._tables = Tables(db, seq)
-        self._kept = vectors
+        self._cache: dict[Principals, Any] = {}
+        self._cached_at: State | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -453,36 +214,94 @@ class SqlIndexBackend(ABC):
 
     @abstractmethod
     def write_lock(self, wait: float) -> AbstractContextManager[None]:
-        """Hold the lock of the only writer.
+        """Hold the lock of the only writer, until the context or the process ends.
 
         Raises:
             ConflictError: another process held it for `wait` seconds.
         """
 
     @abstractmethod
-    def _seen_by(self, principals: Principals) -> Collection[int] | None:
+    def commit(self, batch: Batch) -> None:
+        """Apply a batch, all or nothing. From then on deleted or restricted passages are not found.
+
+        Raises:
+            StoreError: the index was deleted meanwhile.
+        """
+
+    @abstractmethod
+    def update_derived(self) -> None:
+        """Update derived data, which the next search would otherwise have to wait for."""
+
+    @abstractmethod
+    def search(self, weights: Mapping[str, float], k: int, principals: Principals) -> tuple[Passage, ...]:
+        """Return at most k passages that contain any of the terms, best first by BM25 weighted per term.
+
+        Every score is above zero.
+        """
+
+    @abstractmethod
+    def counts(self, terms: Sequence[str], principals: Principals) -> TermCounts:
+        """Count passages and the holders of terms."""
+
+    @abstractmethod
+    def without_vectors(self, model: str, k: int) -> tuple[Passage, ...]:
+        """Return at most k passages that have no vector of a model yet."""
+
+    @abstractmethod
+    def put_vectors(self, model: str, vectors: Sequence[tuple[str, Vector]]) -> None:
+        """Store the vectors of passages, by their ids; deleted passages are skipped."""
+
+    @abstractmethod
+    def vectors(self, model: str) -> int:
+        """Count the passages that have a vector of a model."""
+
+    @abstractmethod
+    def keep_vectors(self, model: str) -> None:
+        """Delete the vectors of every other model."""
+
+    @abstractmethod
+    def nearest(self, model: str, vector: Vector, k: int, principals: Principals) -> tuple[Passage, ...]:
+        """Return at most k passages with the nearest vectors, best first; the score is the cosine."""
+
+    @abstractmethod
+    def _visible_audiences(self, principals: Principals) -> Collection[int] | None:
         """Return the audiences that include the principals; None when these are all."""
 
     def known(self) -> Mapping[str, FileFacts]:
         """Return what is known of every file, by path."""
-        return self._tables.known()
+        select = (
+            f"SELECT path, {FACTS} FROM document JOIN audience ON audience.seq = audience WHERE document.doc_index = ?"  # noqa: S608
+        )
+        return {row[0]: _file_facts(row[1:]) for row in self._db.rows(select, self.seq)}
 
     def passage(self, id: str, principals: Principals) -> Passage | None:  # noqa: A002  (the field of a passage)
-        """Return the passage of an id, if it is still there and may be seen."""
-        found = self._placed(id)
-        if found is None:
+        """Return the passage of an id, if that version still exists and the principals may see it.
+
+        Ids are unique within a library.
+        """
+        stored = self._stored(id)
+        if stored is None:
             return None
-        visible = self._seen_by(principals)
-        return found.passage if visible is None or found.audience in visible else None
+        visible = self._visible_audiences(principals)
+        return stored.passage if visible is None or stored.audience in visible else None
 
     def documents(self, principals: Principals | None) -> tuple[DocumentListing, ...]:
-        """List documents by path."""
-        visible = None if principals is None else self._seen_by(principals)
-        return tuple(each for audience, each in self._tables.listed() if visible is None or audience in visible)
+        """List documents by path; None stands for the owner of the index, who may see all."""
+        visible = None if principals is None else self._visible_audiences(principals)
+        select = f"""
+            SELECT audience, path, title, passages, characters,
+                (SELECT count(*) FROM version WHERE document = document.seq), {FACTS}
+            FROM document JOIN audience ON audience.seq = audience WHERE document.doc_index = ? ORDER BY path"""  # noqa: S608
+        return tuple(
+            DocumentListing(row[1], row[2], _file_facts(row[6:]), row[3], row[4], row[5])
+            for row in self._db.rows(select, self.seq)
+            if visible is None or row[0] in visible
+        )
 
     def passages(self, path: str) -> tuple[Passage, ...]:
-        """Return all passages of a document, in its order."""
-        return self._tables.of(path)
+        """Return all passages of a document in order, for the owner of the index."""
+        rows = self._db.rows(f"{PASSAGES} document.path = ? ORDER BY passage.start, passage.seq", self.seq, path)
+        return tuple(stored_passage(row).passage for row in rows)
 
     def summary(self, principals: Principals | None) -> IndexSummary:
         """Summarize what the principals may see of the index."""
@@ -496,59 +315,142 @@ class SqlIndexBackend(ABC):
 
     def add_feedback(self, feedback: PassageFeedback) -> None:
         """Store a user's judgement of a passage."""
-        self._tables.add_feedback(feedback)
+        self._db.run(
+            "INSERT INTO feedback(doc_index, query, passage, good, user_name, at_us) VALUES(?, ?, ?, ?, ?, ?)",
+            self.seq, feedback.query, feedback.passage, feedback.good, feedback.user, feedback.at_us or self._db.clock(),
+        )  # fmt: skip
 
     def feedback(self) -> tuple[PassageFeedback, ...]:
         """Return all feedback, oldest first."""
-        return self._tables.feedback()
-
-    def without_vectors(self, model: str, k: int) -> tuple[Passage, ...]:
-        """Return at most k passages that have no vector of a model yet."""
-        return self._kept.missing(model, k)
-
-    def put_vectors(self, model: str, vectors: Sequence[tuple[str, Vector]]) -> None:
-        """Store the vectors of passages; deleted passages are skipped."""
-        there = ((self._placed(name), vector) for name, vector in vectors)
-        self._kept.put(model, [(found.seq, vector) for found, vector in there if found is not None])
-
-    def vectors(self, model: str) -> int:
-        """Count the passages that have a vector of a model."""
-        return self._kept.count(model)
-
-    def keep_vectors(self, model: str) -> None:
-        """Delete the vectors of every other model."""
-        self._kept.keep(model)
+        select = "SELECT query, passage, good, user_name, at_us FROM feedback WHERE doc_index = ? ORDER BY seq"
+        return tuple(
+            PassageFeedback(query, passage, bool(good), person, at)
+            for query, passage, good, person, at in self._db.rows(select, self.seq)
+        )
 
     def store_gain(self, model: str, gain: Gain) -> None:
         """Store the result of a check of a model."""
-        self._tables.store_gain(model, gain)
+        self._db.run(
+            "INSERT INTO gain(doc_index, model, body) VALUES(?, ?, ?)"
+            " ON CONFLICT(doc_index, model) DO UPDATE SET body = excluded.body",
+            self.seq, model, json.dumps([gain.questions, gain.words, gain.fused, gain.low, gain.high, gain.of]),
+        )  # fmt: skip
 
     def gain(self, model: str) -> Gain | None:
         """Return the result of the last check of a model."""
-        return self._tables.gain(model)
+        body = self._db.one("SELECT body FROM gain WHERE doc_index = ? AND model = ?", self.seq, model)
+        return None if body is None else Gain(*json.loads(body))
 
     def embedder_choice(self) -> EmbedderChoice | None:
         """Return the embedder of the index, or None."""
-        return self._tables.embedder_choice()
+        body = self._db.one("SELECT body FROM embedder WHERE doc_index = ?", self.seq)
+        if body is None:
+            return None
+        place, model, probe, always = json.loads(body)
+        return EmbedderChoice(place, model, tuple(probe), always)
 
     def set_embedder(self, meaning: EmbedderChoice | None) -> None:
         """Set the embedder of the index; None searches by words alone."""
-        self._tables.set_embedder(meaning)
+        if meaning is None:
+            self._db.run("DELETE FROM embedder WHERE doc_index = ?", self.seq)
+            return
+        self._db.run(
+            "INSERT INTO embedder(doc_index, body) VALUES(?, ?) ON CONFLICT(doc_index) DO UPDATE SET body = excluded.body",
+            self.seq, json.dumps([meaning.place, meaning.model, meaning.probe, meaning.always], ensure_ascii=False),
+        )  # fmt: skip
 
-    def _placed(self, name: str) -> Held | None:
+    def _state(self) -> State:
+        """Return the last transaction.
+
+        Raises:
+            StoreError: the index was deleted meanwhile.
+        """
+        row = self._db.row("SELECT generation, stamp FROM doc_index WHERE seq = ?", self.seq)
+        if row is None:
+            raise StoreError("the index does not exist any more: it was deleted meanwhile")
+        return State(row[0], row[1].hex())
+
+    def _cache_of_state(self) -> dict[Principals, Any]:
+        """Return what was derived for principals since the last transaction."""
+        state = self._state()
+        if state != self._cached_at or len(self._cache) >= MOST_PRINCIPALS:
+            self._cache, self._cached_at = {}, state
+        return self._cache
+
+    def _audiences(self) -> dict[int, Audience]:
+        """Return every audience that a document has."""
+        rows = self._db.rows("SELECT seq, clauses FROM audience WHERE doc_index = ?", self.seq)
+        return {seq: _clauses(clauses) for seq, clauses in rows}
+
+    def _audience_row(self, audience: Audience) -> int:
+        """Return the row of an audience, created where necessary."""
+        clauses = json.dumps([sorted(clause) for clause in audience], ensure_ascii=False)
+        select = "SELECT seq FROM audience WHERE doc_index = ? AND clauses = ?"
+        seq: int | None = self._db.one(select, self.seq, clauses)
+        if seq is None:
+            seq = self._db.insert("INSERT INTO audience(doc_index, clauses) VALUES(?, ?)", self.seq, clauses)
+            assert seq is not None
+        return seq
+
+    def _scored(self, scores: Mapping[int, float]) -> list[StoredPassage]:
+        """Return those of the passages that are still there, with their scores, in the given order."""
+        if not scores:
+            return []
+        marks = ", ".join("?" * len(scores))
+        rows = {row[0]: row for row in self._db.rows(f"{PASSAGES} passage.seq IN ({marks})", self.seq, *scores)}
+        return [stored_passage(rows[seq], score) for seq, score in scores.items() if seq in rows]
+
+    def _stored(self, name: str) -> StoredPassage | None:
         """Return the passage of an id, if that version exists."""
-        document, version, start = (*name.split("-"), "", "")[:3]
-        if not (document.isdecimal() and start.isdecimal()) or name.count("-") != 2 or len(version) != 12:
+        parts = PASSAGE_ID.fullmatch(name)
+        if parts is None:
             return None
-        if max(len(document), len(start)) > LONGEST_NUMBER:
-            return None
-        return self._tables.passage(int(document), version, int(start))
+        select = f"{PASSAGES} document.seq = ? AND start = ?"
+        row = self._db.row(select, self.seq, int(parts["document"]), int(parts["start"]))
+        return stored_passage(row) if row is not None and row[5].hex().startswith(parts["version"]) else None
 
 
-S = TypeVar("S", bound=SqlIndexBackend)
+PASSAGE_ID = re.compile(r"(?P<document>[0-9]{1,18})-(?P<version>[^-]{12})-(?P<start>[0-9]{1,18})")
+"""The document, the beginning of its digest, and where the passage starts."""
 
 
-class SqlLibraryBackend(ABC, Generic[S]):
+def stored_passage(row: SqlRow, score: float = 0.0) -> StoredPassage:
+    """Read a row of `PASSAGES`."""
+    seq, audience, path, title, document, digest, start, page, heading, text = row
+    words = tuple(json.loads(heading)) if heading != "[]" else ()
+    name = f"{document}-{digest.hex()[:12]}-{start}"
+    return StoredPassage(seq, audience, Passage(path, text, score, start, words, page, title, name))
+
+
+@lru_cache(maxsize=16)
+def _heading_terms(analyzer: Analyzer, headings: str) -> list[str]:
+    return analyzer.terms(headings)
+
+
+def passage_terms(analyzer: Analyzer, title: str, heading: str, text: str) -> list[str]:
+    """Return the terms of a passage, those of its document's title and of the headings above it included."""
+    return _heading_terms(analyzer, f"{title}\n{heading}") + analyzer.terms(text)
+
+
+def access_json(known: FileFacts) -> str | None:
+    """Return the access list of a file as it is stored."""
+    return None if known.access is None else json.dumps(known.access, ensure_ascii=False)
+
+
+def _file_facts(row: Iterable[Any]) -> FileFacts:
+    digest, size, modified_ns, reader, clauses, problem, at_us, access = row
+    own = None if access is None else tuple(json.loads(access))
+    return FileFacts(digest.hex(), size, modified_ns, reader, _clauses(clauses), problem, at_us, own)
+
+
+def _clauses(text: str) -> Audience:
+    return tuple(tuple(clause) for clause in json.loads(text))
+
+
+S = TypeVar("S", bound=IndexBackend)
+
+
+class LibraryBackend(ABC, Generic[S]):
     """All indexes of one database, by name."""
 
     def __init__(self, db: Database) -> None:

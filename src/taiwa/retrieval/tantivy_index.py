@@ -6,7 +6,6 @@ commits both together, so the marker never claims more than is there.
 
 import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -45,18 +44,12 @@ class ScoredPassage(NamedTuple):
     score: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Opened:
-    index: "tantivy.Index"
-    schema: "tantivy.Schema"
-
-
 class TantivyIndex:
     """The words of one index, in a folder of their own."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._opened: _Opened | None = None
+        self._opened: tantivy.Index | None = None
         self._searcher: tantivy.Searcher | None = None
 
     def close(self) -> None:
@@ -69,12 +62,12 @@ class TantivyIndex:
             opened = self._open(fresh=False)
             if opened is None:
                 return None
-            opened.index.reload()
-            self._searcher = opened.index.searcher()
-            found = self._searcher.search(_term(opened.schema, "kind", "marker"), 1, count=False).hits
-            if not found:
+            opened.reload()
+            self._searcher = opened.searcher()
+            hits = self._searcher.search(_term(opened.schema, "kind", "marker"), 1, count=False).hits
+            if not hits:
                 return None
-            layout, generation, stamp, analyzer = self._searcher.doc(found[0][1])["marker"][0].split(" ", 3)
+            layout, generation, stamp, analyzer = self._searcher.doc(hits[0][1])["marker"][0].split(" ", 3)
         except (ValueError, OSError, KeyError, IndexError):
             self.close()
             return None
@@ -135,11 +128,11 @@ class TantivyIndex:
         if searcher is None:
             return {}
         # A term's own count would include what was deleted and not yet swept out.
-        asked = {term: self._seen(opened, _term(opened.schema, "text", term), audiences) for term in terms}
-        return {term: _count(searcher, query) for term, query in asked.items()}
+        queries = {term: self._seen(opened, _term(opened.schema, "text", term), audiences) for term in terms}
+        return {term: _count(searcher, query) for term, query in queries.items()}
 
     @staticmethod
-    def _seen(opened: _Opened, query: "tantivy.Query", audiences: Collection[int] | None) -> "tantivy.Query":
+    def _seen(opened: "tantivy.Index", query: "tantivy.Query", audiences: Collection[int] | None) -> "tantivy.Query":
         if audiences is None:
             return query
         import tantivy
@@ -148,22 +141,21 @@ class TantivyIndex:
         seen = tantivy.Query.term_set_query(opened.schema, "audience", list(audiences))
         return tantivy.Query.boolean_query([(must, tantivy.Query.const_score_query(seen, 0.0)), (must, query)])
 
-    def _ready(self) -> "tuple[_Opened, tantivy.Searcher | None]":
+    def _ready(self) -> "tuple[tantivy.Index, tantivy.Searcher | None]":
         if self._opened is None:
             raise CorruptError(f"the index {self.folder} does not exist; index again")
         return self._opened, self._searcher
 
-    def _open(self, *, fresh: bool) -> _Opened | None:
+    def _open(self, *, fresh: bool) -> "tantivy.Index | None":
         if self._opened is None:
             import tantivy
 
-            schema = _schema()
             if not fresh and not tantivy.Index.exists(str(self.folder)):
                 return None
-            self._opened = _Opened(tantivy.Index(schema, path=str(self.folder)), schema)
+            self._opened = tantivy.Index(_schema(), path=str(self.folder))
         return self._opened
 
-    def _writable(self, rebuild: bool) -> _Opened:
+    def _writable(self, rebuild: bool) -> "tantivy.Index":
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             try:
@@ -180,9 +172,9 @@ class TantivyIndex:
         assert opened is not None
         return opened
 
-    def _writer(self, opened: _Opened) -> "tantivy.IndexWriter":
+    def _writer(self, opened: "tantivy.Index") -> "tantivy.IndexWriter":
         try:
-            return opened.index.writer(HEAP, 1)
+            return opened.writer(HEAP, 1)
         except ValueError as error:
             if "lock" in str(error).lower():
                 raise ConflictError("another process is updating the index; try again") from error

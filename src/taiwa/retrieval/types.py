@@ -1,17 +1,11 @@
-"""Chunks of documents, their audiences, what is known of each file, and the protocols of a backend.
+"""Documents and their chunks, audiences, what is known of each file, feedback, and what is measured of an index."""
 
-`Index` and `Library` are written over the two protocols; every backend passes `tests/retrieval/test_conformance.py`. What the
-principals may not see is excluded before anything is ranked or counted.
-"""
-
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.messages import Passage
 from taiwa.kernel.records import value
-from taiwa.retrieval.analyzer import Analyzer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -168,155 +162,6 @@ Vector: TypeAlias = "NDArray[np.float32]"
 """A vector of length 1."""
 
 
-class IndexBackend(Protocol):
-    """The storage of one index."""
-
-    @property
-    def name(self) -> str:
-        """The name of the index."""
-        ...
-
-    @property
-    def root(self) -> str:
-        """The folder of its documents; empty where documents come from elsewhere."""
-        ...
-
-    @property
-    def analyzer(self) -> Analyzer:
-        """The analyzer of its texts and of queries."""
-        ...
-
-    def known(self) -> Mapping[str, FileFacts]:
-        """Return what is known of every file, by path."""
-        ...
-
-    def write_lock(self, wait: float) -> AbstractContextManager[None]:
-        """Hold the lock of the only writer, until the context or the process ends.
-
-        Raises:
-            ConflictError: another process held it for `wait` seconds.
-        """
-        ...
-
-    def commit(self, batch: Batch) -> None:
-        """Apply a batch, all or nothing. From then on deleted or restricted passages are not found."""
-        ...
-
-    def update_derived(self) -> None:
-        """Update derived data, which the next search would otherwise have to wait for."""
-        ...
-
-    def search(self, weights: Mapping[str, float], k: int, principals: Principals) -> tuple[Passage, ...]:
-        """Return at most k passages that contain any of the terms, best first by BM25 weighted per term.
-
-        Every score is above zero.
-        """
-        ...
-
-    def counts(self, terms: Sequence[str], principals: Principals) -> TermCounts:
-        """Count passages and the holders of terms."""
-        ...
-
-    def passage(self, id: str, principals: Principals) -> Passage | None:  # noqa: A002  (the field of a passage)
-        """Return the passage of an id, if that version still exists and the principals may see it.
-
-        Ids are unique within a library.
-        """
-        ...
-
-    def documents(self, principals: Principals | None) -> tuple[DocumentListing, ...]:
-        """List documents by path; None stands for the owner of the index, who may see all."""
-        ...
-
-    def passages(self, path: str) -> tuple[Passage, ...]:
-        """Return all passages of a document in order, for the owner of the index."""
-        ...
-
-    def summary(self, principals: Principals | None) -> IndexSummary:
-        """Summarize what the principals may see of the index."""
-        ...
-
-    def add_feedback(self, feedback: PassageFeedback) -> None:
-        """Store a user's judgement of a passage."""
-        ...
-
-    def feedback(self) -> tuple[PassageFeedback, ...]:
-        """Return all feedback, oldest first."""
-        ...
-
-    def without_vectors(self, model: str, k: int) -> tuple[Passage, ...]:
-        """Return at most k passages that have no vector of a model yet."""
-        ...
-
-    def put_vectors(self, model: str, vectors: "Sequence[tuple[str, Vector]]") -> None:
-        """Store the vectors of passages, by their ids; deleted passages are skipped."""
-        ...
-
-    def vectors(self, model: str) -> int:
-        """Count the passages that have a vector of a model."""
-        ...
-
-    def keep_vectors(self, model: str) -> None:
-        """Delete the vectors of every other model."""
-        ...
-
-    def nearest(self, model: str, vector: "Vector", k: int, principals: Principals) -> tuple[Passage, ...]:
-        """Return at most k passages with the nearest vectors, best first; the score is the cosine."""
-        ...
-
-    def store_gain(self, model: str, gain: Gain) -> None:
-        """Store the result of a check of a model."""
-        ...
-
-    def gain(self, model: str) -> Gain | None:
-        """Return the result of the last check of a model."""
-        ...
-
-    def embedder_choice(self) -> EmbedderChoice | None:
-        """Return the embedder of the index, or None."""
-        ...
-
-    def set_embedder(self, meaning: EmbedderChoice | None) -> None:
-        """Set the embedder of the index; None searches by words alone."""
-        ...
-
-
-class LibraryBackend(Protocol):
-    """The storage of indexes by name."""
-
-    def names(self) -> tuple[str, ...]:
-        """Return the names of all indexes, sorted."""
-        ...
-
-    def open(self, name: str) -> IndexBackend:
-        """Return an index.
-
-        Raises:
-            InputError: no index has that name.
-        """
-        ...
-
-    def create(self, name: str, root: str, analyzer: Analyzer) -> IndexBackend:
-        """Return a new, empty index.
-
-        Raises:
-            ConflictError: an index of that name exists.
-        """
-        ...
-
-    def drop(self, name: str) -> None:
-        """Delete an index with its content.
-
-        Raises:
-            InputError: no index has that name.
-        """
-        ...
-
-    def close(self) -> None:
-        """Close the library."""
-        ...
-
-
 @value(tag="heading")
 class Heading:
     """A heading: where its section begins in the text, its level (1 is outermost), and its words."""
@@ -348,11 +193,5 @@ class UnreadableError(InputError):
 
 def lines_of(text: str) -> list[int]:
     """Return where each line begins, and where the text ends."""
-    starts = [0]
-    at = text.find("\n")
-    while at >= 0:
-        starts.append(at + 1)
-        at = text.find("\n", at + 1)
-    if starts[-1] != len(text):
-        starts.append(len(text))
-    return starts
+    starts = [0, *(newline.end() for newline in re.finditer("\n", text))]
+    return starts if starts[-1] == len(text) else [*starts, len(text)]

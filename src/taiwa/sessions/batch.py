@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, begin
@@ -16,11 +16,12 @@ from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import AuthenticationError, ConfigError, InputError, LimitError, StoreError, TaiwaError
 from taiwa.kernel.execution import RunResult
 from taiwa.kernel.journal import Journal
+from taiwa.kernel.messages import Usage
 from taiwa.kernel.records import Json, digest, record, restore, value
 from taiwa.kernel.runtime import Tool
 from taiwa.kernel.usage_limits import RunUsage
-from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions, TurnResult, sink
+from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session
 from taiwa.store import item_key
 
@@ -53,29 +54,15 @@ class BatchRow:
     reused: bool = False
 
 
-class RowSummary(Protocol):
-    """What the totals of a batch need of a row."""
-
-    @property
-    def spent(self) -> RunUsage:
-        """The usage of the row."""
-        ...
-
-    @property
-    def error(self) -> Json:
-        """The error of the row, or None."""
-        ...
-
-    @property
-    def reused(self) -> bool:
-        """Whether the row was answered before."""
-        ...
-
-
 def failed_row(row_input: BatchInput, error: TaiwaError) -> BatchRow:
     """Return the row of an error, with its usage."""
     failure: dict[str, Json] = {"type": error.tag, "message": error.message}
-    return BatchRow(row_input, error=failure, spent=error.spent if isinstance(error.spent, RunUsage) else RunUsage())
+    return BatchRow(row_input, error=failure, spent=usage_of(error.spent))
+
+
+def usage_of(spent: object) -> RunUsage:
+    """Return what an error or a stored row has as usage; no usage where it has none."""
+    return spent if isinstance(spent, RunUsage) else RunUsage()
 
 
 def check_limits(options: TurnOptions, spent: RunUsage, priced_model: PricedModel) -> None:
@@ -172,8 +159,8 @@ class ParallelBatch(ABC, Generic[A, R]):
         gate = asyncio.Semaphore(self.width)
         tasks: deque[asyncio.Task[R | None]] = deque()
         try:
-            for one in inputs:
-                tasks.append(asyncio.create_task(self._row(one, gate)))
+            for row_input in inputs:
+                tasks.append(asyncio.create_task(self._row(row_input, gate)))
                 if len(tasks) >= MAX_WAITING_PER_WORKER * self.width:
                     row = await tasks.popleft()
                     if row is not None:
@@ -237,7 +224,7 @@ class ParallelBatch(ABC, Generic[A, R]):
         row = self.to_row(row_input, done)
         # The result first, so that a crash between the two does not repeat the row.
         items.finish(program.name, self.row_to_json(row), done.spent.cost)
-        self.repository.store.runs.complete(run)
+        self.repository.store.runs.end(run, "done")
         return row
 
     async def _run(self, program: RowProgram[A], journal: Journal) -> RunResult[A]:
@@ -250,22 +237,20 @@ class ParallelBatch(ABC, Generic[A, R]):
         try:
             events = [event async for event in runtime.stream(program.program, journal) if isinstance(event, RunResult)]
         except TaiwaError as error:
-            self._charge(error.spent)
+            self.spent = self.spent + usage_of(error.spent)
             raise
-        self._charge(events[0].spent)
+        self.spent = self.spent + events[0].spent
         return events[0]
-
-    def _charge(self, spent: object) -> None:
-        if isinstance(spent, RunUsage):
-            self.spent = self.spent + spent
 
     def _begin_run(self, text: str, program: RowProgram[A]) -> tuple[int, Journal]:
         """Begin the run of a row, or resume its interrupted one."""
         runs = self.repository.store.runs
-        found = self._interrupted.pop(program.name, None)
-        if found is not None:
-            runs.claim(found)
-            return found, Journal(runs.journal(found), sink(self.repository, found, self.priced_model))
+        interrupted = self._interrupted.pop(program.name, None)
+        if interrupted is not None:
+            runs.claim(interrupted)
+            return interrupted, Journal(
+                runs.journal(interrupted), sink(self.repository, interrupted, self.priced_model)
+            )
         options = program.options if isinstance(program.options, dict) else {}
         run = runs.begin("", None, program.app, text, options | {"item": program.name})
         return run, Journal((), sink(self.repository, run, self.priced_model))
@@ -276,17 +261,14 @@ class ParallelBatch(ABC, Generic[A, R]):
             if isinstance(error, LimitError):
                 self.repository.store.runs.release(run)
             else:
-                self.repository.store.runs.fail(run, error)
-            cost = error.spent.cost if isinstance(error.spent, RunUsage) else 0
-            self.repository.store.batches.fail(name, error, cost)
+                self.repository.store.runs.end(run, "failed", error)
+            self.repository.store.batches.fail(name, error, usage_of(error.spent).cost)
 
     def _find_interrupted(self) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for run in self.repository.store.runs.open_runs(""):
-            item = run.options.get("item") if isinstance(run.options, dict) else None
-            if isinstance(item, str):
-                found[item] = run.id
-        return found
+        runs = self.repository.store.runs.open_runs("")
+        return {
+            str(run.options["item"]): run.id for run in runs if isinstance(run.options, dict) and "item" in run.options
+        }
 
 
 @dataclass
@@ -320,27 +302,15 @@ class TurnBatch(ParallelBatch[tuple[Reply, Conversation], BatchRow]):
 
     def row_to_json(self, row: BatchRow) -> Json:
         """Return what is stored of an answered row, without its position in the file."""
-        return {
-            "answer": row.answer,
-            "delta": row.delta,
-            "state": row.state,
-            "warnings": list(row.warnings),
-            "spent": record(row.spent),
-        }
+        warnings, spent = list[Json](row.warnings), record(row.spent)
+        return {"answer": row.answer, "delta": row.delta, "state": row.state, "warnings": warnings, "spent": spent}
 
     def row_from_json(self, row_input: BatchInput, data: dict[str, Json]) -> BatchRow:
         """Rebuild a row from what is stored of it."""
-        warnings = data.get("warnings")
-        spent = restore(data.get("spent"))
-        return BatchRow(
-            row_input,
-            str(data.get("answer")),
-            data.get("delta"),
-            data.get("state"),
-            tuple(map(str, warnings)) if isinstance(warnings, list) else (),
-            spent=spent if isinstance(spent, RunUsage) else RunUsage(),
-            reused=True,
-        )
+        warnings, spent = data.get("warnings"), usage_of(restore(data.get("spent")))
+        warned = tuple(map(str, warnings)) if isinstance(warnings, list) else ()
+        answer, delta, state = str(data.get("answer")), data.get("delta"), data.get("state")
+        return BatchRow(row_input, answer, delta, state, warned, spent=spent, reused=True)
 
 
 CONTINUED_WITHOUT = "the row failed before, and the conversation continued without it"
@@ -374,17 +344,8 @@ def _complete_row(session: Session, row_input: BatchInput) -> BatchRow:
         if is_fatal(error):
             raise
         return failed_row(row_input, error)
-    return BatchRow(
-        row_input,
-        result.text,
-        result.delta,
-        dict(session.state),
-        result.warnings,
-        result.session,
-        result.node,
-        result.parent,
-        result.spent,
-    )
+    state, place = dict(session.state), (result.session, result.node, result.parent)
+    return BatchRow(row_input, result.text, result.delta, state, result.warnings, *place, result.spent)
 
 
 def _resume_turn(session: Session, text: str) -> TurnResult | None:
@@ -398,29 +359,13 @@ def _resume_turn(session: Session, text: str) -> TurnResult | None:
 def _committed_row(session: Session, row_input: BatchInput, node: str) -> BatchRow:
     repository = session.repository
     turn, after = repository.store.nodes.get(node), repository.checkout(node)
-    parent = repository.store.refs.back(node, 1)
-    return BatchRow(
-        row_input,
-        turn.answer,
-        turn.delta,
-        dict(after.state),
-        (),
-        session.session,
-        node,
-        parent,
-        _usage_of(repository, node),
-        reused=True,
-    )
-
-
-def _usage_of(repository: Repository, node: str) -> RunUsage:
-    calls = [call for call in repository.store.runs.calls(node) if call.kind == "complete"]
+    place = session.session, node, repository.store.refs.back(node, 1)
     spent = RunUsage()
-    for call in calls:
-        cost = None if call.usage is None else call.cost_nano
-        known = call.usage or RunUsage().usage
-        spent = spent + RunUsage(1, 0, known, int(call.usage is None), cost, call.ms / 1000)
-    return spent
+    for call in repository.store.runs.calls(node):
+        if call.kind == "complete":
+            cost = None if call.usage is None else call.cost_nano
+            spent = spent + RunUsage(1, 0, call.usage or Usage(), int(call.usage is None), cost, call.ms / 1000)
+    return BatchRow(row_input, turn.answer, turn.delta, dict(after.state), (), *place, spent, reused=True)
 
 
 def committed_rows(session: Session, rows: Iterable[BatchInput]) -> tuple[str, ...]:

@@ -1,21 +1,22 @@
 """A turn that survives a crash: begun in the store, journaled while it runs, committed in one transaction."""
 
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
 
 from taiwa.conversation.history import Conversation
 from taiwa.flows.chat import Reply, say
 from taiwa.kernel.effects import Complete, Effect, Program
 from taiwa.kernel.errors import ConflictError, InputError, StoreError, TaiwaError
-from taiwa.kernel.execution import EffectStarted, Event
+from taiwa.kernel.execution import EffectStarted, Event, Observer, RunResult
 from taiwa.kernel.journal import Entry, Journal
+from taiwa.kernel.messages import Notice, TextDelta
 from taiwa.kernel.records import Json, record, value
-from taiwa.kernel.runtime import AsyncModel, Handler, Interrupts, Model, Retriever, Tool
+from taiwa.kernel.runtime import AsyncModel, Handler, Interrupts, Model, Retriever, Runtime, Tool
 from taiwa.kernel.usage_limits import Price, RunUsage, UsageLimits
 from taiwa.models.pricing import Prices
-from taiwa.sessions.checkout import Repository
+from taiwa.sessions.repository import Repository
 from taiwa.store import Run, check_name, conflict_message
 
 if TYPE_CHECKING:
@@ -23,11 +24,18 @@ if TYPE_CHECKING:
     from taiwa.sessions.stored_ask import RagResources
 
 
-class RuntimeOptions(TypedDict, total=False):
-    """Options of a runtime beside model and tools."""
+T = TypeVar("T")
 
+
+class RuntimeOptions(TypedDict, total=False):
+    """Options of a runtime beside its model."""
+
+    tools: Iterable[Tool]
     retriever: Retriever
     handlers: Mapping[type[Effect[Any]], Handler]
+    observers: Iterable[Observer]
+    limits: UsageLimits | None
+    price: Price
 
 
 class AnyModel(Model, AsyncModel, Protocol):
@@ -46,6 +54,10 @@ class PricedModel:
         """The price of a call, for limits and usage."""
         rates = self.rates
         return lambda _, usage: None if rates is None else rates.cost(usage)
+
+    def runtime_options(self, options: RuntimeOptions) -> RuntimeOptions:
+        """Add the price of the model to options of a runtime."""
+        return {"price": self.price, **options}
 
 
 @value(tag="turn-options")
@@ -118,11 +130,25 @@ class ActiveTurn:
     session: str
     turn_input: TurnInput
     run: int
-    journal: Journal
-    program: Program[tuple[Reply, Conversation]]
-    model: str = ""
-    tools: tuple[Tool, ...] = ()
-    resources: "RagResources | None" = None
+    priced_model: PricedModel
+    options: TurnOptions
+    tools: tuple[Tool, ...]
+    resources: "RagResources | None"
+    paid: tuple[Entry, ...] = ()
+
+    @property
+    def program(self) -> Program[tuple[Reply, Conversation]]:
+        """The program of the turn."""
+        turn_input, options = self.turn_input, self.options
+        if self.resources is not None:
+            return self.resources.program(turn_input.text)(turn_input.base)
+        specs = [tool.spec for tool in self.tools]
+        return say(turn_input.text, strict=options.strict, repairs=options.repairs, tools=specs)(turn_input.base)
+
+    @property
+    def journal(self) -> Journal:
+        """The journal of the turn: what was paid before, and where further calls are written."""
+        return Journal(self.paid, sink(self.repository, self.run, self.priced_model))
 
     @contextmanager
     def record_failure(self) -> Generator[None]:
@@ -132,7 +158,7 @@ class ActiveTurn:
             yield
         except TaiwaError as error:
             with suppress(StoreError):
-                runs.fail(self.run, error)
+                runs.end(self.run, "failed", error)
             raise
         except BaseException:
             with suppress(StoreError):
@@ -144,17 +170,11 @@ class ActiveTurn:
 
     @property
     def runtime_options(self) -> RuntimeOptions:
-        """The retriever and handlers of a turn of the flow `ask`."""
-        return (
-            {}
-            if self.resources is None
-            else {"retriever": self.resources.retriever, "handlers": self.resources.handlers}
-        )
-
-    def observe(self, event: Event) -> None:
-        """Count a model call in the store before it is made."""
-        if isinstance(event, EffectStarted) and isinstance(event.effect, Complete):
-            self.repository.store.runs.count_request(self.run, self.model)
+        """The tools of the turn and the price of its model; the retriever and handlers of one of the flow `ask`."""
+        options: RuntimeOptions = {"tools": self.tools, "price": self.priced_model.price}
+        if self.resources is not None:
+            options |= {"retriever": self.resources.retriever, "handlers": self.resources.handlers}
+        return options
 
     def commit(self, reply: Reply, after: Conversation, spent: RunUsage) -> tuple[TurnResult, Conversation]:
         """Write the turn; the session moves to it.
@@ -163,23 +183,17 @@ class ActiveTurn:
             ConflictError: another process moved the session; the answer stays in the calls of this run.
         """
         turn_input = self.turn_input
-        settled = self.repository.commit(
+        committed = self.repository.commit(
             self.session, after, expected=turn_input.expected, reason=turn_input.reason, run=self.run
         )
-        if self.resources is not None:
-            self.resources.assign_session(self.repository.store, self.session)
         parent = turn_input.follows or after.new_nodes[0].hash
-        result = TurnResult(
-            reply.text, reply.delta, reply.warnings, self.session, settled.tip, parent, spent, self._ask(reply)
-        )
-        return result, settled
+        result = TurnResult(reply.text, reply.delta, reply.warnings, self.session, committed.tip, parent, spent)
+        if self.resources is not None:
+            from taiwa.ask.result import AskResult
 
-    def _ask(self, reply: Reply) -> "AskResult | None":
-        if self.resources is None:
-            return None
-        from taiwa.ask.result import AskResult
-
-        return AskResult.from_delta(reply.delta)
+            self.resources.assign_session(self.repository.store, self.session)
+            result = replace(result, ask=AskResult.from_delta(reply.delta))
+        return result, committed
 
 
 def begin_turn(
@@ -193,94 +207,62 @@ def begin_turn(
     """
     store, base = repository.store, turn_input.base
     tools = repository.tools_of(base.app)
-    with (
-        _open_resources(repository, base, priced_model) as resources,
-        store.transaction(session if turn_input.expected else ""),
-    ):  # two processes that begin at once take different names
-        session = check_name(session or repository.new_name(base.app))
-        tip = _tip(repository, session)
-        if tip != turn_input.expected:
-            raise ConflictError(conflict_message(session, tip, turn_input.expected))
-        if base.new_nodes:
-            store.nodes.put_app(base.app.source)
-        asked: dict[str, Json] = {} if resources is None else {"turn_options": record(resources.options)}
-        recorded = options.to_json() | turn_input.to_json() | asked
-        run = store.runs.begin(session, turn_input.follows, base.app.hash, turn_input.text, recorded)
-    name = priced_model.model.name
-    program = _program(turn_input.text, options, base, tools, resources)
-    return ActiveTurn(
-        repository,
-        session,
-        turn_input,
-        run,
-        Journal((), sink(repository, run, priced_model)),
-        program,
-        name,
-        tools,
-        resources,
-    )
+    resources = _open_resources(repository, base, priced_model)
+    with ExitStack() as stack:
+        if resources is not None:
+            stack.callback(resources.close)
+        with store.transaction(session if turn_input.expected else ""):  # two processes take different names
+            session = check_name(session or repository.new_name(base.app))
+            tip = _tip(repository, session)
+            if tip != turn_input.expected:
+                raise ConflictError(conflict_message(session, tip, turn_input.expected))
+            if base.new_nodes:
+                store.nodes.put_app(base.app.source)
+            recorded = options.to_json() | turn_input.to_json()
+            if resources is not None:
+                recorded["turn_options"] = record(resources.options)
+            run = store.runs.begin(session, turn_input.follows, base.app.hash, turn_input.text, recorded)
+        stack.pop_all()
+    return ActiveTurn(repository, session, turn_input, run, priced_model, options, tools, resources)
 
 
-def resume_turn(repository: Repository, found: Run, priced_model: PricedModel) -> ActiveTurn:
+def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedModel) -> ActiveTurn:
     """Resume an interrupted turn; recorded calls are not repeated.
 
     Raises:
         ConflictError: another process resumed it, or the session has moved.
     """
     store = repository.store
-    run = store.runs.claim(found.id)
+    run = store.runs.claim(interrupted.id)
     recorded = run.options if isinstance(run.options, dict) else {}
     replaces = recorded.get("replaces")
     replaces = replaces if isinstance(replaces, str) else None
     if _tip(repository, run.ref) != (replaces or run.base):
-        store.runs.abandon(run.id)
+        store.runs.end(run.id, "abandoned")
         raise ConflictError(f"{run.ref} has moved since its turn was interrupted; repeat the turn: {run.text[:60]!r}")
     if run.app is None:
         raise InputError(f"run {run.id} has no app to resume with")
     base = repository.start(repository.app(run.app)) if run.base is None else repository.checkout(run.base)
     repairs = recorded.get("repairs")
     options = TurnOptions(bool(recorded.get("strict")), repairs if isinstance(repairs, int) else 1)
-    journal = Journal(store.runs.journal(run.id), sink(repository, run.id, priced_model))
     turn_input = TurnInput(base, run.text, str(recorded.get("reason") or "turn"), replaces)
-    tools = repository.tools_of(base.app)
+    tools, paid = repository.tools_of(base.app), store.runs.journal(run.id)
     resources = _reopen_resources(repository, base, recorded)
-    program = _program(run.text, options, base, tools, resources)
-    return ActiveTurn(
-        repository, run.ref, turn_input, run.id, journal, program, priced_model.model.name, tools, resources
-    )
+    return ActiveTurn(repository, run.ref, turn_input, run.id, priced_model, options, tools, resources, paid)
 
 
 def _tip(repository: Repository, session: str) -> str | None:
     return repository.store.refs.tip(session) if repository.store.refs.has(session) else None
 
 
-def _program(
-    text: str, options: TurnOptions, base: Conversation, tools: tuple[Tool, ...], resources: "RagResources | None"
-) -> Program[tuple[Reply, Conversation]]:
-    if resources is not None:
-        return resources.program(text)(base)
-    specs = [tool.spec for tool in tools]
-    return say(text, strict=options.strict, repairs=options.repairs, tools=specs)(base)
-
-
-@contextmanager
-def _open_resources(
-    repository: Repository, base: Conversation, priced_model: PricedModel
-) -> "Generator[RagResources | None]":
-    """Open the indexes of a turn of the flow `ask`; closed if the turn cannot begin."""
+def _open_resources(repository: Repository, base: Conversation, priced_model: PricedModel) -> "RagResources | None":
+    """Open the indexes of a turn of the flow `ask`."""
     if base.app.flow != "ask":
-        yield None
-        return
+        return None
     from taiwa.sessions.stored_ask import NoModel, open_rag_resources
 
-    found = open_rag_resources(
-        base.app, repository, without_model=isinstance(priced_model.model, NoModel), is_first_turn=not base.count
-    )
-    try:
-        yield found
-    except BaseException:
-        found.close()
-        raise
+    without_model = isinstance(priced_model.model, NoModel)
+    return open_rag_resources(base.app, repository, without_model=without_model, is_first_turn=not base.count)
 
 
 def _reopen_resources(repository: Repository, base: Conversation, recorded: dict[str, Json]) -> "RagResources | None":
@@ -298,3 +280,37 @@ def sink(repository: Repository, run: int, priced_model: PricedModel) -> Callabl
     """Return the sink that writes the journal of a run with its usage."""
     price_id = "" if priced_model.rates is None else priced_model.rates.id
     return repository.store.runs.sink(run, model=priced_model.model.name, price=priced_model.price, price_id=price_id)
+
+
+def request_counter(repository: Repository, run: int, priced_model: PricedModel) -> Observer:
+    """Return the observer that counts a model call of a run in the store before it is made."""
+
+    def observe(event: Event) -> None:
+        if isinstance(event, EffectStarted) and isinstance(event.effect, Complete):
+            repository.store.runs.count_request(run, priced_model.model.name)
+
+    return observe
+
+
+def run_outside_sessions(
+    repository: Repository,
+    priced_model: PricedModel,
+    options: TurnOptions,
+    program: Program[T],
+    text: str,
+    recorded: Json,
+    observers: Iterable[Observer] = (),
+) -> Iterator[TextDelta | Notice | RunResult[T]]:
+    """Run a program in a run of the store; yield text and notices as they arrive, then `RunResult`.
+
+    Its calls are stored as they are answered, even if it fails. The tools are those of the options.
+    """
+    runs = repository.store.runs
+    run = runs.begin("", None, None, text, recorded)
+    observers = (request_counter(repository, run, priced_model), *observers)
+    runtime = Runtime(
+        priced_model.model, tools=options.tools, limits=options.limits, price=priced_model.price,
+        interrupts=options.interrupts, observers=observers,
+    )  # fmt: skip
+    with runs.ending(run):
+        yield from runtime.stream(program, Journal((), sink(repository, run, priced_model)))

@@ -11,8 +11,8 @@ from taiwa.kernel.execution import replay
 from taiwa.kernel.journal import Entry, Journal
 from taiwa.kernel.messages import Response
 from taiwa.kernel.records import value
-from taiwa.sessions.checkout import HistoryEntry, Repository
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions, TurnResult
+from taiwa.sessions.repository import HistoryEntry, Repository
 from taiwa.sessions.session import Session
 
 
@@ -75,7 +75,7 @@ def _replay_turn(repository: Repository, entry: HistoryEntry, before: Conversati
 
 def _replay_ask_turn(entry: HistoryEntry, before: Conversation, entries: Iterable[Entry]) -> str:
     """Replay a turn of the flow `ask` from its record; return the difference."""
-    from taiwa.ask.conversation_step import ask_turn
+    from taiwa.ask.ask_turn import ask_turn
     from taiwa.ask.result import options_from_delta
     from taiwa.i18n import dialogue_version
     from taiwa.sessions.stored_ask import term_weights_of

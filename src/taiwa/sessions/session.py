@@ -4,8 +4,7 @@ from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mappin
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, Unpack
 from urllib.parse import urlsplit
 
 from taiwa import settings as configured
@@ -14,26 +13,27 @@ from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
 from taiwa.conversation.state import State
 from taiwa.flows.chat import Reply
-from taiwa.kernel.effects import Effect, Program
+from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import ConfigError, InputError, TaiwaError
 from taiwa.kernel.execution import Observer, RunResult
 from taiwa.kernel.messages import Notice, TextDelta, Usage
 from taiwa.kernel.records import Json
-from taiwa.kernel.runtime import Handler, Runtime, Tool
+from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.models.pricing import find_prices
-from taiwa.models.registry import open_model, resolve_probed
-from taiwa.sessions.checkout import Repository
 from taiwa.sessions.durable_turn import (
     ActiveTurn,
     AnyModel,
     PricedModel,
+    RuntimeOptions,
     TurnInput,
     TurnOptions,
     TurnResult,
     begin_turn,
+    request_counter,
     resume_turn,
 )
+from taiwa.sessions.repository import Repository
 from taiwa.settings import Settings
 from taiwa.store import Store
 
@@ -143,7 +143,7 @@ class Session:
         if not runs:
             return None
         for stale in runs[:-1]:
-            self.repository.store.runs.abandon(stale.id)
+            self.repository.store.runs.end(stale.id, "abandoned")
         return self._play(resume_turn(self.repository, runs[-1], self.priced_model))
 
     def undo(self, turns: int = 1) -> Conversation:
@@ -178,10 +178,8 @@ class Session:
         """Continue from here under a second name; the branches are independent."""
         self._ensure_stored()
         self.repository.fork(self.conversation.tip, name)
-        options, observers = self.options, self._observers
-        return Session(
-            self.repository, name, self.conversation, self.priced_model, options=options, observers=observers
-        )
+        here, options, observers = self.conversation, self.options, self._observers
+        return Session(self.repository, name, here, self.priced_model, options=options, observers=observers)
 
     def _check_out(self, tip: str) -> Conversation:
         self.conversation = self.repository.checkout(tip)
@@ -203,37 +201,26 @@ class Session:
         limits = self.options.limits
         if limits.cost is None:
             return limits
-        known = self.spent.cost
-        if self.spent.calls_without_usage > 1 and self.spent.usage == Usage():
-            raise ConfigError(
-                f"{self.priced_model.model.name} does not report usage, so the cost limit cannot be checked"
-            )
-        if known is None:  # the bound on the cost of a cut answer
-            known = self.spent.max_cost
-        if known is None:  # an interrupted answer has no usage; the cost of the others is known
-            known = self.priced_model.price("", self.spent.usage) or 0
+        spent, name = self.spent, self.priced_model.model.name
+        if spent.calls_without_usage > 1 and spent.usage == Usage():
+            raise ConfigError(f"{name} does not report usage, so the cost limit cannot be checked")
+        # Of a cut answer the bound on its cost is known; an interrupted one has no usage, and the cost of the others is known.
+        known = spent.max_cost if spent.cost is None else spent.cost
+        known = (self.priced_model.price("", spent.usage) or 0) if known is None else known
         return replace(limits, cost=max(limits.cost - known, 0))
 
     def _runtime(self, turn: ActiveTurn) -> Runtime:
-        observers, interrupts = (*self._observers, turn.observe), self.options.interrupts
-        return Runtime(
-            self.priced_model.model,
-            tools=turn.tools,
-            observers=observers,
-            limits=self._remaining_limits(),
-            price=self.priced_model.price,
-            interrupts=interrupts,
-            **turn.runtime_options,
-        )
+        return Runtime(self.priced_model.model, interrupts=self.options.interrupts, **self._runtime_options(turn))
 
     def _async_runtime(self, turn: ActiveTurn) -> "AsyncRuntime":
         from taiwa.kernel.async_runtime import AsyncRuntime  # asyncio costs more than the rest of the kernel
 
-        observers, limits = (*self._observers, turn.observe), self._remaining_limits()
-        model, price = self.priced_model.model, self.priced_model.price
-        return AsyncRuntime(
-            model, tools=turn.tools, observers=observers, limits=limits, price=price, **turn.runtime_options
-        )
+        return AsyncRuntime(self.priced_model.model, **self._runtime_options(turn))
+
+    def _runtime_options(self, turn: ActiveTurn) -> RuntimeOptions:
+        counter = request_counter(self.repository, turn.run, self.priced_model)
+        observers = (*self._observers, counter)
+        return {**turn.runtime_options, "observers": observers, "limits": self._remaining_limits()}
 
     def _play(self, turn: ActiveTurn) -> Iterator[TurnEvent]:
         done: list[RunResult[TurnValue]] = []
@@ -314,7 +301,7 @@ def open_store(store: str | Path | Store | None, chosen: Settings) -> Store:
 
 def open_priced_model(model: AnyModel | None, chosen: Settings, app: App | None = None) -> PricedModel:
     """Open a model with its prices. The model of the app takes precedence over all but an argument; the default is the
-    built-in model. An app of the flow `ask` also runs without a model.
+    built-in model, except for an app of the flow `ask`, which runs without a model.
 
     Raises:
         ConfigError: the model is unknown, or its key is missing.
@@ -322,12 +309,11 @@ def open_priced_model(model: AnyModel | None, chosen: Settings, app: App | None 
     if model is not None:
         return PricedModel(model, find_prices(chosen.prices, model.name))
     if app is not None and app.flow == "ask" and not app.model and chosen.model is None:
-        from taiwa.models.builtin.model import is_installed
+        from taiwa.sessions.stored_ask import NoModel
 
-        if not is_installed():
-            from taiwa.sessions.stored_ask import NoModel
+        return PricedModel(NoModel())
+    from taiwa.models.registry import open_model, resolve_probed
 
-            return PricedModel(NoModel())
     asked_for = app.model if app is not None and chosen.origins.get("model") != "argument" else ""
     target = resolve_probed(asked_for or chosen.chosen_model(), chosen)
     local = target.inside or urlsplit(target.base_url).hostname in LOOPBACK
@@ -336,75 +322,43 @@ def open_priced_model(model: AnyModel | None, chosen: Settings, app: App | None 
 
 T = TypeVar("T")
 
-Handlers: TypeAlias = Mapping[type[Effect[Any]], Handler]
 
-NO_HANDLERS: Handlers = MappingProxyType({})
-
-
-def run(
-    program: Program[T],
-    model: str | AnyModel | None = None,
-    limits: UsageLimits | None = None,
-    *,
-    tools: Iterable[Tool] = (),
-    handlers: Handlers = NO_HANDLERS,
-) -> T:
+def run(program: Program[T], model: str | AnyModel | None = None, **options: Unpack[RuntimeOptions]) -> T:
     """Run a program to its value; the default is the configured model.
+
+    Options: `limits`, `tools`, `handlers` of further effects, `retriever`, `observers`, `price`.
 
     Raises:
         TaiwaError: what the program raised; `spent` holds the usage of the run.
     """
     priced_model = _priced_model(model)
-    return Runtime(priced_model.model, tools=tools, handlers=handlers, limits=limits, price=priced_model.price).run(
-        program
-    )
+    return Runtime(priced_model.model, **priced_model.runtime_options(options)).run(program)
 
 
 def stream(
-    program: Program[T],
-    model: str | AnyModel | None = None,
-    limits: UsageLimits | None = None,
-    *,
-    tools: Iterable[Tool] = (),
-    handlers: Handlers = NO_HANDLERS,
+    program: Program[T], model: str | AnyModel | None = None, **options: Unpack[RuntimeOptions]
 ) -> Iterator[TextDelta | Notice | RunResult[T]]:
-    """Run a program; yield text and notices as they arrive, then `RunResult`."""
+    """Run a program, with the options of `run`; yield text and notices as they arrive, then `RunResult`."""
     priced_model = _priced_model(model)
-    return Runtime(priced_model.model, tools=tools, handlers=handlers, limits=limits, price=priced_model.price).stream(
-        program
-    )
+    return Runtime(priced_model.model, **priced_model.runtime_options(options)).stream(program)
 
 
-async def arun(
-    program: Program[T],
-    model: str | AnyModel | None = None,
-    limits: UsageLimits | None = None,
-    *,
-    tools: Iterable[Tool] = (),
-    handlers: Handlers = NO_HANDLERS,
-) -> T:
+async def arun(program: Program[T], model: str | AnyModel | None = None, **options: Unpack[RuntimeOptions]) -> T:
     """As `run`, on an event loop."""
     from taiwa.kernel.async_runtime import AsyncRuntime
 
     priced_model = _priced_model(model)
-    runtime = AsyncRuntime(priced_model.model, tools=tools, handlers=handlers, limits=limits, price=priced_model.price)
-    return await runtime.run(program)
+    return await AsyncRuntime(priced_model.model, **priced_model.runtime_options(options)).run(program)
 
 
 def astream(
-    program: Program[T],
-    model: str | AnyModel | None = None,
-    limits: UsageLimits | None = None,
-    *,
-    tools: Iterable[Tool] = (),
-    handlers: Handlers = NO_HANDLERS,
+    program: Program[T], model: str | AnyModel | None = None, **options: Unpack[RuntimeOptions]
 ) -> AsyncIterator[TextDelta | Notice | RunResult[T]]:
     """As `stream`, on an event loop."""
     from taiwa.kernel.async_runtime import AsyncRuntime
 
     priced_model = _priced_model(model)
-    runtime = AsyncRuntime(priced_model.model, tools=tools, handlers=handlers, limits=limits, price=priced_model.price)
-    return runtime.stream(program)
+    return AsyncRuntime(priced_model.model, **priced_model.runtime_options(options)).stream(program)
 
 
 def _priced_model(model: str | AnyModel | None) -> PricedModel:

@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from taiwa.apps.catalog import HANDBOOK
-from taiwa.ask.conversation_step import ask_turn
+from taiwa.ask.ask_turn import ask_turn
+from taiwa.ask.clarify_then_retrieve import AssessBy, ClarifyOptions
 from taiwa.ask.decide_search_or_clarify import policy_named
-from taiwa.ask.dialogue_step import AssessBy, ClarifyOptions
 from taiwa.ask.extractive import TermWeights
 from taiwa.ask.result import AskTurnOptions
 from taiwa.ask.types import ANONYMOUS_USER, UserProfile
@@ -30,13 +30,16 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from taiwa.retrieval import Index, Library, ScopedRetriever
-    from taiwa.sessions.checkout import Repository
+    from taiwa.sessions.repository import Repository
     from taiwa.store import Store
 
 BUNDLED_HANDBOOK = "taiwa:handbook"
 """The name of the bundled handbook where an index is named."""
 
-NOTICE = "there is no index yet: this is from the handbook of a made-up company. Name a folder with --in, or `taiwa index` one"
+NOTICE = (
+    "nothing is indexed yet; searching the example handbook of a fictional company "
+    "(use --in FOLDER or `taiwa index FOLDER` for your own)"
+)
 
 ASSESS_BY: tuple[AssessBy, ...] = ("auto", "typed", "functions", "labels", "decisions", "no-model")
 

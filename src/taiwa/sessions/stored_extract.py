@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from taiwa.flows.extract import ExtractError, Extraction, extract, plain_json
+from taiwa.flows.extract import ExtractError, Extraction, extract
 from taiwa.flows.output_modes import Choice
 from taiwa.flows.retry_invalid_output import DEFAULT_REPAIR, Attempt, RepairPolicy
 from taiwa.kernel import execution
@@ -14,11 +14,10 @@ from taiwa.kernel.execution import RunResult
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json, digest, record, restore, value
-from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.usage_limits import RunUsage
-from taiwa.sessions.batch import BatchInput, ParallelBatch, RowProgram
-from taiwa.sessions.checkout import Repository
-from taiwa.sessions.durable_turn import AnyModel, PricedModel, TurnOptions, sink
+from taiwa.sessions.batch import BatchInput, ParallelBatch, RowProgram, usage_of
+from taiwa.sessions.durable_turn import AnyModel, PricedModel, TurnOptions, run_outside_sessions
+from taiwa.sessions.repository import Repository
 from taiwa.store import item_key
 from taiwa.structured import OutputType
 
@@ -27,7 +26,7 @@ from taiwa.structured import OutputType
 class ExtractRun:
     """The options of an extraction."""
 
-    shape: OutputType[Any]
+    output_type: OutputType[Any]
     repair: RepairPolicy = DEFAULT_REPAIR
     mode: Choice = "auto"
 
@@ -39,12 +38,12 @@ class ExtractRun:
         """
         if not text.strip():
             raise InputError("the text is empty")
-        return extract(self.shape, text, repair=self.repair, mode=self.mode)
+        return extract(self.output_type, text, repair=self.repair, mode=self.mode)
 
     @property
     def options(self) -> dict[str, Json]:
         """All that an answer depends on beside the text and the model."""
-        return {"type": digest(self.shape.schema()), "repair": record(self.repair), "mode": self.mode}
+        return {"type": digest(self.output_type.schema()), "repair": record(self.repair), "mode": self.mode}
 
 
 def first_request(typing: ExtractRun, text: str, model: AnyModel) -> Request:
@@ -76,11 +75,8 @@ def extract_one(
     Raises:
         ExtractError: no attempt could be parsed.
     """
-    program, runs = typing.program(text), repository.store.runs
-    run = runs.begin("", None, None, text, typing.options)
-    runtime = Runtime(priced_model.model, limits=options.limits, price=priced_model.price)
-    with runs.ending(run):
-        events = list(runtime.stream(program, Journal((), sink(repository, run, priced_model))))
+    program = typing.program(text)
+    events = list(run_outside_sessions(repository, priced_model, options, program, text, typing.options))
     return next(event for event in events if isinstance(event, RunResult))
 
 
@@ -96,12 +92,12 @@ class ExtractBatch(ParallelBatch[Extraction[Any], TypedRow]):
             raise InputError("a row of texts must not have params")
         options = self.typing.options
         # Named by the rendered type, because the prompt may change while the schema stays the same.
-        name = item_key(row_input.text, digest(self.typing.shape.render()), self.priced_model.model.name, options)
+        name = item_key(row_input.text, digest(self.typing.output_type.render()), self.priced_model.model.name, options)
         return RowProgram(name, self.typing.program(row_input.text), None, options)
 
     def to_row(self, row_input: BatchInput, done: RunResult[Extraction[Any]]) -> TypedRow:
         """Return the row of a value."""
-        return TypedRow(row_input, plain_json(self.typing.shape, done.value.value), done.value.attempts, done.spent)
+        return TypedRow(row_input, self.typing.output_type.dump(done.value.value), done.value.attempts, done.spent)
 
     def to_failed_row(self, row_input: BatchInput, error: TaiwaError) -> TypedRow:
         """Return the row of an error, with its attempts."""
@@ -110,8 +106,7 @@ class ExtractBatch(ParallelBatch[Extraction[Any], TypedRow]):
         if isinstance(error, ExtractError):
             failure |= {"diagnostics": list(error.diagnostics), "best": error.best}
             tries = error.tries
-        spent = error.spent if isinstance(error.spent, RunUsage) else RunUsage()
-        return TypedRow(row_input, None, tuple(tries), spent, failure)
+        return TypedRow(row_input, None, tuple(tries), usage_of(error.spent), failure)
 
     async def _run(self, program: RowProgram[Extraction[Any]], journal: Journal) -> RunResult[Extraction[Any]]:
         """Raise the limit that ended a repair, so that the row resumes with a higher limit."""
@@ -130,7 +125,4 @@ class ExtractBatch(ParallelBatch[Extraction[Any], TypedRow]):
     def row_from_json(self, row_input: BatchInput, data: dict[str, Json]) -> TypedRow:
         """Rebuild a row from what is stored of it."""
         spent, attempts = restore(data.get("spent")), cast("tuple[Attempt, ...]", restore(data.get("attempts")))
-        return TypedRow(
-            row_input, data.get("value"), attempts,
-            spent if isinstance(spent, RunUsage) else RunUsage(), reused=True,
-        )  # fmt: skip
+        return TypedRow(row_input, data.get("value"), attempts, usage_of(spent), reused=True)

@@ -9,17 +9,16 @@ from taiwa.flows.solve.examples import ResultOf, WorkedExample, render, render_n
 from taiwa.flows.solve.rationale import Rationale, ToolMode
 from taiwa.flows.solve.solve import SolveOptions, tool_modes
 from taiwa.flows.solve.solve import solve as flow
-from taiwa.kernel.effects import Complete, Program
+from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError, ToolError
-from taiwa.kernel.execution import EffectStarted, Event, Observer, RunResult, first_request
-from taiwa.kernel.journal import Journal
+from taiwa.kernel.execution import Observer, RunResult, first_request
 from taiwa.kernel.messages import Capability, Message, Notice, Request, TextDelta
 from taiwa.kernel.records import Json, digest, record
-from taiwa.kernel.runtime import Runtime, Tool
-from taiwa.sessions.checkout import Repository
-from taiwa.sessions.durable_turn import PricedModel, TurnOptions, sink
+from taiwa.kernel.runtime import Tool
+from taiwa.sessions.durable_turn import PricedModel, TurnOptions, run_outside_sessions
+from taiwa.sessions.repository import Repository
 from taiwa.structured import OutputType
-from taiwa.tools import builtin_tools
+from taiwa.tools.registry import builtin_tools
 
 SHOTS = 5
 """The default number of worked examples of a tool-call format in text."""
@@ -94,8 +93,9 @@ class ReasonRun:
 
     def to_json(self, mode: ToolMode) -> dict[str, Json]:
         """Return all that an answer depends on beside the question and the model."""
-        wanted = self.options.output_type
-        output_type = wanted if wanted is None or isinstance(wanted, OutputType) else OutputType(wanted)
+        output_type = self.options.output_type
+        if output_type is not None and not isinstance(output_type, OutputType):
+            output_type = OutputType(output_type)
         return {
             "tools": [tool.spec.name for tool in self.tools],
             "tool_format": self.options.tool_format.name,
@@ -115,16 +115,18 @@ class ReasonRun:
         return first_request(self.program(question, capabilities), capabilities)
 
     def _messages(self, mode: ToolMode) -> tuple[Message, ...]:
-        given, known = self._results(), {tool.spec.name: tool.spec for tool in (*builtin_tools().values(), *self.tools)}
+        results_of, tool_format = self._results(), self.options.tool_format
+        specs = {tool.spec.name: tool.spec for tool in (*builtin_tools().values(), *self.tools)}
+        offered = {tool.spec.name for tool in self.tools}
         messages: list[Message] = []
         for worked in self.select_shots(mode):
             try:
                 if mode == "native":
                     messages += render_native(
-                        worked, given, lambda name, text: self.options.tool_format.parse_arguments(known[name], text)
+                        worked, results_of, lambda name, text: tool_format.parse_arguments(specs[name], text)
                     )
                 else:
-                    messages += render(worked, self.options.tool_format, given, {tool.spec.name for tool in self.tools})
+                    messages += render(worked, tool_format, results_of, offered)
             except ToolError as error:
                 where = f"worked example {worked.id} ({worked.question[:40]!r})"
                 raise InputError(f"{where} cannot be evaluated: {error.message}") from error
@@ -149,20 +151,7 @@ def solve_and_store(
     Raises:
         TaiwaError: the question cannot be solved, or a call failed; `spent` holds the usage of the run.
     """
-    program, mode = (
-        solve_run.program(question, priced_model.model.capabilities),
-        solve_run.tool_mode(priced_model.model.capabilities),
-    )
-    runs = repository.store.runs
-    run = runs.begin("", None, None, question, solve_run.to_json(mode))
-
-    def note(event: Event) -> None:
-        if isinstance(event, EffectStarted) and isinstance(event.effect, Complete):
-            runs.count_request(run, priced_model.model.name)
-
-    runtime = Runtime(
-        priced_model.model, tools=solve_run.tools, limits=turns.limits, price=priced_model.price, interrupts=turns.interrupts,
-        observers=(note, *observers),
-    )  # fmt: skip
-    with runs.ending(run):
-        yield from runtime.stream(program, Journal((), sink(repository, run, priced_model)))
+    capabilities = priced_model.model.capabilities
+    program, options = solve_run.program(question, capabilities), replace(turns, tools=solve_run.tools)
+    recorded = solve_run.to_json(solve_run.tool_mode(capabilities))
+    return run_outside_sessions(repository, priced_model, options, program, question, recorded, observers)

@@ -162,8 +162,7 @@ class UserProfiles:
         """
         stored = self._store.users.get(name)
         if stored is None:
-            known = ", ".join(each.name for each in self._store.users.list()[:5])
-            raise InputError(f"user {name!r} not found{f'; users: {known}' if known else ''}")
+            raise self._store.users.unknown(name)
         return learn_from_feedback(_restore(stored, UserProfile), self.feedback(name))
 
     def has(self, name: str) -> bool:
@@ -205,13 +204,13 @@ class UserProfiles:
                     shared[hit.hash] += 1
                     hits.setdefault(hit.hash, hit)
         best = sorted(hits.values(), key=lambda hit: (-shared[hit.hash], -hit.at_us))
-        found: list[EarlierTurn] = []
+        earlier: list[EarlierTurn] = []
         for hit in best:
             words = " ".join((self._store.nodes.get(hit.hash).user or "").split())
             if words and words != " ".join(effect.text.split()):
                 session = next(name for name in hit.refs if name in sessions)
-                found.append(EarlierTurn(session, hit.hash, words[:MAX_SHOWN_CHARS]))
-        return tuple(found[: max(effect.limit, 0)])
+                earlier.append(EarlierTurn(session, hit.hash, words[:MAX_SHOWN_CHARS]))
+        return tuple(earlier[: max(effect.limit, 0)])
 
     @property
     def handlers(self) -> Mapping[type[Effect[Any]], Handler]:
@@ -221,12 +220,12 @@ class UserProfiles:
 
 def _terms(text: str) -> list[str]:
     """Return the most specific words of a text: the longest ones that are not stop words."""
-    found = dict.fromkeys(WORD.findall(normalize("NFKC", text).casefold()))
-    return sorted((word for word in found if word not in STOP_WORDS), key=lambda word: -len(word.encode()))[:MAX_TERMS]
+    words = dict.fromkeys(WORD.findall(normalize("NFKC", text).casefold()))
+    return sorted((word for word in words if word not in STOP_WORDS), key=lambda word: -len(word.encode()))[:MAX_TERMS]
 
 
 def _restore(data: Json, kind: type[T]) -> T:
-    found = cast("object", restore(data))
-    if not isinstance(found, kind):
-        raise CorruptError(f"the store holds a {type(found).__name__} where a {kind.__name__} was stored")
-    return found
+    restored = cast("object", restore(data))
+    if not isinstance(restored, kind):
+        raise CorruptError(f"the store holds a {type(restored).__name__} where a {kind.__name__} was stored")
+    return restored

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
@@ -46,8 +47,15 @@ def now_us() -> int:
 
 
 class Database(Protocol):
-    """An open database. Statements are those that both dialects understand, with `?` for values."""
+    """An open database. Statements are those that both dialects understand, with `?` for values.
 
+    `path` is its file, None in memory and on a server.
+    """
+
+    dialect: Dialect
+    spec: "DatabaseSpec"
+    path: Path | None
+    readonly: bool
     clock: Clock
 
     def close(self) -> None:
@@ -64,13 +72,13 @@ class Database(Protocol):
 
     def row(self, statement: str, *values: object) -> SqlRow | None:
         """Return the first row, or None."""
-        found = self.rows(statement, *values)
-        return found[0] if found else None
+        rows = self.rows(statement, *values)
+        return rows[0] if rows else None
 
     def one(self, statement: str, *values: object) -> Any:  # noqa: ANN401  (its type is known only to the statement)
         """Return the first value of the first row, or None."""
-        found = self.rows(statement, *values)
-        return found[0][0] if found else None
+        rows = self.rows(statement, *values)
+        return rows[0][0] if rows else None
 
     def run(self, statement: str, *values: object) -> int:
         """Run a statement that changes rows, and return the number of changed rows."""
@@ -87,8 +95,28 @@ class Database(Protocol):
         """
         ...
 
+    def lock(self, *names: str) -> None:
+        """Block other transactions that lock the same names, until this one ends."""
+        ...
+
+    def owner(self) -> int:
+        """Return a number that identifies this process among all that have this database open."""
+        ...
+
+    def is_alive(self, owner: int) -> bool:
+        """Report whether the process of a number still runs; 0 is the number of none."""
+        ...
+
     def vacuum(self) -> None:
         """Return the space of deleted rows to the disk; not allowed within a transaction."""
+        ...
+
+    def erase_deleted(self) -> bool:
+        """Overwrite deleted content outside the tables, and report whether nothing of it is left."""
+        ...
+
+    def damages(self) -> list[str]:
+        """Check the pages of the file, and describe what is damaged; nothing on a server, which checks its own."""
         ...
 
 

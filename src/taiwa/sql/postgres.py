@@ -15,25 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from taiwa.kernel.errors import ConfigError, ConflictError, CorruptError, InputError, StoreError, TaiwaError
-from taiwa.sql.base import (
-    CLOSED,
-    DELETED_MEANWHILE,
-    FULL,
-    LOCKED,
-    Clock,
-    Database,
-    DatabaseSpec,
-    Dialect,
-    FaultTable,
-    PostgresUrl,
-    SqlRow,
-    check_version,
-    find_fault,
-    invalid_value,
-    migrate,
-    now_us,
-    unreleased,
-)
+from taiwa.sql import base
+from taiwa.sql.base import Clock, Database, DatabaseSpec, Dialect, FaultTable, PostgresUrl, SqlRow, now_us
 
 if TYPE_CHECKING:
     import psycopg
@@ -48,10 +31,13 @@ IDLE_TIMEOUT = "10min"
 """After how long the server ends a transaction of a program that sends nothing."""
 ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 """Seconds and times, for both sides: a machine that vanished loses its locks within a minute."""
+OWNER = 0x74616977
+"""The class of the advisory locks that mark living processes; the schema has the sequence `owner`."""
+IS_ALIVE = """
+SELECT EXISTS(SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND classid = CAST(? AS oid)
+    AND objid = CAST(? AS oid) AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"""
 PLACEHOLDER = re.compile(r"\?(\d*)")
 READS = ("SELECT", "WITH")
-BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
-"""Each statement sees what others have committed, which those that wait for a lock rely on, whatever the server's default."""
 MARK = "taiwa_format"
 """The table that marks a schema as ours and holds its version."""
 UNRELEASED_MARK = "taiwa_version"
@@ -66,7 +52,7 @@ TABLE: FaultTable = {
     "22003": (InputError, "holds integers of 64 bits, and one is too large"),
     "22021": (InputError, NOT_TEXT),
     "22P05": (InputError, NOT_TEXT),
-    "23503": (StoreError, DELETED_MEANWHILE),
+    "23503": (StoreError, base.DELETED_MEANWHILE),
     "23505": (ConflictError, FIRST),
     "25006": (StoreError, "is open for reading only; open it for writing, and not on a standby server"),
     "25P03": (StoreError, "ended a transaction that was idle for minutes; nothing was changed, try again"),
@@ -77,11 +63,11 @@ TABLE: FaultTable = {
         "cannot be written by this user; let the owner of the database grant it, or choose another database",
     ),
     "42P01": (StoreError, "no longer has its tables: they were dropped meanwhile"),
-    "53100": (StoreError, FULL),
+    "53100": (StoreError, base.FULL),
     "53200": (StoreError, NO_MEMORY),
     "53300": (StoreError, "has too many connections; end some, or raise max_connections"),
     "54": (InputError, "cannot hold that much in one row"),
-    "55P03": (StoreError, LOCKED),
+    "55P03": (StoreError, base.LOCKED),
     "57014": (StoreError, "ended a statement that took too long; see the server's statement_timeout"),
     "57P": (StoreError, GONE),
     "XX001": (CorruptError, "is damaged; restore a backup of the database"),
@@ -92,8 +78,8 @@ TABLE: FaultTable = {
 class PostgresDatabase(Database):
     """An open schema on a server. Safe for use by several threads, and by a child process after a fork."""
 
+    dialect: Dialect = "postgres"
     path: Path | None = None
-    """None: there is no file."""
     _sql: "Sql"
 
     def __init__(self, url: PostgresUrl, spec: DatabaseSpec, *, readonly: bool = False, clock: Clock = now_us) -> None:
@@ -103,6 +89,7 @@ class PostgresDatabase(Database):
         self.clock = clock
         self._inherited: list[Sql] = []
         self._closed = False
+        self._owner = 0
         self._begin()
 
     def __str__(self) -> str:
@@ -151,6 +138,28 @@ class PostgresDatabase(Database):
     def vacuum(self) -> None:
         """Do nothing: the server frees space by itself (autovacuum)."""
 
+    def owner(self) -> int:
+        """Take a number whose lock the server frees with this connection; after a reconnection the same number is locked again."""
+        if not self._owner:
+            self._owner = int(self.one("SELECT nextval('owner')"))
+        if not self.is_alive(self._owner):
+            self.rows("SELECT pg_advisory_lock(CAST(? AS integer), CAST(? AS integer))", OWNER, self._owner)
+        return self._owner
+
+    def is_alive(self, owner: int) -> bool:
+        """Report whether that number is locked, on any machine."""
+        return owner > 0 and bool(self.one(IS_ALIVE, OWNER, owner))
+
+    def erase_deleted(self) -> bool:
+        """Let the server use the space of deleted rows again; its log and its backups are outside our reach."""
+        tables = self.rows("SELECT tablename FROM pg_tables WHERE schemaname = ?", self.spec.schema)
+        self.rows(f"VACUUM {', '.join(name for (name,) in tables)}")
+        return False
+
+    def damages(self) -> list[str]:
+        """Return nothing: the pages are the server's business."""
+        return []
+
     def lock(self, *names: str) -> None:
         """Block other transactions that lock the same names, until this one ends."""
         for name in sorted(set(names)):
@@ -183,7 +192,7 @@ class PostgresDatabase(Database):
             return
         key = f"hashtextextended('{self.spec.schema}', 0)"
         lock = f"pg_advisory_xact_lock({key})" if exclusive else f"pg_advisory_xact_lock_shared({key})"
-        self.rows(f"{BEGIN}; SELECT {lock}")
+        self.rows(f"BEGIN; SELECT {lock}")
 
     def _roll_back(self) -> None:
         import psycopg
@@ -214,7 +223,7 @@ class PostgresDatabase(Database):
     def _ready(self) -> "Sql":
         """Return the connection, opened again where it was lost."""
         if self._closed:
-            raise StoreError(f"{self} {CLOSED}")
+            raise StoreError(f"{self} {base.CLOSED}")
         if self._sql.closed:
             self._sql = self._open()
         return self._sql
@@ -234,20 +243,19 @@ class PostgresDatabase(Database):
         psycopg = _driver()
         defaults: dict[str, Any] = {"connect_timeout": WAIT, "fallback_application_name": "taiwa", **ALIVE}
         try:
-            given = psycopg.conninfo.conninfo_to_dict(self.url.url)
+            parameters = psycopg.conninfo.conninfo_to_dict(self.url.url)
         except psycopg.Error:
             raise InputError(f"the URL {self.url} has a parameter that PostgreSQL does not know") from None
         try:
-            sql = psycopg.connect(**{**defaults, **given}, autocommit=True, cursor_factory=psycopg.RawCursor)
+            sql = psycopg.connect(**{**defaults, **parameters}, autocommit=True, cursor_factory=psycopg.RawCursor)
         except psycopg.Error as error:
             raise _unreachable(error, self.url) from None
         try:
             self._prepare(cast("Sql", sql))
-        except psycopg.Error as error:
+        except BaseException as error:
             sql.close()
-            raise self._error(error) from error
-        except BaseException:
-            sql.close()
+            if isinstance(error, psycopg.Error):
+                raise self._error(cast("Exception", error)) from error
             raise
         # Commands end without closing what they opened, as with a file; the server is told all the same.
         weakref.finalize(self, _close_own, sql, os.getpid())
@@ -258,6 +266,8 @@ class PostgresDatabase(Database):
         settings = (
             "client_encoding = 'UTF8'",
             f"search_path = {self.spec.schema}",
+            # Each statement sees what others have committed, which those that wait for a lock rely on.
+            "default_transaction_isolation = 'read committed'",
             f"lock_timeout = '{LOCK_TIMEOUT}'",
             f"idle_in_transaction_session_timeout = '{IDLE_TIMEOUT}'",
             "client_min_messages = warning",
@@ -268,9 +278,9 @@ class PostgresDatabase(Database):
         sql.execute("; ".join(f"SET {each}" for each in settings).encode())
         target, where = _Migrating(sql, self.spec, self.url), f"on {self.url}"
         if not self.readonly:
-            migrate(target, self.spec, where)
+            base.migrate(target, self.spec, where)
             return
-        current = check_version(target, self.spec, where)
+        current = base.check_version(target, self.spec, where)
         if not target.read_version():
             raise StoreError(f"{self.spec.name} on {self.url} not found; {self.spec.created_by}")
         if not current:
@@ -279,15 +289,15 @@ class PostgresDatabase(Database):
 
     def _error(self, error: Exception) -> TaiwaError:
         """Map an exception of the driver; neither a password nor a value of a statement appears in the message."""
-        if (invalid := invalid_value(error, self.spec)) is not None:
+        if (invalid := base.invalid_value(error, self.spec)) is not None:
             return invalid
         state = getattr(error, "sqlstate", None)
         if isinstance(state, str):
             unknown = StoreError(f"{self} refused a statement ({type(error).__name__}, {state}); see the server's log")
-            return find_fault(TABLE, (state, state[:3], state[:2]), str(self), self.spec) or unknown
+            return base.find_fault(TABLE, (state, state[:3], state[:2]), str(self), self.spec) or unknown
         if "NUL" in str(error):
             return InputError(f"{self} {NOT_TEXT}")
-        return StoreError(f"{self} {CLOSED if 'closed' in str(error) else GONE}")
+        return StoreError(f"{self} {base.CLOSED if 'closed' in str(error) else GONE}")
 
 
 class _Migrating:
@@ -305,7 +315,7 @@ class _Migrating:
         select = b"SELECT tablename FROM pg_tables WHERE schemaname = $1"
         tables = {name for (name,) in self._sql.execute(select, [schema])}
         if UNRELEASED_MARK in tables:
-            raise unreleased(f"the schema {schema} on {self._url}")
+            raise base.unreleased(f"the schema {schema} on {self._url}")
         if MARK in tables:
             return int(self._sql.execute(f"SELECT version FROM {schema}.{MARK}".encode()).fetchall()[0][0])  # noqa: S608
         if tables:
@@ -321,8 +331,7 @@ class _Migrating:
     @contextmanager
     def alone(self) -> Generator[None]:
         schema = self._spec.schema
-        self.execute(BEGIN)
-        try:
+        with self._sql.transaction():
             self.execute(f"SELECT pg_advisory_xact_lock(hashtextextended('{schema} migrates', 0))")
             if not self.read_version():
                 if self._sql.execute(b"SHOW server_encoding").fetchall()[0][0] != "UTF8":
@@ -333,30 +342,24 @@ class _Migrating:
                 self.execute(f"CREATE TABLE {schema}.{MARK}(version bigint NOT NULL)")
                 self.execute(f"INSERT INTO {schema}.{MARK} VALUES(0)")
             yield
-            self.execute("COMMIT")
-        except BaseException:
-            if not self._sql.closed:
-                self.execute("ROLLBACK")
-            raise
+
+
+REFUSALS = (
+    ("password|authentication", "rejected the password", "give it in the URL, in PGPASSWORD or in ~/.pgpass"),
+    ("database .*does not exist", "does not have this database", "create it: createdb NAME"),
+    ("role .*does not exist", "does not know this user", "create it: createuser NAME"),
+    ("too many|remaining connection slots", "has too many connections", "end some, or raise max_connections"),
+    ("starting up|shutting down", "is starting or shutting down", "try again in a moment"),
+    ("ssl|no pg_hba.conf entry", "rejected this connection", "see sslmode in the URL, and pg_hba.conf on the server"),
+    ("", "cannot be reached", "check that it runs, and the host and port"),
+)
+"""What the driver says, what it means, and what to do."""
 
 
 def _unreachable(error: Exception, url: PostgresUrl) -> StoreError:
     """Explain in one line why a connection failed. The driver gives only text, in the server's language."""
     reason = " ".join(str(error).split()).rpartition("FATAL:")[2].strip().lower()
-    if "password" in reason or "authentication" in reason:
-        why, remedy = "rejected the password", "give it in the URL, in PGPASSWORD or in ~/.pgpass"
-    elif "does not exist" in reason and "database" in reason:
-        why, remedy = "does not have this database", "create it: createdb NAME"
-    elif "does not exist" in reason and "role" in reason:
-        why, remedy = "does not know this user", "create it: createuser NAME"
-    elif "too many" in reason or "remaining connection slots" in reason:
-        why, remedy = "has too many connections", "end some, or raise max_connections"
-    elif "starting up" in reason or "shutting down" in reason:
-        why, remedy = "is starting or shutting down", "try again in a moment"
-    elif "ssl" in reason or "no pg_hba.conf entry" in reason:
-        why, remedy = "rejected this connection", "see sslmode in the URL, and pg_hba.conf on the server"
-    else:
-        why, remedy = "cannot be reached", "check that it runs, and the host and port"
+    why, remedy = next(rest for pattern, *rest in REFUSALS if re.search(pattern, reason))
     return StoreError(f"the server {url} {why}; {remedy}")
 
 
@@ -369,7 +372,7 @@ def _close_own(sql: "Sql", pid: int) -> None:
 def _numbered(statement: str) -> bytes:
     """Write `?` and `?1` as `$1`. No literal of our statements contains a question mark."""
     places = iter(range(1, statement.count("?") + 1))
-    return PLACEHOLDER.sub(lambda found: f"${found[1] or next(places)}", statement).encode()
+    return PLACEHOLDER.sub(lambda match: f"${match[1] or next(places)}", statement).encode()
 
 
 def _driver() -> Any:  # noqa: ANN401  (the module, which need not be there)

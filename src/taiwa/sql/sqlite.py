@@ -6,63 +6,55 @@ SQLite has one writer anyway; other processes open their own.
 """
 
 import errno
+import fcntl
 import os
+import secrets
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
 from taiwa.kernel.errors import CorruptError, InputError, StoreError, TaiwaError
-from taiwa.sql.base import (
-    CLOSED,
-    DELETED_MEANWHILE,
-    FULL,
-    LOCKED,
-    Clock,
-    Database,
-    DatabaseSpec,
-    Dialect,
-    FaultTable,
-    SqlRow,
-    check_version,
-    find_fault,
-    invalid_value,
-    migrate,
-    now_us,
-    unreleased,
-)
+from taiwa.sql import base
+from taiwa.sql.base import Clock, Database, DatabaseSpec, Dialect, FaultTable, SqlRow, now_us
 
 MEMORY = ":memory:"
+OWNERS = threading.Lock()
 T = TypeVar("T")
 WAIT = 10.0
 """Seconds to wait for another process that is writing."""
+MARK = """
+SELECT application_id, user_version, EXISTS(SELECT 1 FROM sqlite_master)
+FROM pragma_application_id, pragma_user_version"""
+"""One statement, so one snapshot: another process that makes the tables sets the mark and the version at once."""
 FAULTS = (sqlite3.Error, sqlite3.Warning, UnicodeEncodeError, OverflowError)
 
 NOT_WRITABLE = "cannot be written; correct the permissions of the file and its folder, or choose another {name}"
 NOT_READABLE = "cannot be opened; check that its folder exists and is readable"
 TABLE: FaultTable = {
     sqlite3.SQLITE_AUTH: (StoreError, NOT_WRITABLE),
-    sqlite3.SQLITE_BUSY: (StoreError, LOCKED),
+    sqlite3.SQLITE_BUSY: (StoreError, base.LOCKED),
     sqlite3.SQLITE_CANTOPEN: (StoreError, NOT_READABLE),
-    sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY: (StoreError, DELETED_MEANWHILE),
+    sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY: (StoreError, base.DELETED_MEANWHILE),
     sqlite3.SQLITE_CORRUPT: (CorruptError, "is damaged; {repair}"),
-    sqlite3.SQLITE_FULL: (StoreError, FULL),
+    sqlite3.SQLITE_FULL: (StoreError, base.FULL),
     sqlite3.SQLITE_IOERR: (StoreError, "could not be read or written (disk error); check the disk"),
-    sqlite3.SQLITE_LOCKED: (StoreError, LOCKED),
+    sqlite3.SQLITE_LOCKED: (StoreError, base.LOCKED),
     sqlite3.SQLITE_NOMEM: (StoreError, "does not fit into the free memory"),
     sqlite3.SQLITE_NOTADB: (CorruptError, "is not a {name}; name another file"),
     sqlite3.SQLITE_PERM: (StoreError, NOT_WRITABLE),
-    sqlite3.SQLITE_PROTOCOL: (StoreError, LOCKED),
+    sqlite3.SQLITE_PROTOCOL: (StoreError, base.LOCKED),
     sqlite3.SQLITE_READONLY: (StoreError, NOT_WRITABLE),
     sqlite3.SQLITE_TOOBIG: (StoreError, "cannot hold a text of a billion bytes"),
 }
 FILES: FaultTable = {
     errno.EACCES: (StoreError, NOT_WRITABLE),
-    errno.EDQUOT: (StoreError, FULL),
-    errno.ENOSPC: (StoreError, FULL),
+    errno.EDQUOT: (StoreError, base.FULL),
+    errno.ENOSPC: (StoreError, base.FULL),
     errno.EPERM: (StoreError, NOT_WRITABLE),
     errno.EROFS: (StoreError, NOT_WRITABLE),
 }
@@ -70,6 +62,8 @@ FILES: FaultTable = {
 
 class SqliteDatabase(Database):
     """An open SQLite file. Safe for use by several threads, and by a child process after a fork."""
+
+    dialect: Dialect = "sqlite"
 
     def __init__(self, path: str | Path, spec: DatabaseSpec, *, readonly: bool = False, clock: Clock = now_us) -> None:
         self.spec = spec
@@ -99,6 +93,30 @@ class SqliteDatabase(Database):
     def insert(self, statement: str, *values: object) -> int | None:
         """Insert one row and return its `seq`, or None when `ON CONFLICT DO NOTHING` applied."""
         return self._on_cursor(statement, values, lambda cursor: cursor.lastrowid if cursor.rowcount > 0 else None)
+
+    def lock(self, *names: str) -> None:
+        """Do nothing: a writing transaction is exclusive anyway."""
+
+    def owner(self) -> int:
+        """Return the number of this process, which is locked until it ends."""
+        with OWNERS:
+            return 1 if self.path is None else self._owner_number(self.path).get()
+
+    def is_alive(self, owner: int) -> bool:
+        """Report whether the process of a number still runs."""
+        with OWNERS:
+            return owner == 1 if self.path is None else owner > 0 and self._owner_number(self.path).is_locked(owner)
+
+    def _owner_number(self, path: Path) -> "_OwnerNumber":
+        return _owner_number(path.absolute().with_name(f"{path.name}-owners"), os.getpid())
+
+    def erase_deleted(self) -> bool:
+        """Empty the write-ahead log, unless another program is reading it."""
+        return not self.one("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def damages(self) -> list[str]:
+        """Check the pages of the file, and describe what is damaged."""
+        return [str(line) for (line,) in self.rows("PRAGMA integrity_check") if line != "ok"]
 
     def vacuum(self) -> None:
         """Return the space of deleted rows to the disk; not allowed within a transaction."""
@@ -174,11 +192,11 @@ class SqliteDatabase(Database):
         sql.execute("PRAGMA temp_store = MEMORY")
         sql.execute("PRAGMA wal_autocheckpoint = 4000")  # pages; at the usual 1000, a turn in 50 waits for the disk
         target, where = _Migrating(sql, self.spec, self.path), self.path or "in memory"
-        current = check_version(target, self.spec, where)  # before anything is changed: the file may not be ours
+        current = base.check_version(target, self.spec, where)  # before anything is changed: the file may not be ours
         if not self.readonly:
             sql.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only a new file takes this
             sql.execute("PRAGMA journal_mode = WAL").fetchone()
-            migrate(target, self.spec, where)
+            base.migrate(target, self.spec, where)
         elif not current:
             raise StoreError(f"{self.spec} {self.path} has an older format; open it once for writing")
 
@@ -208,17 +226,17 @@ class SqliteDatabase(Database):
 
     def _error(self, error: Exception) -> TaiwaError:
         """Map an exception of `sqlite3` or the system; values of a statement never appear in the message."""
-        if (invalid := invalid_value(error, self.spec)) is not None:
+        if (invalid := base.invalid_value(error, self.spec)) is not None:
             return invalid
         file = f"{self.spec} {self.path}" if self.path is not None else f"{self.spec} in memory"
         if isinstance(error, OSError):
-            return find_fault(FILES, [error.errno], file, self.spec) or StoreError(f"{file} {NOT_READABLE}")
+            return base.find_fault(FILES, [error.errno], file, self.spec) or StoreError(f"{file} {NOT_READABLE}")
         if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
-            return StoreError(f"{file} {CLOSED}")
+            return StoreError(f"{file} {base.CLOSED}")
         code: int = getattr(error, "sqlite_errorcode", -1)
         name = getattr(error, "sqlite_errorname", type(error).__name__)
         unknown = StoreError(f"{file} refused a statement ({name}); {self.spec.repair}")
-        return find_fault(TABLE, [code, code & 0xFF], file, self.spec) or unknown
+        return base.find_fault(TABLE, [code, code & 0xFF], file, self.spec) or unknown
 
 
 class _Migrating:
@@ -232,24 +250,14 @@ class _Migrating:
         self._path = path
 
     def read_version(self) -> int:
-        # One snapshot: another process that makes the tables sets the mark and the version at once.
-        own = not self._sql.in_transaction
-        if own:
-            self._sql.execute("BEGIN")
-        try:
-            mark = self._sql.execute("PRAGMA application_id").fetchone()[0]
-            version = int(self._sql.execute("PRAGMA user_version").fetchone()[0])
-            filled = self._sql.execute("SELECT 1 FROM sqlite_master").fetchone()
-        finally:
-            if own and self._sql.in_transaction:
-                self._sql.execute("COMMIT")
+        mark, version, filled = self._sql.execute(MARK).fetchone()
         if mark == self._spec.unreleased_id:
-            raise unreleased(self._path)
+            raise base.unreleased(self._path)
         if mark != self._spec.application_id and (mark or version or filled):
             raise StoreError(
                 f"the SQLite file {self._path} belongs to another program; name another file for {self._spec}"
             )
-        return version
+        return int(version)
 
     def write_version(self, version: int) -> None:
         self._sql.execute(f"PRAGMA application_id = {self._spec.application_id}")
@@ -261,10 +269,45 @@ class _Migrating:
     @contextmanager
     def alone(self) -> Generator[None]:
         self._sql.execute("BEGIN IMMEDIATE")
-        try:
+        with self._sql:
             yield
-            self._sql.execute("COMMIT")
-        except BaseException:
-            if self._sql.in_transaction:
-                self._sql.execute("ROLLBACK")
-            raise
+
+
+class _OwnerNumber:
+    """The number of this process: the offset of a byte that it locks in a file beside the database.
+
+    The system frees the lock when the process ends, in whatever container it ran. It also does when the process closes the
+    file, which is why the file is opened once and never closed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: int | None = None
+        self._number = 0
+
+    def get(self) -> int:
+        if not self._number:
+            file = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            number = 1 + secrets.randbits(62)
+            fcntl.lockf(file, fcntl.LOCK_EX, 1, number)
+            self._number = number
+        return self._number
+
+    def is_locked(self, number: int) -> bool:
+        if number == self._number:
+            return True
+        try:
+            if self._file is None:
+                self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            fcntl.lockf(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, number)
+        except FileNotFoundError:
+            return False
+        except (BlockingIOError, PermissionError):
+            return True
+        fcntl.lockf(self._file, fcntl.LOCK_UN, 1, number)
+        return False
+
+
+@cache
+def _owner_number(path: Path, pid: int) -> _OwnerNumber:  # noqa: ARG001  (a forked process has its own)
+    return _OwnerNumber(path)

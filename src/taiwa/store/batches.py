@@ -5,15 +5,15 @@ from typing import Literal, TypeAlias
 
 from taiwa.kernel.errors import StoreError, TaiwaError
 from taiwa.kernel.records import Json, digest, record
+from taiwa.sql import Database
 from taiwa.store.nodes import check_json, hash_to_bytes, pack, short_hash, unpack
-from taiwa.store.schema import StoreDatabase
 
 BatchStatus: TypeAlias = Literal["open", "done", "failed"]
 
 BEGIN = """
-INSERT INTO batch_item(key, status, attempts, cost_nano, pid, token, at_us) VALUES(?, 'open', 1, 0, ?, ?, ?)
+INSERT INTO batch_item(key, status, attempts, cost_nano, pid, token, at_us) VALUES(?, 'open', 1, 0, ?, '', ?)
 ON CONFLICT(key) DO UPDATE SET status = 'open', attempts = batch_item.attempts + 1, pid = excluded.pid,
-    token = excluded.token, at_us = excluded.at_us
+    at_us = excluded.at_us
 WHERE batch_item.status <> 'done'"""
 # What two processes paid is paid twice; the first result stays. NULL (unknown) plus anything is NULL.
 END = """
@@ -40,7 +40,7 @@ def item_key(prompt: str, app: str, model: str, params: Json) -> str:
 class Batches:
     """The rows of all batches. Several processes may work on one batch: a row belongs to the process that took it until it ends."""
 
-    def __init__(self, db: StoreDatabase) -> None:
+    def __init__(self, db: Database) -> None:
         self._db = db
 
     def get(self, key: str) -> BatchItem | None:
@@ -55,24 +55,24 @@ class Batches:
     def begin(self, key: str) -> BatchItem:
         """Count an attempt and return the row; a row that is done stays done and has its result."""
         with self._db.transaction():
-            self._db.run(BEGIN, hash_to_bytes(key), *self._db.owner(), self._db.clock())
-            found = self.get(key)
-        assert found is not None
-        return found
+            self._db.run(BEGIN, hash_to_bytes(key), self._db.owner(), self._db.clock())
+            item = self.get(key)
+        assert item is not None
+        return item
 
     def take(self, key: str) -> BatchItem | None:
         """Begin a row, or return None while another living process works on it."""
         with self._db.transaction():
             self._db.lock(f"item {key}")
-            select = "SELECT pid, token FROM batch_item WHERE key = ? AND status = 'open'"
-            row = self._db.row(select, hash_to_bytes(key))
-            if row is not None and row != self._db.owner() and self._db.is_alive(*row):
-                return None
-            return self.begin(key)
+            owner = (
+                self._db.one("SELECT pid FROM batch_item WHERE key = ? AND status = 'open'", hash_to_bytes(key)) or 0
+            )
+            other_works = owner != self._db.owner() and self._db.is_alive(owner)
+            return None if other_works else self.begin(key)
 
     def release(self, key: str) -> None:
         """Release a row that was interrupted, so that another process may take it."""
-        update = "UPDATE batch_item SET pid = 0, token = '' WHERE key = ? AND status = 'open'"
+        update = "UPDATE batch_item SET pid = 0 WHERE key = ? AND status = 'open'"
         self._db.run(update, hash_to_bytes(key))
 
     def finish(self, key: str, result: Json, cost_nano: int | None = None) -> None:

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node
 from taiwa.kernel.errors import ConflictError, InputError
+from taiwa.sql import Database
 from taiwa.store.nodes import Nodes, hash_to_bytes
 from taiwa.store.refs import Refs, check_name, composed, conflict_message
 from taiwa.store.runs import Runs
-from taiwa.store.schema import StoreDatabase
 
 
 def commit_turn(
-    db: StoreDatabase,
+    db: Database,
     nodes: Nodes,
     refs: Refs,
     runs: Runs,
@@ -30,28 +30,28 @@ def commit_turn(
     try:
         with db.transaction():
             db.lock(name)
-            found = refs.find(name)
-            at = None if found is None else found[2]
+            session = refs.find(name)
+            at = None if session is None else session[2]
             if at != expected:
                 raise ConflictError(conflict_message(name, at, expected))
             for app in apps:
                 nodes.put_app(app)
             parent = added[0].parent
-            base = found[1] if found is not None and parent == at else None if parent is None else nodes.seq(parent)
+            base = session[1] if session is not None and parent == at else None if parent is None else nodes.seq(parent)
             tip = 0
             for node, key in zip(added, map(hash_to_bytes, hashes), strict=True):
                 tip = nodes.insert(node, key, base)
                 # A session can be undone back to its root, so what is committed together with a root goes back to that.
                 base = tip if base is None else base
-            if found is None:
+            if session is None:
                 refs.begin(name, tip, reason)
             else:
-                refs.log(found[0], "commit", found[1], tip, reason)
+                refs.log(session[0], "commit", session[1], tip, reason)
             if run is not None:
                 runs.finish(run, tip)
     except ConflictError:
         if run is not None:
-            runs.mark_conflict(run)
+            runs.end(run, "conflict")
         raise
     return hashes[-1]
 

@@ -6,6 +6,7 @@ Without calls a file contains no clock and no row number, so equal conversations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
 from itertools import islice
 from typing import Any, cast, get_args
 
@@ -13,10 +14,10 @@ from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node, NodeKind
 from taiwa.kernel.errors import ConfigError, ConflictError, CorruptError, InputError
 from taiwa.kernel.records import Json, canonical, record
+from taiwa.sql import Database
 from taiwa.store.nodes import Nodes, check_json, short_hash
 from taiwa.store.refs import Refs, check_name
-from taiwa.store.runs import CallRecord, Runs
-from taiwa.store.schema import StoreDatabase
+from taiwa.store.runs import Runs
 
 KIND = "conversation"
 FORMAT = 1
@@ -39,8 +40,8 @@ def export_lines(nodes: Nodes, runs: Runs, tip: str, name: str = "", *, calls: b
             yield _line({"app": node.app, "name": app.name, "source": app.source, "params": app.params})
         base = nodes.base(hashed)
         yield _line({"node": hashed, **_node_fields(node), **({} if base in (None, node.parent) else {"base": base})})
-        for call in runs.calls_at(hashed) if calls else ():
-            yield _line({"call": hashed, **_call_fields(call)})
+        for call in runs.calls(hashed, together=False) if calls else ():
+            yield _line({"call": hashed, **asdict(call), "usage": None if call.usage is None else record(call.usage)})
 
 
 def _node_fields(node: Node) -> dict[str, Json]:
@@ -49,26 +50,12 @@ def _node_fields(node: Node) -> dict[str, Json]:
     return written | {name: part for name, part in texts.items() if part is not None}
 
 
-def _call_fields(call: CallRecord) -> dict[str, Json]:
-    return {
-        "kind": call.kind,
-        "model": call.model,
-        "usage": None if call.usage is None else record(call.usage),
-        "cost_nano": call.cost_nano,
-        "price": call.price,
-        "ms": call.ms,
-        "at_us": call.at_us,
-        "answer": call.answer,
-        "error": call.error,
-    }
-
-
 def _line(data: dict[str, Json]) -> str:
     return canonical(data).decode("utf-8")
 
 
 def import_lines(
-    db: StoreDatabase,
+    db: Database,
     nodes: Nodes,
     refs: Refs,
     lines: Iterable[str],
@@ -120,11 +107,11 @@ def _take_all(nodes: Nodes, lines: Iterable[str]) -> dict[str, Any]:
 
 
 def _create_session(refs: Refs, name: str, tip: str) -> None:
-    kept = check_name(name)
-    if not refs.has(kept):
-        refs.create(kept, tip, "import")
-    elif refs.tip(kept) != tip:
-        raise ConflictError(f"another session {kept!r} already exists; import under another name, nothing was imported")
+    name = check_name(name)
+    if not refs.has(name):
+        refs.create(name, tip, "import")
+    elif refs.tip(name) != tip:
+        raise ConflictError(f"another session {name!r} already exists; import under another name, nothing was imported")
 
 
 def _read(line: str) -> dict[str, Any]:
@@ -140,11 +127,11 @@ def _read(line: str) -> dict[str, Any]:
 def _header(data: dict[str, Any]) -> dict[str, Any]:
     if data.get("taiwa") != KIND or not isinstance(data.get("tip"), str) or not isinstance(data.get("name"), str):
         raise InputError("not the header of an exported session")
-    found = data.get("format")
-    if found is None:
+    version = data.get("format")
+    if version is None:
         raise InputError("the file was written by an unreleased version of taiwa and cannot be imported")
-    if found != FORMAT:
-        raise InputError(f"the file has format {found!r} and this version of taiwa reads {FORMAT}; update taiwa")
+    if version != FORMAT:
+        raise InputError(f"the file has format {version!r} and this version of taiwa reads {FORMAT}; update taiwa")
     return data
 
 
@@ -183,6 +170,6 @@ def _base(nodes: Nodes, node: Node, claimed: object) -> str | None:
     return claimed if any(hashed == claimed for hashed, _ in near) else None
 
 
-def _compare(claimed: object, found: str) -> None:
-    if claimed != found:
+def _compare(claimed: object, computed: str) -> None:
+    if claimed != computed:
         raise InputError("the content does not match its hash: the line was changed or damaged")

@@ -4,17 +4,18 @@ Problems are reported, never repaired silently.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node
 from taiwa.kernel.errors import CorruptError, InputError
-from taiwa.sql.base import SqlRow
+from taiwa.sql import Database
 from taiwa.store.nodes import COLUMNS, app_from_row, node_from_row, searchable_texts, unpack
 from taiwa.store.refs import Refs, check_name, composed
-from taiwa.store.schema import StoreDatabase
-from taiwa.store.search import index_text
+from taiwa.store.search import index_text, text_index
 
 BATCH = 500
 NODES = f"""
@@ -43,6 +44,20 @@ BODIES = (
 """Tables, the column that names a row in a report, and the column of a body."""
 
 
+REFERENCES = (
+    ("node", "seq", "parent", "node"),
+    ("node", "seq", "app", "app"),
+    ("reflog", "seq", "ref", "ref"),
+    ("run", "seq", "app", "app"),
+    ("call", "seq", "run", "run"),
+    ("snapshot", "node", "node", "node"),
+    ("feedback", "seq", "user_profile", "user_profile"),
+    ("user_session", "ref", "ref", "ref"),
+    ("user_session", "ref", "user_profile", "user_profile"),
+)
+"""Tables, the column that names a row in a report, the column that refers, and the table that it refers to."""
+
+
 @dataclass(frozen=True, slots=True)
 class FsckProblem:
     """One problem: where, and what; it never contains text of a conversation."""
@@ -51,43 +66,35 @@ class FsckProblem:
     what: str
 
 
-def fsck(db: StoreDatabase) -> tuple[FsckProblem, ...]:
+def fsck(db: Database) -> tuple[FsckProblem, ...]:
     """Check the file, every hash, parent, name, body and word of the index, in one snapshot; nothing is changed."""
     parts = (_file, _apps, _nodes, _names, _bodies, _index_words)
-    found: list[FsckProblem] = []
-    try:
-        with db.transaction(write=False):
-            for part in parts:
-                found += _as_far_as_readable(part(db))
-    except CorruptError as error:
-        found.append(FsckProblem("file", error.message))
-    return tuple(found)
+    problems: list[FsckProblem] = []
+    with suppress(CorruptError), db.transaction(write=False):  # at its end a damaged file may raise once more
+        for part in parts:
+            try:
+                for problem in part(db):
+                    problems.append(problem)  # noqa: PERF402  (what was yielded before an error counts)
+            except CorruptError as error:
+                problems.append(FsckProblem("file", error.message))
+    return tuple(problems)
 
 
-def _as_far_as_readable(faults: Iterator[FsckProblem]) -> Iterator[FsckProblem]:
-    try:
-        yield from faults
-    except CorruptError as error:
-        yield FsckProblem("file", error.message)
+def _file(db: Database) -> Iterator[FsckProblem]:
+    for damage in db.damages():
+        yield FsckProblem("file", damage)
+    for table, key, column, target in REFERENCES:
+        there = f"EXISTS(SELECT 1 FROM {target} WHERE {target}.seq = one.{column})"  # noqa: S608  (constants)
+        for (row,) in db.rows(f"SELECT {key} FROM {table} AS one WHERE {column} IS NOT NULL AND NOT {there}"):  # noqa: S608
+            yield FsckProblem(f"{table} {row}", f"refers to a row of {target} that does not exist")
 
 
-def _file(db: StoreDatabase) -> Iterator[FsckProblem]:
-    for where, what in db.check():
-        yield FsckProblem(where, what)
-
-
-def _apps(db: StoreDatabase) -> Iterator[FsckProblem]:
+def _apps(db: Database) -> Iterator[FsckProblem]:
     for hashed, name, body in db.rows("SELECT hash, name, body FROM app"):
-        try:
-            found = app_from_row(name, body)
-        except CorruptError:
-            yield FsckProblem(f"app {hashed.hex()}", "its body cannot be read")
-            continue
-        if _hash(found) != hashed.hex():
-            yield FsckProblem(f"app {hashed.hex()}", "its content does not match its hash")
+        yield from _content(f"app {hashed.hex()}", hashed, partial(app_from_row, name, body))
 
 
-def _nodes(db: StoreDatabase) -> Iterator[FsckProblem]:
+def _nodes(db: Database) -> Iterator[FsckProblem]:
     parents: dict[int, int | None] = {}
     turns: dict[int, int] = {}
     last = -(2**62)
@@ -96,7 +103,8 @@ def _nodes(db: StoreDatabase) -> Iterator[FsckProblem]:
         for seq, hashed, parent, base, count, above, *columns in rows:
             where = f"node {hashed.hex()}"
             parents[seq], turns[seq] = parent, count
-            yield from _node(where, hashed, above, tuple(columns))
+            if columns[1] is not None:  # the app; without it, the check of the references has reported it
+                yield from _content(where, hashed, partial(node_from_row, above, tuple(columns)))
             if parent is not None and parent not in turns:
                 yield FsckProblem(where, "its parent is missing or younger than it is")
             elif count != turns.get(parent or 0, 0) + (columns[0] == "turn"):
@@ -105,15 +113,15 @@ def _nodes(db: StoreDatabase) -> Iterator[FsckProblem]:
                 yield FsckProblem(where, "the target of its undo is not an ancestor")
 
 
-def _node(where: str, hashed: bytes, parent: bytes | None, columns: SqlRow) -> Iterator[FsckProblem]:
-    if columns[1] is None:
-        return  # without its app; the check of the file has reported it
+def _content(where: str, hashed: bytes, read: Callable[[], AppSource | Node]) -> Iterator[FsckProblem]:
     try:
-        found = node_from_row(parent, columns)
+        content_hash = read().hash
     except CorruptError:
         yield FsckProblem(where, "its body cannot be read")
         return
-    if _hash(found) != hashed.hex():
+    except InputError:
+        content_hash = ""  # a damaged body may contain text that cannot be encoded
+    if content_hash != hashed.hex():
         yield FsckProblem(where, "its content does not match its hash")
 
 
@@ -123,14 +131,7 @@ def _leads_to(parents: dict[int, int | None], seq: int | None, base: int | None)
     return seq == base
 
 
-def _hash(item: AppSource | Node) -> str:
-    try:
-        return item.hash
-    except InputError:
-        return ""  # a damaged body may contain text that cannot be encoded
-
-
-def _names(db: StoreDatabase) -> Iterator[FsckProblem]:
+def _names(db: Database) -> Iterator[FsckProblem]:
     for (where,) in db.rows(NAMED):
         yield FsckProblem(str(where), "refers to a node or move that does not exist")
     for (name,) in db.rows("SELECT name FROM ref WHERE node IS NOT NULL"):
@@ -140,7 +141,7 @@ def _names(db: StoreDatabase) -> Iterator[FsckProblem]:
             yield FsckProblem(f"ref {name!r}", "is not a valid session name")
 
 
-def _bodies(db: StoreDatabase) -> Iterator[FsckProblem]:
+def _bodies(db: Database) -> Iterator[FsckProblem]:
     for table, key, column in BODIES:
         select = f"SELECT {key}, {column} FROM {table} WHERE {column} IS NOT NULL"  # noqa: S608  (constants)
         for which, body in db.rows(select):
@@ -152,12 +153,13 @@ def _bodies(db: StoreDatabase) -> Iterator[FsckProblem]:
                 )
 
 
-def _index_words(db: StoreDatabase) -> Iterator[FsckProblem]:
+def _index_words(db: Database) -> Iterator[FsckProblem]:
     """Compare the words of the index with those of the texts, by a sum of hashes per node."""
+    index = text_index(db)
     indexed: dict[int, int] = {}
-    for seq, word in db.text_index.words():
+    for seq, word in index.words():
         indexed[seq] = indexed.get(seq, 0) + hash(word)
-    for seq, hashed, body in db.text_index.covered():
+    for seq, hashed, body in index.covered():
         try:
             words = index_text(*searchable_texts(body)).split()
         except CorruptError:
@@ -181,7 +183,7 @@ WITH RECURSIVE reached(seq) AS (
     SELECT value FROM json_each(?)
     UNION SELECT node.parent FROM reached JOIN node ON node.seq = reached.seq WHERE node.parent IS NOT NULL)
 SELECT seq FROM reached"""
-HELD = """
+REACHABLE_FROM = """
 SELECT node FROM ref
 UNION SELECT old FROM (SELECT old FROM reflog ORDER BY seq DESC LIMIT ?1)
 UNION SELECT new FROM (SELECT new FROM reflog ORDER BY seq DESC LIMIT ?1)
@@ -242,7 +244,7 @@ class DeleteResult:
     log_emptied: bool
 
 
-def gc(db: StoreDatabase, keep: int = KEPT_MOVES, *, dry_run: bool = False) -> GcResult:
+def gc(db: Database, keep: int = KEPT_MOVES, *, dry_run: bool = False) -> GcResult:
     """Delete the nodes and apps that neither a name nor one of the newest `keep` moves of names leads to.
 
     Older moves are deleted too, and the search index is emptied; the next search fills it again. The costs of deleted nodes
@@ -251,20 +253,20 @@ def gc(db: StoreDatabase, keep: int = KEPT_MOVES, *, dry_run: bool = False) -> G
     if keep < 0:
         raise InputError(f"the number of moves to keep must not be negative, got {keep}")
     with db.transaction(write=not dry_run, exclusive=not dry_run):
-        held = _reached(db, db.rows(HELD, keep))
-        doomed = {row[0] for row in db.rows("SELECT seq FROM node")} - held
+        reachable = _reached(db, db.rows(REACHABLE_FROM, keep))
+        deleted = {row[0] for row in db.rows("SELECT seq FROM node")} - reachable
         moves = int(db.one(f"SELECT count(*) {OLD_MOVES}", keep))
-        apps = _unused_apps(db, doomed)
+        apps = _unused_apps(db, deleted)
         if not dry_run:
             db.run(f"DELETE {OLD_MOVES}", keep)
-            _delete(db, doomed, apps)
-            db.text_index.clear()
+            _delete(db, deleted, apps)
+            text_index(db).clear()
     if not dry_run:
         db.vacuum()
-    return GcResult(len(doomed), len(apps), moves)
+    return GcResult(len(deleted), len(apps), moves)
 
 
-def delete_session(db: StoreDatabase, refs: Refs, name: str) -> DeleteResult:
+def delete_session(db: Database, refs: Refs, name: str) -> DeleteResult:
     """Delete a session permanently: its name, reflog, runs, calls, and the nodes that no other session uses.
 
     Deleted content is overwritten with zeros. Rows of batches do not belong to a session and stay.
@@ -281,18 +283,18 @@ def delete_session(db: StoreDatabase, refs: Refs, name: str) -> DeleteResult:
         others = _reached(db, db.rows(OTHERS, name))
         db.run("DELETE FROM run WHERE ref = ?", name)
         db.run("DELETE FROM ref WHERE name = ?", name)
-        doomed = _with_descendants(db, own - others)
-        _delete(db, doomed, _unused_apps(db, doomed))
+        deleted = _with_descendants(db, own - others)
+        _delete(db, deleted, _unused_apps(db, deleted))
     db.vacuum()
-    return DeleteResult(len(doomed), runs, len(own & others), db.erase_deleted())
+    return DeleteResult(len(deleted), runs, len(own & others), db.erase_deleted())
 
 
-def _reached(db: StoreDatabase, roots: Iterable[tuple[int | None]]) -> set[int]:
-    found = [root for (root,) in roots if root is not None]
-    return {row[0] for row in db.rows(REACHED, _as_json(found))}
+def _reached(db: Database, roots: Iterable[tuple[int | None]]) -> set[int]:
+    rows = [root for (root,) in roots if root is not None]
+    return {row[0] for row in db.rows(REACHED, _as_json(rows))}
 
 
-def _with_descendants(db: StoreDatabase, nodes: set[int]) -> set[int]:
+def _with_descendants(db: Database, nodes: set[int]) -> set[int]:
     """Add what follows these nodes: deleted sessions that forked from them, which nothing else uses.
 
     A root contains no text of a conversation, and all sessions of an app share it; it stays while it is needed.
@@ -301,9 +303,9 @@ def _with_descendants(db: StoreDatabase, nodes: set[int]) -> set[int]:
         "SELECT seq FROM node WHERE parent IS NULL AND seq IN (SELECT value FROM json_each(?))", _as_json(nodes)
     )
     roots = {row[0] for row in rows}
-    doomed = {row[0] for row in db.rows(FOLLOWING, _as_json(nodes - roots))}
-    needed = {row[0] for row in db.rows(NEEDED, _as_json(roots), _as_json(doomed))}
-    return doomed | (roots - needed)
+    deleted = {row[0] for row in db.rows(FOLLOWING, _as_json(nodes - roots))}
+    needed = {row[0] for row in db.rows(NEEDED, _as_json(roots), _as_json(deleted))}
+    return deleted | (roots - needed)
 
 
 def _as_json(seqs: Iterable[int]) -> str:
@@ -311,18 +313,19 @@ def _as_json(seqs: Iterable[int]) -> str:
     return json.dumps(list(seqs))
 
 
-def _unused_apps(db: StoreDatabase, doomed: set[int]) -> list[int]:
+def _unused_apps(db: Database, deleted: set[int]) -> list[int]:
     select = """
     SELECT seq FROM app WHERE seq NOT IN (
         SELECT app FROM node WHERE seq NOT IN (SELECT value FROM json_each(?))
         UNION SELECT app FROM run WHERE app IS NOT NULL)"""
-    return [row[0] for row in db.rows(select, _as_json(doomed))]
+    return [row[0] for row in db.rows(select, _as_json(deleted))]
 
 
-def _delete(db: StoreDatabase, doomed: set[int], apps: list[int]) -> None:
-    gone = _as_json(doomed)
+def _delete(db: Database, deleted: set[int], apps: list[int]) -> None:
+    rows = _as_json(deleted)
     for statement in SEVERING:
-        db.run(statement, gone)
+        db.run(statement, rows)
     db.run("DELETE FROM app WHERE seq IN (SELECT value FROM json_each(?))", _as_json(apps))
     db.run("DELETE FROM ref WHERE node IS NULL AND seq NOT IN (SELECT ref FROM reflog)")
-    db.text_index.nodes_deleted()
+    if db.dialect == "sqlite":
+        text_index(db).clear()  # deleting single rows would leave their words in the file

@@ -3,14 +3,14 @@
 import json
 import zlib
 from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
 from taiwa.kernel.records import Json, canonical
+from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
-from taiwa.store.schema import StoreDatabase
 
 HASH_LENGTH = 32
 """Hexadecimal characters of a hash."""
@@ -132,7 +132,7 @@ def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
 class Nodes:
     """The apps and nodes of a store. They are only added; `maintenance` alone deletes."""
 
-    def __init__(self, db: StoreDatabase) -> None:
+    def __init__(self, db: Database) -> None:
         self._db = db
 
     def put_app(self, app: AppSource) -> str:
@@ -195,15 +195,15 @@ class Nodes:
             raise InputError(f"parent {short_hash(node.parent)} of the node not found in the store")
         return row[0], row[1] + own
 
-    def seq(self, name: str) -> int:
-        """Return the row of a node.
+    def seq(self, name: str, table: Literal["app", "node"] = "node") -> int:
+        """Return the row of a node, or of an app.
 
         Raises:
             StoreError: the store does not have it.
         """
-        seq: int | None = self._db.one("SELECT seq FROM node WHERE hash = ?", hash_to_bytes(name))
+        seq: int | None = self._db.one(f"SELECT seq FROM {table} WHERE hash = ?", hash_to_bytes(name))  # noqa: S608
         if seq is None:
-            raise StoreError(f"node {short_hash(name)} not found in the store")
+            raise StoreError(f"{table} {short_hash(name)} not found in the store")
         return seq
 
     def hash_of(self, seq: int) -> str:
@@ -221,11 +221,6 @@ class Nodes:
         """Return the node that undo goes back to from here, None at a root."""
         base: int | None = self._db.one("SELECT base FROM node WHERE hash = ?", hash_to_bytes(name))
         return None if base is None else self.hash_of(base)
-
-    def stored_at_us(self, name: str) -> int:
-        """Return when a node was stored (microseconds since 1970), for display only."""
-        at: int | None = self._db.one("SELECT at_us FROM node WHERE seq = ?", self.seq(name))
-        return at or 0
 
     def has(self, name: str) -> bool:
         """Report whether a node is stored."""
@@ -261,32 +256,22 @@ class Nodes:
                     return
                 yield key.hex(), node_from_row(keys[index + 1], tuple(columns))
 
-    def children(self, name: str) -> tuple[str, ...]:
-        """Return the hashes of the nodes that follow this one, oldest first."""
-        rows = self._db.rows("SELECT hash FROM node WHERE parent = ? ORDER BY seq", self.seq(name))
-        return tuple(row[0].hex() for row in rows)
-
     def count(self) -> int:
         """Return the number of nodes."""
         return int(self._db.one("SELECT count(*) FROM node"))
 
 
 # The walk ends at the first node that has a snapshot.
-BACK = """
-WITH RECURSIVE up(seq, parent, snapshot, steps) AS (
-    SELECT node.seq, node.parent, snapshot.node, 0 FROM node LEFT JOIN snapshot ON snapshot.node = node.seq
+STEPS = f"""
+WITH RECURSIVE up(seq, parent, snapshot) AS (
+    SELECT node.seq, node.parent, snapshot.node FROM node LEFT JOIN snapshot ON snapshot.node = node.seq
     WHERE node.hash = ?
-    UNION ALL SELECT node.seq, node.parent, snapshot.node, steps + 1
+    UNION ALL SELECT node.seq, node.parent, snapshot.node
     FROM up JOIN node ON node.seq = up.parent LEFT JOIN snapshot ON snapshot.node = node.seq
-    WHERE up.snapshot IS NULL AND steps < ?)"""
-STEPS = f"""{BACK}
+    WHERE up.snapshot IS NULL)
 SELECT node.hash, up.snapshot, {COLUMNS} FROM up JOIN node ON node.seq = up.seq JOIN app ON app.seq = node.app
 ORDER BY up.seq"""  # noqa: S608  (parts that are constants)
-NEAREST = f"""{BACK}
-SELECT node.hash, snapshot.state FROM up JOIN node ON node.seq = up.seq
-JOIN snapshot ON snapshot.node = up.snapshot"""  # noqa: S608
 PUT = "INSERT INTO snapshot(node, state) VALUES(?, ?) ON CONFLICT(node) DO UPDATE SET state = excluded.state"
-FAR = 2**60
 
 
 class Checkout(NamedTuple):
@@ -302,15 +287,9 @@ class Checkout(NamedTuple):
 class Snapshots:
     """States after some nodes: a cache that may be deleted at any time."""
 
-    def __init__(self, db: StoreDatabase, nodes: Nodes) -> None:
+    def __init__(self, db: Database, nodes: Nodes) -> None:
         self._db = db
         self._nodes = nodes
-
-    def get(self, name: str) -> Json:
-        """Return the snapshot after a node, or None."""
-        select = "SELECT snapshot.state FROM snapshot JOIN node ON node.seq = snapshot.node WHERE node.hash = ?"
-        body: bytes | None = self._db.one(select, hash_to_bytes(name))
-        return None if body is None else unpack(body)
 
     def put(self, name: str, state: Json) -> None:
         """Store a snapshot after a node, replacing an older one; tables keep the order of their entries."""
@@ -318,18 +297,13 @@ class Snapshots:
         with self._db.transaction():
             self._db.run(PUT, self._nodes.seq(name), body)
 
-    def nearest(self, name: str, steps: int = FAR) -> tuple[str, Json] | None:
-        """Return the last snapshot at or before a node, looking back at most `steps` nodes."""
-        row = self._db.row(NEAREST, hash_to_bytes(name), steps)
-        return None if row is None else (row[0].hex(), unpack(row[1]))
-
     def checkout(self, name: str) -> Checkout:
         """Return what the state after a node is computed from.
 
         Raises:
             StoreError: the store does not have the node.
         """
-        rows = self._db.rows(STEPS, hash_to_bytes(name), FAR)
+        rows = self._db.rows(STEPS, hash_to_bytes(name))
         if not rows:
             raise StoreError(f"node {short_hash(name)} not found in the store")
         near: tuple[str, Json] | None = None

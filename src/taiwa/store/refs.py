@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from taiwa.kernel.errors import ConflictError, InputError
+from taiwa.sql import Database
 from taiwa.store.nodes import HASH_LENGTH, Nodes, short_hash
-from taiwa.store.schema import StoreDatabase
 
 LONGEST_NAME = 100
 FORBIDDEN = frozenset("~@{}")
@@ -27,26 +27,31 @@ def check_name(name: str) -> str:
     Raises:
         InputError: the name reads as a revision, a hash or an option, or is empty or too long.
     """
-    kept = composed(name)
-    if not kept or len(kept) > LONGEST_NAME:
+    composed_name = composed(name)
+    if not composed_name or len(composed_name) > LONGEST_NAME:
         raise InputError(f"a session name must have 1 to {LONGEST_NAME} characters")
-    if kept.startswith("-"):
+    if composed_name.startswith("-"):
         raise InputError("a session name must not begin with '-', which begins an option")
-    for char in kept:
+    for char in composed_name:
         if char in FORBIDDEN or unicodedata.category(char)[0] in "CZ":
             raise InputError(f"a session name must not contain spaces, control characters or ~ @ {{ }}, found {char!r}")
-    if LIKE_A_HASH.fullmatch(kept):
-        raise InputError(f"the session name {kept!r} looks like the beginning of a hash; add another letter")
-    return kept
+    if LIKE_A_HASH.fullmatch(composed_name):
+        raise InputError(f"the session name {composed_name!r} looks like the beginning of a hash; add another letter")
+    return composed_name
 
 
+REVISION = re.compile(r"(?P<base>[^~@{}]*)@?(?:(?<=@)\{(?P<moved>[0-9]{1,9})\})?(?P<back>(?:~[0-9]{0,9})*)")
+PREFIX = re.compile(r"[0-9a-f]{4,32}")
+MOST_LISTED = 5
 ALL = 2**62
 BACK = """
 WITH RECURSIVE back(seq, steps) AS (
     SELECT CAST(? AS BIGINT), 0
     UNION ALL SELECT node.base, steps + 1 FROM back JOIN node ON node.seq = back.seq
-    WHERE steps < ? AND node.base IS NOT NULL)
+    WHERE steps < ? AND back.seq <> ? AND node.base IS NOT NULL)
 SELECT seq, steps FROM back ORDER BY steps"""
+"""From a node back along what undo goes to: at most so many steps, and not beyond a node."""
+LAST_OTHER = "SELECT new FROM reflog WHERE ref = ? AND op NOT IN ('undo', 'redo', 'rename') ORDER BY seq DESC LIMIT 1"
 FIND = """
 SELECT ref.seq, ref.node, node.hash FROM ref JOIN node ON node.seq = ref.node
 WHERE ref.name = ? AND ref.node IS NOT NULL"""
@@ -81,7 +86,7 @@ class ReflogEntry:
 class Refs:
     """The sessions of a store."""
 
-    def __init__(self, db: StoreDatabase, nodes: Nodes) -> None:
+    def __init__(self, db: Database, nodes: Nodes) -> None:
         self._db = db
         self._nodes = nodes
 
@@ -117,10 +122,10 @@ class Refs:
         Raises:
             InputError: as `tip`.
         """
-        found = self.find(name)
-        if found is None:
+        session = self.find(name)
+        if session is None:
             raise InputError(f"session {name!r} not found{self.hint(name)}")
-        return found
+        return session
 
     def hint(self, name: str) -> str:
         """Return similar names of sessions, as the end of an error message."""
@@ -136,13 +141,13 @@ class Refs:
         Raises:
             ConflictError: the name is taken.
         """
-        kept = check_name(name)
+        checked = check_name(name)
         with self._db.transaction():
-            self._db.lock(kept)
+            self._db.lock(checked)
             node = self._nodes.seq(tip)
-            if self.find(kept) is not None:
-                raise ConflictError(f"session {kept!r} already exists; choose another name")
-            self.begin(kept, node, reason)
+            if self.find(checked) is not None:
+                raise ConflictError(f"session {checked!r} already exists; choose another name")
+            self.begin(checked, node, reason)
 
     def begin(self, name: str, node: int, reason: str) -> None:
         """Write a new session; the caller has checked that the name is free."""
@@ -174,19 +179,55 @@ class Refs:
             self._db.lock(*map(composed, names))
             yield self.require(names[0])
 
+    def undo(self, name: str, steps: int = 1) -> str:
+        """Move a name some steps back and return its new tip; everything that one commit added goes together.
+
+        Raises:
+            InputError: there are fewer steps.
+        """
+        _check_steps(steps, "undo")
+        with self.moving(name) as (ref, old, _):
+            new = self.row_back(old, steps)
+            self.log(ref, "undo", old, new, f"undo {steps}")
+            return self._nodes.hash_of(new)
+
+    def redo(self, name: str, steps: int = 1) -> str:
+        """Move a name forward over undone steps and return its new tip.
+
+        Raises:
+            InputError: nothing was undone, or something was added since.
+        """
+        _check_steps(steps, "redo")
+        with self.moving(name) as (ref, old, _):
+            # The tips between the last one that undo and redo did not reach and this one, newest first.
+            path = [row[0] for row in self._db.rows(BACK, self._db.one(LAST_OTHER, ref), ALL, old)]
+            undone = path[:-1] if path[-1] == old else []
+            if not undone:
+                raise InputError(f"nothing to redo in session {name!r}: {self._why_nothing(ref, name)}")
+            if steps > len(undone):
+                raise InputError(f"cannot redo {steps} steps; only {len(undone)} undone steps are left")
+            self.log(ref, "redo", old, undone[-steps], f"redo {steps}")
+            return self._nodes.hash_of(undone[-steps])
+
+    def _why_nothing(self, ref: int, name: str) -> str:
+        ops = [row[0] for row in self._db.rows("SELECT op FROM reflog WHERE ref = ? ORDER BY seq DESC", ref)]
+        if "undo" not in ops:
+            return "nothing was undone"
+        return f"it has moved on since the undo; what was undone is at {name}@{{{ops.index('undo') + 1}}}"
+
     def rename(self, name: str, new: str) -> None:
         """Rename a session together with its reflog, its runs and their costs.
 
         Raises:
             ConflictError: the new name is taken.
         """
-        kept = check_name(new)
-        with self.moving(name, kept) as (ref, node, _):
-            if self.find(kept) is not None:
-                raise ConflictError(f"session {kept!r} already exists; choose another name")
-            self._db.run("UPDATE ref SET name = ? WHERE seq = ?", kept, ref)
-            self._db.run("UPDATE run SET ref = ? WHERE ref = ?", kept, composed(name))
-            self.log(ref, "rename", node, node, f"{composed(name)} to {kept}")
+        checked = check_name(new)
+        with self.moving(name, checked) as (ref, node, _):
+            if self.find(checked) is not None:
+                raise ConflictError(f"session {checked!r} already exists; choose another name")
+            self._db.run("UPDATE ref SET name = ? WHERE seq = ?", checked, ref)
+            self._db.run("UPDATE run SET ref = ? WHERE ref = ?", checked, composed(name))
+            self.log(ref, "rename", node, node, f"{composed(name)} to {checked}")
 
     def delete(self, name: str) -> str:
         """Remove a name and return the node it pointed to; the nodes stay until `gc`."""
@@ -219,68 +260,68 @@ class Refs:
 
     def row_back(self, node: int, steps: int) -> int:
         """Return the row of the node some steps back, as `back`."""
-        seq, made = self._db.rows(BACK, node, steps)[-1]
+        seq, made = self._db.rows(BACK, node, steps, 0)[-1]
         if made < steps:
             raise InputError(f"cannot go back {steps} steps; only {made} lead to the beginning")
         return int(seq)
+
+    def resolve(self, revision: str) -> str:
+        """Return the node of a revision.
+
+        `name~n` is n steps back, `name@{n}` where the name pointed n moves ago, `""` and `"@"` the session that moved last.
+
+        Raises:
+            InputError: the revision matches no node, or several.
+        """
+        form = REVISION.fullmatch(revision.strip())
+        if form is None:
+            raise InputError(
+                f"invalid revision {revision!r}; write name, name~2, name@{{3}} or the beginning of a hash"
+            )
+        name = form["base"] or self.latest()
+        if name is None:
+            raise InputError("there is no session yet; start one with `taiwa chat`")
+        if form["moved"] is not None:
+            tip = self._moved(name, int(form["moved"]))
+        else:
+            known = self.find(name)
+            tip = self._by_prefix(name) if known is None else known[2]
+        steps = sum(int(count or 1) for count in form["back"].split("~")[1:])
+        return self.back(tip, steps) if steps else tip
+
+    def _moved(self, name: str, moves: int) -> str:
+        log = self.reflog(name, moves + 1)
+        if moves >= len(log):
+            raise InputError(f"session {name!r} has moved only {len(log) - 1} times, not {moves}")
+        tip = log[moves].new
+        if tip is None:
+            raise InputError(
+                f"{name}@{{{moves}}} has no node: the session was deleted there, or its node was collected"
+            )
+        return tip
+
+    def _by_prefix(self, text: str) -> str:
+        prefix = text.lower()
+        if not PREFIX.fullmatch(prefix):
+            raise InputError(f"session {text!r} not found{self.hint(text)}")
+        first, last = (bytes.fromhex(prefix.ljust(HASH_LENGTH, end)) for end in "0f")
+        select = "SELECT hash, kind FROM node WHERE hash BETWEEN ? AND ? ORDER BY hash LIMIT ?"
+        nodes = self._db.rows(select, first, last, MOST_LISTED + 1)
+        if not nodes:
+            raise InputError(f"no session and no node {text!r} found{self.hint(text)}")
+        if len(nodes) > 1:
+            listed = ", ".join(f"{key.hex()[: len(prefix) + 4]} ({kind})" for key, kind in nodes[:MOST_LISTED])
+            more = " …" if len(nodes) > MOST_LISTED else ""
+            raise InputError(f"{text!r} is the beginning of several hashes: {listed}{more}")
+        return str(nodes[0][0].hex())
+
+
+def _check_steps(steps: int, what: str) -> None:
+    if steps < 1:
+        raise InputError(f"the number of steps to {what} must be at least 1, got {steps}")
 
 
 def conflict_message(name: str, tip: str | None, expected: str | None) -> str:
     """Return the message for a session that another program moved first."""
     state = "already exists" if expected is None else f"is at {short_hash(tip)}, expected {short_hash(expected)}"
     return f"session {name!r} {state}: another program changed it first; nothing was changed, look at it and try again"
-
-
-REVISION = re.compile(r"(?P<base>[^~@{}]*)@?(?:(?<=@)\{(?P<moved>[0-9]{1,9})\})?(?P<back>(?:~[0-9]{0,9})*)")
-PREFIX = re.compile(r"[0-9a-f]{4,32}")
-MOST_LISTED = 5
-
-
-def resolve(db: StoreDatabase, nodes: Nodes, refs: Refs, revision: str) -> str:
-    """Return the node of a revision.
-
-    `name~n` is n steps back, `name@{n}` where the name pointed n moves ago, `""` and `"@"` the session that moved last.
-
-    Raises:
-        InputError: the revision matches no node, or several.
-    """
-    form = REVISION.fullmatch(revision.strip())
-    if form is None:
-        raise InputError(f"invalid revision {revision!r}; write name, name~2, name@{{3}} or the beginning of a hash")
-    name = form["base"] or refs.latest()
-    if name is None:
-        raise InputError("there is no session yet; start one with `taiwa chat`")
-    if form["moved"] is not None:
-        tip = _moved(refs, name, int(form["moved"]))
-    elif refs.has(name):
-        tip = refs.tip(name)
-    else:
-        tip = _by_prefix(db, refs, name)
-    steps = sum(int(count or 1) for count in form["back"].split("~")[1:])
-    return refs.back(tip, steps) if steps else nodes.hash_of(nodes.seq(tip))
-
-
-def _moved(refs: Refs, name: str, moves: int) -> str:
-    log = refs.reflog(name, moves + 1)
-    if moves >= len(log):
-        raise InputError(f"session {name!r} has moved only {len(log) - 1} times, not {moves}")
-    found = log[moves].new
-    if found is None:
-        raise InputError(f"{name}@{{{moves}}} has no node: the session was deleted there, or its node was collected")
-    return found
-
-
-def _by_prefix(db: StoreDatabase, refs: Refs, text: str) -> str:
-    prefix = text.lower()
-    if not PREFIX.fullmatch(prefix):
-        raise InputError(f"session {text!r} not found{refs.hint(text)}")
-    first, last = (bytes.fromhex(prefix.ljust(HASH_LENGTH, end)) for end in "0f")
-    select = "SELECT hash, kind FROM node WHERE hash BETWEEN ? AND ? ORDER BY hash LIMIT ?"
-    found = db.rows(select, first, last, MOST_LISTED + 1)
-    if not found:
-        raise InputError(f"no session and no node {text!r} found{refs.hint(text)}")
-    if len(found) > 1:
-        listed = ", ".join(f"{key.hex()[: len(prefix) + 4]} ({kind})" for key, kind in found[:MOST_LISTED])
-        more = " …" if len(found) > MOST_LISTED else ""
-        raise InputError(f"{text!r} is the beginning of several hashes: {listed}{more}")
-    return str(found[0][0].hex())

@@ -16,10 +16,10 @@ from taiwa.kernel.journal import Entry
 from taiwa.kernel.messages import Response, Usage
 from taiwa.kernel.records import Json, record
 from taiwa.kernel.usage_limits import Price
+from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
-from taiwa.store.nodes import hash_to_bytes, pack, short_hash, unpack
+from taiwa.store.nodes import Nodes, hash_to_bytes, pack, unpack
 from taiwa.store.refs import composed
-from taiwa.store.schema import StoreDatabase
 
 Status: TypeAlias = Literal["open", "done", "failed", "conflict", "abandoned"]
 Axis: TypeAlias = Literal["app", "model", "day", "session"]
@@ -29,7 +29,7 @@ INSERT INTO call(run, strand, position, kind, key, answer, error, model, metered
     reasoning, cost_nano, price, ms, at_us)
 VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 RUN = """
-SELECT run.seq, run.ref, base.hash, app.hash, run.status, run.input, run.at_us, run.pid, run.token,
+SELECT run.seq, run.ref, base.hash, app.hash, run.status, run.input, run.at_us, run.pid,
     (SELECT count(*) FROM call WHERE call.run = run.seq)
 FROM run LEFT JOIN node base ON base.seq = run.base LEFT JOIN app ON app.seq = run.app"""
 CALL = """
@@ -81,8 +81,9 @@ class CallRecord:
 class Runs:
     """The runs of a store."""
 
-    def __init__(self, db: StoreDatabase) -> None:
+    def __init__(self, db: Database, nodes: Nodes) -> None:
         self._db = db
+        self._nodes = nodes
 
     def begin(self, ref: str, base: str | None, app: str | None, text: str, options: Json = None) -> int:
         """Open a run and return its number. It belongs to this process until it ends.
@@ -93,21 +94,14 @@ class Runs:
             StoreError: the store does not have the app or the base.
         """
         with self._db.transaction():
-            rows = self._row("app", app), self._row("node", base)
-            given = pack({"text": text, "options": options})
-            insert = """
-            INSERT INTO run(ref, app, base, status, input, pid, token, at_us) VALUES(?, ?, ?, 'open', ?, ?, ?, ?)"""
-            number = self._db.insert(insert, composed(ref), *rows, given, *self._db.owner(), self._db.clock())
+            rows = app and self._nodes.seq(app, "app"), base and self._nodes.seq(base)
+            recorded = pack({"text": text, "options": options})
+            insert = (
+                "INSERT INTO run(ref, app, base, status, input, pid, token, at_us) VALUES(?, ?, ?, 'open', ?, ?, '', ?)"
+            )
+            number = self._db.insert(insert, composed(ref), *rows, recorded, self._db.owner(), self._db.clock())
             assert number is not None
             return number
-
-    def _row(self, table: Literal["app", "node"], name: str | None) -> int | None:
-        if name is None:
-            return None
-        seq: int | None = self._db.one(f"SELECT seq FROM {table} WHERE hash = ?", hash_to_bytes(name))  # noqa: S608
-        if seq is None:
-            raise StoreError(f"{table} {short_hash(name)} not found in the store")
-        return seq
 
     def sink(
         self, run: int, *, model: str = "", price: Price | None = None, price_id: str = ""
@@ -155,7 +149,7 @@ class Runs:
         """Return the interrupted runs, oldest first: open, and their process has ended."""
         ref = None if ref is None else composed(ref)
         rows = self._db.rows(f"{RUN} WHERE run.status = 'open' ORDER BY run.seq")
-        return tuple(_run(row) for row in rows if ref in (None, row[1]) and not self._db.is_alive(row[7], row[8]))
+        return tuple(_run(row) for row in rows if ref in (None, row[1]) and not self._db.is_alive(row[7]))
 
     def has_open(self, ref: str) -> bool:
         """Report whether a turn of this session is running or was interrupted, so that its name is not free."""
@@ -169,27 +163,26 @@ class Runs:
         """
         with self._db.transaction():
             self._db.lock(f"run {run}")
-            found = self.run(run)
-            pid, token = self._db.rows("SELECT pid, token FROM run WHERE seq = ?", run)[0]
-            if found.status != "open" or self._db.is_alive(pid, token):
+            claimed = self.run(run)
+            if claimed.status != "open" or self._db.is_alive(self._db.one("SELECT pid FROM run WHERE seq = ?", run)):
                 raise ConflictError(f"run {run} was resumed or ended by another program; nothing is left to resume")
-            self._db.run("UPDATE run SET pid = ?, token = ? WHERE seq = ?", *self._db.owner(), run)
-            return found
+            self._db.run("UPDATE run SET pid = ? WHERE seq = ?", self._db.owner(), run)
+            return claimed
 
     def journal(self, run: int) -> tuple[Entry, ...]:
         """Return the answers that the run got, in the order in which they came."""
         select = "SELECT strand, position, key, answer, error, ms FROM call WHERE run = ? ORDER BY seq"
         return tuple(_entry(row) for row in self._db.rows(select, run))
 
-    def calls(self, node: str) -> tuple[CallRecord, ...]:
-        """Return what was paid for a node: the calls of all runs that committed it or nodes together with it."""
-        rows = self._db.rows(f"{CALL} WHERE call.run IN ({STEP}) ORDER BY call.seq", hash_to_bytes(node))
-        return tuple(_call(row) for row in rows)
+    def calls(self, node: str, *, together: bool = True) -> tuple[CallRecord, ...]:
+        """Return what was paid for a node: the calls of all runs that committed it or nodes together with it.
 
-    def calls_at(self, node: str) -> tuple[CallRecord, ...]:
-        """Return the calls that belong to exactly this node, so that a walk over nodes meets each call once."""
-        rows = self._db.rows(f"{CALL} WHERE call.run IN ({HERE}) ORDER BY call.seq", hash_to_bytes(node))
-        return tuple(_call(row) for row in rows)
+        Without `together`, only those of runs that ended with exactly this node: a walk over nodes meets each call once.
+        """
+        runs = STEP if together else HERE
+        return tuple(
+            map(_call, self._db.rows(f"{CALL} WHERE call.run IN ({runs}) ORDER BY call.seq", hash_to_bytes(node)))
+        )
 
     def journal_of(self, node: str) -> tuple[Entry, ...]:
         """Return the journal of the first run that ended with exactly this node; empty for nodes made without a run."""
@@ -203,11 +196,7 @@ class Runs:
 
     def release(self, run: int) -> None:
         """Mark an open run as interrupted, so that any process can resume it."""
-        self._db.run("UPDATE run SET pid = 0, token = '' WHERE seq = ? AND status = 'open'", run)
-
-    def complete(self, run: int) -> None:
-        """End an open run outside any session that succeeded; the costs of its calls stay."""
-        self._end(run, "done")
+        self._db.run("UPDATE run SET pid = 0 WHERE seq = ? AND status = 'open'", run)
 
     @contextmanager
     def ending(self, run: int) -> Generator[None]:
@@ -216,49 +205,30 @@ class Runs:
             yield
         except TaiwaError as error:
             with suppress(StoreError):
-                self.fail(run, error)
+                self.end(run, "failed", error)
             raise
         except BaseException:
-            self.abandon(run)
+            self.end(run, "abandoned")
             raise
-        self.complete(run)
+        self.end(run, "done")
 
-    def mark_conflict(self, run: int) -> None:
-        """End an open run whose session was moved by another program."""
-        self._end(run, "conflict")
-
-    def fail(self, run: int, error: TaiwaError) -> None:
-        """End an open run that failed; the costs of its calls stay."""
-        self._end(run, "failed", pack(record(error.record())))
-
-    def abandon(self, run: int) -> None:
-        """End an open run that will not be resumed; the costs of its calls stay."""
-        self._end(run, "abandoned")
-
-    def _end(self, run: int, status: Status, error: bytes | None = None) -> None:
-        """End a run once: after a conflict it does not fail as well."""
-        self._db.run("UPDATE run SET status = ?, error = ? WHERE seq = ? AND status = 'open'", status, error, run)
+    def end(self, run: int, status: Status, error: TaiwaError | None = None) -> None:
+        """End an open run; the costs of its calls stay. It ends once: after a conflict it does not fail as well."""
+        body = None if error is None else pack(record(error.record()))
+        self._db.run("UPDATE run SET status = ?, error = ? WHERE seq = ? AND status = 'open'", status, body, run)
 
 
 def _run(row: SqlRow) -> Run:
-    seq, ref, base, app, status, given, at, _, _, calls = row
-    data = cast("dict[str, Json]", {"text": "", "options": None} if given is None else unpack(given))
-    return Run(
-        seq, ref, base and base.hex(), app and app.hex(), status, str(data["text"]), data["options"], at, calls
-    )  # fmt: skip
+    seq, ref, base, app, status, body, at, _, calls = row
+    data = cast("dict[str, Json]", {"text": "", "options": None} if body is None else unpack(body))
+    return Run(seq, ref, base and base.hex(), app and app.hex(), status, str(data["text"]), data["options"], at, calls)
 
 
 def _entry(row: SqlRow) -> Entry:
     strand, position, key, answer, error, ms = row
-    entry = Entry.restore(
-        {
-            "strand": [int(step) for step in strand.split(".")] if strand else [],
-            "index": position,
-            "key": key.hex(),
-            "answer": None if answer is None else unpack(answer),
-            "error": None if error is None else unpack(error),
-        }
-    )
+    parts = {name: body and unpack(body) for name, body in (("answer", answer), ("error", error))}
+    steps: list[Json] = [int(step) for step in strand.split(".")] if strand else []
+    entry = Entry.restore({"strand": steps, "index": position, "key": key.hex(), **parts})
     entry.seconds = ms / 1000
     return entry
 
@@ -266,8 +236,7 @@ def _entry(row: SqlRow) -> Entry:
 def _call(row: SqlRow) -> CallRecord:
     kind, model, metered, *tokens, cost, price, ms, at, answer, error = row
     usage = Usage(*tokens) if metered else None
-    parts = (None if part is None else unpack(part) for part in (answer, error))
-    return CallRecord(kind, model, usage, cost, price, ms, at, *parts)
+    return CallRecord(kind, model, usage, cost, price, ms, at, answer and unpack(answer), error and unpack(error))
 
 
 AXES: dict[Axis, str] = {
@@ -317,7 +286,7 @@ class CostLine:
         return None if self.calls_without_usage or self.unpriced else self.known_nano
 
 
-def costs(db: StoreDatabase, by: Axis) -> tuple[CostLine, ...]:
+def costs(db: Database, by: Axis) -> tuple[CostLine, ...]:
     """Add up all calls by app, model, day (UTC, as providers count) or session, sorted by name.
 
     Failed, conflicting and abandoned turns count too. A request without an answer counts as failed and unmetered, since it
@@ -326,20 +295,18 @@ def costs(db: StoreDatabase, by: Axis) -> tuple[CostLine, ...]:
     # By position: the word `name` would be the app's, which is a column.
     answered = db.rows(f"SELECT {AXES[by]}, {SUMS} GROUP BY 1")
     label: Callable[[Any], str] = _day if by == "day" else str
-    found = {
+    lines = {
         label(key): CostLine(label(key), requests, tools, failed, Usage(*rest[:5]), *rest[5:])
         for key, requests, tools, failed, *rest in answered
     }
     for key, count in db.rows(f"SELECT {UNANSWERED_AXES[by]}, {UNANSWERED} GROUP BY 1"):
         name = label(key)
-        line = found.get(name, CostLine(name, 0, 0, 0, Usage(), 0, 0, 0))
-        found[name] = replace(
-            line,
-            requests=line.requests + count,
-            failed=line.failed + count,
-            calls_without_usage=line.calls_without_usage + count,
+        line = lines.get(name, CostLine(name, 0, 0, 0, Usage(), 0, 0, 0))
+        without = line.calls_without_usage + count
+        lines[name] = replace(
+            line, requests=line.requests + count, failed=line.failed + count, calls_without_usage=without
         )
-    return tuple(found[name] for name in sorted(found))
+    return tuple(lines[name] for name in sorted(lines))
 
 
 def _day(number: int) -> str:

@@ -1,4 +1,4 @@
-"""The tables of a store, one list for SQLite and PostgreSQL, and what the store needs of a database beyond `sql.Database`.
+"""The tables of a store, one list for SQLite and PostgreSQL.
 
 Wide rows sit in rowid tables with a unique 16-byte hash beside (a WITHOUT ROWID table of the same rows was three times as
 large). Inside a store nodes refer to each other by row number (`seq`), which is never shown and not part of a hash. Only `seq`
@@ -6,11 +6,7 @@ gives an order: clocks may go back, so the `*_us` columns (microseconds since 19
 a node behind its parent, and the moves of one name; concurrent writers have no order beyond that.
 """
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Protocol
-
-from taiwa.sql import Database, DatabaseSpec, Migration, SqlRow
+from taiwa.sql import DatabaseSpec, Migration
 
 TABLES = (
     """CREATE TABLE app(
@@ -83,7 +79,7 @@ TABLES = (
         ms {int} NOT NULL,
         at_us {int} NOT NULL){strict}""",
     "CREATE INDEX call_run ON call(run)",
-    # `pid` and `token` identify the process that works on an open row, as in `run`.
+    # `pid` is the number of the process that works on an open row, as in `run`; `token` is no longer used.
     """CREATE TABLE batch_item(
         key {blob} PRIMARY KEY CHECK (length(key) = 16),
         status {text} NOT NULL,
@@ -146,67 +142,3 @@ STORE = DatabaseSpec(
     created_by="`taiwa chat` creates one",
     repair="run `taiwa fsck`, and export what is still readable or restore a backup",
 )
-
-
-class TextIndex(Protocol):
-    """The full text index of a store: a cache that `search` updates, so that turns do not pay for it."""
-
-    def refresh(self) -> None:
-        """Index new nodes, in steps, so that the lock is never held for long."""
-        ...
-
-    def candidates(self, terms: Sequence[str], before: int, limit: int) -> list[SqlRow]:
-        """Return (seq, hash, kind, at_us, body) of nodes with `seq < before` that may contain the folded terms, newest first."""
-        ...
-
-    def nodes_deleted(self) -> None:
-        """Remove the words of nodes that were just deleted."""
-        ...
-
-    def clear(self) -> None:
-        """Empty the index; the next search fills it again."""
-        ...
-
-    def words(self) -> Iterator[tuple[int, str]]:
-        """Yield every word of the index with the row of its node."""
-        ...
-
-    def covered(self) -> Iterator[SqlRow]:
-        """Yield (seq, hash, body) of the nodes whose words the index should have."""
-        ...
-
-
-class StoreDatabase(Database, Protocol):
-    """An open database with the tables of a store. `json_each(?)` makes rows of a JSON list of row numbers."""
-
-    readonly: bool
-
-    @property
-    def path(self) -> Path | None:
-        """The file, or None in memory and on a server."""
-        ...
-
-    @property
-    def text_index(self) -> TextIndex:
-        """The full text index."""
-        ...
-
-    def lock(self, *names: str) -> None:
-        """Block other transactions that lock the same names, until this one ends."""
-        ...
-
-    def owner(self) -> tuple[int, str]:
-        """Return an identity of this process that `is_alive` recognises in any process that opened the same store."""
-        ...
-
-    def is_alive(self, owner: int, token: str) -> bool:
-        """Report whether the process of an identity still runs."""
-        ...
-
-    def erase_deleted(self) -> bool:
-        """Overwrite deleted content outside the tables, and report whether nothing of it is left."""
-        ...
-
-    def check(self) -> Iterator[tuple[str, str]]:
-        """Check the database itself, and yield (where, problem)."""
-        ...

@@ -10,11 +10,10 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from taiwa.kernel.errors import InputError
+from taiwa.sql import Database, SqlRow
 from taiwa.store.nodes import searchable_texts
-from taiwa.store.schema import StoreDatabase
 
 DENSE = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
@@ -75,19 +74,19 @@ def excerpt(text: str, terms: Sequence[str], width: int = 80) -> Excerpt:
     for start in range(0, max(len(text), 1), PIECE):
         piece = text[start : start + PIECE + longest]
         if any(term in fold(piece) for term in terms):
-            found = _places(piece, terms)
-            if found:
-                return _around(text, [(start + first, start + last) for first, last in found], width)
+            matches = _places(piece, terms)
+            if matches:
+                return _around(text, [(start + first, start + last) for first, last in matches], width)
     return Excerpt(_on_one_line(text[:width]) + ("…" if len(text) > width else ""), ())
 
 
-def _around(text: str, found: list[tuple[int, int]], width: int) -> Excerpt:
-    first, last = found[0]
+def _around(text: str, matches: list[tuple[int, int]], width: int) -> Excerpt:
+    first, last = matches[0]
     begin = max(0, min(first - width // 4, len(text) - width))
     end = max(begin + width, last)
     before, after = "…" if begin else "", "…" if end < len(text) else ""
     shift = len(before) - begin
-    marks = tuple((start + shift, stop + shift) for start, stop in found if stop <= end)
+    marks = tuple((start + shift, stop + shift) for start, stop in matches if stop <= end)
     return Excerpt(before + _on_one_line(text[begin:end]) + after, marks)
 
 
@@ -100,8 +99,8 @@ def _places(piece: str, terms: Sequence[str]) -> list[tuple[int, int]]:
         folded.append(part)
         origin += [cluster.start()] * len(part)
     origin.append(len(piece))
-    found = re.finditer("|".join(re.escape(term) for term in sorted(terms, key=len, reverse=True)), "".join(folded))
-    return [(origin[place.start()], _end(origin, place.end())) for place in found]
+    matches = re.finditer("|".join(re.escape(term) for term in sorted(terms, key=len, reverse=True)), "".join(folded))
+    return [(origin[place.start()], _end(origin, place.end())) for place in matches]
 
 
 def _end(origin: list[int], end: int) -> int:
@@ -137,7 +136,7 @@ class Hit:
     at_us: int
 
 
-def search(db: StoreDatabase, query: str, limit: int = 20) -> tuple[Hit, ...]:
+def search(db: Database, query: str, limit: int = 20) -> tuple[Hit, ...]:
     """Find the newest nodes that contain every word of a text, ignoring case and width, at most `limit`.
 
     A word matches by its beginning, or anywhere within text without spaces (Chinese, Japanese …); there is no query language.
@@ -150,30 +149,141 @@ def search(db: StoreDatabase, query: str, limit: int = 20) -> tuple[Hit, ...]:
         raise InputError("the search text has no words; give at least one")
     if limit < 1:
         raise InputError(f"limit must be at least 1, got {limit}")
+    index = text_index(db)
     if not db.readonly:
-        db.text_index.refresh()
-    found: list[tuple[Any, ...]] = []
-    for seq, hashed, kind, at, text in _candidates(db, terms):
-        folded = fold(text)
-        if all(term in folded for term in terms):
-            found.append((seq, hashed, kind, at, text))
-            if len(found) >= limit:
-                break
-    refs = _refs(db, [row[0] for row in found])
-    return tuple(Hit(row[1].hex(), row[2], refs.get(row[0], ()), excerpt(row[4], terms), row[3]) for row in found)
+        index.refresh()
+    hits: list[tuple[SqlRow, str]] = []
+    before = FIRST
+    while len(hits) < limit and (rows := index.candidates(terms, before, BATCH)):
+        before = rows[-1][0]
+        for row in rows:
+            text = "\n".join(searchable_texts(row[4]))
+            folded = fold(text)
+            if all(term in folded for term in terms):
+                hits.append((row, text))
+    hits = hits[:limit]
+    refs: dict[int, tuple[str, ...]] = {}
+    for seq, name in db.rows(REFS, str([row[0] for row, _ in hits])):
+        refs[seq] = (*refs.get(seq, ()), name)
+    return tuple(
+        Hit(key.hex(), kind, refs.get(seq, ()), excerpt(text, terms), at) for (seq, key, kind, at, _), text in hits
+    )
 
 
-def _candidates(db: StoreDatabase, terms: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    """Yield nodes that may contain the terms, newest first."""
-    last = FIRST
-    while rows := db.text_index.candidates(terms, last, BATCH):
-        last = rows[-1][0]
-        for seq, hashed, kind, at, body in rows:
-            yield seq, hashed, kind, at, "\n".join(searchable_texts(body))
+def text_index(db: Database) -> "Fts5Index | TsvectorIndex":
+    """Return the full text index of a store: a cache that `search` updates."""
+    return Fts5Index(db) if db.dialect == "sqlite" else TsvectorIndex(db)
 
 
-def _refs(db: StoreDatabase, seqs: Sequence[int]) -> dict[int, tuple[str, ...]]:
-    names: dict[int, tuple[str, ...]] = {}
-    for seq, name in db.rows(REFS, str(list(seqs))):
-        names[seq] = (*names.get(seq, ()), name)
-    return names
+UNINDEXED = "SELECT seq, hash, kind, at_us, body FROM node WHERE seq > ? AND seq < ? ORDER BY seq DESC LIMIT ?"
+INDEXED = """
+SELECT node.seq, hash, kind, at_us, body
+FROM (SELECT rowid FROM search WHERE search MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?) AS found
+JOIN node ON node.seq = found.rowid ORDER BY node.seq DESC"""
+
+
+class Fts5Index:
+    """The words of a file's nodes in FTS5; the table `indexed` holds the last node in it."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def refresh(self) -> None:
+        """Index new nodes, in steps, so that the lock is never held for long."""
+        while self._db.one("SELECT EXISTS(SELECT 1 FROM node WHERE seq > (SELECT seq FROM indexed))"):
+            with self._db.transaction():
+                done: int = self._db.one("SELECT seq FROM indexed")
+                new = "SELECT seq, body FROM node WHERE seq > ? ORDER BY seq LIMIT ?"
+                for seq, body in self._db.rows(new, done, BATCH):
+                    done = seq
+                    words = index_text(*searchable_texts(body))
+                    if words:
+                        self._db.run("INSERT INTO search(rowid, words) VALUES(?, ?)", seq, words)
+                self._db.run("UPDATE indexed SET seq = ?", done)
+
+    def candidates(self, terms: Sequence[str], before: int, limit: int) -> list[SqlRow]:
+        """Return (seq, hash, kind, at_us, body) of nodes with `seq < before` that may contain the folded terms, newest first.
+
+        In a read-only store some nodes may not be indexed yet; they come first.
+        """
+        # Every word matches by its beginning, every pair of characters exactly.
+        query = " ".join(f'"{word}" *' if begins else f'"{word}"' for word, begins in query_words(terms))
+        done: int = self._db.one("SELECT seq FROM indexed") if query else 0
+        new = self._db.rows(UNINDEXED, done, before, limit)
+        return new if new or not query else self._db.rows(INDEXED, query, before, limit)
+
+    def clear(self) -> None:
+        """Empty the index; the next search fills it again."""
+        self._db.run("INSERT INTO search(search) VALUES('delete-all')")
+        self._db.run("UPDATE indexed SET seq = 0")
+
+    def words(self) -> Iterator[tuple[int, str]]:
+        """Yield every word with the row of its node."""
+        self._db.run("CREATE VIRTUAL TABLE IF NOT EXISTS temp.word USING fts5vocab(main, search, instance)")
+        for term, doc in self._db.rows("SELECT term, doc FROM temp.word"):
+            yield doc, term
+
+    def covered(self) -> Iterator[SqlRow]:
+        """Yield (seq, hash, body) of the nodes whose words the index should have."""
+        yield from self._db.rows("SELECT seq, hash, body FROM node WHERE seq <= (SELECT seq FROM indexed)")
+
+
+LARGEST = 900_000
+"""Bytes of words; a tsvector holds a little more."""
+TAKE = """
+WITH taken AS (
+    DELETE FROM unindexed WHERE node IN (
+        SELECT node FROM unindexed WHERE large = 0 ORDER BY node LIMIT ? FOR UPDATE SKIP LOCKED)
+    RETURNING node)
+SELECT seq, body FROM node JOIN taken ON taken.node = seq"""
+PUT = """
+INSERT INTO search(node, words)
+SELECT node, array_to_tsvector(string_to_array(words, ' '))
+FROM unnest(CAST(? AS bigint[]), CAST(? AS text[])) AS new(node, words)
+ON CONFLICT(node) DO UPDATE SET words = excluded.words"""
+NEWEST = "SELECT seq, hash, kind, at_us, body FROM node WHERE seq < ? ORDER BY seq DESC LIMIT ?"
+FOUND = """
+SELECT seq, hash, kind, at_us, body
+FROM (SELECT node FROM (
+        SELECT node FROM search WHERE words @@ CAST(?1 AS tsquery) UNION SELECT node FROM unindexed) AS every
+    WHERE node < ?2 ORDER BY node DESC LIMIT ?3) AS found JOIN node ON node.seq = found.node
+ORDER BY seq DESC"""
+
+
+class TsvectorIndex:
+    """The words of nodes in tsvectors that are not parsed by the server."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def refresh(self) -> None:
+        """Index new nodes, in steps; several programs take different nodes."""
+        while self._db.one("SELECT EXISTS(SELECT 1 FROM unindexed WHERE large = 0)"):
+            with self._db.transaction():
+                rows = [(seq, index_text(*searchable_texts(body))) for seq, body in self._db.rows(TAKE, BATCH)]
+                large = [seq for seq, words in rows if len(words.encode()) > LARGEST]
+                small = [(seq, words) for seq, words in rows if seq not in large]
+                self._db.run(PUT, [seq for seq, _ in small], [words for _, words in small])
+                self._db.run("INSERT INTO unindexed SELECT unnest(CAST(? AS bigint[])), 1", large)
+            if not rows:
+                return  # other programs are indexing the rest
+
+    def candidates(self, terms: Sequence[str], before: int, limit: int) -> list[SqlRow]:
+        """Return (seq, hash, kind, at_us, body) of nodes with `seq < before` that may contain the folded terms, newest first."""
+        query = " & ".join(f"'{word}':*" if begins else f"'{word}'" for word, begins in query_words(terms))
+        return self._db.rows(FOUND, query, before, limit) if query else self._db.rows(NEWEST, before, limit)
+
+    def clear(self) -> None:
+        """Empty the index; the next search fills it again."""
+        self._db.run("DELETE FROM search")
+        self._db.run("INSERT INTO unindexed(node) SELECT seq FROM node ON CONFLICT DO NOTHING")
+
+    def words(self) -> Iterator[tuple[int, str]]:
+        """Yield every word with the row of its node."""
+        for node, words in self._db.rows("SELECT node, tsvector_to_array(words) FROM search"):
+            for word in words:
+                yield node, word
+
+    def covered(self) -> Iterator[SqlRow]:
+        """Yield (seq, hash, body) of the indexed nodes."""
+        yield from self._db.rows("SELECT seq, hash, body FROM node WHERE seq NOT IN (SELECT node FROM unindexed)")

@@ -2,25 +2,23 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node
 from taiwa.kernel.errors import InputError
-from taiwa.sql import PostgresUrl, is_postgres_url
-from taiwa.sql.base import Clock, now_us
+from taiwa.sql import Clock, Database, PostgresUrl, is_postgres_url, now_us
 from taiwa.store.batches import Batches
 from taiwa.store.commit_turn import commit_turn
 from taiwa.store.export import export_lines, import_lines
 from taiwa.store.maintenance import KEPT_MOVES, DeleteResult, FsckProblem, GcResult, delete_session, fsck, gc
 from taiwa.store.nodes import Nodes, Snapshots
-from taiwa.store.refs import Refs, composed, resolve
+from taiwa.store.refs import Refs, composed
 from taiwa.store.runs import Axis, CostLine, Runs, costs
-from taiwa.store.schema import StoreDatabase
+from taiwa.store.schema import STORE
 from taiwa.store.search import Hit, search
-from taiwa.store.undo import redo, undo
 from taiwa.store.users import Users
 
 
@@ -32,14 +30,22 @@ class Store:
     and machines its server.
     """
 
-    def __init__(self, db: StoreDatabase) -> None:
+    def __init__(self, db: Database) -> None:
         self._db = db
         self.nodes = Nodes(db)
         self.refs = Refs(db, self.nodes)
-        self.runs = Runs(db)
-        self.batches = Batches(db)
+        self.runs = Runs(db, self.nodes)
         self.snapshots = Snapshots(db, self.nodes)
-        self.users = Users(db, self.refs)
+
+    @cached_property
+    def batches(self) -> Batches:
+        """The rows of batches."""
+        return Batches(self._db)
+
+    @cached_property
+    def users(self) -> Users:
+        """The user profiles."""
+        return Users(self._db, self.refs)
 
     @classmethod
     def open(cls, location: str | Path | PostgresUrl, *, readonly: bool = False, clock: Clock = now_us) -> Self:
@@ -54,16 +60,16 @@ class Store:
             InputError: the URL is invalid.
         """
         if isinstance(location, Path) or (isinstance(location, str) and not is_postgres_url(location)):
-            from taiwa.store.sqlite import SqliteStoreDatabase
+            from taiwa.sql.sqlite import SqliteDatabase
 
-            return cls(SqliteStoreDatabase(location, readonly=readonly, clock=clock))
-        from taiwa.store.postgres import PostgresStoreDatabase
+            return cls(SqliteDatabase(location, STORE, readonly=readonly, clock=clock))
+        from taiwa.sql.postgres import PostgresDatabase
 
         try:
             url = location if isinstance(location, PostgresUrl) else PostgresUrl.parse(location)
         except ValueError as error:
             raise InputError(f"the store {error}") from None
-        return cls(PostgresStoreDatabase(url, readonly=readonly, clock=clock))
+        return cls(PostgresDatabase(url, STORE, readonly=readonly, clock=clock))
 
     @property
     def path(self) -> Path | None:
@@ -77,9 +83,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @contextmanager
@@ -119,7 +123,7 @@ class Store:
         Raises:
             InputError: there are fewer steps.
         """
-        return undo(self.nodes, self.refs, name, steps)
+        return self.refs.undo(name, steps)
 
     def redo(self, name: str, steps: int = 1) -> str:
         """Move a session forward over undone steps and return its new tip.
@@ -127,7 +131,7 @@ class Store:
         Raises:
             InputError: nothing was undone, or something was added since.
         """
-        return redo(self._db, self.nodes, self.refs, name, steps)
+        return self.refs.redo(name, steps)
 
     def resolve(self, revision: str) -> str:
         """Return the hash of a revision: `name`, `name~2`, `name@{3}`, the beginning of a hash, `""` for the latest.
@@ -135,7 +139,7 @@ class Store:
         Raises:
             InputError: it matches no node, or several.
         """
-        return resolve(self._db, self.nodes, self.refs, revision)
+        return self.refs.resolve(revision)
 
     def search(self, text: str, limit: int = 20) -> tuple[Hit, ...]:
         """Find the newest nodes that contain every word of a text, in any language, at most `limit`; no query language.

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
+from taiwa.sql import Database
 from taiwa.store.nodes import check_json, pack, unpack
 from taiwa.store.refs import Refs, composed
-from taiwa.store.schema import StoreDatabase
 
 LONGEST_NAME = 100
 PUT = """
@@ -44,7 +44,7 @@ class UserListing:
 class Users:
     """The users of a store."""
 
-    def __init__(self, db: StoreDatabase, refs: Refs) -> None:
+    def __init__(self, db: Database, refs: Refs) -> None:
         self._db = db
         self._refs = refs
 
@@ -63,10 +63,10 @@ class Users:
         Raises:
             InputError: the name is empty, too long, or has several lines.
         """
-        kept = _normalized(name)
-        if not kept or len(kept) > LONGEST_NAME or not kept.isprintable():
+        normalized = _normalized(name)
+        if not normalized or len(normalized) > LONGEST_NAME or not normalized.isprintable():
             raise InputError(f"invalid user name {name!r}; give one line of at most {LONGEST_NAME} characters")
-        self._db.run(PUT, kept, pack(check_json(body)), self._db.clock())
+        self._db.run(PUT, normalized, pack(check_json(body)), self._db.clock())
 
     def add_feedback(self, name: str, body: Json) -> int:
         """Store feedback of a user, and return the number of that user's entries.
@@ -118,9 +118,13 @@ class Users:
     def _seq(self, name: str) -> int:
         seq: int | None = self._db.one("SELECT seq FROM user_profile WHERE name = ?", _normalized(name))
         if seq is None:
-            known = ", ".join(each.name for each in self.list()[:5])
-            raise InputError(f"user {name!r} not found{f'; users: {known}' if known else ''}")
+            raise self.unknown(name)
         return seq
+
+    def unknown(self, name: str) -> InputError:
+        """Return the error for a user that does not exist."""
+        known = ", ".join(each.name for each in self.list()[:5])
+        return InputError(f"user {name!r} not found{f'; users: {known}' if known else ''}")
 
 
 def _normalized(name: str) -> str:

@@ -6,32 +6,13 @@ A walk over the type finds the mismatches that a model can repair; problems that
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from types import NoneType
 from typing import TypeAlias
 
 from taiwa.kernel.records import Json
 from taiwa.kernel.text import truncate
-from taiwa.structured.ir import (
-    CONTROL,
-    AnyNode,
-    ArrayNode,
-    BoolNode,
-    LiteralNode,
-    NeverNode,
-    Node,
-    NullNode,
-    NumberNode,
-    ObjectNode,
-    RefNode,
-    StringNode,
-    TypeIR,
-    UnionNode,
-    describe,
-    join_names,
-    join_or,
-    literal,
-    members,
-    resolve,
-)
+from taiwa.structured import ir
+from taiwa.structured.ir import describe, join_names, join_or, literal, members, resolve
 from taiwa.structured.validators import ValidationIssue
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -54,50 +35,48 @@ class TypeMismatch:
 
 @dataclass(slots=True)
 class _Walk:
-    ir: TypeIR
+    type_ir: ir.TypeIR
     steps: int = MAX_STEPS
 
-    def mismatches(self, node: Node, data: Json, path: Path, branch: str) -> Iterator[TypeMismatch]:
+    def mismatches(self, node: ir.Node, data: Json, path: Path, branch: str) -> Iterator[TypeMismatch]:
         self.steps -= 1
         if self.steps < 0:
             return
-        options = members(node, self.ir)
-        if len(options) != 1 or isinstance(node, UnionNode):
+        options = members(node, self.type_ir)
+        if len(options) != 1 or isinstance(node, ir.UnionNode):
             yield from self.union(options, data, path, branch)
             return
         only = options[0]
-        if isinstance(only, ObjectNode) and isinstance(data, dict):
+        if isinstance(only, ir.ObjectNode) and isinstance(data, dict):
             yield from self.object(only, data, path, branch)
-        elif isinstance(only, ArrayNode) and isinstance(data, list):
+        elif isinstance(only, ir.ArrayNode) and isinstance(data, list):
             yield from self.array(only, data, path, branch)
         elif not _fits(only, data):
-            name = node.name if isinstance(node, RefNode) else ""
+            name = node.name if isinstance(node, ir.RefNode) else ""
             yield TypeMismatch(path, "value", describe(only, name), data, branch)
 
-    def object(self, node: ObjectNode, data: dict[str, Json], path: Path, branch: str) -> Iterator[TypeMismatch]:
+    def object(self, node: ir.ObjectNode, data: dict[str, Json], path: Path, branch: str) -> Iterator[TypeMismatch]:
         for each in node.properties:
             if each.name in data:
                 yield from self.mismatches(each.node, data[each.name], (*path, each.name), branch)
             elif each.required:
-                name = each.node.name if isinstance(each.node, RefNode) else ""
-                yield TypeMismatch(
-                    (*path, each.name), "missing", describe(resolve(each.node, self.ir), name), None, branch
-                )
+                name = each.node.name if isinstance(each.node, ir.RefNode) else ""
+                expected = describe(resolve(each.node, self.type_ir), name)
+                yield TypeMismatch((*path, each.name), "missing", expected, None, branch)
         known = {each.name for each in node.properties}
         for key, inner in data.items():
             if key in known or node.extra is None:
                 continue
-            if isinstance(node.extra, NeverNode):
-                yield TypeMismatch(
-                    (*path, key), "unknown", f"no key here; the keys are {join_names(known)}", inner, branch
-                )
+            if isinstance(node.extra, ir.NeverNode):
+                expected = f"no key here; the keys are {join_names(known)}"
+                yield TypeMismatch((*path, key), "unknown", expected, inner, branch)
             else:
                 yield from self.mismatches(node.extra, inner, (*path, key), branch)
         if not _is_size(len(data), node.min_properties, node.max_properties):
             yield TypeMismatch(path, "size", describe(node), len(data), branch)
 
-    def array(self, node: ArrayNode, data: list[Json], path: Path, branch: str) -> Iterator[TypeMismatch]:
-        closed = isinstance(node.items, NeverNode)
+    def array(self, node: ir.ArrayNode, data: list[Json], path: Path, branch: str) -> Iterator[TypeMismatch]:
+        closed = isinstance(node.items, ir.NeverNode)
         low = max(node.min_items, len(node.prefix) if closed else 0)
         high = len(node.prefix) if closed else node.max_items
         if not _is_size(len(data), low, high):
@@ -110,7 +89,7 @@ class _Walk:
         if node.unique and any(item in data[:index] for index, item in enumerate(data[:100])):
             yield TypeMismatch(path, "size", describe(node), len(data), branch)
 
-    def union(self, options: tuple[Node, ...], data: Json, path: Path, branch: str) -> Iterator[TypeMismatch]:
+    def union(self, options: tuple[ir.Node, ...], data: Json, path: Path, branch: str) -> Iterator[TypeMismatch]:
         unmatched = self.unmatched_tag(options, data)
         if unmatched is not None:
             tag, expected = unmatched
@@ -126,20 +105,20 @@ class _Walk:
             several = sum(_kind(each, data) for each in options) > 1
             yield from self.mismatches(chosen, data, path, name if several and name else branch)
 
-    def unmatched_tag(self, options: tuple[Node, ...], data: Json) -> tuple[str, str] | None:
+    def unmatched_tag(self, options: tuple[ir.Node, ...], data: Json) -> tuple[str, str] | None:
         """Return the discriminator of a union of objects and its values, if data has none of these values."""
-        objects = [each for each in options if isinstance(each, ObjectNode)]
+        objects = [each for each in options if isinstance(each, ir.ObjectNode)]
         if not isinstance(data, dict) or len(objects) < 2:
             return None
         for each in objects[0].properties:
             same = [other.get(each.name) for other in objects]
-            nodes = [resolve(one.node, self.ir) for one in same if one is not None and one.required]
-            tags = [node for node in nodes if isinstance(node, LiteralNode)]
+            nodes = [resolve(one.node, self.type_ir) for one in same if one is not None and one.required]
+            tags = [node for node in nodes if isinstance(node, ir.LiteralNode)]
             if len(tags) == len(objects) and all(data.get(each.name) not in node.values for node in tags):
-                return each.name, describe(LiteralNode(tuple(value for node in tags for value in node.values)))
+                return each.name, describe(ir.LiteralNode(tuple(value for node in tags for value in node.values)))
         return None
 
-    def choose(self, options: tuple[Node, ...], data: Json) -> Node | None:
+    def choose(self, options: tuple[ir.Node, ...], data: Json) -> ir.Node | None:
         """Choose a branch by its literals, then by common keys, then by the number of mismatches."""
         fitting = [each for each in options if _kind(each, data)]
         if len(fitting) < 2:
@@ -152,49 +131,49 @@ class _Walk:
         counts = [sum(1 for _ in self.mismatches(each, data, (), "")) for each in close]
         return close[counts.index(min(counts))]
 
-    def overlap(self, node: Node, data: Json) -> tuple[int, int]:
-        if not isinstance(node, ObjectNode) or not isinstance(data, dict):
-            return (0, int(isinstance(node, LiteralNode) and data in node.values))
+    def overlap(self, node: ir.Node, data: Json) -> tuple[int, int]:
+        if not isinstance(node, ir.ObjectNode) or not isinstance(data, dict):
+            return (0, int(isinstance(node, ir.LiteralNode) and data in node.values))
         tags = 0
         for each in node.properties:
-            inner = resolve(each.node, self.ir)
-            if isinstance(inner, LiteralNode) and each.name in data:
+            inner = resolve(each.node, self.type_ir)
+            if isinstance(inner, ir.LiteralNode) and each.name in data:
                 tags += 1 if data[each.name] in inner.values else -1
         known = {each.name for each in node.properties}
         common = sum(key in known for key in data)
         lacking = sum(each.required and each.name not in data for each in node.properties)
         return (tags, 2 * common - lacking)
 
-    def name(self, node: Node) -> str:
-        return next((name for name, named in self.ir.named.items() if named is node), "")
+    def name(self, node: ir.Node) -> str:
+        return next((name for name, named in self.type_ir.named.items() if named is node), "")
 
 
-def find_mismatches(ir: TypeIR, data: Json, node: Node | None = None) -> list[TypeMismatch]:
+def find_mismatches(type_ir: ir.TypeIR, data: Json, node: ir.Node | None = None) -> list[TypeMismatch]:
     """Return the mismatches of data, at most a thousand."""
-    return list(islice(_Walk(ir).mismatches(ir.root if node is None else node, data, (), ""), MAX_MISMATCHES))
+    return list(islice(_Walk(type_ir).mismatches(type_ir.root if node is None else node, data, (), ""), MAX_MISMATCHES))
 
 
-def branch(ir: TypeIR, node: Node, data: Json) -> Node:
+def branch(type_ir: ir.TypeIR, node: ir.Node, data: Json) -> ir.Node:
     """Return the member of a node that data most likely stands for; the first member if none is of its kind."""
-    options = members(node, ir)
-    return _Walk(ir, MAX_STEPS_OF_A_CHOICE).choose(options, data) or options[0]
+    options = members(node, type_ir)
+    return _Walk(type_ir, MAX_STEPS_OF_A_CHOICE).choose(options, data) or options[0]
 
 
-def branch_name(ir: TypeIR, node: Node, data: Json) -> str:
+def branch_name(type_ir: ir.TypeIR, node: ir.Node, data: Json) -> str:
     """Return the name of the member that data most likely stands for, or ''."""
-    return _Walk(ir).name(branch(ir, node, data))
+    return _Walk(type_ir).name(branch(type_ir, node, data))
 
 
-def node_at(ir: TypeIR, data: Json, path: Path) -> Node | None:
+def node_at(type_ir: ir.TypeIR, data: Json, path: Path) -> ir.Node | None:
     """Return the node of a path of data; None if the type does not describe the path."""
-    node: Node = ir.root
+    node: ir.Node = type_ir.root
     for part in path:
-        chosen = branch(ir, node, data)
-        if isinstance(chosen, ObjectNode) and isinstance(part, str):
+        chosen = branch(type_ir, node, data)
+        if isinstance(chosen, ir.ObjectNode) and isinstance(part, str):
             named = chosen.get(part)
             inner = named.node if named else chosen.extra
             data = data.get(part) if isinstance(data, dict) else None
-        elif isinstance(chosen, ArrayNode) and isinstance(part, int):
+        elif isinstance(chosen, ir.ArrayNode) and isinstance(part, int):
             inner = chosen.prefix[part] if part < len(chosen.prefix) else chosen.items
             data = data[part] if isinstance(data, list) and part < len(data) else None
         else:
@@ -205,36 +184,38 @@ def node_at(ir: TypeIR, data: Json, path: Path) -> Node | None:
     return node
 
 
-def _kind(node: Node, data: Json) -> bool:
+DATA_TYPES: dict[type, type] = {
+    ir.AnyNode: object,
+    ir.NullNode: NoneType,
+    ir.BoolNode: bool,
+    ir.StringNode: str,
+    ir.ArrayNode: list,
+    ir.ObjectNode: dict,
+}
+
+
+def _kind(node: ir.Node, data: Json) -> bool:
     """Return whether data has the JSON type of a node, whatever the constraints."""
-    if isinstance(node, LiteralNode):
+    if isinstance(node, ir.LiteralNode):
         return any(type(value) is type(data) for value in node.values)
-    if isinstance(node, ObjectNode):
-        return isinstance(data, dict)
-    if isinstance(node, ArrayNode):
-        return isinstance(data, list)
-    if isinstance(node, StringNode):
-        return isinstance(data, str)
-    if isinstance(node, NumberNode):
+    if isinstance(node, ir.NumberNode):
         return isinstance(data, (int, float)) and not isinstance(data, bool)
-    if isinstance(node, BoolNode):
-        return isinstance(data, bool)
-    return data is None if isinstance(node, NullNode) else isinstance(node, AnyNode)
+    return isinstance(data, DATA_TYPES.get(type(node), ()))
 
 
-def _fits(node: Node, data: Json) -> bool:
-    if isinstance(node, LiteralNode):
+def _fits(node: ir.Node, data: Json) -> bool:
+    if isinstance(node, ir.LiteralNode):
         return any(value == data and isinstance(value, bool) == isinstance(data, bool) for value in node.values)
     if not _kind(node, data):
         return False
-    if isinstance(node, StringNode) and isinstance(data, str):
+    if isinstance(node, ir.StringNode) and isinstance(data, str):
         return node.min_length <= len(data) and (node.max_length is None or len(data) <= node.max_length)
-    if isinstance(node, NumberNode) and isinstance(data, (int, float)):
+    if isinstance(node, ir.NumberNode) and isinstance(data, (int, float)):
         return _in_range(node, data)
     return True
 
 
-def _in_range(node: NumberNode, data: int | float) -> bool:
+def _in_range(node: ir.NumberNode, data: int | float) -> bool:
     if node.integer and isinstance(data, float) and not data.is_integer():  # validators differ about 5.0
         return False
     if node.minimum is not None and (data <= node.minimum if node.exclusive_minimum else data < node.minimum):
@@ -253,14 +234,14 @@ CUSTOM = ("value_error", "assertion_error", "validator")
 """Codes of issues whose text was written by the author of a validator; other texts are replaced by our own."""
 
 
-def diagnostics(ir: TypeIR, data: Json, issues: tuple[ValidationIssue, ...] = ()) -> tuple[str, ...]:
+def diagnostics(type_ir: ir.TypeIR, data: Json, issues: tuple[ValidationIssue, ...] = ()) -> tuple[str, ...]:
     """Return the diagnostics of data: at most twelve lines, and a count of the rest.
 
     Mismatches with the type come first, then issues that only the validator finds (patterns, formats, functions).
     """
-    mismatches = find_mismatches(ir, data)
+    mismatches = find_mismatches(type_ir, data)
     lines = [_line(mismatch) for mismatch in mismatches]
-    lines += _issue_lines(ir, data, issues, {mismatch.path for mismatch in mismatches})
+    lines += _issue_lines(type_ir, data, issues, {mismatch.path for mismatch in mismatches})
     lines = list(dict.fromkeys(lines))
     if len(lines) > MAX_LINES:
         return (*lines[:MAX_LINES], f"… and {len(lines) - MAX_LINES} more")
@@ -299,27 +280,27 @@ def _value_text(value: Json) -> str:
     return truncate(literal(value), MAX_VALUE_CHARS)
 
 
-def _issue_lines(ir: TypeIR, data: Json, issues: tuple[ValidationIssue, ...], known: set[Path]) -> list[str]:
+def _issue_lines(type_ir: ir.TypeIR, data: Json, issues: tuple[ValidationIssue, ...], known: set[Path]) -> list[str]:
     """Render the issues at paths without a mismatch."""
     lines: list[str] = []
     unsure: list[str] = []
     above = {path[:depth] for path in known for depth in range(len(path) + 1)}
     for issue in issues:
-        path, meant = _data_path(ir, data, issue.path)
+        path, meant = _data_path(type_ir, data, issue.path)
         reported = path in above or any(path[:depth] in known for depth in range(len(path)))
         if reported or (known and not meant):
             continue
-        node = node_at(ir, data, path)
+        node = node_at(type_ir, data, path)
         here = _at(data, path)
         text = issue.text
         if issue.code not in CUSTOM and node is not None:
-            text = f"must be {describe(branch(ir, node, here), branch_name(ir, node, here))}"
-        line = f"{pointer(path)} = {_value_text(here)}: {truncate(CONTROL.sub(' ', text), MAX_TEXT_CHARS)}"
+            text = f"must be {describe(branch(type_ir, node, here), branch_name(type_ir, node, here))}"
+        line = f"{pointer(path)} = {_value_text(here)}: {truncate(ir.CONTROL.sub(' ', text), MAX_TEXT_CHARS)}"
         (lines if meant and node is not None else unsure).append(line)
     return lines or unsure
 
 
-def _data_path(ir: TypeIR, data: Json, path: Path) -> tuple[Path, bool]:
+def _data_path(type_ir: ir.TypeIR, data: Json, path: Path) -> tuple[Path, bool]:
     """Drop the names of union branches from a path; also return whether data most likely stands for these branches."""
     steps: list[str | int] = []
     meant = True
@@ -328,9 +309,9 @@ def _data_path(ir: TypeIR, data: Json, path: Path) -> tuple[Path, bool]:
         if _has(here, part):
             steps.append(part)
         else:
-            node = node_at(ir, data, tuple(steps))
+            node = node_at(type_ir, data, tuple(steps))
             tagged = isinstance(here, dict) and part in here.values()
-            meant = meant and node is not None and (tagged or branch_name(ir, node, here) == part)
+            meant = meant and node is not None and (tagged or branch_name(type_ir, node, here) == part)
     return tuple(steps), meant
 
 

@@ -175,12 +175,12 @@ def _skip_broken(text: str, at: int, end: int, depth: int, work: WorkBudget) -> 
     return at
 
 
-def parse_again(
-    text: str, result: LenientResult, end: int, work: WorkBudget, hints: ParseHints
+def try_value(
+    text: str, start: int, end: int, work: WorkBudget, hints: ParseHints, *, bare_object: bool = False
 ) -> LenientResult | None:
-    """Read a value again from its start with other hints; None if it is not readable with them."""
+    """Read the value at `start` as `read_value` does; None if it is not readable."""
     try:
-        return read_value(text, result.start, end, work, hints, bare_object=result.bare)
+        return read_value(text, start, end, work, hints, bare_object=bare_object)
     except UnreadableError:
         return None
 
@@ -191,12 +191,8 @@ def _bare_object(text: str, start: int, end: int, work: WorkBudget, hints: Parse
     key = LINE_KEY.search(text, start, first.start() if first else end)
     if key is None or not KEY.match(text, key.end(), end):
         return None
-    start = key.end()
-    try:
-        result = read_value(text, start, end, work, hints, bare_object=True)
-    except UnreadableError:
-        return None
-    return None if result.open else result
+    result = try_value(text, key.end(), end, work, hints, bare_object=True)
+    return None if result is None or result.open else result
 
 
 def _doubled(text: str, start: int, end: int, work: WorkBudget, hints: ParseHints) -> LenientResult | None:
@@ -204,27 +200,24 @@ def _doubled(text: str, start: int, end: int, work: WorkBudget, hints: ParseHint
     if not DOUBLED.match(text, start, end) or not text.startswith("}}", text.rfind("}", start, end) - 1):
         return None
     inner = text[start:end].replace("{{", "{").replace("}}", "}")
-    work.spend(end - start)
-    try:
-        result = read_value(inner, 0, len(inner), work, hints)
-    except UnreadableError:
-        return None
-    if result.open:
-        return None
-    fixes = tuple(replace(fix, position=start) for fix in result.fixes)
-    return replace(result, start=start, end=end, fixes=(Fix("doubled-braces", start, "guess"), *fixes))
+    result = _rewritten(inner, Fix("doubled-braces", start, "guess"), end, work, hints)
+    return None if result is None or result.open else result
 
 
 def _unescaped(text: str, start: int, end: int, work: WorkBudget, hints: ParseHints) -> LenientResult | None:
     """Read a value whose quotes are all escaped, as if it were inside a string."""
     inner = ESCAPE.sub(lambda escape: ESCAPES.get(escape[1], escape[1]), text[start:end])
-    work.spend(end - start)
-    try:
-        result = read_value(inner, 0, len(inner), work, hints)
-    except UnreadableError:
+    return _rewritten(inner, Fix("escaped-quotes", start, "likely"), end, work, hints)
+
+
+def _rewritten(inner: str, fix: Fix, end: int, work: WorkBudget, hints: ParseHints) -> LenientResult | None:
+    """Read the value of a text that a fix rewrote up to `end`; None if it is not readable."""
+    work.spend(end - fix.position)
+    result = try_value(inner, 0, len(inner), work, hints)
+    if result is None:
         return None
-    fixes = tuple(replace(fix, position=start) for fix in result.fixes)
-    return replace(result, start=start, end=end, fixes=(Fix("escaped-quotes", start, "likely"), *fixes))
+    fixes = (fix, *(replace(each, position=fix.position) for each in result.fixes))
+    return replace(result, start=fix.position, end=end, fixes=fixes)
 
 
 OPENING = (*(f"<{tag}>" for tag in TAGS.split("|")), "[think]")

@@ -9,26 +9,8 @@ from urllib.parse import unquote
 
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
-from taiwa.structured.ir import (
-    ABSENT,
-    About,
-    AnyNode,
-    ArrayNode,
-    BoolNode,
-    LiteralNode,
-    NeverNode,
-    Node,
-    NullNode,
-    NumberNode,
-    ObjectNode,
-    Property,
-    RefNode,
-    StringNode,
-    TypeIR,
-    UnionNode,
-    children,
-    with_description,
-)
+from taiwa.structured import ir
+from taiwa.structured.ir import with_description
 
 Object = dict[str, Json]
 
@@ -60,11 +42,8 @@ def _merge(merged: Object, keyword: str, part: Json) -> None:
         if len(have) * len(part) <= MAX_OPTIONS:
             merged[keyword] = [merge_all_of([one, other]) for one in have for other in part]
         return
-    if keyword == "$ref":
-        _merge_all_of(merged, [{"$ref": part}])
-        return
-    if keyword == "allOf" and isinstance(part, list):
-        _merge_all_of(merged, part)
+    if keyword == "$ref" or (keyword == "allOf" and isinstance(part, list)):
+        _merge_all_of(merged, part if isinstance(part, list) else [{"$ref": part}])
         return
     if keyword in ("properties", "$defs") and isinstance(have, dict) and isinstance(part, dict):
         merged[keyword] = have | {
@@ -129,24 +108,8 @@ RULES: dict[str, Callable[[Json, Json], Json]] = {
 
 MAX_DEPTH = 128
 NOTE_CHARS = 120
-NOTED = (
-    "not",
-    "if",
-    "then",
-    "else",
-    "contains",
-    "minContains",
-    "maxContains",
-    "propertyNames",
-    "patternProperties",
-    "dependentRequired",
-    "dependentSchemas",
-    "dependencies",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "contentEncoding",
-    "contentMediaType",
-)
+NOTED = """not if then else contains minContains maxContains propertyNames patternProperties dependentRequired dependentSchemas
+    dependencies unevaluatedItems unevaluatedProperties contentEncoding contentMediaType""".split()
 
 HINTS: dict[str, tuple[str, ...]] = {
     "object": ("properties", "required", "additionalProperties", "minProperties", "maxProperties", "patternProperties"),
@@ -156,7 +119,7 @@ HINTS: dict[str, tuple[str, ...]] = {
 }
 
 
-def type_ir_from_schema(schema: Mapping[str, Json], name: str = "Answer") -> TypeIR:
+def type_ir_from_schema(schema: Mapping[str, Json], name: str = "Answer") -> ir.TypeIR:
     """Return the IR of a JSON Schema.
 
     Raises:
@@ -168,20 +131,7 @@ def type_ir_from_schema(schema: Mapping[str, Json], name: str = "Answer") -> Typ
     while converter.waiting:
         pointer, named = converter.waiting.popitem()
         converter.named[named] = converter.node(converter.at(pointer), pointer, 0)
-    return TypeIR(root, name, _used(root, converter.named))
-
-
-def _used(root: Node, named: dict[str, Node]) -> dict[str, Node]:
-    """Return the named nodes that are reachable, in the order of first use."""
-    used: dict[str, Node] = {}
-    todo: list[Node] = [root]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, RefNode) and node.name not in used:
-            used[node.name] = named[node.name]
-            todo.append(named[node.name])
-        todo.extend(reversed(list(children(node))))
-    return used
+    return ir.TypeIR(root, name, ir.reachable(root, converter.named))
 
 
 @dataclass(slots=True)
@@ -189,7 +139,7 @@ class _Converter:
     schema: Object
     names: dict[str, str] = field(default_factory=dict[str, str])
     waiting: dict[str, str] = field(default_factory=dict[str, str])
-    named: dict[str, Node] = field(default_factory=dict[str, Node])
+    named: dict[str, ir.Node] = field(default_factory=dict[str, ir.Node])
 
     def at(self, pointer: str) -> Json:
         from taiwa.json_schema.document import resolve_pointer
@@ -199,7 +149,7 @@ class _Converter:
         except LookupError:
             raise InputError(f"schema: the reference {pointer!r} refers to nothing") from None
 
-    def reference(self, pointer: Json) -> RefNode:
+    def reference(self, pointer: Json) -> ir.RefNode:
         if not isinstance(pointer, str) or not (pointer == "#" or pointer.startswith("#/")):
             raise InputError(f"schema: the reference {pointer!r} leaves the schema; put the type into `$defs`")
         if pointer not in self.names:
@@ -210,13 +160,13 @@ class _Converter:
             while name in taken:
                 name, count = f"{base}{count}", count + 1
             self.names[pointer] = self.waiting[pointer] = name
-        return RefNode(self.names[pointer])
+        return ir.RefNode(self.names[pointer])
 
-    def node(self, schema: Json, path: str, depth: int) -> Node:
+    def node(self, schema: Json, path: str, depth: int) -> ir.Node:
         if depth > MAX_DEPTH:
             raise InputError(f"schema: nested deeper than {MAX_DEPTH} at {path[:80]}")
         if isinstance(schema, bool):
-            return AnyNode() if schema else NeverNode()
+            return ir.AnyNode() if schema else ir.NeverNode()
         if not isinstance(schema, dict):
             raise InputError(f"schema: expected an object at {path[:80]}, not {type(schema).__name__}")
         about = _about(schema)
@@ -231,7 +181,7 @@ class _Converter:
             return with_description(self.node(merge_all_of([target, rest]), path, depth + 1), about)
         return with_description(self._plain(schema, path, depth), about)
 
-    def _all_of(self, schema: Object, path: str, depth: int) -> Node:
+    def _all_of(self, schema: Object, path: str, depth: int) -> ir.Node:
         parts = _list(schema, "allOf", path)
         rest: Object = {key: part for key, part in schema.items() if key in _STRUCTURE}
         if len(parts) == 1 and not rest:
@@ -247,11 +197,11 @@ class _Converter:
                 opened.append(part)
         return self.node(merge_all_of([rest, *opened]), path, depth + 1)
 
-    def _plain(self, schema: Object, path: str, depth: int) -> Node:
+    def _plain(self, schema: Object, path: str, depth: int) -> ir.Node:
         if "const" in schema:
-            return LiteralNode((schema["const"],))
+            return ir.LiteralNode((schema["const"],))
         if "enum" in schema:
-            return LiteralNode(tuple(_list(schema, "enum", path)))
+            return ir.LiteralNode(tuple(_list(schema, "enum", path)))
         for keyword in OPTIONS:
             if keyword in schema:
                 return self._union(schema, keyword, path, depth)
@@ -259,60 +209,66 @@ class _Converter:
         if isinstance(kinds, str):
             return self._typed(kinds, schema, path, depth)
         if isinstance(kinds, list):
-            return _union([self._typed(str(kind), schema, path, depth) for kind in kinds])
+            return ir.union([self._typed(str(kind), schema, path, depth) for kind in kinds])
         hinted = [kind for kind, keywords in HINTS.items() if any(keyword in schema for keyword in keywords)]
-        return self._typed(hinted[0], schema, path, depth) if hinted else AnyNode()
+        return self._typed(hinted[0], schema, path, depth) if hinted else ir.AnyNode()
 
-    def _union(self, schema: Object, keyword: str, path: str, depth: int) -> Node:
+    def _union(self, schema: Object, keyword: str, path: str, depth: int) -> ir.Node:
         base: Object = {
             key: part for key, part in schema.items() if key in _STRUCTURE and key not in (keyword, "discriminator")
         }
-        options: list[Node] = []
+        options: list[ir.Node] = []
         for index, part in enumerate(_list(schema, keyword, path)):
             inner = merge_all_of([base, part]) if base else part
             options.append(self.node(inner, f"{path}/{keyword}/{index}", depth + 1))
         tag = schema.get("discriminator")
         name = tag.get("propertyName") if isinstance(tag, dict) else ""
-        return _union(options, name if isinstance(name, str) else "")
+        return ir.union(options, name if isinstance(name, str) else "")
 
-    def _typed(self, kind: str, schema: Object, path: str, depth: int) -> Node:
+    def _typed(self, kind: str, schema: Object, path: str, depth: int) -> ir.Node:
         if kind == "object":
             return self._object(schema, path, depth)
         if kind == "array":
             return self._array(schema, path, depth)
-        make: Callable[[Object, str], Node] | None = _SCALARS.get(kind)
-        if make is None:
+        if kind in ("number", "integer"):
+            return _number(schema, path, integer=kind == "integer")
+        if kind == "string":
+            size = _size(schema, "minLength", path) or 0, _size(schema, "maxLength", path)
+            return ir.StringNode(*size, _text(schema, "pattern"), _text(schema, "format"))
+        if kind not in ("boolean", "null"):
             raise InputError(f"schema: {kind[:40]!r} at {path[:80]}/type is not a JSON type")
-        return make(schema, path)
+        return ir.BoolNode() if kind == "boolean" else ir.NullNode()
 
-    def _object(self, schema: Object, path: str, depth: int) -> Node:
+    def _object(self, schema: Object, path: str, depth: int) -> ir.Node:
         required = [part for part in _list(schema, "required", path) if isinstance(part, str)]
         listed = schema.get("properties", {})
         if not isinstance(listed, dict):
             raise InputError(f"schema: `properties` at {path[:80]} is not an object")
         properties = [
-            Property(key, self.node(part, f"{path}/properties/{key}", depth + 1), key in required)
+            ir.Property(key, self.node(part, f"{path}/properties/{key}", depth + 1), key in required)
             for key, part in listed.items()
         ]
-        properties += [Property(key, AnyNode(), required=True) for key in dict.fromkeys(required) if key not in listed]
-        return ObjectNode(
+        properties += [
+            ir.Property(key, ir.AnyNode(), required=True) for key in dict.fromkeys(required) if key not in listed
+        ]
+        return ir.ObjectNode(
             tuple(properties),
             self._extra(schema, path, depth),
             _size(schema, "minProperties", path) or 0,
             _size(schema, "maxProperties", path),
         )
 
-    def _extra(self, schema: Object, path: str, depth: int) -> Node | None:
+    def _extra(self, schema: Object, path: str, depth: int) -> ir.Node | None:
         """Return the node of unnamed keys; a note describes the patterns that keys must match."""
         extra = schema.get("additionalProperties")
         node = None if extra is None else self.node(extra, f"{path}/additionalProperties", depth + 1)
         patterns = schema.get("patternProperties")
-        if not isinstance(patterns, dict) or not patterns or isinstance(node, AnyNode):
+        if not isinstance(patterns, dict) or not patterns or isinstance(node, ir.AnyNode):
             return node
         options = [self.node(part, f"{path}/patternProperties/{key}", depth + 1) for key, part in patterns.items()]
-        return None if node is None else _union([*options, *([] if isinstance(node, NeverNode) else [node])])
+        return None if node is None else ir.union([*options, *([] if isinstance(node, ir.NeverNode) else [node])])
 
-    def _array(self, schema: Object, path: str, depth: int) -> Node:
+    def _array(self, schema: Object, path: str, depth: int) -> ir.Node:
         items = schema.get("items", True)
         prefix = schema.get("prefixItems", items if isinstance(items, list) else [])
         if isinstance(items, list):  # before draft 2020-12 a list of items was the prefix
@@ -320,7 +276,7 @@ class _Converter:
         if not isinstance(prefix, list):
             raise InputError(f"schema: `prefixItems` at {path[:80]} is not a list")
         max_items = _size(schema, "maxItems", path)
-        return ArrayNode(
+        return ir.ArrayNode(
             self.node(items if max_items is None or max_items > len(prefix) else False, f"{path}/items", depth + 1),
             tuple(self.node(part, f"{path}/prefixItems/{at}", depth + 1) for at, part in enumerate(prefix)),
             _size(schema, "minItems", path) or 0,
@@ -329,22 +285,13 @@ class _Converter:
         )
 
 
-def _string(schema: Object, path: str) -> Node:
-    return StringNode(
-        _size(schema, "minLength", path) or 0,
-        _size(schema, "maxLength", path),
-        _text(schema, "pattern"),
-        _text(schema, "format"),
-    )
-
-
-def _number(schema: Object, path: str) -> Node:
+def _number(schema: Object, path: str, *, integer: bool) -> ir.Node:
     low, high = _bound(schema, "minimum", path), _bound(schema, "maximum", path)
     under, over = _bound(schema, "exclusiveMinimum", path), _bound(schema, "exclusiveMaximum", path)
     exclusive_minimum = under is not None and (low is None or under >= low)
     exclusive_maximum = over is not None and (high is None or over <= high)
-    return NumberNode(
-        schema.get("type") == "integer" or schema.get("type") == ["integer"],
+    return ir.NumberNode(
+        integer,
         under if exclusive_minimum else low,
         over if exclusive_maximum else high,
         exclusive_minimum,
@@ -353,44 +300,22 @@ def _number(schema: Object, path: str) -> Node:
     )
 
 
-_SCALARS: dict[str, Callable[[Object, str], Node]] = {
-    "string": _string,
-    "number": _number,
-    "integer": lambda schema, path: _number({**schema, "type": "integer"}, path),
-    "boolean": lambda _schema, _path: BoolNode(),
-    "null": lambda _schema, _path: NullNode(),
-}
-
 _STRUCTURE = {keyword for keywords in HINTS.values() for keyword in keywords} | {
     *("type", "enum", "const", "anyOf", "oneOf", "discriminator", "additionalItems"),
     *NOTED,
 }
 
 
-def _about(schema: Object) -> About:
+def _about(schema: Object) -> ir.About:
     notes = [f"{keyword} {_brief(schema[keyword])}" for keyword in NOTED if keyword in schema]
     if "anyOf" in schema and "oneOf" in schema:
         notes.append(f"oneOf {_brief(schema['oneOf'])}")
-    return About(_text(schema, "description"), schema.get("default", ABSENT), tuple(notes))
+    return ir.About(_text(schema, "description"), schema.get("default", ir.ABSENT), tuple(notes))
 
 
 def _brief(part: Json) -> str:
     text = json.dumps(part, ensure_ascii=False, separators=(",", ":"))
     return text if len(text) <= NOTE_CHARS else text[: NOTE_CHARS - 1] + "…"
-
-
-def _union(options: list[Node], tag: str = "") -> Node:
-    """Return the union of nodes: adjacent literals are merged, duplicates dropped, and a single member stands alone."""
-    members: list[Node] = []
-    for option in options:
-        last = members[-1] if members else None
-        if isinstance(option, LiteralNode) and isinstance(last, LiteralNode) and option.about == last.about == About():
-            members[-1] = LiteralNode(last.values + tuple(value for value in option.values if value not in last.values))
-        elif option not in members:
-            members.append(option)
-    if not members:
-        return NeverNode()
-    return members[0] if len(members) == 1 else UnionNode(tuple(members), tag)
 
 
 def _list(schema: Object, keyword: str, path: str) -> list[Json]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final, TypeAlias
@@ -200,6 +200,50 @@ def children(node: Node) -> Iterator[Node]:
         yield from node.options
 
 
+def reachable(root: Node, named: Mapping[str, Node]) -> dict[str, Node]:
+    """Return the named nodes that are reachable from a node, in the order of first use."""
+    used: dict[str, Node] = {}
+    todo = [root]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, RefNode) and node.name not in used:
+            used[node.name] = named[node.name]
+            todo.append(named[node.name])
+        todo.extend(reversed(list(children(node))))
+    return used
+
+
+def nodes(type_ir: TypeIR) -> Iterator[Node]:
+    """Yield all nodes of a type."""
+    todo = [type_ir.root, *type_ir.named.values()]
+    while todo:
+        node = todo.pop()
+        yield node
+        todo.extend(children(node))
+
+
+def takes_null(node: Node, type_ir: TypeIR) -> bool:
+    """Return whether null is one of the values of a node."""
+    return any(
+        isinstance(each, (NullNode, AnyNode)) or (isinstance(each, LiteralNode) and None in each.values)
+        for each in members(node, type_ir)
+    )
+
+
+def union(options: Sequence[Node], tag: str = "") -> Node:
+    """Return the union of nodes: adjacent literals are merged, duplicates dropped, and a single member stands alone."""
+    merged: list[Node] = []
+    for option in options:
+        last = merged[-1] if merged and merged[-1].about == About() == option.about else None
+        if isinstance(option, LiteralNode) and isinstance(last, LiteralNode):
+            merged[-1] = LiteralNode((*last.values, *(each for each in option.values if each not in last.values)))
+        elif option not in merged:
+            merged.append(option)
+    if not merged:
+        return NeverNode()
+    return merged[0] if len(merged) == 1 else UnionNode(tuple(merged), tag)
+
+
 def with_description(node: Node, about: About) -> Node:
     """Return the node with the annotations `about` over its own."""
     merged = merge_about(about, node.about)
@@ -217,14 +261,18 @@ CONTROL = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202
 """Whitespace, control and direction characters: one line of a prompt contains none of them but spaces."""
 MAX_NAMES = 12
 MAX_LITERALS = 20
+SCALAR_DESCRIPTIONS: dict[type, str] = {
+    AnyNode: "any value",
+    NeverNode: "left out",
+    NullNode: "null",
+    BoolNode: "true or false",
+}
 
 
 def literal(value: Json) -> str:
     """Render a JSON value on one line; characters that are not printable are escaped."""
     text = json.dumps(value, ensure_ascii=False)
-    return (
-        text if text.isprintable() else "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
-    )
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
 
 
 def join_names(names: Iterable[str]) -> str:
@@ -254,13 +302,7 @@ def describe(node: Node, name: str = "") -> str:
         words = "integer" if node.integer else "number"
         return ", ".join([words, *(each for each in constraints(node) if each != "integer")])
     else:
-        kinds: dict[type, str] = {
-            AnyNode: "any value",
-            NeverNode: "left out",
-            NullNode: "null",
-            BoolNode: "true or false",
-        }
-        words = kinds.get(type(node), "string")
+        words = SCALAR_DESCRIPTIONS.get(type(node), "string")
     return ", ".join([words, *constraints(node)])
 
 
@@ -292,12 +334,8 @@ def _range(low: int | None, high: int | None, unit: str) -> str:
 
 
 def _bounds(node: NumberNode) -> str:
-    if (
-        node.minimum is not None
-        and node.maximum is not None
-        and not node.exclusive_minimum
-        and not node.exclusive_maximum
-    ):
+    inclusive = not (node.exclusive_minimum or node.exclusive_maximum)
+    if inclusive and node.minimum is not None and node.maximum is not None:
         return f"{node.minimum}..{node.maximum}"
     low = "" if node.minimum is None else f"{'>' if node.exclusive_minimum else '>='} {node.minimum}"
     high = "" if node.maximum is None else f"{'<' if node.exclusive_maximum else '<='} {node.maximum}"

@@ -150,13 +150,15 @@ class OutputType(Generic[T]):
         return parse_answer(self._target, text, options)
 
     def dump(self, value: T) -> Json:
-        """Return the wire form of a value.
+        """Return a value as JSON data, not wrapped.
+
+        >>> OutputType(list[int]).dump([1, 2])
+        [1, 2]
 
         Raises:
             InputError: the value does not have the type.
         """
-        data = self._validator.dump(value)
-        return {WRAP: data} if self.wrapped else data
+        return self._validator.dump(value)
 
 
 def _name(annotation: object) -> str:

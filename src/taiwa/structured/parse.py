@@ -17,23 +17,10 @@ from typing import Any, Generic, Literal, NoReturn, TypeAlias, TypeVar, cast
 
 from taiwa.kernel.errors import OutputValidationError
 from taiwa.kernel.records import Json
+from taiwa.structured import ir
 from taiwa.structured.diagnostics import branch, diagnostics, node_at, pointer
-from taiwa.structured.find_json import after_thinking, find_candidates, inside_fence, parse_again
-from taiwa.structured.ir import (
-    AnyNode,
-    ArrayNode,
-    BoolNode,
-    LiteralNode,
-    Node,
-    NullNode,
-    NumberNode,
-    ObjectNode,
-    StringNode,
-    TypeIR,
-    children,
-    literal,
-    members,
-)
+from taiwa.structured.find_json import after_thinking, find_candidates, inside_fence, try_value
+from taiwa.structured.ir import literal, members
 from taiwa.structured.json_repair.parser import LenientResult
 from taiwa.structured.json_repair.scanner import NUMBER, BudgetError, DepthError, Fix, Level, WorkBudget
 from taiwa.structured.json_repair.strings import ParseHints
@@ -91,7 +78,7 @@ class ParseTarget(Generic[T]):
     """The type to parse: validator and IR of the bare type; if `wrapped`, the wire form is `{"value": …}`."""
 
     validator: Validator[T]
-    ir: TypeIR
+    type_ir: ir.TypeIR
     name: str
     wrapped: bool
     max_depth: int = 128
@@ -123,11 +110,11 @@ class ParseTarget(Generic[T]):
             return (f"$: nested deeper than {self.max_depth}",)
         for path, text in not_json(data):
             return (f"{pointer(path)} {text}",)
-        return diagnostics(self.ir, data, error.issues) or ("$: does not have the type",)
+        return diagnostics(self.type_ir, data, error.issues) or ("$: does not have the type",)
 
-    def admits(self, *kinds: type[Node]) -> bool:
+    def admits(self, *kinds: type[ir.Node]) -> bool:
         """Return whether a value of the type can be of one of these kinds."""
-        return any(isinstance(each, kinds) for each in members(self.ir.root, self.ir))
+        return any(isinstance(each, kinds) for each in members(self.type_ir.root, self.type_ir))
 
 
 # --- stages -----------------------------------------------------------------------------------------------------------
@@ -255,7 +242,7 @@ class _Parser(Generic[T]):
 
     def inside_string(self, text: str, start: int, stage: Stage) -> "_Candidate[T] | None":
         """Parse the JSON inside an answer that is a JSON string, once."""
-        if self.target.admits(StringNode, LiteralNode) or not text.strip():
+        if self.target.admits(ir.StringNode, ir.LiteralNode) or not text.strip():
             return None
         inner = _Parser(self.target, text, self.options, self.work, in_string=True)
         self.work.spend(len(text))
@@ -276,7 +263,7 @@ class _Parser(Generic[T]):
             return _Candidate(bare, fixes, stage, end, self.target.validate(bare), whole=whole)
         except InvalidValueError as error:
             invalid = error
-        repaired, repairs = repair_value(self.target.ir, bare, start)
+        repaired, repairs = repair_value(self.target.type_ir, bare, start)
         fixes = (*fixes, *repairs)
         if repairs:
             try:
@@ -287,7 +274,9 @@ class _Parser(Generic[T]):
 
     def lenient(self, start: int, end: int) -> "_Candidate[T] | None":
         """Return the best of the JSON values in the text; None if there are none."""
-        hints = ParseHints(_key_names(self.target.ir), depth=self.options.max_depth)
+        objects = (node for node in ir.nodes(self.target.type_ir) if isinstance(node, ir.ObjectNode))
+        names = frozenset(each.name for node in objects for each in node.properties)
+        hints = ParseHints(names, depth=self.options.max_depth)
         try:
             results = list(islice(find_candidates(self.text, start, end, self.work, hints), MAX_CANDIDATES * 64))
             if len(results) > 2 * MAX_CANDIDATES:
@@ -319,7 +308,8 @@ class _Parser(Generic[T]):
         """Parse a value with doubtful quotes again, taking quotes as text; return the better candidate."""
         if not any(fix.code in QUOTE_DOUBTS for fix in best.fixes):
             return best
-        again = parse_again(self.text, result, end, self.work, replace(hints, quotes_are_text=True))
+        as_text = replace(hints, quotes_are_text=True)
+        again = try_value(self.text, result.start, end, self.work, as_text, bare_object=result.bare)
         if again is None:
             return best
         other = self.from_lenient(again)
@@ -328,7 +318,7 @@ class _Parser(Generic[T]):
     def as_list(self, results: list[LenientResult]) -> "_Candidate[T] | None":
         """Take several values as the items of a list; None if that is not valid."""
         incomplete = any(result.open or result.cut or result.elided for result in results)
-        if len(results) < 2 or incomplete or not self.target.admits(ArrayNode):
+        if len(results) < 2 or incomplete or not self.target.admits(ir.ArrayNode):
             return None
         start, data = results[0].start, [result.data for result in results]
         fixes = [Fix("missing-opener", start, "guess"), *(fix for result in results for fix in result.fixes)]
@@ -357,7 +347,7 @@ class _Parser(Generic[T]):
         if self.work.unreadable_at >= 0:
             near = literal(self.text[self.work.unreadable_at :][:30])
             return f"the JSON breaks off at character {self.work.unreadable_at}, near {near}"
-        return f"no JSON {'object' if self.target.admits(ObjectNode) else 'value'} in the text"
+        return f"no JSON {'object' if self.target.admits(ir.ObjectNode) else 'value'} in the text"
 
     def guessed(self, best: "_Candidate[T] | None", start: int, end: int) -> "_Candidate[T] | None":
         """Read the text as words, or with json_repair; None if neither gives a valid value."""
@@ -383,34 +373,22 @@ def _cut_at(result: LenientResult) -> str:
     return f", inside {pointer(path[:-1] if path[-1] == '' else path)}" if path else ""
 
 
-def _key_names(ir: TypeIR) -> frozenset[str]:
-    """Return all keys that a type names."""
-    names: set[str] = set()
-    todo = [ir.root, *ir.named.values()]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, ObjectNode):
-            names |= {each.name for each in node.properties}
-        todo += children(node)
-    return frozenset(names)
-
-
 # --- repair of values that do not have the type -----------------------------------------------------------------------
 
 MAX_INNER_CHARS = 1 << 20
 MAX_REPAIR_DEPTH = 256
 
 
-def repair_value(ir: TypeIR, data: Json, position: int) -> tuple[Json, tuple[Fix, ...]]:
+def repair_value(type_ir: ir.TypeIR, data: Json, position: int) -> tuple[Json, tuple[Fix, ...]]:
     """Return data as it was probably meant, and the fixes; without fixes, the data itself."""
-    repair = _ValueRepair(ir, position)
-    repaired = repair.node(ir.root, repair.unwrapped(data), 0)
+    repair = _ValueRepair(type_ir, position)
+    repaired = repair.node(type_ir.root, repair.unwrapped(data), 0)
     return repaired, tuple(repair.fixes)
 
 
 @dataclass(slots=True)
 class _ValueRepair:
-    ir: TypeIR
+    type_ir: ir.TypeIR
     position: int
     fixes: list[Fix] = field(default_factory=list[Fix])
 
@@ -422,23 +400,25 @@ class _ValueRepair:
         if not isinstance(data, dict) or len(data) != 1:
             return data
         key, inner = next(iter(data.items()))
-        if key != WRAP and key.casefold() != self.ir.name.casefold():
+        if key != WRAP and key.casefold() != self.type_ir.name.casefold():
             return data
-        for option in members(self.ir.root, self.ir):
-            if isinstance(option, AnyNode) or (isinstance(option, ObjectNode) and (option.get(key) or option.extra)):
+        for option in members(self.type_ir.root, self.type_ir):
+            if isinstance(option, ir.AnyNode) or (
+                isinstance(option, ir.ObjectNode) and (option.get(key) or option.extra)
+            ):
                 return data
         self.fix("unwrapped", "safe" if key == WRAP else "likely")
         return inner
 
-    def node(self, node: Node, data: Json, depth: int) -> Json:
+    def node(self, node: ir.Node, data: Json, depth: int) -> Json:
         if depth > MAX_REPAIR_DEPTH or not isinstance(data, (dict, list, str)):
             return data
         if isinstance(data, str):
             return self.parsed_string(node, data, depth)
-        chosen = branch(self.ir, node, data)
-        if isinstance(data, dict) and isinstance(chosen, ObjectNode):
+        chosen = branch(self.type_ir, node, data)
+        if isinstance(data, dict) and isinstance(chosen, ir.ObjectNode):
             return self.object(chosen, data, depth)
-        if isinstance(data, list) and isinstance(chosen, ArrayNode):
+        if isinstance(data, list) and isinstance(chosen, ir.ArrayNode):
             prefix = len(chosen.prefix)
             return [
                 self.node(chosen.prefix[index] if index < prefix else chosen.items, item, depth + 1)
@@ -446,29 +426,26 @@ class _ValueRepair:
             ]
         return data
 
-    def object(self, node: ObjectNode, data: dict[str, Json], depth: int) -> Json:
+    def object(self, node: ir.ObjectNode, data: dict[str, Json], depth: int) -> Json:
         repaired: dict[str, Json] = {}
         for key, inner in data.items():
             named = node.get(key)
             if named is None:
                 repaired[key] = inner if node.extra is None else self.node(node.extra, inner, depth + 1)
-            elif inner is None and not named.required and not self.takes(named.node, NullNode):
+            elif inner is None and not named.required and not ir.takes_null(named.node, self.type_ir):
                 self.fix("null-for-omitted", "safe")
             else:
                 repaired[key] = self.node(named.node, inner, depth + 1)
         return repaired
 
-    def takes(self, node: Node, *kinds: type) -> bool:
-        options = members(node, self.ir)
-        if NullNode in kinds and any(isinstance(each, LiteralNode) and None in each.values for each in options):
-            return True
-        return any(isinstance(each, (*kinds, AnyNode)) for each in options)
-
-    def parsed_string(self, node: Node, text: str, depth: int) -> Json:
+    def parsed_string(self, node: ir.Node, text: str, depth: int) -> Json:
         """Parse a string as JSON where only an object or a list is valid."""
         if text.lstrip()[:1] not in ("{", "[") or len(text) > MAX_INNER_CHARS:
             return text
-        if self.takes(node, StringNode, LiteralNode) or not self.takes(node, ObjectNode, ArrayNode):
+        options = members(node, self.type_ir)
+        if any(isinstance(each, (ir.StringNode, ir.LiteralNode, ir.AnyNode)) for each in options):
+            return text
+        if not any(isinstance(each, (ir.ObjectNode, ir.ArrayNode)) for each in options):
             return text
         try:
             inner: Json = json.loads(text)
@@ -492,9 +469,9 @@ def is_complete(target: ParseTarget[T], result: LenientResult) -> bool:
     skip = 1 if data is not result.data else 0
     path: tuple[str | int, ...] = ()
     for container, place in result.open[skip:]:
-        node = node_at(target.ir, data, path)
-        chosen = branch(target.ir, node, container) if node is not None else None
-        if not isinstance(chosen, ObjectNode) or not isinstance(container, dict):
+        node = node_at(target.type_ir, data, path)
+        chosen = branch(target.type_ir, node, container) if node is not None else None
+        if not isinstance(chosen, ir.ObjectNode) or not isinstance(container, dict):
             return False
         if not chosen.properties or any(each.name not in container for each in chosen.properties):
             return False
@@ -513,30 +490,30 @@ BOOLEANS: dict[str, bool] = {"true": True, "false": False, "yes": True, "no": Fa
 
 def scalar_from_words(target: ParseTarget[T], text: str, start: int, end: int) -> tuple[Json, Fix] | None:
     """Read a text without JSON as a scalar of the type: a label, a number, or the text itself."""
-    options = members(target.ir.root, target.ir)
-    if end - start > MAX_SCALAR_CHARS or any(isinstance(each, (ObjectNode, AnyNode)) for each in options):
+    options = members(target.type_ir.root, target.type_ir)
+    if end - start > MAX_SCALAR_CHARS or any(isinstance(each, (ir.ObjectNode, ir.AnyNode)) for each in options):
         return None
     words = text[start:end].strip()
     plain = words.strip(AROUND_SCALAR)
     if not plain:
         return None
     for node in options:
-        if isinstance(node, LiteralNode):
+        if isinstance(node, ir.LiteralNode):
             label = _label(node, plain)
             if label is not None:
                 return label[0], Fix("bare-label", start, label[1])
-        if isinstance(node, NumberNode) and (number := NUMBER.fullmatch(plain)):
+        if isinstance(node, ir.NumberNode) and (number := NUMBER.fullmatch(plain)):
             return json.loads(number[0]), Fix("bare-value", start, "likely")
-        if isinstance(node, BoolNode) and plain.casefold() in BOOLEANS:
+        if isinstance(node, ir.BoolNode) and plain.casefold() in BOOLEANS:
             return BOOLEANS[plain.casefold()], Fix("bare-value", start, "likely")
-        if isinstance(node, NullNode) and plain.casefold() in ("null", "none"):
+        if isinstance(node, ir.NullNode) and plain.casefold() in ("null", "none"):
             return None, Fix("bare-value", start, "likely")
-    if any(isinstance(each, StringNode) for each in options) and words[0] not in "{[\"'`":
+    if any(isinstance(each, ir.StringNode) for each in options) and words[0] not in "{[\"'`":
         return words, Fix("bare-text", start, "guess")
     return None
 
 
-def _label(node: LiteralNode, plain: str) -> tuple[Json, Level] | None:
+def _label(node: ir.LiteralNode, plain: str) -> tuple[Json, Level] | None:
     """Return the label that the text is, or the only one that it contains as a word."""
     labels = [value for value in node.values if isinstance(value, str) and value]
     for value in node.values:
@@ -559,9 +536,8 @@ def from_json_repair(text: str, start: int, end: int) -> tuple[Json, Fix] | None
     if opened < 0 or closed < opened or closed - opened > MAX_REPAIRED_CHARS:
         return None
     span = text[opened : closed + 1]
-    if span.count("{") + span.count("[") > span.count("}") + span.count("]") or AFTER_JSON.search(
-        text, closed + 1, end
-    ):
+    cut = span.count("{") + span.count("[") > span.count("}") + span.count("]")
+    if cut or AFTER_JSON.search(text, closed + 1, end):
         return None
     try:
         library: Any = import_module("json_repair")

@@ -2,38 +2,15 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json, items_at
 from taiwa.kernel.text import truncate
+from taiwa.structured import ir
 from taiwa.structured.from_json_schema import identifier, type_ir_from_schema
-from taiwa.structured.ir import (
-    ABSENT,
-    ANONYMOUS,
-    CONTROL,
-    About,
-    AnyNode,
-    ArrayNode,
-    BoolNode,
-    LiteralNode,
-    NeverNode,
-    Node,
-    NullNode,
-    NumberNode,
-    ObjectNode,
-    Property,
-    RefNode,
-    StringNode,
-    TypeIR,
-    UnionNode,
-    children,
-    constraints,
-    literal,
-    members,
-    merge_about,
-)
+from taiwa.structured.ir import constraints, literal, merge_about
 
 Object = dict[str, Json]
 
@@ -56,13 +33,12 @@ class ServerSchema:
     """A schema for a server.
 
     `relaxed` lists keywords that became part of a description, `unsupported` what the dialect cannot express: enforcing such a
-    schema would refuse valid answers. If `wrapped`, the answer is `{"value": …}`, which parsing unwraps.
+    schema would refuse valid answers.
     """
 
     schema: Object
     relaxed: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()
-    wrapped: bool = False
 
 
 NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
@@ -79,50 +55,43 @@ DIALECTS: dict[str, SchemaDialect] = {
 """`plain` is JSON Schema 2020-12, `openai` the documented subset of its strict mode."""
 
 
-def to_json_schema(ir: TypeIR, dialect: SchemaDialect) -> ServerSchema:
+def to_json_schema(type_ir: ir.TypeIR, dialect: SchemaDialect) -> ServerSchema:
     """Render an IR as JSON Schema of a dialect.
 
-    >>> from taiwa.structured.ir import NumberNode, Property
-    >>> ir = TypeIR(ObjectNode((Property("n", NumberNode(integer=True), required=False),)))
-    >>> to_json_schema(ir, DIALECTS["openai"]).schema["required"]
+    >>> from taiwa.structured.ir import ir.NumberNode, ir.Property
+    >>> type_ir = ir.TypeIR(ir.ObjectNode((ir.Property("n", ir.NumberNode(integer=True), required=False),)))
+    >>> to_json_schema(type_ir, DIALECTS["openai"]).schema["required"]
     ['n']
     """
-    return _JsonSchemaWriter(ir, dialect).write()
+    return _JsonSchemaWriter(type_ir, dialect).write()
 
 
 @dataclass(slots=True)
 class _JsonSchemaWriter:
-    ir: TypeIR
+    type_ir: ir.TypeIR
     dialect: SchemaDialect
     relaxed: list[str] = field(default_factory=list[str])
     unsupported: list[str] = field(default_factory=list[str])
 
     def write(self) -> ServerSchema:
-        root = self.ir.root
-        wrapped = self.dialect.object_root and not isinstance(root, ObjectNode)
-        if isinstance(root, RefNode) and isinstance(self.ir.named.get(root.name), ObjectNode) and wrapped:
-            root, wrapped = self.ir.named[root.name], False
-        if wrapped:
-            schema: Object = {
-                "type": "object",
-                "properties": {"value": self.node(root, "$.value")},
-                "required": ["value"],
-                "additionalProperties": False,
-            }
-        else:
-            schema = self.node(root, "$")
-        named: Object = {name: self.node(node, f"#{name}") for name, node in self.ir.named.items()}
+        root = self.type_ir.root
+        if self.dialect.object_root:
+            target = ir.resolve(root, self.type_ir)
+            wrapping = ir.ObjectNode((ir.Property("value", root, required=True),))
+            root = target if isinstance(target, ir.ObjectNode) else wrapping
+        schema = self.node(root, "$")
+        named: Object = {name: self.node(node, f"#{name}") for name, node in self.type_ir.named.items()}
         if named:
             schema["$defs"] = named
-        return ServerSchema(schema, tuple(self.relaxed), tuple(self.unsupported), wrapped)
+        return ServerSchema(schema, tuple(self.relaxed), tuple(self.unsupported))
 
-    def node(self, node: Node, path: str) -> Object:
+    def node(self, node: ir.Node, path: str) -> Object:
         schema = self.plain(node, path)
         about = node.about
-        notes = [CONTROL.sub(" ", note) for note in about.notes]
+        notes = [ir.CONTROL.sub(" ", note) for note in about.notes]
         phrases = [about.description, *notes, self.relax(node, schema, path)]
         self.relaxed += [f"{path}: {note.split(' ', 1)[0]}" for note in about.notes]
-        if about.default is not ABSENT:
+        if about.default is not ir.ABSENT:
             if "default" in self.dialect.keywords:
                 schema["default"] = about.default
             elif about.default is not None:
@@ -135,7 +104,7 @@ class _JsonSchemaWriter:
             schema["description"] = description
         return schema
 
-    def relax(self, node: Node, schema: Object, path: str) -> str:
+    def relax(self, node: ir.Node, schema: Object, path: str) -> str:
         """Remove the keywords that the dialect lacks; return a description of them."""
         known = self.dialect.keywords | {"additionalProperties"}
         removed = [keyword for keyword in schema if keyword in CONSTRAINTS and keyword not in known]
@@ -144,70 +113,64 @@ class _JsonSchemaWriter:
         self.relaxed += [f"{path}: {keyword}" for keyword in removed]
         return ", ".join(phrase for phrase in constraints(node) if phrase != "integer") if removed else ""
 
-    def plain(self, node: Node, path: str) -> Object:
-        if isinstance(node, RefNode):
+    def plain(self, node: ir.Node, path: str) -> Object:
+        if isinstance(node, ir.RefNode):
             return {"$ref": f"#/$defs/{node.name}"}
-        if isinstance(node, ObjectNode):
+        if isinstance(node, ir.ObjectNode):
             return self.object(node, path)
-        if isinstance(node, ArrayNode):
+        if isinstance(node, ir.ArrayNode):
             return self.array(node, path)
-        if isinstance(node, UnionNode):
+        if isinstance(node, ir.UnionNode):
             return {"anyOf": [self.node(each, path) for each in node.options]}
-        if isinstance(node, LiteralNode):
+        if isinstance(node, ir.LiteralNode):
             return _literal(node)
-        if isinstance(node, StringNode):
+        if isinstance(node, ir.StringNode):
             size = _present(minLength=node.min_length or None, maxLength=node.max_length)
             return {"type": "string", **size, **_present(pattern=node.pattern or None, format=node.format or None)}
-        if isinstance(node, NumberNode):
+        if isinstance(node, ir.NumberNode):
             return _number(node)
-        if isinstance(node, (BoolNode, NullNode)):
-            return {"type": "boolean" if isinstance(node, BoolNode) else "null"}
+        if isinstance(node, (ir.BoolNode, ir.NullNode)):
+            return {"type": "boolean" if isinstance(node, ir.BoolNode) else "null"}
         if self.dialect.strict_objects:
-            self.unsupported.append(f"{path}: {'any value' if isinstance(node, AnyNode) else 'no value'}")
-        return {} if isinstance(node, AnyNode) else {"not": {}}
+            self.unsupported.append(f"{path}: {'any value' if isinstance(node, ir.AnyNode) else 'no value'}")
+        return {} if isinstance(node, ir.AnyNode) else {"not": {}}
 
-    def object(self, node: ObjectNode, path: str) -> Object:
+    def object(self, node: ir.ObjectNode, path: str) -> Object:
         properties: Object = {}
         for each in node.properties:
             inner = self.node(each.node, f"{path}.{each.name}")
-            nullable = self.dialect.strict_objects and not each.required and not self.takes_null(each.node)
+            nullable = self.dialect.strict_objects and not each.required and not ir.takes_null(each.node, self.type_ir)
             properties[each.name] = _or_null(inner) if nullable else inner
         required: list[Json] = [each.name for each in node.properties if each.required or self.dialect.strict_objects]
         schema: Object = {"type": "object", "properties": properties, "required": required}
         schema |= _present(minProperties=node.min_properties or None, maxProperties=node.max_properties)
-        if isinstance(node.extra, NeverNode) or self.dialect.strict_objects:
+        if isinstance(node.extra, ir.NeverNode) or self.dialect.strict_objects:
             schema["additionalProperties"] = False
-        if node.extra is not None and not isinstance(node.extra, NeverNode):
+        if node.extra is not None and not isinstance(node.extra, ir.NeverNode):
             if self.dialect.strict_objects:
                 self.unsupported.append(f"{path}: keys that the type does not name")
             else:
                 schema["additionalProperties"] = self.node(node.extra, f"{path}.*")
         return schema
 
-    def takes_null(self, node: Node) -> bool:
-        return any(isinstance(each, NullNode) for each in members(node, self.ir))
-
-    def array(self, node: ArrayNode, path: str) -> Object:
+    def array(self, node: ir.ArrayNode, path: str) -> Object:
         schema: Object = {"type": "array"}
         positions = "prefixItems" in self.dialect.keywords
         if node.prefix and positions:
             schema["prefixItems"] = [self.node(each, f"{path}[{at}]") for at, each in enumerate(node.prefix)]
         if node.prefix and not positions:
             self.relaxed.append(f"{path}: prefixItems")
-            kinds: list[Node] = []
-            for each in (*node.prefix, node.items):
-                if each not in kinds and not isinstance(each, NeverNode):
-                    kinds.append(each)
-            schema["items"] = self.node(kinds[0] if len(kinds) == 1 else UnionNode(tuple(kinds)), f"{path}[]")
-        elif isinstance(node.items, NeverNode):
+            items = [each for each in (*node.prefix, node.items) if not isinstance(each, ir.NeverNode)]
+            schema["items"] = self.node(ir.union(items), f"{path}[]")
+        elif isinstance(node.items, ir.NeverNode):
             schema["items"] = False
         else:
             schema["items"] = self.node(node.items, f"{path}[]")
-        high = len(node.prefix) if isinstance(node.items, NeverNode) else node.max_items
+        high = len(node.prefix) if isinstance(node.items, ir.NeverNode) else node.max_items
         return schema | _present(minItems=node.min_items or None, maxItems=high, uniqueItems=node.unique or None)
 
 
-def _literal(node: LiteralNode) -> Object:
+def _literal(node: ir.LiteralNode) -> Object:
     kinds = {_kind(value) for value in node.values}
     schema: Object = {"enum": list(node.values)}
     return {"type": kinds.pop(), **schema} if len(kinds) == 1 else schema
@@ -222,7 +185,7 @@ def _kind(value: Json) -> str:
     return "null" if value is None else names[type(value)]
 
 
-def _number(node: NumberNode) -> Object:
+def _number(node: ir.NumberNode) -> Object:
     low = "exclusiveMinimum" if node.exclusive_minimum else "minimum"
     high = "exclusiveMaximum" if node.exclusive_maximum else "maximum"
     kind = "integer" if node.integer else "number"
@@ -245,153 +208,133 @@ INDENT = "  "
 MAX_DEFAULT_CHARS = 80
 PLAIN_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*\Z")
 WORDS: dict[type, str] = {
-    AnyNode: "any",
-    NeverNode: "never",
-    NullNode: "null",
-    BoolNode: "boolean",
-    StringNode: "string",
+    ir.AnyNode: "any",
+    ir.NeverNode: "never",
+    ir.NullNode: "null",
+    ir.BoolNode: "boolean",
+    ir.StringNode: "string",
 }
 
 
-def to_typescript(ir: TypeIR) -> str:
+def to_typescript(type_ir: ir.TypeIR) -> str:
     """Render an IR as TypeScript `type` blocks, the root first."""
-    return _TypescriptWriter(ir).write()
+    return _TypescriptWriter(type_ir).write()
 
 
 class _TypescriptWriter:
-    def __init__(self, ir: TypeIR) -> None:
-        self.ir = ir
-        self.block_names = _block_names(ir)
-        self.root = identifier(ir.name)
+    def __init__(self, type_ir: ir.TypeIR) -> None:
+        self.type_ir = type_ir
+        self.block_names = _block_names(type_ir)
+        self.root = identifier(type_ir.name)
         while self.root in self.block_names:
             self.root += "_"
 
     def write(self) -> str:
-        root = self.ir.root
-        if isinstance(root, RefNode) and root.name in self.block_names:
-            blocks = [self.block(root.name, self.ir.named[root.name], root.about)]
+        root = self.type_ir.root
+        if isinstance(root, ir.RefNode) and root.name in self.block_names:
+            blocks = [self.block(root.name, self.type_ir.named[root.name], root.about)]
             rest = [name for name in self.block_names if name != root.name]
         else:
             blocks, rest = [self.block(self.root, self.opened(root), root.about)], self.block_names
-        blocks += [self.block(name, self.ir.named[name], About()) for name in rest]
+        blocks += [self.block(name, self.type_ir.named[name], ir.About()) for name in rest]
         return "\n\n".join(blocks)
 
-    def opened(self, node: Node) -> Node:
+    def opened(self, node: ir.Node) -> ir.Node:
         """Replace references to inlined names by their nodes."""
-        while isinstance(node, RefNode) and node.name not in self.block_names:
-            node = self.ir.named[node.name]
+        while isinstance(node, ir.RefNode) and node.name not in self.block_names:
+            node = self.type_ir.named[node.name]
         return node
 
-    def block(self, name: str, node: Node, about: About) -> str:
-        phrases = _phrases(self.ir, node, about, self.block_names)
-        if isinstance(node, ObjectNode):
+    def block(self, name: str, node: ir.Node, about: ir.About) -> str:
+        phrases = _phrases(self.type_ir, node, about, self.block_names)
+        if isinstance(node, ir.ObjectNode):
             return f"type {name} = {self.object(node, 0, phrases)};"
         text = f"type {name} = {self.type(node, 0)};"
         return _with_comment(text, phrases)
 
-    def type(self, node: Node, depth: int) -> str:
+    def type(self, node: ir.Node, depth: int) -> str:
         node = self.opened(node)
-        if isinstance(node, RefNode):
+        if isinstance(node, ir.RefNode):
             return node.name
-        if isinstance(node, NumberNode):
+        if isinstance(node, ir.NumberNode):
             return "number"
-        if isinstance(node, LiteralNode):
+        if isinstance(node, ir.LiteralNode):
             return " | ".join(literal(value) for value in node.values) or "never"
-        if isinstance(node, UnionNode):
+        if isinstance(node, ir.UnionNode):
             return " | ".join(self.option(part, depth) for part in node.options)
-        if isinstance(node, ArrayNode):
+        if isinstance(node, ir.ArrayNode):
             return self.array(node, depth)
-        if isinstance(node, ObjectNode):
+        if isinstance(node, ir.ObjectNode):
             return self.object(node, depth, [])
         return WORDS[type(node)]
 
-    def option(self, node: Node, depth: int) -> str:
+    def option(self, node: ir.Node, depth: int) -> str:
         opened = self.opened(node)
-        if not isinstance(opened, ObjectNode):
+        if not isinstance(opened, ir.ObjectNode):
             return self.type(node, depth)
-        own = [] if isinstance(node, RefNode) else [*constraints(node), *node.about.notes, node.about.description]
+        own = [] if isinstance(node, ir.RefNode) else [*constraints(node), *node.about.notes, node.about.description]
         return self.object(opened, depth, own)
 
-    def array(self, node: ArrayNode, depth: int) -> str:
+    def array(self, node: ir.ArrayNode, depth: int) -> str:
         inner = self.type(node.items, depth)
-        inner = f"({inner})[]" if isinstance(self.opened(node.items), (UnionNode, LiteralNode)) else f"{inner}[]"
+        inner = f"({inner})[]" if isinstance(self.opened(node.items), (ir.UnionNode, ir.LiteralNode)) else f"{inner}[]"
         if not node.prefix:
             return inner
         first = ", ".join(self.type(part, depth) for part in node.prefix)
-        return f"[{first}]" if isinstance(node.items, NeverNode) else f"[{first}, ...{inner}]"
+        return f"[{first}]" if isinstance(node.items, ir.NeverNode) else f"[{first}, ...{inner}]"
 
-    def object(self, node: ObjectNode, depth: int, phrases: list[str]) -> str:
-        extra = node.extra if node.extra is not None and not isinstance(node.extra, NeverNode) else None
+    def object(self, node: ir.ObjectNode, depth: int, phrases: list[str]) -> str:
+        extra = node.extra if node.extra is not None and not isinstance(node.extra, ir.NeverNode) else None
         if not node.properties and not phrases:
             return f"Record<string, {self.type(extra, depth)}>" if extra is not None else "{}"
         pad = INDENT * (depth + 1)
         lines = [_with_comment("{", phrases)]
         lines += [pad + self.property(each, depth + 1) for each in node.properties]
         if extra is not None:
-            phrases = _phrases(self.ir, extra, About(), self.block_names)
+            phrases = _phrases(self.type_ir, extra, ir.About(), self.block_names)
             lines.append(pad + _with_comment(f"[key: string]: {self.type(extra, depth + 1)};", phrases))
         return "\n".join([*lines, INDENT * depth + "}"])
 
-    def property(self, each: Property, depth: int) -> str:
+    def property(self, each: ir.Property, depth: int) -> str:
         node, default = each.node, each.node.about.default
         if not each.required and default is None:
             node = _without_null(node)
-        phrases = _phrases(self.ir, self.opened(node), node.about, self.block_names)
+        phrases = _phrases(self.type_ir, self.opened(node), node.about, self.block_names)
         name = each.name if PLAIN_KEY.match(each.name) else literal(each.name)
         mark = "" if each.required else "?"
         opened = self.opened(node)
-        if isinstance(opened, ObjectNode) and opened.properties:
+        if isinstance(opened, ir.ObjectNode) and opened.properties:
             return f"{name}{mark}: {self.object(opened, depth, phrases)};"
         return _with_comment(f"{name}{mark}: {self.type(node, depth)};", phrases)
 
 
-def _block_names(ir: TypeIR) -> list[str]:
+def _block_names(type_ir: ir.TypeIR) -> list[str]:
     """Return the names that get a block of their own: named objects, and what is used twice or recursive."""
-    uses = Counter(node.name for node in _nodes(ir) if isinstance(node, RefNode))
+    uses = Counter(node.name for node in ir.nodes(type_ir) if isinstance(node, ir.RefNode))
     return [
         name
-        for name, node in ir.named.items()
-        if uses[name] > 1 or (isinstance(node, ObjectNode) and not _anonymous(name)) or _reaches(ir, node, name)
+        for name, node in type_ir.named.items()
+        if uses[name] > 1
+        or (isinstance(node, ir.ObjectNode) and not _anonymous(name))
+        or name in ir.reachable(node, type_ir.named)
     ]
 
 
-def _nodes(ir: TypeIR) -> Iterator[Node]:
-    todo = [ir.root, *ir.named.values()]
-    while todo:
-        node = todo.pop()
-        yield node
-        todo.extend(children(node))
-
-
 def _anonymous(name: str) -> bool:
-    return name.removeprefix(ANONYMOUS).isdecimal() or name == ANONYMOUS
+    return name.removeprefix(ir.ANONYMOUS).isdecimal() or name == ir.ANONYMOUS
 
 
-def _reaches(ir: TypeIR, start: Node, name: str) -> bool:
-    todo, seen = [start], set[str]()
-    while todo:
-        node = todo.pop()
-        if isinstance(node, RefNode):
-            if node.name == name:
-                return True
-            if node.name not in seen:
-                seen.add(node.name)
-                todo.append(ir.named[node.name])
-        todo.extend(children(node))
-    return False
-
-
-def _without_null(node: Node) -> Node:
+def _without_null(node: ir.Node) -> ir.Node:
     """Remove null from a union: it means the same as leaving the key out."""
-    if not isinstance(node, UnionNode):
+    if not isinstance(node, ir.UnionNode):
         return node
-    rest = tuple(part for part in node.options if not isinstance(part, NullNode))
-    about = About(node.about.description, ABSENT, node.about.notes)
-    return UnionNode(rest, node.tag if len(rest) != 1 else "", about=about)
+    rest = tuple(part for part in node.options if not isinstance(part, ir.NullNode))
+    about = ir.About(node.about.description, ir.ABSENT, node.about.notes)
+    return ir.UnionNode(rest, node.tag if len(rest) != 1 else "", about=about)
 
 
 def _with_comment(text: str, phrases: list[str]) -> str:
-    comment = CONTROL.sub(" ", "; ".join(each for each in phrases if each)).strip()
+    comment = ir.CONTROL.sub(" ", "; ".join(each for each in phrases if each)).strip()
     if not comment:
         return text
     if "\n" in text:  # the comment belongs to the first line
@@ -400,78 +343,68 @@ def _with_comment(text: str, phrases: list[str]) -> str:
     return f"{text} // {comment}"
 
 
-def _phrases(ir: TypeIR, node: Node, about: About, block_names: list[str]) -> list[str]:
+def _phrases(type_ir: ir.TypeIR, node: ir.Node, about: ir.About, block_names: list[str]) -> list[str]:
     """Return constraints, notes, description and default of a member."""
     whole = about if about == node.about else merge_about(about, node.about)
-    phrases = [", ".join(_constraints(ir, node, block_names, 0)), *whole.notes, whole.description]
-    if whole.default is not ABSENT and whole.default is not None:
+    phrases = [", ".join(_constraints(type_ir, node, block_names, 0)), *whole.notes, whole.description]
+    if whole.default is not ir.ABSENT and whole.default is not None:
         phrases.append(f"default {truncate(literal(whole.default), MAX_DEFAULT_CHARS)}")
     return phrases
 
 
-def _constraints(ir: TypeIR, node: Node, block_names: list[str], depth: int) -> list[str]:
-    if depth > len(ir.named) + 16:
+def _constraints(type_ir: ir.TypeIR, node: ir.Node, block_names: list[str], depth: int) -> list[str]:
+    if depth > len(type_ir.named) + 16:
         return []
     phrases = constraints(node)
-    if isinstance(node, ArrayNode):
-        phrases += _inner(ir, node.items, "each", block_names, depth)
+    if isinstance(node, ir.ArrayNode):
+        phrases += _inner(type_ir, node.items, "each", block_names, depth)
         for at, part in enumerate(node.prefix):
-            phrases += _inner(ir, part, f"item {at + 1}", block_names, depth)
-    elif isinstance(node, ObjectNode) and node.extra is not None and not node.properties:
-        phrases += _inner(ir, node.extra, "values", block_names, depth)
-    elif isinstance(node, UnionNode):
-        options = [part for part in node.options if not isinstance(part, NullNode)]
+            phrases += _inner(type_ir, part, f"item {at + 1}", block_names, depth)
+    elif isinstance(node, ir.ObjectNode) and node.extra is not None and not node.properties:
+        phrases += _inner(type_ir, node.extra, "values", block_names, depth)
+    elif isinstance(node, ir.UnionNode):
+        options = [part for part in node.options if not isinstance(part, ir.NullNode)]
         for part in options:
             alone = len(options) == 1
-            phrases += _inner(ir, part, "" if alone else _kind_label(part), block_names, depth)
+            phrases += _inner(type_ir, part, "" if alone else _kind_label(part), block_names, depth)
     return phrases
 
 
-def _inner(ir: TypeIR, node: Node, label: str, block_names: list[str], depth: int) -> list[str]:
-    if isinstance(node, RefNode) and node.name in block_names:
+def _inner(type_ir: ir.TypeIR, node: ir.Node, label: str, block_names: list[str], depth: int) -> list[str]:
+    if isinstance(node, ir.RefNode) and node.name in block_names:
         return [f"{label}: {node.about.description}"] if label and node.about.description else []
-    while isinstance(node, RefNode):
-        node = ir.named[node.name]
-    if isinstance(node, ObjectNode) and node.properties:
+    while isinstance(node, ir.RefNode):
+        node = type_ir.named[node.name]
+    if isinstance(node, ir.ObjectNode) and node.properties:
         return []  # rendered on lines of its own
-    phrases = [*_constraints(ir, node, block_names, depth + 1), *node.about.notes, node.about.description]
+    phrases = [*_constraints(type_ir, node, block_names, depth + 1), *node.about.notes, node.about.description]
     text = ", ".join(each for each in phrases if each)
     return [f"{label}: {text}" if label else text] if text else []
 
 
-def _kind_label(node: Node) -> str:
-    if isinstance(node, NumberNode):
+def _kind_label(node: ir.Node) -> str:
+    if isinstance(node, ir.NumberNode):
         return "number"
-    if isinstance(node, (ArrayNode, ObjectNode)):
-        return "list" if isinstance(node, ArrayNode) else "object"
+    if isinstance(node, (ir.ArrayNode, ir.ObjectNode)):
+        return "list" if isinstance(node, ir.ArrayNode) else "object"
     return WORDS.get(type(node), "this")
 
 
-NOT_STRICT = frozenset(
-    ("allOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "patternProperties", "prefixItems",
-     "uniqueItems", "contains", "propertyNames", "unevaluatedProperties", "minLength", "maxLength", "minProperties",
-     "maxProperties", "default")
-)  # fmt: skip
+NOT_STRICT = """allOf oneOf not if then else dependentRequired dependentSchemas patternProperties prefixItems uniqueItems contains
+    propertyNames unevaluatedProperties minLength maxLength minProperties maxProperties default""".split()
 
 KINDS = frozenset(("type", "anyOf", "enum", "const", "$ref"))
 """A schema without any of these keywords accepts every value."""
 
 
-def _is_wider(node: Node, ir: TypeIR) -> bool:
+def _is_wider(node: ir.Node, type_ir: ir.TypeIR) -> bool:
     """Return whether strict mode narrows an object: any key is allowed, or a key whose null differs from leaving it out."""
-    if not isinstance(node, ObjectNode):
+    if not isinstance(node, ir.ObjectNode):
         return False
     if not node.properties and node.extra is None:
         return True
     optional = (each.node for each in node.properties if not each.required)
-    return any(each.about.default is not None and _takes_null(each, ir) for each in optional)
-
-
-def _takes_null(node: Node, ir: TypeIR) -> bool:
-    return any(
-        isinstance(each, NullNode) or (isinstance(each, LiteralNode) and None in each.values)
-        for each in members(node, ir)
-    )
+    return any(each.about.default is not None and ir.takes_null(each, type_ir) for each in optional)
 
 
 def strict_form(schema: Mapping[str, Json]) -> tuple[dict[str, Json], bool]:
@@ -484,11 +417,11 @@ def strict_form(schema: Mapping[str, Json]) -> tuple[dict[str, Json], bool]:
     if is_strict(original) and original.get("type") == "object":
         return original, True
     try:
-        ir = type_ir_from_schema(original)
+        type_ir = type_ir_from_schema(original)
     except InputError:
         return original, False
-    strict = to_json_schema(ir, DIALECTS["openai"])
-    if strict.unsupported or any(_is_wider(node, ir) for node in _nodes(ir)):
+    strict = to_json_schema(type_ir, DIALECTS["openai"])
+    if strict.unsupported or any(_is_wider(node, type_ir) for node in ir.nodes(type_ir)):
         return original, False
     return strict.schema, True
 

@@ -8,12 +8,13 @@ from typing import Generic, TypeVar, cast
 from taiwa.kernel.records import Json
 from taiwa.structured.diagnostics import Path, diagnostics, node_at, pointer
 from taiwa.structured.find_json import AnswerStart
-from taiwa.structured.ir import ArrayNode, Node, TypeIR, members
+from taiwa.structured.ir import ArrayNode, TypeIR, members
+from taiwa.structured.json_repair.scanner import CONSTANTS as LENIENT_CONSTANTS
+from taiwa.structured.json_repair.strings import ESCAPES
 from taiwa.structured.output_type import OutputType
 from taiwa.structured.parse import DEFAULT_OPTIONS, ParseOptions, ParseResult
 
 PLAIN = re.compile(r'[^"\\]+')
-ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 HEX = re.compile(r"[0-9a-fA-F]{4}\Z")
 
 
@@ -94,48 +95,11 @@ class StringPieces:
             self._length += len(piece)
 
 
-class ItemChecker:
-    """Checks each item of a list as soon as it is complete; the node of the list is looked up once per list."""
-
-    def __init__(self, ir: TypeIR) -> None:
-        self.ir = ir
-        self._list: Path | None = None
-        self._node: ArrayNode | None = None
-
-    def check(self, view: Json, path: Path, item: Json) -> tuple[str, ...]:
-        """Return the diagnostics of a complete item; nothing for an item inside another item."""
-        outer = path[:-1]
-        if any(isinstance(part, int) for part in outer):
-            return ()
-        if outer != self._list:
-            self._list, self._node = outer, self._find(view, outer)
-        if self._node is None or not path or not isinstance(path[-1], int):
-            return ()
-        index = path[-1]
-        prefix = self._node.prefix
-        inner: Node = prefix[index] if index < len(prefix) else self._node.items
-        lines = diagnostics(TypeIR(inner, self.ir.name, self.ir.named), item)
-        return tuple(line.replace("$", pointer(path), 1) for line in lines)
-
-    def _find(self, view: Json, path: Path) -> ArrayNode | None:
-        node = node_at(self.ir, view, path)
-        if node is None:
-            return None
-        return next((each for each in members(node, self.ir) if isinstance(each, ArrayNode)), None)
-
-
 T = TypeVar("T")
 SPACE = re.compile(r"[\s\ufeff]*")
 TOKEN = re.compile(r"[A-Za-z0-9+.-]*")
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?\Z")
-CONSTANTS: dict[str, bool | None] = {
-    "true": True,
-    "false": False,
-    "null": None,
-    "True": True,
-    "False": False,
-    "None": None,
-}
+CONSTANTS = {word: constant for word, (constant, level) in LENIENT_CONSTANTS.items() if level == "safe"}
 
 MAX_TOKEN_CHARS = 400
 MAX_RESTARTS = 16
@@ -190,7 +154,7 @@ class PartialParser(Generic[T]):
 
     def _begin(self) -> None:
         self._start: AnswerStart | None = AnswerStart()
-        self._items = ItemChecker(self.output_type.bare_ir)
+        self._checked: tuple[Path, ArrayNode | None] | None = None
         self._root: Json = None
         self._frames: list[_Frame] = []
         self._state: Callable[[str, int], int] = self._value
@@ -262,7 +226,7 @@ class PartialParser(Generic[T]):
         data: dict[str, Json] | list[Json] = {} if bracket == "{" else []
         self._put(cast("Json", data))
         self._frames.append(_Frame(data, None if bracket == "{" else 0))
-        self._state = self._first_key if bracket == "{" else self._first_item
+        self._state = self._key if bracket == "{" else self._value
 
     def _put(self, value: Json) -> None:
         """Set the value at the path that is being written."""
@@ -283,7 +247,7 @@ class PartialParser(Generic[T]):
         path = self.open
         if self._frames:
             in_list = isinstance(self._frames[-1].data, list)
-            lines = self._items.check(self.view, path, value) if in_list else ()
+            lines = self._check_item(path, value) if in_list else ()
             self._changes.append(PartialUpdate(path, value, closed=True, diagnostics=lines))
             self._frames[-1].place = None
             self._state = self._after
@@ -291,6 +255,25 @@ class PartialParser(Generic[T]):
             if not self._wrapping:  # the wrapped value was reported when it closed
                 self._changes.append(PartialUpdate((), value, closed=True))
             self.closed = True
+
+    def _check_item(self, path: Path, item: Json) -> tuple[str, ...]:
+        """Return the diagnostics of a complete item; nothing for an item inside another item.
+
+        The node of a list is looked up once.
+        """
+        outer, index, type_ir = path[:-1], cast("int", path[-1]), self.output_type.bare_ir
+        if any(isinstance(part, int) for part in outer):
+            return ()
+        if self._checked is None or self._checked[0] != outer:
+            node = node_at(type_ir, self.view, outer)
+            options = () if node is None else members(node, type_ir)
+            self._checked = outer, next((each for each in options if isinstance(each, ArrayNode)), None)
+        array = self._checked[1]
+        if array is None:
+            return ()
+        inner = array.prefix[index] if index < len(array.prefix) else array.items
+        lines = diagnostics(TypeIR(inner, type_ir.name, type_ir.named), item)
+        return tuple(line.replace("$", pointer(path), 1) for line in lines)
 
     def _pop(self, char: str) -> None:
         frame = self._frames[-1]
@@ -303,18 +286,11 @@ class PartialParser(Generic[T]):
         space = SPACE.match(text, at)
         return space.end() if space else at
 
-    def _first_key(self, text: str, at: int) -> int:
-        at = self._skip_space(text, at)
-        if at < len(text) and text[at] == "}":
-            self._pop("}")
-            return at + 1
-        return self._key(text, at)
-
     def _key(self, text: str, at: int) -> int:
         at = self._skip_space(text, at)
         if at == len(text):
             return at
-        if text[at] == "}":  # after a trailing comma
+        if text[at] == "}":  # also after a trailing comma
             self._pop("}")
         elif text[at] == '"':
             self._string = StringPieces()
@@ -339,14 +315,6 @@ class PartialParser(Generic[T]):
         self._state = self._value
         return at + 1
 
-    def _first_item(self, text: str, at: int) -> int:
-        at = self._skip_space(text, at)
-        if at < len(text) and text[at] == "]":
-            self._frames[-1].place = None
-            self._pop("]")
-            return at + 1
-        return self._value(text, at)
-
     def _value(self, text: str, at: int) -> int:
         at = self._skip_space(text, at)
         if at == len(text):
@@ -359,7 +327,7 @@ class PartialParser(Generic[T]):
             self._put("")
             self._shown = True
             self._state = self._text
-        elif char == "]":  # after a trailing comma
+        elif char == "]":  # also after a trailing comma
             self._pop("]")
         else:
             self._token = ""

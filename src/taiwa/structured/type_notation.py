@@ -30,15 +30,7 @@ CONSTRUCTORS: dict[str, Any] = {"list": list, "dict": dict, "union": Union, "lit
 """Type constructors as values: type checkers do not understand a subscript that is a variable."""
 
 WORDS: dict[str, Annotation] = {"str": str, "int": int, "float": float, "bool": bool, "null": None, "any": Any}
-NAMES: dict[object, str] = {
-    str: "str",
-    int: "int",
-    float: "float",
-    bool: "bool",
-    None: "null",
-    NoneType: "null",
-    Any: "any",
-}
+NAMES: dict[object, str] = {**{annotation: word for word, annotation in WORDS.items()}, NoneType: "null"}
 
 A_TYPE = 'a type: str, int, float, bool, null, any, list[T], dict[str, T], {name: T} or "literal"'
 MARKS = "\u0300-\u036f\u3099\u309a"
@@ -229,7 +221,8 @@ class _Parser:
         self.take(")")
         if low is not None and high is not None and low > high:
             raise InputError(f"{self.where}, column {self.column}: no value lies between {low} and {high}")
-        return _with_bounds(annotation, low, high, word)
+        names = ("ge", "le") if word in ("int", "float") else ("min_length", "max_length")
+        return Annotated[annotation, Field(**cast("dict[str, Any]", dict(zip(names, (low, high), strict=True))))]
 
     def span(self, word: str) -> tuple[float | None, float | None]:
         expected = "bounds such as 1..5, 1.. or ..5"
@@ -266,13 +259,6 @@ class _Parser:
                 self.fail("a size of 0 or more")
         self.step()
         return value
-
-
-def _with_bounds(annotation: Annotation, low: float | None, high: float | None, word: str) -> Annotation:
-    if word in ("int", "float"):
-        return Annotated[annotation, Field(ge=low, le=high)]
-    size = {"min_length": low, "max_length": high}
-    return Annotated[annotation, Field(**cast("dict[str, Any]", size))]
 
 
 def _unquoted(word: str) -> str:
@@ -327,7 +313,6 @@ def _bounds(annotation: Annotation, inner: tuple[Annotation, ...], depth: int) -
     rendered = _render(inner[0], depth)
     if "ge" in limits or "le" in limits:
         return f"{rendered}({limits.get('ge', '')}..{limits.get('le', '')})"
-    sizes = [
-        f"{word} {limits[name]}" for word, name in (("min", "min_length"), ("max", "max_length")) if name in limits
-    ]
+    names = {"min": "min_length", "max": "max_length"}
+    sizes = [f"{word} {limits[name]}" for word, name in names.items() if name in limits]
     return f"{rendered}({', '.join(sizes)})" if sizes else rendered

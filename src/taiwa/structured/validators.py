@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from math import isfinite
 from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, SchemaError
@@ -18,15 +18,7 @@ from taiwa.kernel.records import Json
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-UNSUPPORTED_TYPE_ERRORS = (
-    PydanticUserError,
-    SchemaError,
-    NameError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    RecursionError,
-)
+ANNOTATION_ERRORS = (PydanticUserError, SchemaError, NameError, TypeError, ValueError, AttributeError, RecursionError)
 """What pydantic raises for an annotation that it does not support."""
 
 
@@ -68,12 +60,10 @@ class Validator(Protocol[T_co]):
 class _InvalidOnError:
     """Raise `InvalidValueError` for any exception of a validator, the user's own functions included."""
 
-    def __enter__(self) -> Self:
-        return self
+    def __enter__(self) -> None:
+        pass
 
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if isinstance(error, ValidationError):
             details = error.errors(include_url=False, include_input=False)
             issues = tuple(ValidationIssue(detail["loc"], _issue_text(detail), detail["type"]) for detail in details)
@@ -95,7 +85,7 @@ class PydanticValidator(Generic[T]):
         try:
             self.adapter: TypeAdapter[T] = TypeAdapter(annotation)
             self.schema = cast("dict[str, Json]", self.adapter.json_schema())
-        except UNSUPPORTED_TYPE_ERRORS as error:
+        except ANNOTATION_ERRORS as error:
             first = str(error).strip().split("\n")[0]
             raise InputError(f"{annotation!r} cannot be an output type: {first}") from error
 
@@ -103,7 +93,6 @@ class PydanticValidator(Generic[T]):
         """Validate JSON text in UTF-8."""
         with _InvalidOnError():
             return self.adapter.validate_json(text, strict=True)
-        raise AssertionError  # for the type checker: the line above returns or raises
 
     def dump(self, value: object) -> Json:
         """Return a value as JSON data."""
@@ -115,16 +104,12 @@ class PydanticValidator(Generic[T]):
             raise InputError(f"the value does not have the output type: {str(error).splitlines()[0]}") from error
 
 
-class FieldsValidator:
+class FieldsValidator(PydanticValidator[dict[str, Json]]):
     """Validates like `PydanticValidator`, but the value is the plain JSON."""
-
-    def __init__(self, annotation: Any) -> None:  # noqa: ANN401
-        self.inner: PydanticValidator[Any] = PydanticValidator(annotation)
-        self.schema = self.inner.schema
 
     def from_json(self, text: bytes) -> dict[str, Json]:
         """Validate JSON text in UTF-8."""
-        self.inner.from_json(text)
+        super().from_json(text)
         return cast("dict[str, Json]", json.loads(text))
 
     def dump(self, value: object) -> Json:

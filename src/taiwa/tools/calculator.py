@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 from types import MappingProxyType
 from typing import NoReturn
 
@@ -24,80 +25,17 @@ from taiwa.tools.exact_numbers import (
     spell,
     spell_near,
 )
-from taiwa.tools.tool import tool
+from taiwa.tools.function_tool import tool
 
 CURRENCIES = "$€£¥₹₩"
-# The words of one line mean the same unit; single letters are reserved for unknowns.
-WRITTEN = """
-$ dollar dollars usd buck bucks
-€ euro euros eur
-£ gbp
-¥ yen jpy 円 元 yuan rmb cny
-₹ rupee rupees inr
-₩ won krw
-¢ cent cents
-penny pennies
-second seconds sec secs 秒
-minute minutes min mins 分 分钟 分鐘
-hour hours hr hrs 時間 小时 小時
-day days 日 日間 天
-week weeks 週間 周
-month months か月 ヶ月 个月 個月
-year years yr yrs 年 年間
-mile miles
-km kilometer kilometers kilometre kilometres キロ 公里
-meter meters metre metres メートル 米
-cm centimeter centimeters centimetre centimetres センチ 厘米
-mm millimeter millimeters millimetre millimetres
-foot feet ft
-inch inches
-yard yards yd yds
-mph
-kg kilogram kilograms 公斤
-gram grams グラム 克
-mg milligram milligrams
-pound pounds lb lbs
-ounce ounces oz
-ton tons
-tonne tonnes
-liter liters litre litres リットル 升
-ml milliliter milliliters millilitre millilitres
-gallon gallons gal
-quart quarts
-pint pints
-cup cups
-mol mole moles
-person persons people 人
-student students
-child children kid kids
-man men
-woman women
-adult adults
-item items 個 个
-piece pieces
-unit units
-box boxes 箱
-bag bags 袋
-pack packs
-package packages
-case cases
-bottle bottles 瓶
-can cans
-本
-book books 冊
-page pages ページ 页
-ticket tickets
-枚
-张 張
-匹
-台
-回
-point points 点
-"""
+
+UNIT_WORDS = Path(__file__).with_name("unit_words.txt")
+"""The words of one line mean the same unit."""
 
 WORDS: Mapping[str, str] = MappingProxyType(
-    {word: line.split()[0] for line in WRITTEN.strip().splitlines() for word in line.split()}
+    {word: line.split()[0] for line in UNIT_WORDS.read_text(encoding="utf-8").splitlines() for word in line.split()}
 )
+"""The first word of its line; single letters are reserved for unknowns."""
 
 LABEL = "|".join(re.escape(word) for word in sorted(WORDS, key=len, reverse=True))
 """The pattern of a unit word, to be matched case-insensitively."""
@@ -268,15 +206,15 @@ class _Parser:
             raise _mixed(self.labels)
 
     def step(self) -> None:
-        found = (LISTED if self.listed else TOKEN).match(self.text, self.at)
-        self.kind = (found.lastgroup or "") if found else ""
-        self.word = found[self.kind].lower().replace("**", "^") if found else ""
-        self.at = found.end() if found else len(self.text)
-        if self.listed and self.kind == "number" and found:
-            self.ungrouped(found.start("number"))
+        match = (LISTED if self.listed else TOKEN).match(self.text, self.at)
+        self.kind = (match.lastgroup or "") if match else ""
+        self.word = match[self.kind].lower().replace("**", "^") if match else ""
+        self.at = match.end() if match else len(self.text)
+        if self.listed and self.kind == "number" and match:
+            self.ungrouped(match.start("number"))
         if self.word == "of":
             self.kind, self.word = "sign", "*"
-        if self.word == "x" and found and UNKNOWN.match(self.text, max(found.start("sign") - 1, 0)):
+        if self.word == "x" and match and UNKNOWN.match(self.text, max(match.start("sign") - 1, 0)):
             raise ToolError("x is an unknown here, not a times sign", code="syntax", hint="write * for times")
 
     def ungrouped(self, at: int) -> None:
@@ -360,13 +298,13 @@ class _Parser:
 
     def mixed(self) -> Fraction:
         """Return the fraction that follows a whole number, as in 3 1/2."""
-        found = MIXED.match(self.text, self.at) if self.word.isdigit() else None
-        if found is None or int(found[1]) >= int(found[2]):
+        match = MIXED.match(self.text, self.at) if self.word.isdigit() else None
+        if match is None or int(match[1]) >= int(match[2]):
             return Fraction(0)
         if self.text[: self.at].rstrip("0123456789").rstrip().endswith(("/", "^", "*")):
             return Fraction(0)
-        self.at = found.end()
-        return Fraction(int(found[1]), int(found[2]))
+        self.at = match.end()
+        return Fraction(int(match[1]), int(match[2]))
 
     def counted(self) -> None:
         """Skip the unit word after a number."""

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
+from math import floor
 from types import MappingProxyType
 from typing import Literal, NoReturn, TypeAlias
 
@@ -14,7 +14,7 @@ from taiwa.kernel.errors import ToolError
 from taiwa.kernel.messages import ToolResult
 from taiwa.kernel.records import Json
 from taiwa.tools.exact_numbers import RAISED, halves_to_slashes, narrow, rounded, spell, spell_near
-from taiwa.tools.tool import tool
+from taiwa.tools.function_tool import tool
 
 MAX_CHARS = 1_000
 
@@ -76,8 +76,8 @@ def plain(text: str) -> str:
         text = text.replace(name, sign)
     text = JOINING.sub("·", LATEX.sub("", text))
     text = halves_to_slashes(text)
-    text = SUBSCRIPT.sub(lambda found: f"_{{{found[0].translate(DIGITS)}}}", text)
-    return _unwrapped(SUPERSCRIPT.sub(lambda found: f"^{{{found[0].translate(DIGITS)}}}", text).strip())
+    text = SUBSCRIPT.sub(lambda match: f"_{{{match[0].translate(DIGITS)}}}", text)
+    return _unwrapped(SUPERSCRIPT.sub(lambda match: f"^{{{match[0].translate(DIGITS)}}}", text).strip())
 
 
 def _unwrapped(text: str) -> str:
@@ -99,8 +99,8 @@ def _matching(text: str) -> int:
 
 def without_state(text: str) -> str:
     """Drop (s), (l), (g), (aq) and the arrows of gases and precipitates from the end."""
-    while (found := STATE.search(text)) is not None and found.start() > 0:
-        text = text[: found.start()]
+    while (match := STATE.search(text)) is not None and match.start() > 0:
+        text = text[: match.start()]
     return text.strip()
 
 
@@ -114,32 +114,32 @@ def split_charge(text: str) -> tuple[str, int]:
         ToolError: `ambiguous`, the digits before the sign may count atoms or charges.
     """
     for form in (CARET, APART, BRACKETED):
-        if (found := form.search(text)) is not None:
-            written = next(part for part in found.groups() if part is not None)
-            return text[: found.start()].rstrip(), _charge(written, text)
-    found = JOINED.search(text)
-    if found is None:
+        if (match := form.search(text)) is not None:
+            written = next(part for part in match.groups() if part is not None)
+            return text[: match.start()].rstrip(), _charge(written, text)
+    match = JOINED.search(text)
+    if match is None:
         return text, 0
-    digits, sign = found["digits"], found["charge"]
-    rest = text[: found.start()]
+    digits, sign = match["digits"], match["charge"]
+    rest = text[: match.start()]
     if not digits or len(sign) > 1:
         return rest + digits, _charge(sign, text)
     return _split_digits(rest, digits, sign)
 
 
 def _charge(written: str, text: str) -> int:
-    found = CHARGE.match(written.replace(" ", ""))
+    match = CHARGE.match(written.replace(" ", ""))
     if (
-        found is None
-        or (found[1] and found[3])
-        or len(set(found[2])) != 1
-        or (len(found[2]) > 1 and found[1] + found[3])
+        match is None
+        or (match[1] and match[3])
+        or len(set(match[2])) != 1
+        or (len(match[2]) > 1 and match[1] + match[3])
     ):
         raise ToolError(f"cannot read the charge of {text[:40]!r}", code="syntax", hint="write SO4^2- or Ca^2+")
-    size = int(found[1] or found[3] or len(found[2]))
+    size = int(match[1] or match[3] or len(match[2]))
     if not 0 < size < 100:
         raise ToolError(f"the charge must be between 1 and 99, got {size}", code="syntax", hint="write SO4^2- or Ca^2+")
-    return size if found[2][0] == "+" else -size
+    return size if match[2][0] == "+" else -size
 
 
 def _split_digits(rest: str, digits: str, sign: str) -> tuple[str, int]:
@@ -208,10 +208,7 @@ def weight(atom: str, weights: Weights) -> Fraction:
         number = int(atom[1 : len(atom) - len(symbol)])
         return Fraction(number) if weights == "integer" else nuclides()[symbol][number]
     exact = elements()[atom].weight
-    if weights == "iupac":
-        return exact
-    decimal = Decimal(exact.numerator) / Decimal(exact.denominator)
-    return Fraction(decimal.quantize(Decimal(1), ROUND_HALF_UP))
+    return exact if weights == "iupac" else Fraction(floor(exact + Fraction(1, 2)))
 
 
 def _rows(name: str) -> list[list[str]]:
@@ -391,36 +388,33 @@ def _count(number: str) -> Count:
 
 def _refuse_nuclide(text: str) -> None:
     """Refuse `C-14`, which is a nuclide, but also the notation of an ion."""
-    found = NUCLIDE.fullmatch(text)
-    if found is not None and int(found[2]) in nuclides().get(found[1], {}):
-        hint = f"write ^{found[2]}{found[1]} or {found[1]}^{found[2]}-"
+    match = NUCLIDE.fullmatch(text)
+    if match is not None and int(match[2]) in nuclides().get(match[1], {}):
+        hint = f"write ^{match[2]}{match[1]} or {match[1]}^{match[2]}-"
         raise ToolError(f"{text} is ambiguous", code="ambiguous", hint=hint)
 
 
 def _dotted(text: str) -> str:
     """Write a full stop that joins two parts as `·`; a decimal point stays."""
 
-    def replace_stop(found: re.Match[str]) -> str:
-        before, after, unit = found["before"], found["after"], found["unit"] or ""
-        if text[found.end() :].startswith("."):
+    def replace_stop(match: re.Match[str]) -> str:
+        before, after, unit = match["before"], match["after"], match["unit"] or ""
+        if text[match.end() :].startswith("."):
             raise ToolError(f"the dots in {text[:60]} are ambiguous", code="ambiguous", hint="write CaSO4·0.5H2O")
         if not before and unit:
             return f"·{after}{unit}"
         if not before or not after or not unit or not before[0].isdigit() or before == "0":
             joins = before.isdigit() and unit and not after
-            return f"{before}·{unit}" if joins else found[0]
-        if SOLVATE.match(text, found.start("unit")):
+            return f"{before}·{unit}" if joins else match[0]
+        if SOLVATE.match(text, match.start("unit")):
             return f"{before}·{after}{unit}"
-        either = (f"{text[: found.start()]}{way}{text[found.start('unit') :]}" for way in _ways(before, after))
+        ways = f"{before}·{after}", f"_{{{before}.{after}}}"
+        either = (f"{text[: match.start()]}{way}{text[match.start('unit') :]}" for way in ways)
         raise ToolError(
             f"the dot in {text[:60]} is ambiguous", code="ambiguous", hint=f"write {' or '.join(either)}"[:300]
         )
 
     return FULL_STOP.sub(replace_stop, text)
-
-
-def _ways(before: str, after: str) -> tuple[str, str]:
-    return f"{before}·{after}", f"_{{{before}.{after}}}"
 
 
 def _spelled(bare: str, charge: int) -> str:
@@ -488,12 +482,12 @@ class _Parser:
         return atoms
 
     def unit(self) -> dict[str, Count] | None:
-        if (found := BRACKETED_ISOTOPE.match(self.text, self.at)) is not None:
-            self.at = found.end()
-            return {self.nuclide(int(found[1]), found[2]): int(found[3] or 1)}
-        if (found := ISOTOPE.match(self.text, self.at)) is not None:
-            self.at = found.end()
-            return {self.nuclide(int(found[1] or found[2]), self.symbol()): 1}
+        if (match := BRACKETED_ISOTOPE.match(self.text, self.at)) is not None:
+            self.at = match.end()
+            return {self.nuclide(int(match[1]), match[2]): int(match[3] or 1)}
+        if (match := ISOTOPE.match(self.text, self.at)) is not None:
+            self.at = match.end()
+            return {self.nuclide(int(match[1] or match[2]), self.symbol()): 1}
         opening = self.text[self.at]
         if opening in CLOSES:
             return self.group(CLOSES[opening])
@@ -506,10 +500,10 @@ class _Parser:
 
     def symbol(self) -> str:
         """Read the longest symbol: `Co` is cobalt, `CO` is carbon and oxygen."""
-        found = SYMBOL.match(self.text, self.at)
-        if found is None:
+        match = SYMBOL.match(self.text, self.at)
+        if match is None:
             self.fail("an element is missing")
-        symbol = found[0]
+        symbol = match[0]
         if symbol in GROUPS:
             raise ToolError(
                 f"{symbol} is a group, not an element", code="unknown_element", hint=f"write {GROUPS[symbol]}"
@@ -520,7 +514,7 @@ class _Parser:
             raise ToolError(
                 "OAc would be actinium; is it acetate?", code="ambiguous", hint="write CH3COO, or O_{1}Ac for actinium"
             )
-        self.at = found.end()
+        self.at = match.end()
         return symbol
 
     def nuclide(self, number: int, symbol: str) -> str:
@@ -542,11 +536,11 @@ class _Parser:
 
     def subscript(self) -> Count:
         marked = MARKED_SUBSCRIPT.match(self.text, self.at)
-        found = marked or FORMULA_SUBSCRIPT.match(self.text, self.at)
-        if found is None:
+        match = marked or FORMULA_SUBSCRIPT.match(self.text, self.at)
+        if match is None:
             return 1
-        number = (marked[1] or marked[2]) if marked else found[0]
-        self.at = found.end()
+        number = (marked[1] or marked[2]) if marked else match[0]
+        self.at = match.end()
         if number.endswith("/0") or "/00" in number or not (count := _count(number)):
             self.fail("a count of 0")
         if number.startswith("0") and "." not in number:
@@ -554,8 +548,8 @@ class _Parser:
         return count
 
     def bond(self) -> None:
-        if (found := BOND.match(self.text, self.at)) is not None:
-            self.at = found.end()
+        if (match := BOND.match(self.text, self.at)) is not None:
+            self.at = match.end()
 
 
 SHOWN_DIGITS = 6

@@ -50,7 +50,7 @@ def halves_to_slashes(text: str) -> str:
     >>> halves_to_slashes("¾"), halves_to_slashes("3½")
     ('3/4', '7/2')
     """
-    return VULGAR.sub(lambda found: str(_vulgar(found[1], found[2])), text)
+    return VULGAR.sub(lambda match: str(_vulgar(match[1], match[2])), text)
 
 
 def _vulgar(whole: str, part: str) -> Fraction:
@@ -66,10 +66,10 @@ def myriads_to_digits(text: str) -> str:
     return MYRIADS.sub(_digits, text)
 
 
-def _digits(found: re.Match[str]) -> str:
-    parts = [(SIZES[name], part) for name, part in found.groupdict().items() if part is not None]
-    if not parts or len(found[0]) > MAX_MYRIADS_CHARS:
-        return found[0]
+def _digits(match: re.Match[str]) -> str:
+    parts = [(SIZES[name], part) for name, part in match.groupdict().items() if part is not None]
+    if not parts or len(match[0]) > MAX_MYRIADS_CHARS:
+        return match[0]
     return f"{sum((Decimal(part) * size for size, part in parts), Decimal(0)).normalize():f}"
 
 
@@ -231,13 +231,9 @@ def _ln(number: Fraction, digits: int) -> Decimal:
     context = Context(prec=digits + CLOSE_TO_ONE)
     if off and abs(off) < Fraction(1, 10**CLOSE_TO_ONE):
         return _decimal(off - off * off / 2 + off**3 / 3, context)
-    return context.ln(_positive(number, context))
-
-
-def _positive(number: Fraction, context: Context) -> Decimal:
     if number <= 0:
         raise ToolError("only a number above zero has a logarithm", code="domain")
-    return _decimal(number, context)
+    return context.ln(_decimal(number, context))
 
 
 def _decimal(number: Fraction, context: Context) -> Decimal:

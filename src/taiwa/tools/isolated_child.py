@@ -24,7 +24,7 @@ CONSTANTS = (
 
 
 def entry(start: dict[str, Any]) -> Handler:
-    """Import the tool at an address (see `taiwa.tools.isolated`) and return what answers requests with it."""
+    """Import the tool at an address (see `taiwa.tools.function_tool`) and return what answers requests with it."""
     tool: Any = _import_program(start) if start["file"] else import_module(start["module"])
     for name in start["name"].split("."):
         tool = getattr(tool, name)

@@ -14,13 +14,12 @@ import shlex
 import sys
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path, PurePath
-from types import TracebackType
 from typing import TYPE_CHECKING, cast
 from weakref import finalize
 
@@ -116,7 +115,7 @@ class McpTool:
         return self.server.call(self, arguments)
 
 
-class McpServerConnection:
+class McpServerConnection(AbstractContextManager["McpServerConnection"]):
     """A server that runs until `close`, with its `tools`; calls from several threads run side by side.
 
     `command` is split as a shell would and run without one. The server gets nothing of the environment but HOME, PATH and the
@@ -157,12 +156,7 @@ class McpServerConnection:
     def __repr__(self) -> str:
         return f"McpServerConnection({self._command})"
 
-    def __enter__(self) -> "McpServerConnection":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

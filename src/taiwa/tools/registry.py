@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any, TypeGuard
 
 from taiwa.kernel.errors import InputError
 from taiwa.tools.calculator import calculator
 from taiwa.tools.chemical_formulas import molar_mass
+from taiwa.tools.function_tool import FunctionTool
 from taiwa.tools.stoichiometry import stoichiometry
-from taiwa.tools.tool import FunctionTool
 from taiwa.tools.units import unit_conversion
 
 
@@ -53,8 +53,12 @@ def _load_tool(address: str) -> FunctionTool[Any, Any]:
         raise InputError(f"file {place} not found")
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
-    with _ImportBoundary(place):
+    try:
         found: object = import_module(module)
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"cannot import {place}: {type(error).__name__}: {error}") from error
     if file.suffix == ".py" and Path(str(getattr(found, "__file__", ""))).resolve() != file.resolve():
         raise InputError(f"{place}: another module has the name {module!r}; rename the file")
     for part in name.split("."):
@@ -67,19 +71,3 @@ def _load_tool(address: str) -> FunctionTool[Any, Any]:
 
 def _is_tool(found: object) -> TypeGuard[FunctionTool[Any, Any]]:
     return isinstance(found, FunctionTool)
-
-
-class _ImportBoundary:
-    """Maps whatever a user's module raises on import to an `InputError` of one line."""
-
-    def __init__(self, place: str) -> None:
-        self._place = place
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, Exception) and not isinstance(error, InputError):
-            raise InputError(f"cannot import {self._place}: {type(error).__name__}: {error}") from error

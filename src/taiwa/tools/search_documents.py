@@ -13,7 +13,7 @@ from taiwa.kernel.messages import Passage, ToolResult, ToolSpec
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Retriever
 from taiwa.kernel.text import clean_untrusted
-from taiwa.tools.tool import FunctionTool
+from taiwa.tools.function_tool import FunctionTool
 
 MAX_QUERY_CHARS = 1_000
 
@@ -97,8 +97,8 @@ def excerpt(text: str, query: str, longest: int) -> str:
     if len(line) <= longest:
         return line
     folded = line.lower()
-    terms = {found[0] + (found["next"] or "") for found in WORDS.finditer(query.lower())}
-    hits = sorted(found.start() for term in terms for found in list(re.finditer(re.escape(term), folded))[:MAX_HITS])
+    terms = {match[0] + (match["next"] or "") for match in WORDS.finditer(query.lower())}
+    hits = sorted(match.start() for term in terms for match in list(re.finditer(re.escape(term), folded))[:MAX_HITS])
     width = max(longest - 2, 1)
     starts = [max(min(hit - width // BEFORE, len(line) - width), 0) for hit in hits] or [0]
     best = max(starts, key=lambda start: sum(term in folded[start : start + width] for term in terms))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
@@ -11,7 +12,7 @@ from taiwa.kernel.errors import ToolError
 from taiwa.kernel.messages import ToolResult
 from taiwa.kernel.records import Json
 from taiwa.tools.chemical_formulas import Formula, plain, species
-from taiwa.tools.tool import tool
+from taiwa.tools.function_tool import tool
 
 MAX_SPECIES = 24
 
@@ -115,9 +116,9 @@ def _sides(text: str) -> list[str]:
 
 def _unlettered(sides: list[str]) -> list[str]:
     """Separate letters for coefficients from their species; then all terms must have a coefficient."""
-    found = [LETTERED.match(piece) for side in sides for piece in PLUS.split(side)]
-    letters = [each["letter"] for each in found if each is not None and each["letter"]]
-    if None in found or len(letters) < 2 or len(set(letters)) < len(letters):
+    match = [LETTERED.match(piece) for side in sides for piece in PLUS.split(side)]
+    letters = [each["letter"] for each in match if each is not None and each["letter"]]
+    if None in match or len(letters) < 2 or len(set(letters)) < len(letters):
         return sides
     return [" + ".join(re.sub(r"\A\s*[a-z](?=[A-Z(\[])", "? ", piece) for piece in PLUS.split(side)) for side in sides]
 
@@ -151,28 +152,21 @@ def _splits(piece: str) -> list[tuple[Term, ...]]:
     ends = [at for at, char in enumerate(piece) if char == "+"] + [len(piece)]
     for end in ends:
         for start in sorted(ways):
-            term = _tried(piece[start:end]) if start < end else None
-            if term is not None:
+            with suppress(ToolError):
+                term = _term(piece[start:end])
                 ways.setdefault(end + 1, []).extend((*way, term) for way in ways[start])
     return ways.get(len(piece) + 1, [])[:2]
 
 
-def _tried(text: str) -> Term | None:
-    try:
-        return _term(text)
-    except ToolError:
-        return None
-
-
 def _term(text: str) -> Term:
-    found = TERM.match(text.strip())
-    if found is None or not found["species"].strip():
+    match = TERM.match(text.strip())
+    if match is None or not match["species"].strip():
         hint = "products are not predicted: write every species" if text.strip() in ("?", "_") else EXAMPLE
         raise ToolError(f"{text[:60]!r} has no species", code="syntax", hint=hint)
-    kind = species(found["species"])
-    if found["unknown"]:
+    kind = species(match["species"])
+    if match["unknown"]:
         return Term(kind, None, is_explicit=True)
-    number = found["number"]
+    number = match["number"]
     if number is None:
         return Term(kind)
     if re.search(r"/0+\Z", number) or len(number) > 20 or not Fraction(number):
@@ -207,9 +201,12 @@ def _cleared(row: Row, pivot: Row, column: int) -> Row:
     return _lowest([pivot[column] * a - row[column] * b for a, b in zip(row, pivot, strict=True)])
 
 
-def _lowest(row: Row) -> Row:
-    shared = gcd(*row) or 1
-    return [number // shared for number in row]
+def _lowest(row: Sequence[int | Fraction]) -> Row:
+    """Return the multiple of a row in whole numbers without a common divisor."""
+    scale = lcm(*(entry.denominator for entry in row))
+    whole = [int(entry * scale) for entry in row]
+    shared = gcd(*whole) or 1
+    return [entry // shared for entry in whole]
 
 
 def _vector(rows: list[Row], pivots: list[int], free: int, columns: int) -> Row:
@@ -217,8 +214,7 @@ def _vector(rows: list[Row], pivots: list[int], free: int, columns: int) -> Row:
     found[free] = Fraction(1)
     for row, pivot in zip(rows, pivots, strict=False):
         found[pivot] = Fraction(-row[free], row[pivot])
-    scale = lcm(*(number.denominator for number in found))
-    return _lowest([int(number * scale) for number in found])
+    return _lowest(found)
 
 
 def positive_solution(rows: Sequence[Sequence[int]], columns: int) -> list[Fraction] | None:
@@ -342,16 +338,17 @@ class _System:
         lone = self._one_sided()
         if lone:
             return Balance("impossible", f"impossible: {lone}")
-        rows = [_whole(row) for row in self._combined()]
+        rows = [_lowest(row) for row in self._combined()]
         width = len(rows[0])
         basis = null_space(rows, width)
         if not basis:
-            return Balance("impossible", f"impossible: {self._contradiction()}")
+            return Balance("impossible", self._contradiction())
         if len(basis) == 1:
             return self._single(basis[0])
         if not self._marked and self._conserved():
             return self._answer([term.count or Fraction(1) for term in self._given.terms])
-        if positive_solution(_independent(rows), width) is None:
+        # Without the rows that are equal; other dependent rows are harmless.
+        if positive_solution([row for row in dict.fromkeys(map(tuple, rows)) if any(row)], width) is None:
             return Balance("impossible", f"impossible: no positive coefficients conserve {self._all()} together")
         return self._many()
 
@@ -373,7 +370,7 @@ class _System:
             if open_
         ]
         if self._marked and not vector[-1]:
-            return Balance("impossible", f"impossible: {self._contradiction()}")
+            return Balance("impossible", self._contradiction())
         direction = -1 if sum(entry > 0 for entry in vector) < sum(entry < 0 for entry in vector) else 1
         if self._marked:
             direction = 1 if vector[-1] > 0 else -1
@@ -393,7 +390,7 @@ class _System:
 
     def _many(self) -> Balance:
         width = len(self._given.terms)
-        basis = null_space([_whole(row) for row in self._rows], width)
+        basis = null_space([_lowest(row) for row in self._rows], width)
         reactions = tuple(_reaction(self._given, vector) for vector in basis)
         shown = "; ".join(_spelled(each) for each in reactions[:MAX_SHOWN])
         more = "" if len(reactions) <= MAX_SHOWN else f"; and {len(reactions) - MAX_SHOWN} more"
@@ -414,33 +411,17 @@ class _System:
         return ""
 
     def _contradiction(self) -> str:
-        return f"no coefficients conserve {self._all()} together"
+        return f"impossible: no coefficients conserve {self._all()} together"
 
     def _all(self) -> str:
         *first, last = self._names[: len(self._rows)]
         return f"{', '.join(first)} and {last}" if first else last
 
     def _conserved(self) -> bool:
-        counts = [term.count or Fraction(1) for term in self._given.terms]
-        is_explicit = any(term.is_explicit for term in self._given.terms)
-        is_known = all(term.count is not None for term in self._given.terms)
-        return (
-            is_explicit
-            and is_known
-            and not any(sum(entry * count for entry, count in zip(row, counts, strict=True)) for row in self._rows)
-        )
-
-
-def _independent(rows: list[list[int]]) -> list[list[int]]:
-    """Return the rows without duplicates; other dependent rows are harmless."""
-    return [list(row) for row in dict.fromkeys(tuple(row) for row in rows) if any(row)]
-
-
-def _whole(row: Sequence[Fraction]) -> list[int]:
-    scale = lcm(*(entry.denominator for entry in row))
-    whole = [int(entry * scale) for entry in row]
-    shared = gcd(*whole) or 1
-    return [entry // shared for entry in whole]
+        counts = [term.count for term in self._given.terms if term.count is not None]
+        if len(counts) < len(self._given.terms) or not any(term.is_explicit for term in self._given.terms):
+            return False
+        return not any(sum(entry * count for entry, count in zip(row, counts, strict=True)) for row in self._rows)
 
 
 def _counted(given: Equation, counts: Sequence[Fraction]) -> Equation:

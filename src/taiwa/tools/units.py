@@ -15,7 +15,7 @@ from taiwa.kernel.errors import ConfigError, ToolError
 from taiwa.kernel.messages import ToolResult
 from taiwa.tools.calculator import calculate
 from taiwa.tools.exact_numbers import RAISED, bounded, narrow, spell
-from taiwa.tools.tool import tool
+from taiwa.tools.function_tool import tool
 
 MAX_CHARS = 200
 MAX_FACTORS = 12
@@ -139,24 +139,24 @@ def _unit(text: str) -> _Unit:
     factors: list[tuple[str, int]] = []
     at = 0
     while at < len(text):
-        found = FACTOR.match(text, at)
-        if found is None or len(factors) >= MAX_FACTORS:
+        match = FACTOR.match(text, at)
+        if match is None or len(factors) >= MAX_FACTORS:
             _fail(f"{text[:40]!r} is not a unit")
-        at = found.end()
-        if found["name"] == "°" and text[at : at + 1] in ("C", "F"):
+        at = match.end()
+        if match["name"] == "°" and text[at : at + 1] in ("C", "F"):
             at += 1
-        factors += _factor(found, text[found.start("name") : at])
+        factors += _factor(match, text[match.start("name") : at])
     if not factors:
         _fail("the unit is missing")
     return _Unit(tuple(factors))
 
 
-def _factor(found: re.Match[str], written: str) -> list[tuple[str, int]]:
-    power = int(found["power"] or (found["raised"] or "1").translate(LOWERED) or 1)
+def _factor(match: re.Match[str], written: str) -> list[tuple[str, int]]:
+    power = int(match["power"] or (match["raised"] or "1").translate(LOWERED) or 1)
     if abs(power) > MAX_POWER:
         _fail(f"a power of {power} is too large")
-    sign = -1 if found["sign"] in ("/", "per") else 1
-    name = written if written in ALIASES else found["name"]
+    sign = -1 if match["sign"] in ("/", "per") else 1
+    name = written if written in ALIASES else match["name"]
     if name in ALIASES and ALIASES[name] != name:
         return [(each, sign * power * own) for each, own in _unit(ALIASES[name]).factors]
     return [(name, sign * power)]

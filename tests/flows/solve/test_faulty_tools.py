@@ -8,10 +8,11 @@ import pytest
 
 from taiwa.flows.solve.rationale import OnToolError, Rationale, ToolMode
 from taiwa.flows.solve.solve import SolveOptions, solve
+from taiwa.isolation import ProcessLimits
 from taiwa.kernel.messages import Capability, Message, Response, Text, ToolCall, ToolResult
 from taiwa.kernel.runtime import Tool
 from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_model
-from taiwa.tools import IsolatedTool, ProcessLimits, isolated
+from taiwa.tools.function_tool import IsolatedTool
 from tests.flows.driving import Drive
 from tests.flows.solve.abacus import ADDER, BARE, NATIVE, Echo
 from tests.tools import sample_tools
@@ -35,7 +36,7 @@ def apart() -> Iterator[dict[str, IsolatedTool]]:
     """The tools that misbehave, each in a process of its own."""
     names = [name for name, _, _ in FAULTS] + ["chatter"]
     bounds = {"never_ends": SHORT}
-    tools = {name: isolated(getattr(sample_tools, name), bounds.get(name, BOUNDS)) for name in names}
+    tools = {name: IsolatedTool(getattr(sample_tools, name), bounds.get(name, BOUNDS)) for name in names}
     yield tools
     for each in tools.values():
         each.close()

@@ -9,7 +9,7 @@ from math import exp
 import pytest
 
 from taiwa.apps.catalog import load_app
-from taiwa.ask.prompt_texts import ONE, WHOLE
+from taiwa.ask.prompts import load_prompts
 from taiwa.conversation.history import add_turn, begin
 from taiwa.conversation.turn_prompt import DELTA_LINE, EARLIER, ENVIRONMENT, STATE, turn_request
 from taiwa.flows.solve.answers import NUMBER_INSTRUCTIONS
@@ -34,7 +34,8 @@ from taiwa.kernel.messages import (
 from taiwa.models.builtin.copy_constraint import CopyGuide
 from taiwa.models.builtin.model import MAX_TOKENS
 from taiwa.models.builtin.requests import TOOLS, read_request
-from taiwa.tools import builtin_tools, calculator
+from taiwa.tools.calculator import calculator
+from taiwa.tools.registry import builtin_tools
 from tests.models.builtin.small_model import Tiny, tokens
 
 MODEL = Tiny()
@@ -108,7 +109,7 @@ def test_other_ways_to_call_tools_are_refused_in_one_line() -> None:
 
 @pytest.mark.parametrize("language", ["en", "ja", "zh"])
 def test_a_score_is_a_digit_with_its_likelihoods(language: str) -> None:
-    instructions, question = ONE[language]["clarity"]
+    instructions, question = load_prompts(language).score("clarity")
     asked = Message("user", (Text(json.dumps({"dialogue": []})), Text(question, transient=True)))
     said = system(instructions), asked
     request = Request(said, sampling=Sampling(max_tokens=1), top_logprobs=20, task="assess_clarity")
@@ -169,7 +170,7 @@ def test_a_refusal_stands_in_the_form_of_the_reply() -> None:
         Request((system("Extract."), user("x")), constraint=JsonSchema({"type": "integer"})),
         Request((system("Say."), user("x")), top_logprobs=3),
         Request((system("Summarise."), user(f'{EARLIER[0]}\n{{"turns":[]}}\n{EARLIER[1]}'))),
-        Request((system(WHOLE["en"]), user("{}")), task="assess"),
+        Request((system(load_prompts("en").assess), user("{}")), task="assess"),
         Request(()),
     ],
 )

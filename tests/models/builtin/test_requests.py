@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.ask.assess_question import assess
-from taiwa.ask.rewrite import INSTRUCTIONS, SINGLE, rewrite_queries
+from taiwa.ask.prompts import load_prompts
+from taiwa.ask.rewrite import rewrite_queries
 from taiwa.ask.types import SCORES
 from taiwa.kernel.messages import (
     Capability,
@@ -23,10 +24,10 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.runtime import Runtime
-from taiwa.models.builtin.prompt_text import ANSWER, normalize_text
-from taiwa.models.builtin.requests import MAX_DIALOGUE_SIZE, dialogue_prompt, format_dialogue
+from taiwa.models.builtin.requests import ANSWER, MAX_DIALOGUE_SIZE, format_dialogue, read_request
+from taiwa.models.builtin.tokenizer import normalize_text
 
-REWRITE = INSTRUCTIONS["en"].format(what=SINGLE["en"][0], lines=SINGLE["en"][1])
+REWRITE = load_prompts("en").sections["rewrite_one"]
 ABILITIES: frozenset[Capability] = frozenset({"logprobs", "json_schema"})
 DIALOGUE = (user("Is there parking at the Ostrel site?"), assistant("Yes."), user("And what does it cost?"))
 LINE = "|u| Is there parking at the Ostrel site? |a| Yes. |u| And what does it cost?"
@@ -49,7 +50,7 @@ class RecordingModel:
 
     @property
     def prompts(self) -> list[tuple[str, str, str] | None]:
-        prompts = [dialogue_prompt(request) for request in self.requests]
+        prompts = [read_request(request) for request in self.requests]
         return [prompt and (prompt.task, prompt.output, prompt.text) for prompt in prompts]
 
 
@@ -90,7 +91,7 @@ def test_facts_about_the_user_come_first() -> None:
     ],
 )
 def test_other_requests_are_not_recognised(messages: Sequence[Message]) -> None:
-    assert dialogue_prompt(Request(tuple(messages))) is None
+    assert read_request(Request(tuple(messages))) is None
 
 
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), st.text()), max_size=6), st.text(), st.text())
@@ -109,7 +110,7 @@ def test_the_line_is_normalized_and_bounded_and_a_text_cannot_imitate_a_turn(
     )
 )
 def test_any_json_becomes_a_prompt(data: object) -> None:
-    found = dialogue_prompt(Request((system(REWRITE), user(json.dumps(data))), task="rewrite_query"))
+    found = read_request(Request((system(REWRITE), user(json.dumps(data))), task="rewrite_query"))
     assert found is not None
     assert found.task == "rewrite"
 

@@ -47,7 +47,7 @@ def test_what_must_come_is_not_asked_of_the_model() -> None:
     assert ending.finish == "stop"
     # One reading of the prompt with all that is certain behind it, one for the choice between two words or more.
     assert ending.passes == len(model.reads) < len(ending.tokens)
-    assert ending.forced_count == len(ending.tokens) - ending.passes
+    assert sum(ending.forced) == len(ending.tokens) - ending.passes
     assert model.reads[0][0] > len(PROMPT)
 
 
@@ -108,7 +108,7 @@ def test_likelihoods_are_the_models_own_and_ask_it_at_every_place() -> None:
     _, plain = written(StubNetwork(MADE), job(SHAPE, top_logprobs=2))
 
     assert len(plain.logprobs) == len(plain.tokens) + (plain.passes > len(plain.tokens)) == plain.passes
-    assert plain.forced_count == 0
+    assert not any(plain.forced)
     for told in plain.logprobs:
         assert len(told.top_logprobs) == 2
         assert told.top_logprobs[0][1] >= told.top_logprobs[1][1] >= float("-inf")

@@ -185,7 +185,7 @@ def test_the_key_stands_in_no_command_line_and_the_server_listens_here_only(mode
     server = server_of(model)
 
     assert server.key.encode() not in Path(f"/proc/{process_of(model)}/cmdline").read_bytes()
-    assert server.url.startswith("http://127.0.0.1:")
+    assert server.base_url.startswith("http://127.0.0.1:")
 
 
 def test_closing_ends_the_process_and_the_next_request_starts_another(own: GgufModel) -> None:

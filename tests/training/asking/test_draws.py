@@ -11,7 +11,7 @@ from taiwa import constraints
 from taiwa.ask.types import SCORES, ClarifyingQuestions
 from taiwa.constraints.vocabulary import small_vocabulary
 from taiwa.kernel.messages import JsonSchema
-from taiwa.models.builtin.prompt_text import normalize_text
+from taiwa.models.builtin.tokenizer import normalize_text
 from taiwa.structured import OutputType
 from training.builtin.asking import SHARES
 from training.builtin.asking.scenes import Stage
@@ -62,15 +62,15 @@ def test_scores_are_digits_and_all_of_them_come(drawn: list[Sample]) -> None:
 
 
 def test_questions_back_fit_the_schema_that_holds_them(drawn: list[Sample]) -> None:
-    shape = OutputType(ClarifyingQuestions)
-    held = constraints.compile(JsonSchema(shape.schema(), "Words"), small_vocabulary(), strict=False)
+    output_type = OutputType(ClarifyingQuestions)
+    held = constraints.compile(JsonSchema(output_type.schema(), "Words"), small_vocabulary(), strict=False)
     asked = Counter[str]()
     for sample in [each for each in drawn if each.task == "back"][:60]:
         state = held.start()
         for token in small_vocabulary().encode(sample.text):
             state = state.advance(token)
         assert state.is_complete
-        assert shape.parse(sample.text).fixes == ()
+        assert output_type.parse(sample.text).fixes == ()
         asked.update(list(json.loads(sample.text)))
     assert {"ask_missing_info", "res_consultation"} <= asked.keys()
 

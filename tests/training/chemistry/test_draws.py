@@ -9,8 +9,10 @@ import pytest
 
 from taiwa.flows.solve.tool_call_formats import TaggedFormat
 from taiwa.flows.solve.tool_text import sanitize_result
-from taiwa.models.builtin.prompt_text import normalize_text
-from taiwa.tools import calculator, molar_mass, stoichiometry
+from taiwa.models.builtin.tokenizer import normalize_text
+from taiwa.tools.calculator import calculator
+from taiwa.tools.chemical_formulas import molar_mass
+from taiwa.tools.stoichiometry import stoichiometry
 from training.builtin.chemistry import SHARES
 from training.builtin.chemistry.astray import bare
 from training.builtin.chemistry.compounds import named

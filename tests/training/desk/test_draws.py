@@ -15,13 +15,15 @@ from taiwa.conversation.replies import parse_reply
 from taiwa.conversation.turn_prompt import format_reply, turn_request
 from taiwa.flows.solve.tool_text import sanitize_result
 from taiwa.kernel.records import Json
-from taiwa.models.builtin.order_desk import MENU, Order, OrderLine, grammar, options, order_prompt
-from taiwa.models.builtin.prompt_text import normalize_text
-from taiwa.tools import calculator
+from taiwa.models.builtin.order_app import Order, OrderLine, grammar, options
+from taiwa.models.builtin.requests import read_request
+from taiwa.models.builtin.tokenizer import normalize_text
+from taiwa.tools.calculator import calculator
 from training.builtin.desk import LANGUAGES, SHARES
 from training.builtin.desk.english import phrase
 from training.builtin.desk.foreign import DISHES
 from training.builtin.desk.japanese_words import ADDED, NOUNS, SHOWN, SIZE_WORDS
+from training.builtin.desk.menu import MENU
 from training.builtin.desk.references import named_alone, reference
 from training.builtin.desk.scene import scene
 from training.builtin.desk.wishes import wish
@@ -94,7 +96,7 @@ def test_every_kind_of_draw_is_let_through_and_moves_the_order(name: str) -> Non
         )
 
         after = add_turn(conversation, utterance, read.answer, read.delta)
-        found = order_prompt(turn_request(after, "x"))
+        found = read_request(turn_request(after, "x"))
         assert found is not None, sample
         known = {line.number for line in order.lines}
         items = read.delta.get("items", {})
@@ -105,10 +107,10 @@ def test_every_kind_of_draw_is_let_through_and_moves_the_order(name: str) -> Non
 def test_the_runtime_reads_the_prompt_that_was_drawn(samples: list[Sample]) -> None:
     for sample in samples[:60]:
         order, asked, utterance = order_of(sample.prompt)
-        found = order_prompt(turn_request(begun(order, asked), utterance))
+        found = read_request(turn_request(begun(order, asked), utterance))
 
         assert found is not None
-        assert found[0] == sample.prompt
+        assert found.text == sample.prompt
 
 
 def test_sums_are_those_of_the_calculator_and_of_the_whole_order(samples: list[Sample]) -> None:

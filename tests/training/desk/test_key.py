@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from taiwa.models.builtin.order_desk import COUNTED, MEASURES, MENU, PLAIN, SIZES
+from taiwa.models.builtin import order_app
+from taiwa.models.builtin.order_app import COUNTED, MEASURES, PLAIN, SIZES
 from training.builtin import samples
+from training.builtin.desk.menu import MENU
 
 KEY = Path(samples.__file__).with_name("keys") / "coffee_shop.yaml"
 
@@ -51,3 +53,10 @@ def test_its_ids_are_those_of_the_shared_requests(requests: dict[str, Any], shar
 
     assert asked <= set(requests) <= {line["id"] for line in lines}
     assert not any(line["input"] in KEY.read_text("utf-8") for line in lines if line["id"] in requests)
+
+
+def test_the_menu_that_is_drawn_from_is_that_of_the_app() -> None:
+    text = " ".join(order_app.MENU_TEXT.split())
+
+    assert {dish.name: dish.price for dish in MENU.values()} == order_app.MENU
+    assert all(f"{dish.name} {dish.japanese}" in text for dish in MENU.values())

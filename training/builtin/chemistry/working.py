@@ -7,8 +7,9 @@ from random import Random
 from typing import Literal
 
 from taiwa.flows.solve.tool_text import sanitize_result
-from taiwa.tools import calculator, molar_mass, stoichiometry
-from taiwa.tools.calculator import calculate
+from taiwa.tools.calculator import calculate, calculator
+from taiwa.tools.chemical_formulas import molar_mass
+from taiwa.tools.stoichiometry import stoichiometry
 from training.builtin.samples import Sample, Span
 
 __all__ = ["Working", "plain_number"]

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from taiwa.models.builtin.order_desk import COUNTED, MENU, OrderLine
+from taiwa.models.builtin.order_app import COUNTED, OrderLine
 from training.builtin.desk.english_words import MILK_WORDS, STANDS
 from training.builtin.desk.japanese_words import ADDED, SIZE_WORDS
+from training.builtin.desk.menu import MENU
 from training.builtin.desk.ordering import tongue
 from training.builtin.desk.references import named_alone, reference
 from training.builtin.desk.replies import listed

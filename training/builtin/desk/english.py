@@ -5,8 +5,8 @@ from dataclasses import replace
 from random import Random
 from typing import TypeAlias
 
-from taiwa.models.builtin.order_desk import MENU
 from training.builtin.desk.english_words import MILK_WORDS, NOUNS, SIZE_WORDS, STANDS, SWEET_WORDS
+from training.builtin.desk.menu import MENU
 from training.builtin.desk.wishes import DRINKS, SHORT_DRINKS, Extra, Wish
 from training.builtin.desk.wording import an, fill
 from training.builtin.noise import number_words

@@ -5,8 +5,8 @@ from dataclasses import replace
 from random import Random
 from typing import TypeAlias
 
-from taiwa.models.builtin.order_desk import MENU
 from training.builtin.desk.japanese_words import ADDED, NOUNS, SIZE_WORDS, STANDS
+from training.builtin.desk.menu import MENU
 from training.builtin.desk.wishes import DRINKS, Extra, Wish
 from training.builtin.desk.wording import fill
 from training.builtin.noise import number_ja

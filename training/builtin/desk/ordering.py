@@ -5,9 +5,10 @@ from dataclasses import replace
 from random import Random
 from types import ModuleType
 
-from taiwa.models.builtin.order_desk import MENU, OrderLine
+from taiwa.models.builtin.order_app import OrderLine
 from training.builtin.desk import english, english_talk, japanese, japanese_talk
 from training.builtin.desk.foreign import foreign_order
+from training.builtin.desk.menu import MENU
 from training.builtin.desk.replies import listed, missing
 from training.builtin.desk.scene import Scene, answer, closing, following, next_number, scene, shown_sum, step, told
 from training.builtin.desk.unknown import unknown

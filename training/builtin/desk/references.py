@@ -2,7 +2,7 @@
 
 from random import Random
 
-from taiwa.models.builtin.order_desk import Order, OrderLine
+from taiwa.models.builtin.order_app import Order, OrderLine
 from training.builtin.desk import english, japanese
 from training.builtin.desk.english_words import SIZE_WORDS as SIZES_EN
 from training.builtin.desk.english_words import STANDS as STANDS_EN

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from taiwa.models.builtin.order_desk import COUNTED, MEASURES, MENU, OrderLine
+from taiwa.models.builtin.order_app import COUNTED, MEASURES, OrderLine
 from training.builtin.desk.english import plural
 from training.builtin.desk.japanese_words import ADDED, NOUNS, SHOWN, SIZE_WORDS
+from training.builtin.desk.menu import MENU
 from training.builtin.desk.wishes import DRINKS
 
 __all__ = ["ANSWERS", "kinds", "listed", "missing"]

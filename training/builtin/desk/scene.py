@@ -9,11 +9,12 @@ from random import Random
 from typing import TypeAlias
 
 from taiwa.kernel.records import Json
-from taiwa.models.builtin.order_desk import CONFIRMED, MENU, Order, OrderLine, format_order
-from taiwa.models.builtin.prompt_text import normalize_text
-from taiwa.tools import calculator
+from taiwa.models.builtin.order_app import CONFIRMED, Order, OrderLine, format_order
+from taiwa.models.builtin.tokenizer import normalize_text
+from taiwa.tools.calculator import calculator
 from training.builtin.desk import english_lines, japanese_lines
 from training.builtin.desk.changing_words import CHANGES
+from training.builtin.desk.menu import MENU
 from training.builtin.desk.replies import ANSWERS
 from training.builtin.desk.wishes import wish
 from training.builtin.desk.wording import fill

@@ -4,8 +4,9 @@ import re
 from dataclasses import replace
 from random import Random
 
-from taiwa.models.builtin.order_desk import CONFIRMED, MENU
+from taiwa.models.builtin.order_app import CONFIRMED
 from training.builtin.desk.english_talk import TAIL, WANT
+from training.builtin.desk.menu import MENU
 from training.builtin.desk.ordering import tongue
 from training.builtin.desk.replies import kinds, listed, missing
 from training.builtin.desk.scene import Scene, Step, answer, closing, line_words, scene, shown_sum, step, told

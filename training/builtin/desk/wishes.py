@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeAlias
 
-from taiwa.models.builtin.order_desk import CREAMERS, FLAVOURS, MENU, MILKS, SWEETENERS, OrderLine
+from taiwa.models.builtin.order_app import CREAMERS, FLAVOURS, MILKS, SWEETENERS, OrderLine
+from training.builtin.desk.menu import MENU
 
 __all__ = ["DRINKS", "SHORT_DRINKS", "Extra", "Wish", "extra", "extras", "quantity", "wish", "wishes"]
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from random import Random
 from typing import TypeAlias
 
-from taiwa.tools import calculator
+from taiwa.tools.calculator import calculator
 from training.builtin.noise import noisy
 from training.builtin.quantities.telling import Ask, Slots, Teller
 from training.builtin.samples import Draw, Sample, Span

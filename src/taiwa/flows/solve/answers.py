@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from taiwa.flows.extract import extract, plain_json
+from taiwa.flows.extract import extract
 from taiwa.flows.solve.examples import ANSWER_EXAMPLES
 from taiwa.flows.solve.numbers import last_number
 from taiwa.flows.solve.rationale import AnswerSource
@@ -89,7 +89,7 @@ def _typed(
     except (OutputValidationError, RefusalError) as error:
         yield from notify(f"no {wanted.name} could be read: {error.message}", code="answer", warning=True)
         return None
-    plain = plain_json(wanted, value)
+    plain = wanted.dump(value)
     if isinstance(plain, float) and math.isfinite(plain):
         return FinalAnswer(f"{plain:.15g}", "typed", plain)
     return FinalAnswer(plain if isinstance(plain, str) else canonical(plain).decode(), "typed", plain)

@@ -12,7 +12,6 @@ from copy import copy
 from decimal import ROUND_HALF_UP, Decimal
 from typing import TypeAlias
 
-from taiwa.flows.solve.numbers import last_number
 from taiwa.flows.solve.tool_call_formats import ToolCallFormat
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, Text, ToolCall, ToolResult, assistant, user
@@ -207,16 +206,6 @@ def render_answer_only(example: WorkedExample, result_of: ResultOf) -> tuple[Mes
     return user(example.question), assistant(text.strip().rpartition("\n")[2])
 
 
-def evaluate_example(example: WorkedExample, result_of: ResultOf) -> str:
-    """Return the number that an example comes to with these tools: that of its last line.
-
-    Raises:
-        InputError: as `evaluate_parts`.
-        ToolError: a tool rejects an input.
-    """
-    return last_number(render_answer_only(example, result_of)[1].text)
-
-
 def escape_references(text: str) -> str:
     """Escape a text so that nothing in it is a reference.
 
@@ -227,18 +216,18 @@ def escape_references(text: str) -> str:
 
 
 def _resolve(text: str, results: Sequence[str], name: str) -> str:
-    def resolve_one(found: re.Match[str]) -> str:
-        if found[0] == "{{":
+    def resolve_one(match: re.Match[str]) -> str:
+        if match[0] == "{{":
             return "{"
-        place, what = int(found["number"]), found["what"] or ""
+        place, what = int(match["number"]), match["what"] or ""
         if place > len(results):
             raise InputError(
-                f"worked example {name}: {found[0]} names call {place}, and only {len(results)} come before it"
+                f"worked example {name}: {match[0]} names call {place}, and only {len(results)} come before it"
             )
         result = results[place - 1]
         number = _first_number(result) if not what or what.isdecimal() else _number_before(result, what)
         if number is None:
-            raise InputError(f"worked example {name}: {found[0]} is not in the result {result[:80]!r}")
+            raise InputError(f"worked example {name}: {match[0]} is not in the result {result[:80]!r}")
         return _with_decimals(number, int(what)) if what.isdecimal() else number
 
     return REFERENCE.sub(resolve_one, text)
@@ -251,8 +240,8 @@ def _first_number(result: str) -> str | None:
 
 def _number_before(result: str, word: str) -> str | None:
     """Return the number before a word, as in `4Fe + 3O2`; a word without one counts as 1."""
-    found = re.search(rf"(?<![^\s])(?P<count>[0-9][0-9./]*)?\s?{re.escape(word)}(?![^\s,;.])", result)
-    return None if found is None else found["count"] or "1"
+    match = re.search(rf"(?<![^\s])(?P<count>[0-9][0-9./]*)?\s?{re.escape(word)}(?![^\s,;.])", result)
+    return None if match is None else match["count"] or "1"
 
 
 def _with_decimals(number: str, decimals: int) -> str:

@@ -96,8 +96,8 @@ class LineScanner:
         """Read the next text up to the end of the first call; the caller feeds the rest again."""
         done = 0
         last = self._pattern.last
-        for found in LINES.finditer(text):
-            line = found[0]
+        for match in LINES.finditer(text):
+            line = match[0]
             before = len(self._tail)
             self._tail += line
             self._head += line[: MAX_HEAD_CHARS - len(self._head)]
@@ -105,10 +105,10 @@ class LineScanner:
                 end = done + call.end - before
                 self._forget(call.end)
                 self._tail, self._before = "", ()
-                if line.endswith("\n") and end == found.end():
+                if line.endswith("\n") and end == match.end():
                     self._end_line()
                 return replace(call, end=end)
-            done = found.end()
+            done = match.end()
             if line.endswith("\n"):
                 self._end_line()
             else:
@@ -133,9 +133,9 @@ class LineScanner:
         """Return the first call that is not in code, with its end in the tail."""
         if self._fence or FENCE.match(self._head) or (self._pattern.anchored and self._dropped):
             return None
-        for found in pattern.finditer(self._tail):
-            if (self._ticks + self._tail.count("`", 0, found.start())) % 2 == 0:
-                call = self._pattern.read(found, (*self._before, self._tail[: found.start()]))
+        for match in pattern.finditer(self._tail):
+            if (self._ticks + self._tail.count("`", 0, match.start())) % 2 == 0:
+                call = self._pattern.read(match, (*self._before, self._tail[: match.start()]))
                 if call is not None:
                     return call
         return None
@@ -169,13 +169,13 @@ class BlockScanner:
 
     def feed(self, text: str) -> CallMatch | None:
         """Read the next text up to the end of the first call; the caller feeds the rest again."""
-        for found in LINES.finditer(text):
-            line = found[0]
+        for match in LINES.finditer(text):
+            line = match[0]
             self._line += line[: MAX_BLOCK_LINE_CHARS - len(self._line)]
             self._size += len(line)
             if self._name:
                 self._block = (self._block + line)[: MAX_BLOCK_CHARS + 1]
-            if line.endswith("\n") and (call := self._end_line(found.end())):
+            if line.endswith("\n") and (call := self._end_line(match.end())):
                 return call
         return None
 
@@ -214,10 +214,10 @@ def fence_after(line: str, fence: str) -> str:
     >>> fence_after("```python", ""), fence_after("x", "```"), fence_after("```", "```")
     ('```', '```', '')
     """
-    found = FENCE.match(line)
-    if found is None:
+    match = FENCE.match(line)
+    if match is None:
         return fence
-    marks, rest = found["marks"], found["rest"]
+    marks, rest = match["marks"], match["rest"]
     if not fence:
         return "" if "`" in rest and marks[0] == "`" else marks
     return "" if marks.startswith(fence) and not rest.strip() else fence

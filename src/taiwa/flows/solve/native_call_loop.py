@@ -6,9 +6,10 @@ The text of the model is not scanned. Messages are only appended, so that a serv
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import cast
 
-from taiwa.flows.solve.rationale import NO_CALL_LEFT, CallBudget, RequestedCall, SolveLimits, request_call
+from taiwa.flows.solve.rationale import NO_CALL_LEFT, CallBudget
 from taiwa.flows.solve.text_loop import RationaleBuilder
 from taiwa.flows.solve.tool_call_formats import ToolCallFormat
 from taiwa.flows.solve.tool_text import describe_input, refuse_constant, sanitize_result
@@ -30,12 +31,10 @@ class FunctionCallingLoop(RationaleBuilder):
         self,
         request: Request,
         calls: CallBudget,
-        limits: SolveLimits,
         tool_format: ToolCallFormat,
         watch: Callable[[], Watcher] | None = None,
     ) -> None:
-        super().__init__(replace(request, tools=tuple(calls.specs.values())), calls, limits, watch)
-        self._format = tool_format
+        super().__init__(replace(request, tools=tuple(calls.specs.values())), calls, tool_format, watch)
         self._more: tuple[Message, ...] = ()
         self._ids: set[str] = set()
         self._count = 0
@@ -68,7 +67,9 @@ class FunctionCallingLoop(RationaleBuilder):
             self._more = (*self._more, Message("assistant", (Text(text),)))
             self.ending = "calls"
             return
-        done = yield from self.calls.execute([self._requested(call) for call in calls])
+        done = yield from self.calls.execute(
+            [self.calls.request(call.name, call.arguments, partial(_arguments, call.arguments)) for call in calls]
+        )
         results: list[ToolResult] = []
         for call, executed in zip(calls, done, strict=True):
             if executed is None:
@@ -97,21 +98,13 @@ class FunctionCallingLoop(RationaleBuilder):
             calls.append(replace(call, id=name))
         return tuple(calls)
 
-    def _requested(self, call: ToolCall) -> RequestedCall:
-        try:
-            spec = self.calls.spec(call.name)
-            arguments = _arguments(call.arguments, spec)
-        except ToolError as error:
-            return RequestedCall(call.name, call.arguments, {}, error)
-        return request_call(spec.name, arguments, call.arguments)
-
     def _show(self, call: ToolCall, result: str) -> Program[None]:
         """Insert a call and its result into the transcript as the format writes them."""
         text = self.text
         start = "" if not text or text.endswith("\n") else "\n"
-        written = self._format.write_call(call.name, _input(call, self.calls.specs.get(call.name)), text + start)
+        written = self.tool_format.write_call(call.name, _input(call, self.calls.specs.get(call.name)), text + start)
         yield from self.insert(start + written, "call")
-        result = self._format.write_result(result)
+        result = self.tool_format.write_result(result)
         yield from self.insert(result if result.endswith("\n") else f"{result}\n", "result")
 
 

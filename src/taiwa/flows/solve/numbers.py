@@ -65,34 +65,28 @@ def last_number(text: str) -> str:
 def _plain(line: str) -> str:
     """Write the line in ASCII digits and signs."""
     line = line.translate(SIGNS)
-    line = "".join(_digit(char) for char in line)
-    line = re.sub(rf"(?<=[0-9])\s?([{HALVES}])", lambda found: " " + _fraction(found[1]), line)
-    line = re.sub(f"[{HALVES}]", lambda found: _fraction(found[0]), line)
-    line = SPACED.sub(lambda found: found[0].replace(" ", ""), COMMA.sub(",", line))
+    line = "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in line)
+    line = re.sub(rf"(?<=[0-9])\s?([{HALVES}])", lambda match: " " + _fraction(match[1]), line)
+    line = re.sub(f"[{HALVES}]", lambda match: _fraction(match[0]), line)
+    line = SPACED.sub(lambda match: match[0].replace(" ", ""), COMMA.sub(",", line))
     return FRACTION_OF_LATEX.sub(r"\1/\2", line)
-
-
-def _digit(char: str) -> str:
-    if char.isascii() or not char.isdecimal():
-        return char
-    return str(unicodedata.decimal(char))
 
 
 def _fraction(char: str) -> str:
     return unicodedata.normalize("NFKC", char).replace("\u2044", "/")
 
 
-def _written(found: re.Match[str]) -> str:
-    sign, number = found["sign"].replace("+", ""), found["number"].replace(",", "")
-    power = found["short"] or found["power"] or (found["raised"] or "").translate(RAISED)
-    if found["scales"]:
-        return sign + _scaled(found["number"] + found["scales"])
+def _written(match: re.Match[str]) -> str:
+    sign, number = match["sign"].replace("+", ""), match["number"].replace(",", "")
+    power = match["short"] or match["power"] or (match["raised"] or "").translate(RAISED)
+    if match["scales"]:
+        return sign + _scaled(match["number"] + match["scales"])
     if power:
         return f"{sign}{number}e{power.removeprefix('+')}"
-    if found["below"]:
-        return f"{sign}{number}/{found['below']}"
-    if found["mixed"]:
-        over, _, below = found["mixed"].strip().partition("/")
+    if match["below"]:
+        return f"{sign}{number}/{match['below']}"
+    if match["mixed"]:
+        over, _, below = match["mixed"].strip().partition("/")
         if number.isdecimal() and int(below):
             return f"{sign}{int(number) + Fraction(int(over), int(below))}"
     return sign + number

@@ -1,6 +1,6 @@
 """`Rationale` and its parts, and `CallBudget`: the limits, execution and memory of all tool calls of one rationale."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -130,15 +130,6 @@ class RequestedCall:
         return f"{self.name}\0{self.input}".encode("utf-8", "surrogatepass")
 
 
-def request_call(name: str, arguments: Mapping[str, Json], text: str, discarded: str = "") -> RequestedCall:
-    """Make a call of parsed arguments; arguments that cannot be recorded are an error of the call."""
-    try:
-        canonical(dict(arguments))
-    except InputError as error:
-        return RequestedCall(name, text, {}, ToolError(error.message, code="bad_arguments"), discarded)
-    return RequestedCall(name, text, arguments, None, discarded)
-
-
 class CallBudget:
     """Executes calls within limits, each call once; `ending` is set when no further call is allowed.
 
@@ -149,7 +140,6 @@ class CallBudget:
         self,
         tools: Iterable[ToolSpec],
         limits: SolveLimits,
-        *,
         on_error: OnToolError = "report",
         on_unknown: OnToolError = "report",
         simulated_tools: Collection[str] = (),
@@ -157,7 +147,7 @@ class CallBudget:
         self.executed: list[ExecutedCall] = []
         self.ending: EndReason | None = None
         self.specs = {tool.name: tool for tool in tools}
-        self._limits = limits
+        self.limits = limits
         self._on_error = on_error
         self._on_unknown = on_unknown
         self._simulated = simulated_tools
@@ -179,6 +169,21 @@ class CallBudget:
             raise UnknownToolError(f"unknown tool {name!r}", code="unknown_tool", hint=f"tools: {known}")
         return found
 
+    def request(
+        self, name: str, text: str, parse: Callable[[ToolSpec], Mapping[str, Json]], discarded: str = ""
+    ) -> RequestedCall:
+        """Make a call of its name and text; an unknown name, and arguments that cannot be parsed or recorded, are its error."""
+        try:
+            spec = self.spec(name)
+            arguments = parse(spec)
+        except ToolError as error:
+            return RequestedCall(name, text, {}, error, discarded)
+        try:
+            canonical(dict(arguments))
+        except InputError as error:
+            return RequestedCall(spec.name, text, {}, ToolError(error.message, code="bad_arguments"), discarded)
+        return RequestedCall(spec.name, text, arguments, None, discarded)
+
     def execute(self, requested: Sequence[RequestedCall]) -> Program[tuple[ExecutedCall | None, ...]]:
         """Answer calls that were requested together, in their order; None for a call beyond the limits.
 
@@ -190,7 +195,8 @@ class CallBudget:
         for call, key in zip(requested[:allowed], keys, strict=False):
             if call.error is None and key not in self._results and call.name not in self._simulated:
                 new.setdefault(key, call)
-        results = yield from _call_tools(tuple(new.values()))
+        calls = [_call_tool(call) for call in new.values()]
+        results = ((yield from calls[0]),) if len(calls) == 1 else (yield from gather(calls))
         if any(isinstance(result, LimitError) for result in results):
             self.ending = "calls"
         self._results |= {key: each for key, each in zip(new, results, strict=True) if not isinstance(each, LimitError)}
@@ -211,12 +217,12 @@ class CallBudget:
 
     def _count_allowed(self, keys: Sequence[bytes]) -> int:
         """Count the calls that are answered: those that are left, up to the first that was repeated too often."""
-        left = max(self._limits.max_tool_calls - len(self.executed), 0)
+        left = max(self.limits.max_tool_calls - len(self.executed), 0)
         if len(keys) > left:
             self.ending = "calls"
         for place, key in enumerate(keys[:left]):
             self._counts[key] = self._counts.get(key, 0) + 1
-            if self._counts[key] > self._limits.max_repeats:
+            if self._counts[key] > self.limits.max_repeats:
                 self.ending = "repeat"
                 return place
         return min(left, len(keys))
@@ -257,12 +263,6 @@ class CallBudget:
         executed = ExecutedCall(call.name, call.input, result, shown, fault, call.discarded)
         self.executed.append(executed)
         return executed
-
-
-def _call_tools(calls: Sequence[RequestedCall]) -> Program[tuple[ToolResult | ToolError | LimitError, ...]]:
-    if len(calls) == 1:
-        return ((yield from _call_tool(calls[0])),)
-    return (yield from gather(_call_tool(each) for each in calls))
 
 
 def _call_tool(call: RequestedCall) -> Program[ToolResult | ToolError | LimitError]:

@@ -1,21 +1,23 @@
 """Tool-interrupted reasoning: `[Complete] → call → [CallTool] → insert result → [Complete …] → … → answer`.
 
 After MultiTool-CoT (Inaba et al., ACL 2023): the model writes a rationale, is interrupted where it calls a tool, and continues
-behind the result. Text and insertions joined are the transcript, byte for byte.
+behind the result. Text and insertions joined are the transcript, byte for byte. `vote` takes the majority of several answers
+(self-consistency, Wang et al. 2023).
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, Generic, TypeVar, get_args
 
 from taiwa.flows.solve.answers import FinalAnswer, find_answer
 from taiwa.flows.solve.native_call_loop import FunctionCallingLoop
 from taiwa.flows.solve.rationale import AnswerSource, CallBudget, OnToolError, Rationale, SolveLimits, ToolMode
 from taiwa.flows.solve.text_loop import RationaleBuilder, TextLoop
 from taiwa.flows.solve.tool_call_formats import TaggedFormat, ToolCallFormat
-from taiwa.kernel.effects import GetCapabilities, Program, notify, perform
-from taiwa.kernel.errors import InputError, LimitError, UnsupportedError
+from taiwa.kernel.effects import GetCapabilities, Program, gather, notify, perform
+from taiwa.kernel.errors import InputError, LimitError, OutputValidationError, UnsupportedError
 from taiwa.kernel.messages import Capability, Message, Request, Sampling, ToolSpec, system, user
+from taiwa.kernel.records import value
 from taiwa.structured import OutputType
 
 INSTRUCTIONS = "Solve the problem step by step. End with a line that states the answer; its number comes last."
@@ -141,29 +143,19 @@ def tool_modes(
     return tuple(each for each in order if each in supported and (allow_native or each != "native"))
 
 
-def start_loop(
-    request: Request, tools: Sequence[ToolSpec], options: SolveOptions, mode: ToolMode, *, stops: bool
-) -> TextLoop | FunctionCallingLoop:
-    """Make the loop of a tool mode; `stops` says whether the server supports stop strings."""
-    calls = CallBudget(
-        tools,
-        options.limits,
-        on_error=options.on_error,
-        on_unknown=options.on_unknown,
-        simulated_tools=options.simulated_tools,
-    )
-    if mode == "native":
-        return FunctionCallingLoop(request, calls, options.limits, options.tool_format)
-    return TextLoop(request, calls, options.limits, options.tool_format, prefill=mode == "prefill", stops=stops)
-
-
 def _run_loop(
     question: str, tools: Sequence[ToolSpec], options: SolveOptions, capabilities: frozenset[Capability]
 ) -> Program[tuple[RationaleBuilder, ToolMode]]:
     """Run the loop of the first tool mode that the server does not refuse."""
     modes = tool_modes(options.tool_mode, capabilities, allow_native=not options.shots and bool(tools))
     for place, mode in enumerate(modes):
-        loop = start_loop(options.request(question, tools, mode), tools, options, mode, stops="stop" in capabilities)
+        request = options.request(question, tools, mode)
+        calls = CallBudget(tools, options.limits, options.on_error, options.on_unknown, options.simulated_tools)
+        loop = (
+            FunctionCallingLoop(request, calls, options.tool_format)
+            if mode == "native"
+            else TextLoop(request, calls, options.tool_format, prefill=mode == "prefill", stops="stop" in capabilities)
+        )
         yield from notify(f"tool mode: {mode}", code="tool_mode")
         try:
             yield from loop.run()
@@ -181,3 +173,53 @@ def _run_loop(
             loop.ending = "limit"
         return loop, mode
     raise AssertionError("the last mode returns or raises")
+
+
+A = TypeVar("A")
+
+
+@value(tag="vote")
+class Vote(Generic[A]):
+    """The most frequent answer, its count, all answers in order, and how many programs `failed` with an invalid answer."""
+
+    winner: A
+    count: int
+    answers: tuple[A, ...]
+    failed: int = 0
+
+
+def vote(program: Callable[[int], Program[A]], n: int, *, by: Callable[[A], object] | None = None) -> Program[Vote[A]]:
+    """Run `program(0)` … `program(n - 1)` in parallel and take the majority; of equal counts, the answer that is first.
+
+    `by` returns what must be equal, such as only the number of an answer. The argument of `program` may serve as its seed.
+
+    Raises (when run):
+        InputError: n is less than 1.
+        OutputValidationError: every answer was invalid; this is the error of the first.
+    """
+    if n < 1:
+        raise InputError(f"n must be at least 1, got {n}")
+    outcomes = yield from gather(_answer(program(index)) for index in range(n))
+    answers = tuple(outcome[0] for outcome in outcomes if isinstance(outcome, tuple))
+    errors = [outcome for outcome in outcomes if isinstance(outcome, OutputValidationError)]
+    if not answers:
+        raise errors[0]
+    keys: list[object] = []  # compared by `==`, because not every value can be hashed
+    groups: list[list[A]] = []
+    for answer in answers:
+        key = answer if by is None else by(answer)
+        if key in keys:
+            groups[keys.index(key)].append(answer)
+        else:
+            keys.append(key)
+            groups.append([answer])
+    most = max(groups, key=len)
+    return Vote(most[0], len(most), answers, len(errors))
+
+
+def _answer(program: Program[A]) -> Program[tuple[A] | OutputValidationError]:
+    """Return an invalid answer as its error; any other error ends the vote."""
+    try:
+        return ((yield from program),)
+    except OutputValidationError as error:
+        return error

@@ -4,21 +4,18 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
 
-from taiwa.flows.solve.find_tool_calls import CallMatch, Scanner
+from taiwa.flows.solve.find_tool_calls import BlockScanner, CallMatch, Scanner
 from taiwa.flows.solve.rationale import (
     NO_CALL_LEFT,
     CallBudget,
     EndReason,
     InsertedKind,
     InsertedText,
-    RequestedCall,
-    SolveLimits,
     TextPart,
-    request_call,
 )
 from taiwa.flows.solve.tool_call_formats import ToolCallFormat
 from taiwa.kernel.effects import Complete, Program, Watcher, WatchResult, notify, perform
-from taiwa.kernel.errors import RefusalError, ToolError
+from taiwa.kernel.errors import RefusalError
 from taiwa.kernel.messages import Message, Request, Response, Thinking, Usage, assistant, user
 from taiwa.kernel.text import estimate_tokens
 
@@ -42,11 +39,12 @@ class RationaleBuilder:
     """The state that both loops keep: text and insertions, calls, output tokens, and how the rationale ended."""
 
     def __init__(
-        self, request: Request, calls: CallBudget, limits: SolveLimits, watch: Callable[[], Watcher] | None = None
+        self, request: Request, calls: CallBudget, tool_format: ToolCallFormat, watch: Callable[[], Watcher] | None
     ) -> None:
         self.base_request: Request = request
         self.calls = calls
-        self.limits = limits
+        self.limits = calls.limits
+        self.tool_format = tool_format
         self.watch = watch
         self.parts: list[TextPart | InsertedText] = []
         self.ending: EndReason | None = None
@@ -111,7 +109,6 @@ class TextLoop(RationaleBuilder):
         self,
         request: Request,
         calls: CallBudget,
-        limits: SolveLimits,
         tool_format: ToolCallFormat,
         watch: Callable[[], Watcher] | None = None,
         *,
@@ -119,8 +116,7 @@ class TextLoop(RationaleBuilder):
         stops: bool,
     ) -> None:
         stop = tool_format.stops if prefill and stops and calls.specs else request.stop
-        super().__init__(replace(request, stop=stop), calls, limits, watch)
-        self._format = tool_format
+        super().__init__(replace(request, stop=stop), calls, tool_format, watch)
         self._scanner = tool_format.scanner(calls.specs)
         self._prefill = prefill
         self._turns: list[str] = []
@@ -202,9 +198,9 @@ class TextLoop(RationaleBuilder):
         """Return the stop string at which the server stopped, '' for the end of the answer."""
         if response.finish != "stop":
             return ""
-        if response.stop in self._format.stops:
+        if response.stop in self.tool_format.stops:
             return response.stop or ""
-        close, stop = self._format.close, self.base_request.stop
+        close, stop = self.tool_format.close, self.base_request.stop
         if self._scanner.open or (stop and copy(self._scanner).feed(close)):
             return close
         # Many servers do not report where they stopped. An answer does not end in the middle of a line on a blank.
@@ -218,7 +214,10 @@ class TextLoop(RationaleBuilder):
             return
         if behind.strip():
             yield from notify(f"passed over: {behind.strip()[:MAX_NOTICE_CHARS]}", code="discarded")
-        (executed,) = yield from self.calls.execute([self._requested(call, behind)])
+        requested = self.calls.request(
+            call.name, call.input, lambda spec: self.tool_format.parse_arguments(spec, call.input), behind
+        )
+        (executed,) = yield from self.calls.execute([requested])
         if executed is None:
             yield from self._insert_result(NO_CALL_LEFT, call.number)
         elif executed.result.origin == "model":
@@ -230,17 +229,9 @@ class TextLoop(RationaleBuilder):
         elif self.calls.ending is not None:
             self.ending = self.calls.ending
 
-    def _requested(self, call: CallMatch, behind: str) -> RequestedCall:
-        try:
-            spec = self.calls.spec(call.name)
-            arguments = self._format.parse_arguments(spec, call.input)
-        except ToolError as error:
-            return RequestedCall(call.name, call.input, {}, error, behind)
-        return request_call(spec.name, arguments, call.input, behind)
-
     def _insert_result(self, result: str, number: str) -> Program[None]:
         """Insert a result behind its call. A new turn begins a new line, so that no digit of it can join the result."""
-        text = self._format.write_result(result, number)
+        text = self.tool_format.write_result(result, number)
         text += "" if self._prefill or text.endswith("\n") else "\n"
         self._turns[-1] += text
         self._scanner.skip(text)
@@ -249,7 +240,7 @@ class TextLoop(RationaleBuilder):
     def _ask_last(self) -> Program[None]:
         """Ask once for the end of the text, in which nothing is called."""
         request, known = self.limit_tokens(replace(self.request(), stop=())), self.text
-        response = yield from perform(Complete(request, lambda: self._display(_NO_CALLS, known)))
+        response = yield from perform(Complete(request, lambda: self._display(BlockScanner({}), known)))
         self.count_tokens(response)
         self._add(strip_repetition(response.text, known), None)
         self.ending = "calls"
@@ -399,19 +390,3 @@ def _end_of_text(text: str) -> int:
     if at < 0:
         return len(text) - text.endswith(OPEN[0])
     return at if len(text) - at <= MAX_CALL_CHARS else len(text)
-
-
-class _NoCalls:
-    """A scanner that finds no call."""
-
-    open = False
-
-    def feed(self, text: str) -> CallMatch | None:  # noqa: ARG002  (protocol)
-        """Find nothing."""
-        return None
-
-    def skip(self, text: str) -> None:
-        """Do nothing."""
-
-
-_NO_CALLS = _NoCalls()

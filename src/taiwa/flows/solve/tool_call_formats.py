@@ -38,9 +38,17 @@ class ToolCallFormat(Protocol):
     close: ClassVar[str]
     """The end that an `open` call lacks; a server that stopped there may not report it."""
 
+    explanation: ClassVar[str]
+    """How calls are written, in words for the model, with the fields of the format as `{self.NAME}`."""
+
     def instructions(self, tools: Sequence[ToolSpec], *, forbid_own_results: bool = True) -> str:
         """Describe how calls are written, and the tools; `forbid_own_results` forbids the model to write results itself."""
-        ...
+        explanation = self.explanation.format(self=self)
+        return f"{explanation}{FORBID_OWN_RESULTS * forbid_own_results}\n\n{self.list_tools(tools)}"
+
+    def list_tools(self, tools: Sequence[ToolSpec]) -> str:
+        """List the tools as the instructions do."""
+        return list_tools(tools, self.write_call)
 
     def scanner(self, names: Iterable[str]) -> Scanner:
         """Make a scanner for calls of these tools, and for calls that are plainly meant for an unknown tool."""
@@ -87,10 +95,7 @@ class TaggedFormat(ToolCallFormat):
     name = "tagged"
     stops = (CLOSE,)
     close = CLOSE
-
-    def instructions(self, tools: Sequence[ToolSpec], *, forbid_own_results: bool = True) -> str:
-        """Describe how calls are written, and the tools."""
-        return f"{TAGGED_INSTRUCTIONS}{FORBID_OWN_RESULTS * forbid_own_results}\n\n{list_tools(tools, self.write_call)}"
+    explanation = TAGGED_INSTRUCTIONS
 
     def scanner(self, names: Iterable[str]) -> Scanner:
         """Make a scanner for calls."""
@@ -116,10 +121,10 @@ class TaggedFormat(ToolCallFormat):
         return start
 
 
-def _read_tagged(found: re.Match[str], before: tuple[str, ...]) -> CallMatch:  # noqa: ARG001  (MatchReader)
-    parts = found.groupdict()
+def _read_tagged(match: re.Match[str], before: tuple[str, ...]) -> CallMatch:  # noqa: ARG001  (MatchReader)
+    parts = match.groupdict()
     text = parts["input"] or parts.get("other_input") or ""
-    return CallMatch(parts["name"] or parts["other"], text.strip(), found.end(), found.end() - found.start())
+    return CallMatch(parts["name"] or parts["other"], text.strip(), match.end(), match.end() - match.start())
 
 
 InputKind: TypeAlias = Literal["expression", "formula", "equation", "words"]
@@ -191,29 +196,28 @@ class InlineFormat(ToolCallFormat):
     name = "inline"
     stops = (CLOSE,)
     close = CLOSE
+    explanation = INLINE_INSTRUCTIONS
 
     aliases: tuple[tuple[str, str], ...] = TOOL_TITLES
     inputs: tuple[tuple[str, InputKind], ...] = INPUT_KINDS
 
-    def instructions(self, tools: Sequence[ToolSpec], *, forbid_own_results: bool = True) -> str:
-        """Describe how calls are written, and the tools."""
-        return (
-            f"{INLINE_INSTRUCTIONS}{FORBID_OWN_RESULTS * forbid_own_results}\n\n{list_tools(tools, self._listed_call)}"
-        )
+    def list_tools(self, tools: Sequence[ToolSpec]) -> str:
+        """List the tools; an equation takes two lines."""
+        return list_tools(tools, self._listed_call)
 
     def scanner(self, names: Iterable[str]) -> Scanner:
         """Make a scanner for calls."""
         tools = _names_and_aliases(names, self.aliases)
         inputs = dict(self.inputs)
 
-        def read(found: re.Match[str], before: tuple[str, ...]) -> CallMatch | None:
-            title = " ".join(found["name"].split())
+        def read(match: re.Match[str], before: tuple[str, ...]) -> CallMatch | None:
+            title = " ".join(match["name"].split())
             name = tools.get(normalize_name(title)) or (title if TITLE.match(title) else "")
             if not name:
                 return None
             *lines, line = before
             text = READ_INPUT[inputs.get(name, "words")](tuple(lines), line)
-            return CallMatch(name, text[-MAX_INPUT_CHARS:], found.end(), found.end() - found.start())
+            return CallMatch(name, text[-MAX_INPUT_CHARS:], match.end(), match.end() - match.start())
 
         closed, opened = re.compile(INLINE_CALL + CLOSE), re.compile(INLINE_CALL + r"\Z")
         return LineScanner(CallPattern(CLOSE, closed, opened, read, context_lines=2))
@@ -332,16 +336,17 @@ class FenceFormat(ToolCallFormat):
     name = "fence"
     stops = (OUTPUT,)
     close = "\n"
+    explanation = FENCE_INSTRUCTIONS
 
     aliases: tuple[tuple[str, str], ...] = ()
 
-    def instructions(self, tools: Sequence[ToolSpec], *, forbid_own_results: bool = True) -> str:
-        """Describe how calls are written, and the tools."""
+    def list_tools(self, tools: Sequence[ToolSpec]) -> str:
+        """List the tools, each as a block."""
         blocks = "\n\n".join(
             f"{' '.join(tool.description.split())}\n{self.write_call(tool.name, describe_input(tool))}"
             for tool in tools
         )
-        return f"{FENCE_INSTRUCTIONS}{FORBID_OWN_RESULTS * forbid_own_results}\n\nTools:\n\n{blocks or '(none)'}"
+        return f"Tools:\n\n{blocks or '(none)'}"
 
     def scanner(self, names: Iterable[str]) -> Scanner:
         """Make a scanner for calls."""
@@ -380,7 +385,7 @@ TURN = re.compile(r"^[ \t]{0,3}(?:Thought|Action|Observation|Question)(?:[ \t]{1
 REACT_INSTRUCTIONS = """\
 Take turns of Thought and Action, numbered from 1. A Thought is a line of reasoning; an Action is a line of its own that \
 calls one tool, and what the tool gives follows as an Observation. Your last Action is \
-{finish}[answer]."""
+{self.finish}[answer]."""
 
 
 @value
@@ -393,24 +398,20 @@ class ReActFormat(ToolCallFormat):
     name = "react"
     stops = ("\nObservation",)
     close = "\n"
+    explanation = REACT_INSTRUCTIONS
 
     finish: str = "Finish"
     aliases: tuple[tuple[str, str], ...] = ()
-
-    def instructions(self, tools: Sequence[ToolSpec], *, forbid_own_results: bool = True) -> str:
-        """Describe how calls are written, and the tools."""
-        instructions = REACT_INSTRUCTIONS.format(finish=self.finish)
-        return f"{instructions}{FORBID_OWN_RESULTS * forbid_own_results}\n\n{list_tools(tools, self.write_call)}"
 
     def scanner(self, names: Iterable[str]) -> Scanner:
         """Make a scanner for calls."""
         tools, finish = _names_and_aliases(names, self.aliases), normalize_name(self.finish)
 
-        def read(found: re.Match[str], before: tuple[str, ...]) -> CallMatch:  # noqa: ARG001  (MatchReader)
-            action = normalize_name(found["name"])
+        def read(match: re.Match[str], before: tuple[str, ...]) -> CallMatch:  # noqa: ARG001  (MatchReader)
+            action = normalize_name(match["name"])
             final = action == finish and action not in tools
-            name = tools.get(action, self.finish if final else found["name"].strip())
-            return CallMatch(name, found["input"].strip(), found.end(), found.end(), found["number"] or "", final)
+            name = tools.get(action, self.finish if final else match["name"].strip())
+            return CallMatch(name, match["input"].strip(), match.end(), match.end(), match["number"] or "", final)
 
         closed, opened = re.compile(rf"{ACTION}\n"), re.compile(rf"{ACTION}\Z")
         return LineScanner(CallPattern("\n", closed, opened, read, anchored=True))
@@ -426,10 +427,10 @@ class ReActFormat(ToolCallFormat):
 
     def result_end(self, text: str, start: int) -> int:
         """Return the end of an observation: the start of the next turn."""
-        found = OBSERVATION.match(text, start)
-        if found is None:
+        match = OBSERVATION.match(text, start)
+        if match is None:
             return start
-        turn = TURN.search(text, found.end())
+        turn = TURN.search(text, match.end())
         return turn.start() if turn else len(text)
 
 
@@ -439,7 +440,7 @@ GSM_CALL = re.compile(rf"<<(?P<input>[^\s<>=`][^<>=`\n]{{0,{MAX_INPUT_CHARS - 1}
 NEVER = re.compile(r"(?!)")
 
 GSM_INSTRUCTIONS = """\
-For every calculation write <<expression= and stop there: what the {tool} gives is put right behind it with the closing mark, \
+For every calculation write <<expression= and stop there: what the {self.tool} gives is put right behind it with the closing mark, \
 as in <<12*3=36>>, and you go on from there."""
 
 
@@ -454,20 +455,19 @@ class GsmFormat(ToolCallFormat):
     name = "gsm"
     stops = ()
     close = ""
+    explanation = GSM_INSTRUCTIONS
 
     tool: str = "calculator"
 
-    def instructions(self, tools: Sequence[ToolSpec], *, forbid_own_results: bool = True) -> str:
-        """Describe how calls are written, and the calculator."""
-        calculators = [tool for tool in tools if tool.name == self.tool]
-        instructions = GSM_INSTRUCTIONS.format(tool=self.tool.replace("_", " "))
-        return f"{instructions}{FORBID_OWN_RESULTS * forbid_own_results}\n\n{list_tools(calculators, self.write_call)}"
+    def list_tools(self, tools: Sequence[ToolSpec]) -> str:
+        """List the calculator."""
+        return list_tools([tool for tool in tools if tool.name == self.tool], self.write_call)
 
     def scanner(self, names: Iterable[str]) -> Scanner:  # noqa: ARG002  (a call names no tool)
         """Make a scanner for calls."""
 
-        def read(found: re.Match[str], before: tuple[str, ...]) -> CallMatch:  # noqa: ARG001  (MatchReader)
-            return CallMatch(self.tool, found["input"].strip(), found.end(), found.end() - found.start())
+        def read(match: re.Match[str], before: tuple[str, ...]) -> CallMatch:  # noqa: ARG001  (MatchReader)
+            return CallMatch(self.tool, match["input"].strip(), match.end(), match.end() - match.start())
 
         return LineScanner(CallPattern("=", GSM_CALL, NEVER, read))
 

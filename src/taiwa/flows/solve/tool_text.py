@@ -40,7 +40,7 @@ def sanitize_result(result: str, max_chars: int = MAX_RESULT_CHARS) -> str:
     read = result[: READ_CHARS_PER_SHOWN * max_chars]
     line = " ".join("".join(char for char in read if char.isprintable() or char.isspace()).split())
     line = line.replace("`", "'").replace("<<", "‹‹").replace(">>", "››").replace("~~~", "∼∼∼")
-    line = ROLE_LABELS.sub(r"\1\2∶", ROLE_TOKENS.sub(lambda found: LOOKALIKES[found[0]], line))
+    line = ROLE_LABELS.sub(r"\1\2∶", ROLE_TOKENS.sub(lambda match: LOOKALIKES[match[0]], line))
     if len(line) > max_chars or len(result) > len(read):
         line = f"{line[: max_chars - 1]}…"
     # The text on either side could make a double mark of a single one.

@@ -274,157 +274,155 @@ class ParserState:
         return not (self.fresh or self.only_newline) and self.mode in ("words", "answer") and not self.due[0]
 
 
-def without_number(place: ParserState) -> ParserState:
+def without_number(parser: ParserState) -> ParserState:
     """Return the state after the number that is being written, which decides what may follow except digits."""
-    if place.mode in ("sum", "answer") and place.word[:1] in NUMERIC and place.word:
-        return replace(place, word="", want="sign")
-    return place
+    if parser.mode in ("sum", "answer") and parser.word[:1] in NUMERIC and parser.word:
+        return replace(parser, word="", want="sign")
+    return parser
 
 
-def advance_byte(place: ParserState, sign: str, known: NumberSet) -> ParserState | None:
+def advance_byte(parser: ParserState, sign: str, known: NumberSet) -> ParserState | None:
     """Return the state after one more byte, given as a Latin-1 character; None if it is not allowed."""
-    mode = place.mode
+    mode = parser.mode
     if mode == "words":
-        return _words(place, sign)
+        return _words(parser, sign)
     if mode == "sum":
-        return _sum(place, sign, known)
+        return _sum(parser, sign, known)
     if mode in ("formula", "equation"):
-        return _formula(place, sign)
+        return _formula(parser, sign)
     if mode == "answer":
-        return _answer(place, sign, known)
+        return _answer(parser, sign, known)
     if mode == "open":
-        return ParserState(place.tools, "name", fresh=False) if sign == "<" else None
+        return ParserState(parser.tools, "name", fresh=False) if sign == "<" else None
     if mode == "close":
-        return ParserState(place.tools, fresh=False) if sign == ">" else None
-    return _name(place, sign)
+        return ParserState(parser.tools, fresh=False) if sign == ">" else None
+    return _name(parser, sign)
 
 
-def _words(place: ParserState, sign: str) -> ParserState | None:
-    if place.only_newline and sign != "\n":
+def _words(parser: ParserState, sign: str) -> ParserState | None:
+    if parser.only_newline and sign != "\n":
         return None
-    more, low, high = place.due
+    more, low, high = parser.due
     if more:
         follows = low <= ord(sign) <= high
-        return replace(place, due=(more - 1, 0x80, 0xBF) if more > 1 else (0, 0, 0)) if follows else None
+        return replace(parser, due=(more - 1, 0x80, 0xBF) if more > 1 else (0, 0, 0)) if follows else None
     if sign == "<":
-        return ParserState(place.tools, "open", fresh=False) if place.tools else None
+        return ParserState(parser.tools, "open", fresh=False) if parser.tools else None
     if sign == ">":  # one may belong to an arrow; two would end a call that was not begun
-        return ParserState(place.tools, last=sign, fresh=False) if place.last != sign else None
+        return ParserState(parser.tools, last=sign, fresh=False) if parser.last != sign else None
     if sign == "\n":
-        return ParserState(place.tools, last=sign, fresh=False) if place.last != sign and not place.fresh else None
-    if (place.no_digit and sign.isdigit()) or sign < " " or sign == "\x7f":
+        return ParserState(parser.tools, last=sign, fresh=False) if parser.last != sign and not parser.fresh else None
+    if (parser.no_digit and sign.isdigit()) or sign < " " or sign == "\x7f":
         return None
     if sign > "\x7f":
-        return ParserState(place.tools, due=DUE[sign], fresh=False) if sign in DUE else None
-    lead = place.lead + 1 if sign == LEAD[place.lead] else int(sign == LEAD[0])
+        return ParserState(parser.tools, due=DUE[sign], fresh=False) if sign in DUE else None
+    lead = parser.lead + 1 if sign == LEAD[parser.lead] else int(sign == LEAD[0])
     if lead == len(LEAD):
-        return ParserState(place.tools, "answer", fresh=False)
-    return ParserState(place.tools, lead=lead, fresh=False)
+        return ParserState(parser.tools, "answer", fresh=False)
+    return ParserState(parser.tools, lead=lead, fresh=False)
 
 
-def _answer(place: ParserState, sign: str, known: NumberSet) -> ParserState | None:
+def _answer(parser: ParserState, sign: str, known: NumberSet) -> ParserState | None:
     """The number or the formulas of the answer; after them, words."""
-    word = place.word
-    if sign in NUMERIC and word + sign in known.begun and place.want == "value":
-        return replace(place, word=word + sign)
-    if not word and place.want == "value":
+    word = parser.word
+    if sign in NUMERIC and word + sign in known.begun and parser.want == "value":
+        return replace(parser, word=word + sign)
+    if not word and parser.want == "value":
         if sign in STARTS:  # a formula, or an equation
-            return ParserState(place.tools, fresh=False)
-        return replace(place, last=sign) if sign in ("-", MONEY) and place.last != sign else None
-    whole = place.want == "sign" or word in known.whole
+            return ParserState(parser.tools, fresh=False)
+        return replace(parser, last=sign) if sign in ("-", MONEY) and parser.last != sign else None
+    whole = parser.want == "sign" or word in known.whole
     if sign.isdigit() or not (whole or (word.endswith(".") and word[:-1] in known.whole)):
         return None
-    return _words(ParserState(place.tools, no_digit=sign == ".", fresh=False), sign) if sign != "." else _stop(place)
+    if sign != ".":
+        return _words(ParserState(parser.tools, fresh=False), sign)
+    # A full stop after a number, which no digit may turn into a decimal point.
+    return None if word.endswith(".") else ParserState(parser.tools, no_digit=True, fresh=False)
 
 
-def _stop(place: ParserState) -> ParserState | None:
-    """A full stop after a number, which no digit may turn into a decimal point."""
-    return ParserState(place.tools, no_digit=True, fresh=False) if not place.word.endswith(".") else None
-
-
-def _name(place: ParserState, sign: str) -> ParserState | None:
-    word = place.word + sign
-    fitting = [tool for tool in place.tools if f"{tool}: ".startswith(word)]
+def _name(parser: ParserState, sign: str) -> ParserState | None:
+    word = parser.word + sign
+    fitting = [tool for tool in parser.tools if f"{tool}: ".startswith(word)]
     if not fitting:
         return None
     if word == f"{fitting[0]}: ":
-        return ParserState(place.tools, MODES[fitting[0]], fresh=False, last=" ")
-    return replace(place, word=word)
+        return ParserState(parser.tools, MODES[fitting[0]], fresh=False, last=" ")
+    return replace(parser, word=word)
 
 
-def _sum(place: ParserState, sign: str, known: NumberSet) -> ParserState | None:
+def _sum(parser: ParserState, sign: str, known: NumberSet) -> ParserState | None:
     """A calculation: known numbers, operators, functions and parentheses."""
-    word, want = place.word, place.want
+    word, want = parser.word, parser.want
     numeric = word[:1] in NUMERIC if word else sign in NUMERIC
     if want in ("value", "number") and numeric and word + sign in known.begun:
-        return replace(place, word=word + sign, last=sign)
-    if not numeric and word + sign in WORDS and want in ("value", "number") and place.depth <= MAX_DEPTH:
-        return replace(place, word=word + sign, last=sign)
+        return replace(parser, word=word + sign, last=sign)
+    if not numeric and word + sign in WORDS and want in ("value", "number") and parser.depth <= MAX_DEPTH:
+        return replace(parser, word=word + sign, last=sign)
     if word in NAMES:
-        return _inner(place) if sign == "(" else None
+        return _inner(parser) if sign == "(" else None
     if word:
         if word not in known.whole and word != "pi":
             return None
-        place = replace(place, word="", want="sign")
-    return _between(place, sign)
+        parser = replace(parser, word="", want="sign")
+    return _between(parser, sign)
 
 
-def _between(place: ParserState, sign: str) -> ParserState | None:
+def _between(parser: ParserState, sign: str) -> ParserState | None:
     """The operators and parentheses between the numbers of a calculation."""
-    is_value = place.want == "sign"
+    is_value = parser.want == "sign"
     if sign == " ":
-        return replace(place, last=" ") if place.last != " " else None
+        return replace(parser, last=" ") if parser.last != " " else None
     if sign == "(":
-        return None if is_value or place.depth >= MAX_DEPTH else _inner(place)
+        return None if is_value or parser.depth >= MAX_DEPTH else _inner(parser)
     if not is_value:
-        return replace(place, want="number", last=sign) if sign == "-" and place.want == "value" else None
+        return replace(parser, want="number", last=sign) if sign == "-" and parser.want == "value" else None
     if sign == ")":
-        return replace(place, depth=place.depth - 1, last=sign) if place.depth else None
-    if sign in SIGNS or (sign == "," and place.depth):
-        return replace(place, want="value", last=sign)
+        return replace(parser, depth=parser.depth - 1, last=sign) if parser.depth else None
+    if sign in SIGNS or (sign == "," and parser.depth):
+        return replace(parser, want="value", last=sign)
     if sign == "%":
-        return replace(place, last=sign) if place.last != "%" else None
-    return replace(place, mode="close") if sign == ">" and not place.depth else None
+        return replace(parser, last=sign) if parser.last != "%" else None
+    return replace(parser, mode="close") if sign == ">" and not parser.depth else None
 
 
-def _inner(place: ParserState) -> ParserState:
-    return replace(place, word="", want="value", depth=place.depth + 1, last="(")
+def _inner(parser: ParserState) -> ParserState:
+    return replace(parser, word="", want="value", depth=parser.depth + 1, last="(")
 
 
-def _formula(place: ParserState, sign: str) -> ParserState | None:
+def _formula(parser: ParserState, sign: str) -> ParserState | None:
     """A formula, or an equation: elements, numbers, brackets, charges."""
-    word = place.word
-    if place.last in FOLLOWING or sign in INNER:
-        return replace(place, last=sign) if FOLLOWING.get(place.last) == sign else None
+    word = parser.word
+    if parser.last in FOLLOWING or sign in INNER:
+        return replace(parser, last=sign) if FOLLOWING.get(parser.last) == sign else None
     if word and word + sign in SYMBOLS:
-        return replace(place, word=word + sign, last=sign)
-    if place.mode == "equation" and (word or place.last) + sign in PHASES:
-        return replace(place, word=(word or place.last) + sign, last=sign)
+        return replace(parser, word=word + sign, last=sign)
+    if parser.mode == "equation" and (word or parser.last) + sign in PHASES:
+        return replace(parser, word=(word or parser.last) + sign, last=sign)
     if word and word not in SYMBOLS and not (word in PHASES and word != "(a" and sign == ")"):
         return None
-    if sign in STARTS or (sign == ELECTRON and place.mode == "equation"):
-        return replace(place, word=sign, last=sign)
-    place = replace(place, word="")
+    if sign in STARTS or (sign == ELECTRON and parser.mode == "equation"):
+        return replace(parser, word=sign, last=sign)
+    parser = replace(parser, word="")
     if sign == ">":
-        return _ended(place)
-    if sign not in (EQUATION if place.mode == "equation" else FORMULA) or (sign == " " == place.last):
+        return _ended(parser)
+    if sign not in (EQUATION if parser.mode == "equation" else FORMULA) or (sign == " " == parser.last):
         return None
-    if sign in "([" and place.depth < MAX_DEPTH:
-        return replace(place, depth=place.depth + 1, last=sign)
+    if sign in "([" and parser.depth < MAX_DEPTH:
+        return replace(parser, depth=parser.depth + 1, last=sign)
     if sign in ")]":
-        return replace(place, depth=place.depth - 1, last=sign) if place.depth and place.last not in "([" else None
-    if place.last == "^" and (sign.isdigit() or sign in "+-"):  # the sign of a charge does not begin an arrow
-        return replace(place, last="^" if sign.isdigit() else CHARGED)
-    return None if sign in "([" else replace(place, last=sign)
+        return replace(parser, depth=parser.depth - 1, last=sign) if parser.depth and parser.last not in "([" else None
+    if parser.last == "^" and (sign.isdigit() or sign in "+-"):  # the sign of a charge does not begin an arrow
+        return replace(parser, last="^" if sign.isdigit() else CHARGED)
+    return None if sign in "([" else replace(parser, last=sign)
 
 
-def _ended(place: ParserState) -> ParserState | None:
+def _ended(parser: ParserState) -> ParserState | None:
     """The end of an arrow, or of the call."""
-    if place.mode == "equation" and place.last in ("-", "="):
-        return replace(place, last=">")
-    if place.depth or place.last in " >-+=^.([":
+    if parser.mode == "equation" and parser.last in ("-", "="):
+        return replace(parser, last=">")
+    if parser.depth or parser.last in " >-+=^.([":
         return None
-    return replace(place, mode="close")
+    return replace(parser, mode="close")
 
 
 EXPECTED: Final[dict[Mode, str]] = {
@@ -465,16 +463,16 @@ class _Table:
             if token not in vocabulary.special and content:
                 self._add(token, content.decode("latin-1"))
 
-    def mask(self, place: ParserState) -> "Mask":
+    def mask(self, parser: ParserState) -> "Mask":
         """Return the mask of what may follow a state, except the digits of a copied number."""
-        mask = self._masks.get(place)
+        mask = self._masks.get(parser)
         if mask is None:
-            tokens = sorted(self._fitting(self.tree, place))
-            if place.is_final:
+            tokens = sorted(self._fitting(self.tree, parser))
+            if parser.is_final:
                 tokens += self.vocabulary.end
             mask = empty_mask(len(self.vocabulary))
             fill_mask(mask, tokens)
-            self._masks[place] = mask
+            self._masks[parser] = mask
         return mask
 
     def _add(self, token: int, content: str) -> None:
@@ -485,10 +483,10 @@ class _Table:
         if len(content) == 1:
             self.signs.setdefault(content, []).append(token)
 
-    def _fitting(self, branch: _Branch, place: ParserState) -> Iterator[int]:
+    def _fitting(self, branch: _Branch, parser: ParserState) -> Iterator[int]:
         yield from branch.here
         for sign, below in branch.below.items():
-            following = advance_byte(place, sign, EMPTY)
+            following = advance_byte(parser, sign, EMPTY)
             if following is not None:
                 yield from self._fitting(below, following)
 
@@ -505,9 +503,9 @@ class _Known:
     all: NumberSet
     results: NumberSet = EMPTY
 
-    def at(self, place: ParserState) -> NumberSet:
+    def at(self, parser: ParserState) -> NumberSet:
         """Return the numbers that may be written in a state."""
-        return self.results if place.mode == "answer" and self.results.whole else self.all
+        return self.results if parser.mode == "answer" and self.results.whole else self.all
 
     def plus(self, run: str, *, is_result: bool) -> "_Known":
         """Return these numbers and one that was written."""
@@ -551,7 +549,7 @@ class CopyState:
 
     guide: CopyGuide
     tokens: tuple[int, ...]
-    place: ParserState
+    parser: ParserState
     known: _Known = field(repr=False)
     run: str = ""
     size: int = 0
@@ -562,7 +560,7 @@ class CopyState:
     @property
     def is_final(self) -> bool:
         """Whether the text may end here."""
-        return self.is_ended or (self.place.is_final and (self._is_whole() or self._is_stopped()))
+        return self.is_ended or (self.parser.is_final and (self._is_whole() or self._is_stopped()))
 
     @property
     def is_complete(self) -> bool:
@@ -579,14 +577,14 @@ class CopyState:
         if self.is_ended:
             out[:] = 0
             return
-        table, place = _table(self.guide.vocabulary), self.place
+        table, parser = _table(self.guide.vocabulary), self.parser
         if self._is_whole():
-            out[:] = table.mask(without_number(place))
+            out[:] = table.mask(without_number(parser))
         elif self._is_stopped():
-            out[:] = table.mask(ParserState(place.tools, no_digit=True, fresh=False))
+            out[:] = table.mask(ParserState(parser.tools, no_digit=True, fresh=False))
         else:
             out[:] = 0
-        if place.mode == "answer" or (place.mode == "sum" and place.want != "sign"):
+        if parser.mode == "answer" or (parser.mode == "sum" and parser.want != "sign"):
             for token in self._digits(table):
                 out[token >> 5] |= 1 << (token & 31)
 
@@ -599,13 +597,13 @@ class CopyState:
 
     def forced(self) -> tuple[int, ...]:
         """Return the rest of a tool name that only one tool can complete."""
-        place = self.place
-        if place.mode != "name" or self.is_ended:
+        parser = self.parser
+        if parser.mode != "name" or self.is_ended:
             return ()
-        fitting = [tool for tool in place.tools if f"{tool}:".startswith(place.word)]
-        if len(fitting) != 1 or place.word == f"{fitting[0]}:":
+        fitting = [tool for tool in parser.tools if f"{tool}:".startswith(parser.word)]
+        if len(fitting) != 1 or parser.word == f"{fitting[0]}:":
             return ()
-        return self.guide.vocabulary.encode(f"{fitting[0]}:"[len(place.word) :])
+        return self.guide.vocabulary.encode(f"{fitting[0]}:"[len(parser.word) :])
 
     def advance(self, token: int) -> "CopyState":
         """Return the state after one more token.
@@ -631,20 +629,20 @@ class CopyState:
     def advance_byte(self, sign: str) -> "CopyState | None":
         """Return the state after one more byte of a token; None if it is not allowed."""
         guide, known, run = self.guide, self.known, self.run
-        place = advance_byte(self.place, sign, known.at(self.place))
-        if place is None:
+        parser = advance_byte(self.parser, sign, known.at(self.parser))
+        if parser is None:
             return None
-        if sign in NUMBER_CHARS and self.place.mode != "sum":
+        if sign in NUMBER_CHARS and self.parser.mode != "sum":
             run += sign
         elif run:
             known, run = known.plus(run, is_result=self.is_result), ""
         size = self.size + 1
         if guide.ends_in_result and size == guide.prefix_bytes:
-            place = replace(place, only_newline=True)
-        elif len(run) > MAX_DIGITS and size > guide.prefix_bytes and place.mode == "words":
-            place = replace(place, no_digit=True)
-        is_result = sign != "\n" and (self.is_result or self.place.mode == "close")
-        return CopyState(guide, self.tokens, place, known, run, size, is_result, self.before)
+            parser = replace(parser, only_newline=True)
+        elif len(run) > MAX_DIGITS and size > guide.prefix_bytes and parser.mode == "words":
+            parser = replace(parser, no_digit=True)
+        is_result = sign != "\n" and (self.is_result or self.parser.mode == "close")
+        return CopyState(guide, self.tokens, parser, known, run, size, is_result, self.before)
 
     def rollback(self, count: int) -> "CopyState":
         """Return the state before the last `count` tokens.
@@ -672,27 +670,27 @@ class CopyState:
         """Describe what is expected, and why `token` is not allowed."""
         tokens = self.allowed(len(self.guide.vocabulary)) or ()
         why = "" if token is None or token in tokens else self._refusal(token)
-        return Explanation(expected=EXPECTED[self.place.mode], count=len(tokens), why=why)
+        return Explanation(expected=EXPECTED[self.parser.mode], count=len(tokens), why=why)
 
     def _is_whole(self) -> bool:
         """Whether the number that is being written may end."""
-        place = self.place
-        numeric = place.mode in ("sum", "answer") and place.word[:1] in NUMERIC and place.word
-        return not numeric or place.word in self.known.at(place).whole
+        parser = self.parser
+        numeric = parser.mode in ("sum", "answer") and parser.word[:1] in NUMERIC and parser.word
+        return not numeric or parser.word in self.known.at(parser).whole
 
     def _is_stopped(self) -> bool:
         """Whether a number ends in a point that may be a full stop as well as a decimal point."""
-        place = self.place
-        return place.mode == "answer" and place.word.endswith(".") and place.word[:-1] in self.known.at(place).whole
+        parser = self.parser
+        return parser.mode == "answer" and parser.word.endswith(".") and parser.word[:-1] in self.known.at(parser).whole
 
     def _digits(self, table: _Table) -> Iterator[int]:
-        word = self.place.word
+        word = self.parser.word
         if word and word[0] not in NUMERIC:
             return
-        begun = self.known.at(self.place).begun
+        begun = self.known.at(self.parser).begun
         for sign in sorted(NUMERIC):
             if word + sign in begun:
                 yield from table.signs.get(sign, ())
 
     def _refusal(self, token: int) -> str:
-        return f"{self.guide.vocabulary.show(token)} is not allowed here; expected {EXPECTED[self.place.mode]}"
+        return f"{self.guide.vocabulary.show(token)} is not allowed here; expected {EXPECTED[self.parser.mode]}"

@@ -4,17 +4,15 @@ import json
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from taiwa import constraints
 from taiwa.constraints.guide import Guide
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Chunk, Regex, Request, StreamEnd, TextDelta, Usage
-from taiwa.kernel.records import Json
 from taiwa.models.builtin.copy_constraint import CopyGuide, find_digits
 from taiwa.models.builtin.network import Network, load_weights
-from taiwa.models.builtin.prompt_text import ANSWER, BuiltinPrompt, unsupported
-from taiwa.models.builtin.requests import OUTPUTS, read_request, refusal_text
+from taiwa.models.builtin.requests import ANSWER, OUTPUTS, BuiltinPrompt, read_request, refusal_text, unsupported
 from taiwa.models.builtin.tokenizer import Tokens, builtin_tokens
 from taiwa.models.http_api.capabilities import Capabilities, capabilities
 from taiwa.models.inprocess.decode_loop import Backend
@@ -148,71 +146,32 @@ SKILLS: tuple[Row, ...] = (
 """What the model was trained on, and the command that uses it."""
 
 
-def read_card() -> Mapping[str, Json]:
-    """Read the model card; empty if it is missing."""
-    try:
-        found: Json = json.loads((DATA / "card.json").read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+def read_card() -> dict[str, Any]:
+    """Read the model card."""
+    card: dict[str, Any] = json.loads((DATA / "card.json").read_text("utf-8"))
+    return card
 
 
-def is_installed() -> bool:
-    """Report whether this installation contains the weights."""
-    return (DATA / "weights.safetensors").is_file()
-
-
-def card_rows(card: Mapping[str, Json]) -> Iterator[Row]:
+def card_rows(card: Mapping[str, Any]) -> Iterator[Row]:
     """Yield sizes, training, accuracy on held-out samples, evaluations and speeds, as far as the card has them."""
-    size = _section(card, "size")
-    if number := _number(size, "parameters"):
-        yield "parameters", f"{number:,.0f} ({_number(size, 'bytes') / 1e6:.1f} MB)"
-    if number := _number(size, "context"):
-        yield "reads", f"{number:,.0f} tokens at most; {_number(size, 'vocab'):,.0f} different ones"
-    training = _section(card, "training")
-    if number := _number(training, "tokens"):
-        yield "trained", f"on {number / 1e6:,.1f} million tokens in {_number(training, 'minutes'):,.0f} minutes"
-    held_out = _section(card, "held_out")
-    for name in held_out:
-        whole = _section(_section(held_out, name), "all")
-        if _number(whole, "of"):
-            share, of = _number(whole, "share"), _number(whole, "of")
-            yield f"exact: {name}", f"{share:.1%} of {of:,.0f} held-out samples{_interval(whole)}"
-    yield from _evaluation_rows(card.get("headline"))
-    yield from _speed_rows(_section(card, "speed"))
+    if size := card.get("size"):
+        yield "parameters", f"{size['parameters']:,} ({size['bytes'] / 1e6:.1f} MB)"
+        yield "reads", f"{size['context']:,} tokens at most; {size['vocab']:,} different ones"
+    if training := card.get("training"):
+        yield "trained", f"on {training['tokens'] / 1e6:,.1f} million tokens in {training['minutes']:,.0f} minutes"
+    for name, part in card.get("held_out", {}).items():
+        if (whole := part["all"])["of"]:
+            shown = f"{whole['share']:.1%} of {whole['of']:,} held-out samples{_interval(whole, '{:.1%}')}"
+            yield f"exact: {name}", shown
+    for row in card.get("headline", ()):
+        if row["of"] and not row["what"].startswith("held-out"):  # those have rows of their own
+            style = "{:.3f}" if row["unit"] == "AUC" else "{:.1%}"
+            yield row["what"], f"{style.format(row['value'])} of {row['of']:,}{_interval(row, style)}"
+    for row in card.get("speed", {}).get("rows", ()):
+        if "tokens_a_second" in row:
+            yield f"speed: {row['name']}", f"{row['tokens_a_second']:,.0f} tokens a second on one core"
 
 
-def _evaluation_rows(rows: Json) -> Iterator[Row]:
-    """Yield the results on external data sets; the held-out samples have rows of their own."""
-    for row in rows if isinstance(rows, list) else ():
-        if isinstance(row, dict) and _number(row, "of") and not str(row.get("what", "held-out")).startswith("held-out"):
-            style = "{:.3f}" if row.get("unit") == "AUC" else "{:.1%}"
-            yield (
-                str(row["what"]),
-                f"{style.format(_number(row, 'value'))} of {_number(row, 'of'):,.0f}{_interval(row, style)}",
-            )
-
-
-def _speed_rows(speed: Mapping[str, Json]) -> Iterator[Row]:
-    rows = speed.get("rows")
-    for row in rows if isinstance(rows, list) else ():
-        if isinstance(row, dict) and isinstance(row.get("name"), str) and _number(row, "tokens_a_second"):
-            yield f"speed: {row['name']}", f"{_number(row, 'tokens_a_second'):,.0f} tokens a second on one core"
-
-
-def _interval(row: Mapping[str, Json], style: str = "{:.1%}") -> str:
-    bounds = row.get("interval")
-    if not isinstance(bounds, list) or len(bounds) != 2:
-        return ""
-    low, high = (bound if isinstance(bound, (int, float)) else 0.0 for bound in bounds)
+def _interval(row: Mapping[str, Any], style: str) -> str:
+    low, high = row["interval"]
     return f" ({style.format(low)} to {style.format(high)})"
-
-
-def _section(card: Mapping[str, Json], name: str) -> Mapping[str, Json]:
-    section = card.get(name)
-    return section if isinstance(section, dict) else {}
-
-
-def _number(section: Mapping[str, Json], name: str) -> float:
-    number = section.get(name)
-    return float(number) if isinstance(number, (int, float)) else 0.0

@@ -169,7 +169,7 @@ class Network:
         self.context = config.context
         self.embed = tensors["embed"]
         self.head: Array = np.ascontiguousarray(tensors["embed"] * tensors["norm"])
-        self.pieces = _pieces(self.head)
+        self.pieces = np.array_split(self.head, -(-self.head.size // PIECE))
         self.layers = [
             _Layer(
                 np.ascontiguousarray((tensors[f"{at}.qkv"] * tensors[f"{at}.norm1"]).T),
@@ -310,8 +310,3 @@ def _scale(x: Array, eps: float) -> Array:
 def _float32(array: "NDArray[np.floating]") -> Array:
     """Cast for the type checker: float32 with float32 gives float32, which numpy's types do not express."""
     return cast("Array", array)
-
-
-def _pieces(matrix: Array) -> tuple[Array, ...]:
-    count = -(-matrix.size // PIECE)
-    return tuple(np.array_split(matrix, count))

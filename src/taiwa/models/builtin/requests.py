@@ -3,23 +3,19 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, cast
 
 from taiwa.conversation.turn_prompt import DELTA_LINE, EARLIER, ENVIRONMENT, STATE
 from taiwa.i18n import dialogue_catalogue, gettext_noop
 from taiwa.kernel.errors import UnsupportedError
-from taiwa.kernel.messages import JsonSchema, Request, Text
+from taiwa.kernel.messages import Grammar, JsonSchema, Message, Request, Text
 from taiwa.kernel.records import Json
-from taiwa.models.builtin.order_desk import order_prompt
-from taiwa.models.builtin.prompt_text import (
-    ANSWER,
-    BuiltinPrompt,
-    first_paragraph,
-    message_text,
-    normalize_text,
-    unsupported,
-)
+from taiwa.kernel.text import guess_language
+from taiwa.models.builtin import order_app
+from taiwa.models.builtin.tokenizer import normalize_text
 
+ANSWER = "answer"
 TOOLS: Final = ("calculator", "molar_mass", "stoichiometry")
 """The tools whose calls the model was trained to write."""
 TAGGED_CALL = "<<name: input>>"
@@ -38,6 +34,8 @@ OUTPUTS: Mapping[str, str] = {
 UNSUPPORTED_TASKS = frozenset({"assess", "answer_with_citations", "advise"})
 """Tasks of our programs that the model was not trained on; the programs have another way, and must learn so at once."""
 
+STATE_BLOCK = re.compile(r"\A<state>\n(.*)\n</state>\Z", re.DOTALL)
+
 MAX_DIALOGUE_SIZE = 900
 """Sizes are counted in Latin letters; a Chinese or Japanese character counts twice."""
 MAX_USER_SIZE = 420
@@ -51,10 +49,45 @@ REFUSAL = gettext_noop(
     "take orders at a caf\u00e9 (taiwa chat order), and judge what a question to documents lacks (taiwa ask). "
     "For everything else, set a larger model: taiwa config set model NAME, or -m NAME; `taiwa models` lists them."
 )
-KANA = re.compile(r"[\u3041-\u30ff]")
-HAN = re.compile(r"[\u4e00-\u9fff]")
-LATIN = re.compile(r"[A-Za-z]{2,}")
 MAX_LANGUAGE_CHARS = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltinPrompt:
+    """A task and its prompt: the model reads `<task>`, the prompt, `<output>` and the beginning of the answer.
+
+    `output` is `answer`, or the name of the score that is asked for. `grammar` constrains the whole answer, beside the
+    constraint of the request. `tools` are those that the answer may call.
+    """
+
+    task: str
+    text: str
+    output: str = ANSWER
+    grammar: Grammar | None = None
+    tools: tuple[str, ...] = ()
+
+
+def first_paragraph(text: str) -> str:
+    """Return the text before the first blank line.
+
+    >>> first_paragraph("Solve it.\\n\\nTools: …")
+    'Solve it.'
+    """
+    return text.strip().partition("\n\n")[0].strip()
+
+
+def message_text(message: Message, *, transient: bool = False) -> str:
+    """Return the text parts of a message that are transient, or those that are not."""
+    return "\n".join(part.text for part in message.parts if isinstance(part, Text) and part.transient == transient)
+
+
+def unsupported() -> UnsupportedError:
+    """Make the error for a request that the model was not trained to answer."""
+    return UnsupportedError(
+        "builtin was not trained to answer this: it solves questions of quantities and chemistry, takes orders of the app order, and "
+        "assesses and rewrites questions; set a larger model with `taiwa config set model NAME`, or give -m NAME",
+        capability="words",
+    )
 
 
 def read_request(request: Request) -> BuiltinPrompt | None:
@@ -63,32 +96,28 @@ def read_request(request: Request) -> BuiltinPrompt | None:
     Raises:
         UnsupportedError: the request is one of ours, and the model was not trained to answer it.
     """
-    if not request.messages:
+    if not request.messages or request.messages[-1].role != "user":
         return None
     if request.task == "solve":
         return _solve_prompt(request)
     if request.messages[0].role != "system":
         return None
     if request.task == "extract_number":
-        last = request.messages[-1]
-        return BuiltinPrompt("number", normalize_text(message_text(last))) if last.role == "user" else None
+        return BuiltinPrompt("number", normalize_text(message_text(request.messages[-1])))
     if request.task == "chat":
-        order = order_prompt(request)
-        return None if order is None else BuiltinPrompt("desk", order[0], grammar=order[1])
+        return _order_prompt(request)
     if request.task in UNSUPPORTED_TASKS:
         raise unsupported()
-    return dialogue_prompt(request)
+    return _dialogue_prompt(request, OUTPUTS[request.task]) if request.task in OUTPUTS else None
 
 
-def _solve_prompt(request: Request) -> BuiltinPrompt | None:
+def _solve_prompt(request: Request) -> BuiltinPrompt:
     """Rewrite a question to be solved step by step: the last text of the user. Worked examples are left out.
 
     Raises:
         UnsupportedError: tools are to be called in a format that the model was not trained on.
     """
-    first, last = request.messages[0], request.messages[-1]
-    if last.role != "user":
-        return None
+    first = request.messages[0]
     instructions = first.text.strip() if first.role == "system" else ""
     if (instructions != first_paragraph(instructions) and TAGGED_CALL not in instructions) or request.tools:
         raise UnsupportedError(
@@ -96,18 +125,32 @@ def _solve_prompt(request: Request) -> BuiltinPrompt | None:
             capability="tools",
         )
     offered = LISTED_TOOL.findall(instructions)
-    text = normalize_text(message_text(last))
+    text = normalize_text(message_text(request.messages[-1]))
     return BuiltinPrompt("solve", text, tools=tuple(set(TOOLS).intersection(offered)))
 
 
-def dialogue_prompt(request: Request) -> BuiltinPrompt | None:
-    """Rewrite a request about a dialogue (assess, clarify, rewrite) as a short prompt; None for any other request."""
-    output = OUTPUTS.get(request.task)
-    last = request.messages[-1] if request.messages else None
-    if output is None or last is None or last.role != "user":
+def _order_prompt(request: Request) -> BuiltinPrompt | None:
+    """Rewrite a turn of the app `order` as a short prompt with the grammar of its reply; None for any other request."""
+    last = request.messages[-1]
+    if order_app.find_menu(request.messages[0].text) != order_app.MENU_TEXT:
+        return None  # a copy of the app with another menu, which the model was not trained on
+    block = STATE_BLOCK.match(message_text(last, transient=True))
+    state = _parse_json(block[1]) if block else None
+    order = order_app.parse_order(state) if isinstance(state, dict) else None
+    if order is None or not isinstance(state, dict):
         return None
+    answers = (message.text for message in reversed(request.messages[:-1]) if message.role == "assistant")
+    asked = order_app.last_question(next(answers, "")) if state.get("turns") else ""
+    text = order_app.format_order(order, message_text(last), asked)
+    if text is None:
+        return None
+    return BuiltinPrompt("desk", text, grammar=order_app.grammar(tuple(line.number for line in order.lines)))
+
+
+def _dialogue_prompt(request: Request, output: str) -> BuiltinPrompt | None:
+    """Rewrite a request about a dialogue (assess, clarify, rewrite) as a short prompt; None if its data is malformed."""
     task, _, score = output.partition(".")
-    data = _parse_json(message_text(last))
+    data = _parse_json(message_text(request.messages[-1]))
     if task == "rewrite":
         text = format_dialogue(_turns(data))
     elif isinstance(data, dict):
@@ -192,7 +235,7 @@ def refusal_text(request: Request) -> str:
     if last is None or request.tools or request.top_logprobs or last.role != "user":
         raise unsupported()
     text = message_text(last)
-    sentence = dialogue_catalogue(_language(text))(REFUSAL)
+    sentence = dialogue_catalogue(guess_language(text[-MAX_LANGUAGE_CHARS:]))(REFUSAL)
     if request.constraint is not None:
         constraint = request.constraint
         properties = constraint.schema.get("properties") if isinstance(constraint, JsonSchema) else None
@@ -205,18 +248,6 @@ def refusal_text(request: Request) -> str:
     if state.startswith(ENVIRONMENT[0]):
         return _environment_with(sentence, state)
     return f"{sentence}\n{DELTA_LINE}\n{{}}" if state.startswith(STATE[0]) else sentence
-
-
-def _language(text: str) -> str:
-    """Return the language to answer in.
-
-    >>> _language("東京の天気は?"), _language("北京的天气怎么样"), _language("Who wrote 源氏物語?")
-    ('ja', 'zh', 'en')
-    """
-    end = text[-MAX_LANGUAGE_CHARS:]
-    if KANA.search(end):
-        return "ja"
-    return "zh" if len(HAN.findall(end)) > 3 * len(LATIN.findall(end)) else "en"
 
 
 def _environment_with(response: str, block: str) -> str:

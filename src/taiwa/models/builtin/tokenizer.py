@@ -1,4 +1,6 @@
-"""The tokenizer of the built-in model: single digits, single chemical elements, and the longest piece for all other text.
+"""The tokenizer of the built-in model: the normal form of a text, and its division into tokens.
+
+Tokens are single digits, single chemical elements, and the longest piece for all other text.
 
 A text is divided in two steps: first into runs that no token crosses (the elements of a chemical formula, the digits of a number,
 words with the space before them, Japanese and Chinese characters, punctuation, white space), then each run into the longest known
@@ -13,6 +15,7 @@ from hashlib import sha256
 from importlib.resources import files
 from random import Random
 from typing import TYPE_CHECKING
+from unicodedata import category, combining, decomposition, normalize
 
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import ConfigError, InputError
@@ -36,6 +39,76 @@ RUN = re.compile(
 )
 
 MAX_CACHED_CHARS = 24
+MAX_CHARS = 1_200
+"""Length of a normalized text; the end is kept."""
+MAX_RAW_CHARS = 24_000
+MAX_ACCENTS = 2
+"""Accents on one letter; more are a picture rather than a word."""
+
+SIMILAR = {
+    **dict.fromkeys("‐‑‒–−﹣－", "-"),
+    **dict.fromkeys("—―", " - "),
+    **dict.fromkeys("‘’‛´`′ʹ", "'"),
+    **dict.fromkeys("“”„‟″", '"'),
+    **dict.fromkeys("→⟶➔➝➞⇒⟹⇌⇄⇋↔", "->"),
+    **dict.fromkeys("•∙⋅‧", "·"),
+    **dict.fromkeys("⁄∕", "/"),
+    "×": "x",
+    "✕": "x",
+    "÷": "/",
+}
+DROPPED_CATEGORIES = frozenset(("Cf", "Cs", "Co", "Cn"))
+"""Invisible characters, surrogates, private and unassigned code points."""
+UNUSUAL = re.compile(r"[^ -_a-~]+|`")
+SPACES = re.compile(r"\s+")
+SUPERSCRIPT = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]+")
+
+
+def normalize_text(text: str) -> str:
+    """Bring a text into the form that the model was trained on; a normalized text stays as it is.
+
+    >>> normalize_text("  How much H₂O is in 2½ cm³\\nof “it”?  ")
+    'How much H2O is in 2 1/2 cm^3 of "it"?'
+    >>> normalize_text("カフェラテ　２杯、ＣＯ２")
+    'カフェラテ 2杯、CO2'
+    """
+    raw = SUPERSCRIPT.sub(lambda found: f"^{found[0]}", text[-MAX_RAW_CHARS:])
+    normal = normalize("NFKC", _replace_unusual(raw))
+    # NFKC itself can yield a character that has to be replaced.
+    return SPACES.sub(" ", _limit_accents(_replace_unusual(normal))).strip()[-MAX_CHARS:].strip()
+
+
+def _replace_unusual(text: str) -> str:
+    return UNUSUAL.sub(lambda found: "".join(map(_replacement, found[0])), text)
+
+
+@lru_cache(4_096)
+def _replacement(char: str) -> str:
+    if char in SIMILAR:
+        return SIMILAR[char]
+    kind = category(char)
+    if kind in DROPPED_CATEGORIES or "\ufe00" <= char <= "\ufe0f":
+        return ""
+    if kind == "Cc" or char.isspace():
+        return " "
+    decomposed = decomposition(char)
+    if decomposed.startswith("<fraction>"):
+        return f" {normalize('NFKC', char).replace(chr(0x2044), '/')} "
+    if decomposed.startswith("<circle>"):
+        return f"({normalize('NFKC', char)})"
+    return char
+
+
+def _limit_accents(text: str) -> str:
+    if text.isascii():
+        return text
+    kept: list[str] = []
+    accents = 0
+    for char in text:
+        accents = accents + 1 if combining(char) else 0
+        if accents <= MAX_ACCENTS:
+            kept.append(char)
+    return normalize("NFKC", "".join(kept))
 
 
 def split_runs(text: str) -> Iterator[str]:

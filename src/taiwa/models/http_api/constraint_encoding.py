@@ -18,9 +18,9 @@ from taiwa.constraints.readable_guides import choice_regex
 from taiwa.constraints.schema_regex import to_regex
 from taiwa.constraints.schema_rewriter import rewrite_schema
 from taiwa.constraints.vocabulary import Vocabulary
-from taiwa.json_schema.complement import are_disjoint
 from taiwa.json_schema.document import Document, join_pointer, resolve_pointer
 from taiwa.json_schema.keywords import KEYWORDS, Schema, has_type, subschemas, types
+from taiwa.json_schema.value_sets import are_disjoint
 from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
 from taiwa.kernel.messages import (
     Capability,
@@ -417,7 +417,7 @@ def _by_verdicts(
 
 def enforcement_of(constraint: Constraint, coverage: Coverage) -> Enforcement:
     """Return what a guide in this process enforces; constraints other than schemas are enforced as a whole."""
-    missed = [clause(each.pointer, each.keyword) for each in (*coverage.relaxed, *coverage.unsupported)]
+    missed = [clause(each.pointer, each.keyword) for each in coverage.relaxed]
     if type(constraint) in KINDS and not isinstance(constraint, JsonSchema):
         enforced = [clause("", KINDS[type(constraint)][0])]
     else:

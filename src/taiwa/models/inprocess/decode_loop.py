@@ -71,9 +71,9 @@ class TextDecoder:
             self._pending = ""
             return text
         # The stop sequence that is complete first; of two that end together, the longer one.
-        found = [(text.find(stop) + len(stop), -len(stop), stop) for stop in self._stops if stop in text]
-        if found:
-            end, _, self.stop = min(found)
+        stops = [(text.find(stop) + len(stop), -len(stop), stop) for stop in self._stops if stop in text]
+        if stops:
+            end, _, self.stop = min(stops)
             self._pending = ""
             return text[: end - len(self.stop)]
         final = len(text) - max(self._overlap(text, stop) for stop in self._stops)
@@ -309,11 +309,6 @@ class DecodeResult:
     sparse_passes: int = 0
     logprobs: list[TokenLogprob] = field(default_factory=list[TokenLogprob])
 
-    @property
-    def forced_count(self) -> int:
-        """The number of tokens that took no decision of the model."""
-        return sum(self.forced)
-
 
 def decode(sequence: TokenSequence, job: DecodeJob) -> Generator[str | DecodeResult]:
     """Generate a text: yield it in pieces, and the result last.
@@ -324,16 +319,15 @@ def decode(sequence: TokenSequence, job: DecodeJob) -> Generator[str | DecodeRes
         NoValidTokenError: the constraint allows no token.
         InputError: the sampling options or the logits are invalid.
     """
-    steps, logits = _Decoder(job).run(), None
-    while True:
-        step = _next(steps, logits)
-        logits = None
+    steps = _Decoder(job).run()
+    step = next(steps)
+    while not isinstance(step, DecodeResult):
         if isinstance(step, LogitsRequest):
-            logits = sequence.read(step.tokens, step.rows)
-            continue
-        yield step
-        if isinstance(step, DecodeResult):
-            return
+            step = steps.send(sequence.read(step.tokens, step.rows))
+        else:
+            yield step
+            step = next(steps)
+    yield step
 
 
 def decode_batch(batch: SequenceBatch, jobs: Sequence[DecodeJob]) -> Generator[tuple[int, str | DecodeResult]]:
@@ -349,10 +343,10 @@ def decode_batch(batch: SequenceBatch, jobs: Sequence[DecodeJob]) -> Generator[t
     while live:
         requests: dict[int, LogitsRequest] = {}
         for index in live:
-            step = _next(steps[index], logits[index])
+            step = steps[index].send(logits[index])
             while isinstance(step, str):
                 yield index, step
-                step = _next(steps[index], None)
+                step = next(steps[index])
             if isinstance(step, LogitsRequest):
                 requests[index] = step
             else:
@@ -362,8 +356,8 @@ def decode_batch(batch: SequenceBatch, jobs: Sequence[DecodeJob]) -> Generator[t
         live = list(requests)
         if live:
             pending = requests.values()
-            found = batch.read([request.tokens for request in pending], [request.rows for request in pending])
-            logits = dict(zip(live, found, strict=True))
+            read = batch.read([request.tokens for request in pending], [request.rows for request in pending])
+            logits = dict(zip(live, read, strict=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -374,15 +368,8 @@ class LogitsRequest:
     rows: "Rows | None"
 
 
-DecodeSteps: TypeAlias = Generator["LogitsRequest | str", "Logits | None", DecodeResult]
-
-
-def _next(steps: DecodeSteps, logits: "Logits | None") -> LogitsRequest | str | DecodeResult:
-    try:
-        return steps.send(logits)
-    except StopIteration as end:
-        result: DecodeResult = end.value
-        return result
+DecodeSteps: TypeAlias = Generator["str | LogitsRequest | DecodeResult", "Logits | None"]
+"""Pieces of text and requests for logits, which are sent back; the result last."""
 
 
 class _Decoder:
@@ -419,7 +406,7 @@ class _Decoder:
         result.finish = finish
         if text := self._text.close():
             yield text
-        return result
+        yield result
 
     def _request(self, rows: "Rows | None") -> LogitsRequest:
         is_full = rows is None or self._job.top_logprobs > 0

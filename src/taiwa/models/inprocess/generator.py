@@ -25,14 +25,7 @@ from taiwa.kernel.messages import (
 )
 from taiwa.models.http_api.capabilities import Capabilities
 from taiwa.models.http_api.constraint_encoding import enforcement_of
-from taiwa.models.inprocess.decode_loop import (
-    Backend,
-    DecodeJob,
-    DecodeResult,
-    TokenSequence,
-    decode,
-    decode_batch,
-)
+from taiwa.models.inprocess.decode_loop import Backend, DecodeJob, DecodeResult, TokenSequence, decode, decode_batch
 from taiwa.models.inprocess.prefix_cache import CachedPrefix, Encode, PrefixCache
 
 DEFAULT_MAX_TOKENS = 4_096
@@ -189,10 +182,8 @@ class TextGenerator(Generic[AnyLoaded]):
             prefix.unread, network.vocabulary, room, state, request.sampling, request.stop, request.top_logprobs,
             own_guide=guide is None,
         )  # fmt: skip
-        enforcement = None
-        if guide is not None and request.constraint is not None:
-            enforcement = enforcement_of(request.constraint, guide.coverage)
-        return _Started(prefix, job, enforcement)
+        constraint = request.constraint
+        return _Started(prefix, job, enforcement_of(constraint, guide.coverage) if constraint and guide else None)
 
     def _compile(self, constraint: Constraint | None, options: CompileOptions) -> Guide | None:
         if constraint is None:
@@ -230,11 +221,8 @@ def _state_after(prefix: CachedPrefix, guide: Guide, text: str) -> GuideState:
 
 def _decode_all(sequence: TokenSequence, jobs: Sequence[DecodeJob]) -> list[tuple[str, DecodeResult]]:
     batch = sequence.batch(len(jobs))
-    pieces = (
-        decode_batch(batch, jobs)
-        if batch is not None
-        else ((index, piece) for index, job in enumerate(jobs) for piece in decode(sequence.fork(), job))
-    )
+    one_by_one = ((index, piece) for index, job in enumerate(jobs) for piece in decode(sequence.fork(), job))
+    pieces = one_by_one if batch is None else decode_batch(batch, jobs)
     texts = [""] * len(jobs)
     results: dict[int, DecodeResult] = {}
     for index, piece in pieces:

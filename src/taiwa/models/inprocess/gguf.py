@@ -14,7 +14,7 @@ import weakref
 from collections import deque
 from collections.abc import AsyncGenerator, Generator
 from contextlib import aclosing, closing, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from threading import Lock, Thread
 from typing import IO, Self
@@ -113,14 +113,12 @@ class LlamaServer:
         except BaseException:
             self.close(at_once=True)
             raise
-        self.url = str(started["url"])
+        self.base_url = f"{started['url']}/v1"
+        """The base URL of Chat Completions."""
         self.has_llguidance = started.get("llguidance") is True
 
     def _start(self) -> dict[str, object]:
-        options = {
-            "file": str(self.spec.file), "context": self.spec.context, "threads": self.spec.threads,
-            "slots": self.spec.slots, "layers": self.spec.layers, "key": self.key,
-        }  # fmt: skip
+        options = {**asdict(self.spec), "file": str(self.spec.file), "key": self.key}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with suppress(BrokenPipeError):  # it has ended; reported below
@@ -137,19 +135,9 @@ class LlamaServer:
         return answer
 
     @property
-    def base_url(self) -> str:
-        """The base URL of Chat Completions."""
-        return f"{self.url}/v1"
-
-    @property
     def log(self) -> tuple[str, ...]:
         """The last lines of the log of llama.cpp."""
         return tuple(self._log)
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the process is running."""
-        return self._process.poll() is None
 
     def exit_reason(self, wait: float = 0.0) -> str:
         """Describe how the process ended and the first error in its log; empty while it runs."""
@@ -157,10 +145,9 @@ class LlamaServer:
             code = self._process.wait(wait)
         except subprocess.TimeoutExpired:
             return ""
+        how = f"it crashed with {signal.Signals(-code).name}" if code < 0 else f"it ended with code {code}"
         if code == -signal.SIGKILL:
             how = "it was killed, probably for lack of memory; choose a smaller file or context"
-        else:
-            how = f"it crashed with {signal.Signals(-code).name}" if code < 0 else f"it ended with code {code}"
         error = self._first_error()
         return f"{how}; its log: {error}" if error else how
 
@@ -314,7 +301,7 @@ class _ServerStarter:
         with self._lock:
             if self._process != os.getpid():  # a fork: the server belongs to the process that started it
                 self._process, self._server = os.getpid(), None
-            if self._server is not None and not self._server.is_running:
+            if self._server is not None and self._server.exit_reason():
                 self._server.close(at_once=True)
                 self._server = None
             if self._server is None:

@@ -1,6 +1,6 @@
 """Guides as logits processors for `generate()` of transformers and for llama-cpp-python."""
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from taiwa.constraints.guide import Coverage, Guide, GuideState, empty_mask
 from taiwa.constraints.vocabulary import Vocabulary
@@ -10,6 +10,16 @@ from taiwa.models.inprocess.transformers_network import torch
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from taiwa.constraints.guide import Mask
+
+
+def _allowed(state: GuideState, mask: "Mask") -> "NDArray[np.bool_]":
+    """Write a mask and return whether each token is allowed."""
+    import numpy as np
+
+    state.mask(mask)
+    return np.unpackbits(mask.view(np.uint8), bitorder="little").view(np.bool_)
 
 
 class GuideLogitsProcessor:
@@ -48,45 +58,23 @@ class GuideLogitsProcessor:
             if state.is_ended:
                 forbidden[number] = False
                 continue
-            state.mask(self._mask)
-            if not self._mask.any():
+            allowed = _allowed(state, self._mask)[: scores.shape[1]]
+            if not allowed.any():
                 raise NoValidTokenError("the constraint allows no token")
-            allowed = np.unpackbits(self._mask.view(np.uint8), bitorder="little")[: scores.shape[1]]
-            np.equal(allowed, 0, out=forbidden[number, : len(allowed)])
+            np.logical_not(allowed, out=forbidden[number, : len(allowed)])
         return scores.masked_fill(library.from_numpy(forbidden).to(scores.device), float("-inf"))
 
 
-class Llama(Protocol):
-    """The part of `llama_cpp.Llama` that is used."""
-
-    def n_vocab(self) -> int:
-        """Return the size of the vocabulary."""
-        ...
-
-    def token_eos(self) -> int:
-        """Return the token that ends a text."""
-        ...
-
-    def detokenize(self, tokens: list[int], prev_tokens: list[int] | None = None, special: bool = False) -> bytes:
-        """Return the bytes of tokens; special ones have none unless `special` is set."""
-        ...
-
-    def tokenize(self, text: bytes, add_bos: bool = True, special: bool = False) -> list[int]:
-        """Return the tokens of a text."""
-        ...
-
-
-def llama_cpp_vocabulary(llama: Llama) -> Vocabulary:
-    """Return the vocabulary of a loaded model, with its own tokenizer."""
-    count, end = llama.n_vocab(), llama.token_eos()
-    plain = [llama.detokenize([token]) for token in range(count)]
-    named = [text or llama.detokenize([token], special=True) for token, text in enumerate(plain)]
-    special = [token for token, text in enumerate(plain) if not text and named[token]]
+def llama_cpp_vocabulary(llama: Any) -> Vocabulary:  # noqa: ANN401  (a `llama_cpp.Llama`)
+    """Return the vocabulary of a model that llama-cpp-python has loaded, with its own tokenizer."""
+    plain = [llama.detokenize([token]) for token in range(llama.n_vocab())]
+    names = [text or llama.detokenize([token], special=True) for token, text in enumerate(plain)]
+    special = [token for token, text in enumerate(plain) if not text and names[token]]
 
     def encode(text: str) -> list[int]:
-        return llama.tokenize(text.encode(), add_bos=False)
+        return list(llama.tokenize(text.encode(), add_bos=False))
 
-    return Vocabulary(named, end, special, encode=encode)
+    return Vocabulary(names, llama.token_eos(), special, encode=encode)
 
 
 class LlamaCppLogitsProcessor:
@@ -118,9 +106,7 @@ class LlamaCppLogitsProcessor:
         for token in answer[len(self.state.tokens) :]:
             self.state = self.state.advance(token)
         count = len(self.guide.vocabulary)
-        mask = empty_mask(count)
-        self.state.mask(mask)
-        allowed = np.unpackbits(mask.view(np.uint8), count=count, bitorder="little").astype(bool)
+        allowed = _allowed(self.state, empty_mask(count))[:count]
         masked = np.full_like(scores, -np.inf)
         np.copyto(masked[:count], scores[:count], where=allowed)
         return masked

@@ -6,6 +6,7 @@ from itertools import accumulate
 from threading import Lock
 from typing import TypeAlias
 
+from taiwa.constraints.vocabulary import common_prefix
 from taiwa.models.inprocess.decode_loop import Backend, TokenSequence
 
 Encode: TypeAlias = Callable[[str], Sequence[int]]
@@ -129,12 +130,6 @@ class PrefixCache:
             if start == end or text[start:end] != self._to_bytes(token):
                 return count
         return len(sampled)
-
-
-def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return the number of tokens with which both texts begin."""
-    shortest = min(len(one), len(other))
-    return next((index for index in range(shortest) if one[index] != other[index]), shortest)
 
 
 def splice_tokens(tokens: Sequence[int], text: str, to_bytes: ToBytes, encode: Encode) -> list[int]:

@@ -2,9 +2,10 @@
 
 import os
 import re
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from importlib import import_module
 from math import prod
 from pathlib import Path
 from typing import Any, cast
@@ -20,6 +21,7 @@ from taiwa.safetensors_file import read_header
 
 FORM = "use local:FOLDER or local:VENDOR/NAME, optionally with ?device=cuda&dtype=bfloat16&threads=4"
 DTYPES = ("auto", "float32", "float16", "bfloat16")
+HUB_NAME = re.compile(r"[^./~][^/]*/[^/]+")
 CONFIG = "config.json"
 FILES = ("*.json", "*.safetensors", "*.model", "*.txt", "*.jinja")
 """The files that are downloaded: no code, and of weights only safetensors, which cannot contain code."""
@@ -74,16 +76,10 @@ def find_local_folder(spec: ModelSpec) -> Path | None:
         ConfigError: the folder or a file in it is missing.
     """
     folder = Path(spec.where).expanduser()
-    if not folder.exists() and _is_hub_name(spec.where):
+    if not folder.exists() and HUB_NAME.fullmatch(spec.where):
         return None
     _check_folder(folder)
     return folder
-
-
-def _is_hub_name(where: str) -> bool:
-    """Whether a name can be VENDOR/NAME on a hub rather than a path."""
-    parts = where.split("/")
-    return len(parts) == 2 and all(parts) and not where.startswith((".", "~", "/"))
 
 
 def _download(name: str) -> Path:
@@ -106,19 +102,13 @@ def _check_folder(folder: Path) -> None:
         raise ConfigError(f"folder {folder} not found; {FORM}")
     if not (folder / CONFIG).is_file():
         inner = next((each.parent for each in sorted(folder.glob(f"*/{CONFIG}"))), None)
-        hint = (
-            f"did you mean {inner}?"
-            if inner
-            else f"the folder of a model has {CONFIG}, tokenizer.json and *.safetensors"
-        )
+        contents = f"the folder of a model has {CONFIG}, tokenizer.json and *.safetensors"
+        hint = f"did you mean {inner}?" if inner else contents
         raise ConfigError(f"{folder} does not contain a model; {hint}")
     if not any(folder.glob("*.safetensors")):
-        pickled = any((*folder.glob("*.bin"), *folder.glob("*.pt")))
-        why = (
-            "its weights are pickled, which can run code: convert them to safetensors"
-            if pickled
-            else "its weights (*.safetensors) are missing"
-        )
+        why = "its weights (*.safetensors) are missing"
+        if any((*folder.glob("*.bin"), *folder.glob("*.pt"))):
+            why = "its weights are pickled, which can run code: convert them to safetensors"
         raise ConfigError(f"cannot load {folder}: {why}")
 
 
@@ -134,14 +124,14 @@ def count_weights(folder: Path) -> dict[str, int]:
     Raises:
         ConfigError: a file is broken.
     """
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     for path in sorted(folder.glob("*.safetensors")):
         try:
             tensors = read_header(path).tensors.values()
         except (OSError, ValueError) as error:
             raise ConfigError(f"cannot read the weights in {path} ({error}); download the file again") from None
         for info in tensors:
-            counts[info.dtype] = counts.get(info.dtype, 0) + prod(info.shape)
+            counts[info.dtype] += prod(info.shape)
     return counts
 
 
@@ -203,12 +193,11 @@ class TextEncoder:
         backend = self._backend
         if self.names is not None and self.names.search(text):
             backend = self._plain_backend()
-        if not self._adds_space:
-            return tuple(backend.encode(text, add_special_tokens=False).ids)
-        anchor = self._anchor
-        tokens = tuple(backend.encode(ANCHOR + text, add_special_tokens=False).ids)
-        if tokens[: len(anchor)] == anchor:
-            return tokens[len(anchor) :]
+        if self._adds_space:
+            anchor = self.encode_trusted(ANCHOR)
+            tokens = tuple(backend.encode(ANCHOR + text, add_special_tokens=False).ids)
+            if tokens[: len(anchor)] == anchor:
+                return tokens[len(anchor) :]
         return tuple(backend.encode(text, add_special_tokens=False).ids)
 
     def encode_trusted(self, text: str) -> tuple[int, ...]:
@@ -217,11 +206,7 @@ class TextEncoder:
 
     def start_tokens(self) -> tuple[int, ...]:
         """Return the special tokens with which the tokenizer begins a text."""
-        return tuple(token for token in self._backend.encode("").ids if token in set(self.ids.values()))
-
-    @property
-    def _anchor(self) -> tuple[int, ...]:
-        return tuple(self._backend.encode(ANCHOR, add_special_tokens=False).ids)
+        return tuple(token for token in self._backend.encode("").ids if token in self.ids.values())
 
     def _find_added_space(self) -> bool:
         tokens = self._backend.encode("a", add_special_tokens=False).tokens
@@ -229,10 +214,8 @@ class TextEncoder:
 
     def _plain_backend(self) -> Any:  # noqa: ANN401  (a tokenizer of the `tokenizers` library)
         if self._plain is None:
-            kind = cast("Any", type(self._backend))
-            plain: Any = kind.from_str(self._backend.to_str())
-            plain.encode_special_tokens = True
-            self._plain = plain
+            self._plain = cast("Any", type(self._backend)).from_str(self._backend.to_str())
+            self._plain.encode_special_tokens = True
         return self._plain
 
 
@@ -251,20 +234,15 @@ class ChatTemplate:
         self._tokenizer = tokenizer
         self._encode = encode
 
-    @property
-    def is_defined(self) -> bool:
-        """Whether the model has a chat template; a model without one continues plain text."""
-        return bool(self._tokenizer.chat_template)
-
     def tokens(self, request: Request) -> tuple[int, ...]:
         """Return the tokens up to where the answer begins, without its prefix.
 
         Raises:
             InputError: the template does not support the conversation.
         """
-        if not self.is_defined:
+        if not self._tokenizer.chat_template:  # the model continues plain text
             return (*self._encode.start_tokens(), *self._encode(format_transcript(request.messages)))
-        turns = list(_turns(request.messages))
+        turns = _turns(request.messages)
         names = self._encode.names
         if names is None or not any(names.search(text) for _, text in turns):
             return self._encode.encode_trusted(self._render_or_merge(turns))
@@ -287,18 +265,17 @@ class ChatTemplate:
         yield from self._encode(rendered[end:].replace(mark, ""))
 
     def _render_or_merge(self, turns: list[tuple[Role, str]]) -> str:
+        template_error = import_module("jinja2").TemplateError  # installed if a template was rendered
         try:
             return self._render(turns)
-        except _template_error() as error:
-            merged = _merge_turns(turns)
-            if merged == turns:
-                raise InputError(
-                    f"the chat template of the model does not support this conversation: {error}"
-                ) from None
+        except template_error as error:
+            merged, reason = _merge_turns(turns), error
         try:
-            return self._render(merged)
-        except _template_error() as error:
-            raise InputError(f"the chat template of the model does not support this conversation: {error}") from None
+            if merged != turns:
+                return self._render(merged)
+        except template_error as error:
+            reason = error
+        raise InputError(f"the chat template of the model does not support this conversation: {reason}")
 
     def _render(self, turns: list[tuple[Role, str]]) -> str:
         messages = [{"role": role, "content": text} for role, text in turns]
@@ -306,36 +283,26 @@ class ChatTemplate:
         return text
 
 
-def _template_error() -> type[Exception]:
-    """Return the base class of template errors; Jinja2 is installed if a template was rendered."""
-    from importlib import import_module
-
-    error: type[Exception] = import_module("jinja2").TemplateError
-    return error
-
-
 def format_transcript(messages: tuple[Message, ...]) -> str:
     """Write a conversation for a model without a template: the text of a single message, or a transcript to continue."""
-    turns = list(_turns(messages))
+    turns = _turns(messages)
     if len(turns) == 1:
         return turns[0][1]
     lines = [text if role == "system" else f"{ROLE_NAMES[role]}: {text}" for role, text in turns]
     return "\n\n".join([*lines, "Assistant:"])
 
 
-def _turns(messages: tuple[Message, ...]) -> Iterator[tuple[Role, str]]:
-    for message in messages:
-        yield ("user" if message.role == "tool" else message.role), _message_text(message)
+def _turns(messages: tuple[Message, ...]) -> list[tuple[Role, str]]:
+    return [("user" if message.role == "tool" else message.role, _message_text(message)) for message in messages]
 
 
 def _message_text(message: Message) -> str:
     """Return a message as text, transient parts last; calls and results as text too, because templates differ in them."""
-    lasting = [part.text for part in message.parts if isinstance(part, Text) and part.text and not part.transient]
-    transient = [part.text for part in message.parts if isinstance(part, Text) and part.text and part.transient]
+    texts = sorted((part for part in message.parts if isinstance(part, Text)), key=lambda part: part.transient)
     calls = [f"{part.name}({part.arguments})" for part in message.parts if isinstance(part, ToolCall)]
     results = [part.text for part in message.parts if isinstance(part, ToolResult)]
     # The parts of an answer are joined as the model wrote them; blocks of other messages are separated by a blank line.
-    text = ("" if message.role == "assistant" else "\n\n").join(lasting + transient)
+    text = ("" if message.role == "assistant" else "\n\n").join(part.text for part in texts if part.text)
     return "\n\n".join(filter(None, [*results, text, *calls]))
 
 
@@ -388,12 +355,21 @@ def load(spec: ModelSpec) -> Loaded:
         width = WIDTHS[str(dtype).rpartition(".")[2]]
         check_memory(folder, sum(count_weights(folder).values()), width, available_memory())
     module = transformers()
-    with _load_errors(folder, device, library):
+    try:
         tokenizer = module.AutoTokenizer.from_pretrained(folder, local_files_only=True)
         model = module.AutoModelForCausalLM.from_pretrained(
             folder, dtype=dtype, use_safetensors=True, local_files_only=True
         )
         model.to(device).eval()
+    except (library.OutOfMemoryError, MemoryError):
+        raise ConfigError(
+            f"{folder} does not fit into the memory of {device}; choose a smaller model, ?dtype=bfloat16, or another device"
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, ImportError, AttributeError) as error:
+        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        if "trust_remote_code" in str(error):
+            reason = "it needs code from its folder, which is not run"
+        raise ConfigError(f"cannot load {folder}: {reason[:200]}") from None
     encode = TextEncoder(tokenizer)
     vocabulary = _vocabulary(model, tokenizer, encode, spec.where)
     return Loaded(Network(model, vocabulary, spec.context), encode, ChatTemplate(tokenizer, encode), folder)
@@ -421,30 +397,13 @@ def _dtype(spec: ModelSpec, device: Any, library: Any) -> Any:  # noqa: ANN401  
     return library.float32 if device.type == "cpu" else "auto"
 
 
-@contextmanager
-def _load_errors(folder: Path, device: Any, library: Any) -> Generator[None]:  # noqa: ANN401  (torch's)
-    """Map errors of loading to a `ConfigError` of one line."""
-    try:
-        yield
-    except (library.OutOfMemoryError, MemoryError):
-        raise ConfigError(
-            f"{folder} does not fit into the memory of {device}; choose a smaller model, ?dtype=bfloat16, or another device"
-        ) from None
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, ImportError, AttributeError) as error:
-        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        if "trust_remote_code" in str(error):
-            reason = "it needs code from its folder, which is not run"
-        raise ConfigError(f"cannot load {folder}: {reason[:200]}") from None
-
-
 def _vocabulary(model: Any, tokenizer: Any, encode: TextEncoder, name: str) -> Vocabulary:  # noqa: ANN401  (transformers')
     """Return the tokens by the rows of the output head, with all end tokens that `generate()` knows."""
     rows = int(model.get_output_embeddings().weight.shape[0])
-    ends = getattr(model.generation_config, "eos_token_id", None)
-    if ends is None:
-        ends = tokenizer.eos_token_id
-    try:
-        vocabulary = Vocabulary.from_hf(tokenizer, end=ends, size=rows)
+    try:  # without end tokens of the model, those of the tokenizer count
+        vocabulary = Vocabulary.from_hf(
+            tokenizer, end=getattr(model.generation_config, "eos_token_id", None), size=rows
+        )
     except InputError as error:
         raise ConfigError(f"the tokenizer of {name} is not supported: {error.message}") from None
     return Vocabulary(vocabulary.tokens, vocabulary.end, vocabulary.special, encode=encode, name=name)

@@ -27,9 +27,9 @@ from taiwa.structured.json_repair.scanner import (
 )
 from taiwa.structured.json_repair.strings import OpenContainer, ParseHints, StringReader
 
-WORD = re.compile(r"[A-Za-z]+(?![\w$])")
+WORD = re.compile(r"-?[A-Za-z]+(?![\w$])")
+FRACTION = re.compile(r"/(?![/*])")
 WIDE_NUMBER = re.compile(r"[－−-]?[０-９]+(?:[．.][０-９]+)?(?![\w.．-])")
-NEGATIVE = re.compile(r"-(?:Infinity|inf)(?![\w$])")
 CALL = re.compile(r"(?:new\s+)?[A-Za-z_][\w.]{0,40}\(\s*")
 CALLED = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*')\s*\)")
 STOP = re.compile(r"[,，\n}\]{\[\"'“｝］]|```")
@@ -44,10 +44,7 @@ def read_word(reader: StringReader, frame: OpenContainer) -> Json:
     """
     scan = reader.scan
     number = NUMBER.match(scan.text, scan.at, scan.end)
-    if number is not None and (
-        not scan.text.startswith("/", number.end(), scan.end)
-        or scan.text.startswith(("//", "/*"), number.end(), scan.end)
-    ):
+    if number is not None and not FRACTION.match(scan.text, number.end(), scan.end):
         grouped = GROUPED.match(scan.text, scan.at, scan.end) if frame.is_object else None
         if grouped is None:
             scan.at = number.end()
@@ -67,11 +64,6 @@ def read_word(reader: StringReader, frame: OpenContainer) -> Json:
         scan.fix_once("punctuation", "safe")
         scan.at = wide.end()
         return _number(unicodedata.normalize("NFKC", wide[0]).replace("−", "-"))
-    negative = NEGATIVE.match(scan.text, scan.at, scan.end)
-    if negative:
-        scan.fix("literal", "guess")
-        scan.at = negative.end()
-        return float("-inf")
     loose = _loose(reader)
     if loose is not None:
         return loose
@@ -230,10 +222,10 @@ class _Reader:
                 break
             if frame.state == "after":
                 self.after(frame, char)
-            elif frame.is_object:
-                self.in_object(frame, char)
+            elif frame.state == "value":
+                self.member_value(frame, char)
             else:
-                self.in_list(frame, char)
+                self.key_or_item(frame, char)
         opened = tuple((cast("Json", frame.data), _place(frame)) for frame in self.frames)
         if opened:
             scan.fix("missing-closer", "guess")
@@ -370,17 +362,20 @@ class _Reader:
         self.elided = True
         return True
 
-    def in_list(self, frame: OpenContainer, char: str) -> None:
+    def key_or_item(self, frame: OpenContainer, char: str) -> None:
+        """Read a key of an object or an item of a list, or what stands in its place."""
         if char in CLOSERS:
             self.closer(char)
         elif char in COMMAS:
             self.comma(frame)
         elif self.strings.fence(self.scan.at):
             self.fenced = self.done = self.cut = True
-        elif not self.dots():
+        elif self.dots():
+            frame.state = frame.state if frame.is_object or frame.state == "first" else "after"
+        elif frame.is_object:
+            self.read_key(frame, char)
+        else:
             self.value(frame, char)
-        elif frame.state != "first":
-            frame.state = "after"
 
     def value(self, frame: OpenContainer, char: str) -> None:
         """Read the value that starts here."""
@@ -446,27 +441,18 @@ class _Reader:
     def key(self, frame: OpenContainer, text: str, at: int) -> None:
         frame.key, frame.key_at, frame.state = text, at, "value"
 
-    def in_object(self, frame: OpenContainer, char: str) -> None:
-        scan = self.scan
-        if frame.state == "value":
-            self.member_value(frame, char)
-        elif char in CLOSERS:
-            self.closer(char)
-        elif char in COMMAS:
-            self.comma(frame)
-        elif char in QUOTES:
-            start = scan.at
-            text = self.strings.read("key")
-            if not self.strings.ended:
-                self.cut = self.done = True
-                return
-            self.colon(frame, text, start)
-        elif char in OPENERS:
+    def read_key(self, frame: OpenContainer, char: str) -> None:
+        start = self.scan.at
+        if char in OPENERS:
             self.bracket_for_key(frame, char)
-        elif self.strings.fence(scan.at):
-            self.fenced = self.done = self.cut = True
-        elif not self.dots():
+        elif char not in QUOTES:
             self.bare_key(frame)
+        else:
+            text = self.strings.read("key")
+            if self.strings.ended:
+                self.colon(frame, text, start)
+            else:
+                self.cut = self.done = True
 
     def member_value(self, frame: OpenContainer, char: str) -> None:
         if char in COMMAS or char in CLOSERS:  # missing; the type decides whether that is valid

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
+from math import inf, nan
 from typing import Literal, TypeAlias
 
 from taiwa.kernel.records import value
@@ -49,25 +50,17 @@ LOOSE_NUMBER = re.compile(
 
 GROUPED = re.compile(r"-?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?(?=\s*(?:,\s*[\"'\w]|[}\]]|\n))")
 
-NAN, INFINITY = float("nan"), float("inf")
-
 CONSTANTS: dict[str, tuple[bool | float | None, Level]] = {
-    "true": (True, "safe"),
-    "false": (False, "safe"),
-    "null": (None, "safe"),
-    "True": (True, "safe"),
-    "False": (False, "safe"),
-    "None": (None, "safe"),
+    **dict.fromkeys(("true", "True"), (True, "safe")),
+    **dict.fromkeys(("false", "False"), (False, "safe")),
+    **dict.fromkeys(("null", "None"), (None, "safe")),
     "TRUE": (True, "likely"),
     "FALSE": (False, "likely"),
-    "NULL": (None, "likely"),
-    "Null": (None, "likely"),
-    "nil": (None, "likely"),
+    **dict.fromkeys(("NULL", "Null", "nil"), (None, "likely")),
     "undefined": (None, "guess"),
-    "NaN": (NAN, "guess"),
-    "nan": (NAN, "guess"),
-    "Infinity": (INFINITY, "guess"),
-    "inf": (INFINITY, "guess"),
+    **dict.fromkeys(("NaN", "nan"), (nan, "guess")),
+    **dict.fromkeys(("Infinity", "inf"), (inf, "guess")),
+    **dict.fromkeys(("-Infinity", "-inf"), (-inf, "guess")),
 }
 """Constants of JSON, Python and JavaScript; numbers that are not finite are read in order to refuse them by name."""
 

@@ -4,69 +4,35 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from hashlib import sha256
+from importlib.resources import files
 from types import MappingProxyType
-from typing import cast
 
-from taiwa.kernel.messages import Grammar, Request
+from taiwa.kernel.messages import Grammar
 from taiwa.kernel.records import Json, value
-from taiwa.models.builtin.prompt_text import first_paragraph, message_text, normalize_text
+from taiwa.models.builtin.tokenizer import normalize_text
+
+MENU_HEADING = "\nThe menu, in dollars:\n"
+
+DISHES = re.compile(r"((?=[a-z])(?:[a-z ]+ [^ ,;]+(?:, |(?= \d)))+) (\d+\.\d\d)")
+"""Articles of the same price: names in English and Japanese, and the price."""
 
 
-@value
-class Dish:
-    """An article of the menu: name, Japanese name, price in dollars as the calculator reads it, kind."""
-
-    name: str
-    japanese: str
-    price: str
-    kind: str
+def find_menu(instructions: str) -> str:
+    """Return the menu in the instructions of the app."""
+    return instructions.partition(MENU_HEADING)[2].strip().partition("\n\n")[0].strip()
 
 
-COFFEES = """espresso=エスプレッソ=2.4|ristretto=リストレット=2.4|lungo=ルンゴ=2.6|macchiato=マキアート=2.8|americano=アメリカーノ=3
-|coffee=コーヒー=2.8|cold brew=水出しコーヒー=3.8|cortado=コルタード=3.4|cappuccino=カプチーノ=3.9|latte=ラテ=4.2
-|latte macchiato=ラテマキアート=4.4|flat white=フラットホワイト=4|mocha=モカ=4.6|chai latte=チャイラテ=4.4|matcha latte=抹茶ラテ=4.8
-|hojicha latte=ほうじ茶ラテ=4.8|hot chocolate=ホットチョコレート=4|milk=ミルク=2.2|affogato=アフォガート=4.8|frappe=フラッペ=4.8"""
+MENU_TEXT = find_menu((files("taiwa.apps") / "builtin" / "order.md").read_text("utf-8"))
+"""The menu that the model was trained on: that of the shipped app."""
 
-TEAS = """tea=お茶=2.6|black tea=紅茶=2.6|green tea=緑茶=2.6|earl grey=アールグレイ=2.6|english breakfast tea=イングリッシュブレックファスト=2.6
-|oolong tea=ウーロン茶=2.6|jasmine tea=ジャスミンティー=2.6|hojicha=ほうじ茶=2.6|peppermint tea=ペパーミントティー=2.6
-|chamomile tea=カモミールティー=2.6|rooibos tea=ルイボスティー=2.6|lemon tea=レモンティー=2.6|ginger tea=ジンジャーティー=2.6
-|herbal tea=ハーブティー=2.6|iced tea=アイスティー=3.2"""
-
-COLD = """lemonade=レモネード=3.4|orange juice=オレンジジュース=3.6|apple juice=りんごジュース=3.6|grapefruit juice=グレープフルーツジュース=3.6
-|tomato juice=トマトジュース=3.6|smoothie=スムージー=5.2|cola=コーラ=2.8|ginger ale=ジンジャーエール=2.8|water=水=1.8
-|sparkling water=炭酸水=2"""
-
-MUFFINS = """muffin=マフィン=3.2|blueberry muffin=ブルーベリーマフィン=3.2|chocolate muffin=チョコマフィン=3.2|banana muffin=バナナマフィン=3.2
-|apple bran muffin=アップルブランマフィン=3.2|lemon poppyseed muffin=レモンポピーシードマフィン=3.2|carrot muffin=キャロットマフィン=3.2
-|pumpkin muffin=パンプキンマフィン=3.2|corn muffin=コーンマフィン=3.2"""
-
-BAKED = """bagel=ベーグル=2.8|croissant=クロワッサン=2.8|chocolate croissant=チョコクロワッサン=3.2|almond croissant=アーモンドクロワッサン=3.2
-|toast=トースト=2.4|scone=スコーン=2.8|english muffin=イングリッシュマフィン=2.4|pretzel=プレッツェル=2.4|waffle=ワッフル=4.4|pancakes=パンケーキ=5.2"""
-
-SWEETS = """cookie=クッキー=2.2|chocolate chip cookie=チョコチップクッキー=2.2|oatmeal cookie=オートミールクッキー=2.2|brownie=ブラウニー=2.8
-|doughnut=ドーナツ=2.4|cinnamon roll=シナモンロール=3.2|danish=デニッシュ=3.2|banana bread=バナナブレッド=3.2|cake=ケーキ=4.4
-|chocolate cake=チョコレートケーキ=4.4|carrot cake=キャロットケーキ=4.4|cheesecake=チーズケーキ=4.4|lemon cake=レモンケーキ=4.4|apple pie=アップルパイ=4.4
-|ice cream=アイスクリーム=3.2|yogurt=ヨーグルト=3.2"""
-
-SANDWICHES = """sandwich=サンドイッチ=5.4|cheese sandwich=チーズサンド=5.4|ham sandwich=ハムサンド=5.4|ham and cheese sandwich=ハムチーズサンド=5.4
-|egg sandwich=たまごサンド=5.4|tuna sandwich=ツナサンド=5.4|chicken sandwich=チキンサンド=5.4|avocado toast=アボカドトースト=5.4"""
-
-KINDS: Mapping[str, str] = MappingProxyType(
+MENU: Mapping[str, str] = MappingProxyType(
     {
-        "coffee": COFFEES, "tea": TEAS, "cold": COLD, "muffin": MUFFINS, "baked": BAKED, "sweet": SWEETS, "sandwich": SANDWICHES,
+        dish.rpartition(" ")[0]: price.rstrip("0").rstrip(".")
+        for names, price in DISHES.findall(" ".join(MENU_TEXT.split()))
+        for dish in names.split(", ")
     }
-)  # fmt: skip
-
-
-def _dishes(kind: str, text: str) -> tuple[Dish, ...]:
-    entries = (entry.split("=") for entry in text.replace("\n", "").split("|"))
-    return tuple(Dish(name, japanese, price, kind) for name, japanese, price in entries)
-
-
-DISHES = tuple(dish for kind, text in KINDS.items() for dish in _dishes(kind, text))
-
-MENU: Mapping[str, Dish] = MappingProxyType({dish.name: dish for dish in DISHES})
+)
+"""The prices of the menu in dollars, as the calculator reads them."""
 
 SIZES = tuple(
     "short small tall medium regular grande large venti trenta mini extra-large solo single doppio double triple quad".split()
@@ -124,13 +90,6 @@ OPEN, CONFIRMED, CANCELLED = "open", "confirmed", "cancelled"
 
 STATUSES = (OPEN, CONFIRMED, CANCELLED)
 
-BLOCK = re.compile(r"\A<state>\n(.*)\n</state>\Z", re.DOTALL)
-
-MENU_HEADING = "\nThe menu, in dollars:\n"
-
-MENU_DIGEST = "a9267c76d814581d372c49798b3b3252146765561c2ab5f14514ed165492345b"
-"""The digest of the menu in the app's instructions, which must match `MENU`."""
-
 DELTA_LINE = "\n@@delta\n"
 
 TOOL_CALL = re.compile(r"<<[^<>]*>>")
@@ -168,25 +127,6 @@ class Order:
     status: str = OPEN
 
 
-def order_prompt(request: Request) -> tuple[str, Grammar] | None:
-    """Rewrite a turn of the app `order` as a short prompt and the grammar of its reply; None for any other request."""
-    last = request.messages[-1] if request.messages else None
-    if last is None or last.role != "user":
-        return None
-    menu = first_paragraph(request.messages[0].text.partition(MENU_HEADING)[2])
-    if sha256(menu.encode("utf-8", "replace")).hexdigest() != MENU_DIGEST:
-        return None  # a copy of the app with another menu, which the model was not trained on
-    block = BLOCK.match(message_text(last, transient=True))
-    state = _parse_json(block[1]) if block else None
-    order = _parse_order(state) if isinstance(state, dict) else None
-    if order is None or not isinstance(state, dict):
-        return None
-    answers = (message.text for message in reversed(request.messages[:-1]) if message.role == "assistant")
-    asked = last_question(next(answers, "")) if state.get("turns") else ""
-    text = format_order(order, message_text(last), asked)
-    return None if text is None else (text, grammar(tuple(line.number for line in order.lines)))
-
-
 def format_order(order: Order, text: str, asked: str = "") -> str | None:
     """Write an order, the last question of the assistant and the guest's text on one line; None if the order is too long.
 
@@ -216,7 +156,7 @@ def last_question(answer: str) -> str:
 def _format_line(line: OrderLine) -> str:
     size = f" {line.size}" if line.size else ""
     options = f" {', '.join(line.options)}" if line.options else ""
-    return f"{line.number} {line.name}{size} x{line.quantity} @{MENU[line.name].price}{options}"
+    return f"{line.number} {line.name}{size} x{line.quantity} @{MENU[line.name]}{options}"
 
 
 def _escape(text: str) -> str:
@@ -224,7 +164,7 @@ def _escape(text: str) -> str:
     return normalize_text(text.translate({ord("|"): "/", ord(">"): ")"}))
 
 
-def _parse_order(state: Mapping[str, Json]) -> Order | None:
+def parse_order(state: Mapping[str, Json]) -> Order | None:
     """Return the order of a state; None if it contains an article that is not on the menu."""
     items, status = state.get("items"), state.get("status")
     if not isinstance(items, dict) or status not in STATUSES:
@@ -246,13 +186,6 @@ def _parse_line(number: str, item: Json) -> OrderLine | None:
         return None
     known = tuple(option for option in options if isinstance(option, str) and _option_pattern().fullmatch(option))
     return OrderLine(int(number), name, size or "", quantity, known) if len(known) == len(options) else None
-
-
-def _parse_json(text: str) -> Json:
-    try:
-        return cast("Json", json.loads(text))
-    except (ValueError, RecursionError):
-        return None
 
 
 def _any(words: Sequence[str]) -> str:
@@ -281,7 +214,7 @@ def grammar(numbers: tuple[int, ...]) -> Grammar:
 
 @lru_cache(1)
 def _fixed_rules() -> tuple[str, ...]:
-    prices = _any(sorted({dish.price for dish in MENU.values()}))
+    prices = _any(sorted(set(MENU.values())))
     term = rf"({QUANTITY}\*)?({prices})"
     call = rf"<<calculator: {term}(\+{term}){{0,30}}>> [0-9]{{1,6}}(\.[0-9]{{1,2}})?"
     return (

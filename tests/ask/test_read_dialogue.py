@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.ask.small_talk import detect_route, select_option
+from taiwa.ask.read_dialogue import detect_route, select_option
 from taiwa.ask.types import Option
 
 OFFERED = (Option("Paid leave"), Option("Sick leave"), Option("看護休暇"))

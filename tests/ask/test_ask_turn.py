@@ -7,9 +7,9 @@ from typing import cast
 import pytest
 
 from taiwa.apps.catalog import load_text
-from taiwa.ask.conversation_step import ask_turn, clarification_of, decision_from_delta, dialogue_of
+from taiwa.ask.ask_turn import ask_turn, clarification_of, decision_from_delta, dialogue_of
+from taiwa.ask.clarify_then_retrieve import ClarifyOptions
 from taiwa.ask.decide_search_or_clarify import decide
-from taiwa.ask.dialogue_step import ClarifyOptions
 from taiwa.ask.result import AskResult, AskTurnOptions, options_from_delta
 from taiwa.ask.types import UserProfile
 from taiwa.conversation.history import Conversation, begin

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from taiwa.ask.answer import Answer, Citation
+from taiwa.ask.clarify_then_retrieve import ClarifyOptions, ask, clarify
 from taiwa.ask.decide_search_or_clarify import decide
-from taiwa.ask.dialogue_step import ClarifyOptions, ask, clarify
 from taiwa.ask.types import (
     Advise,
     Ask,
@@ -101,7 +101,7 @@ def test_the_second_published_variant_branches_by_the_function_that_was_chosen(d
     done = drive(lambda: ask((user("I am tired."),), ClarifyOptions("functions")), model(chosen), retriever=SHELF)
 
     assert done.value.act == Ask(WORRY, 1)
-    assert done.value.clarified.decision.policy == "functions"
+    assert done.value.decision.policy == "functions"
 
 
 def test_rounds_bound_the_published_flow_too(drive: Drive) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.models.builtin.prompt_text import MAX_CHARS, normalize_text
+from taiwa.models.builtin.tokenizer import MAX_CHARS, normalize_text
 
 SIGNS = st.text(
     st.one_of(

@@ -6,11 +6,12 @@ from typing import Annotated, Any, Literal, cast
 import pytest
 from pydantic import Field
 
+from taiwa import tool
 from taiwa.kernel.errors import InputError, LimitError, ToolError
 from taiwa.kernel.messages import ToolResult
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Tool
-from taiwa.tools import FunctionTool, tool
+from taiwa.tools.function_tool import FunctionTool
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.vote import Vote, vote
+from taiwa.flows.solve.solve import Vote, vote
 from taiwa.kernel.effects import Complete, Program, perform
 from taiwa.kernel.errors import InputError, OutputValidationError, OverloadedError
 from taiwa.kernel.messages import Request, Sampling, user

@@ -8,15 +8,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias
 
 from taiwa.ask.answer import Answer
 from taiwa.ask.assess_question import AssessmentMethod, assess
-from taiwa.ask.decide_search_or_clarify import policy_named
-from taiwa.ask.dialogue_text import last_user_text, reply_language, user_texts
+from taiwa.ask.decide_search_or_clarify import DOMINANT, group_options, narrow_options, policy_named, top_share
 from taiwa.ask.extractive import answer_or_quote
+from taiwa.ask.read_dialogue import (
+    detect_route,
+    is_option_number,
+    last_user_text,
+    only_names_option,
+    reply_language,
+    select_option,
+    user_texts,
+)
 from taiwa.ask.rewrite import Queries, RewriteContext, retrieve_fused, rewrite_queries
-from taiwa.ask.small_talk import detect_route, is_option_number, only_names_option, select_option
 from taiwa.ask.types import (
     ANONYMOUS_USER,
     Act,
@@ -34,14 +41,11 @@ from taiwa.ask.types import (
     Situation,
     UserProfile,
 )
-from taiwa.ask.write_clarifying_question import DOMINANT, group_options, narrow_options, top_share
 from taiwa.kernel.effects import GetEvidence, Program, Retrieve, notify, perform
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Evidence, Message, Passage, passage_key, user
 from taiwa.kernel.records import tag_of, value
 from taiwa.kernel.text import guess_language
-
-A = TypeVar("A")
 
 AssessBy: TypeAlias = AssessmentMethod | Literal["no-model"]
 """How a dialogue is assessed; with `no-model` the documents alone decide."""
@@ -87,10 +91,10 @@ DEFAULT = ClarifyOptions()
 
 @value(tag="clarified")
 class Clarified:
-    """The next act of a dialogue, without the answer.
+    """The next act of a dialogue.
 
-    Pass `clarification` to the next turn. `passages` were found for `queries` if the act is `Search`; `case` is set if it is
-    `HandOver`.
+    Pass `clarification` to the next turn. `passages` were found for `queries` if the act is `Search`, and `ask` answers from them;
+    `case` is set if it is `HandOver`.
     """
 
     decision: Decision
@@ -98,29 +102,12 @@ class Clarified:
     queries: Queries | None = None
     passages: tuple[Passage, ...] = ()
     case: HandoverCase | None = None
+    answer: Answer | None = None
 
     @property
     def act(self) -> Act:
         """The act that was decided."""
         return self.decision.act
-
-
-@value(tag="rag-turn")
-class RagTurn(Generic[A]):
-    """The next act of a dialogue, with the answer if the act is `Search`."""
-
-    clarified: Clarified
-    answer: A | None = None
-
-    @property
-    def act(self) -> Act:
-        """The act that was decided."""
-        return self.clarified.act
-
-    @property
-    def clarification(self) -> ClarificationState:
-        """The state of asking back; pass it to the next turn."""
-        return self.clarified.clarification
 
 
 def ask(
@@ -130,7 +117,7 @@ def ask(
     clarification: ClarificationState = FRESH,
     profile: UserProfile = ANONYMOUS_USER,
     policy: Policy | None = None,
-) -> Program[RagTurn[Answer]]:
+) -> Program[Clarified]:
     """Decide the next act of a dialogue and carry it out: a question back, an answer from passages, or another act.
 
     Raises (when run):
@@ -139,12 +126,12 @@ def ask(
     """
     turn = yield from clarify(dialogue, options, clarification=clarification, profile=profile, policy=policy)
     if not isinstance(turn.act, Search) or turn.queries is None:
-        return RagTurn(turn)
+        return turn
     language = reply_language(dialogue, profile.language, options.locale)
-    history = tuple(dialogue)[:-1]
-    return RagTurn(
-        turn, (yield from answer_or_quote(turn.queries.text, turn.passages, language=language, history=history))
+    answer = yield from answer_or_quote(
+        turn.queries.text, turn.passages, language=language, history=tuple(dialogue)[:-1]
     )
+    return replace(turn, answer=answer)
 
 
 def clarify(
@@ -325,21 +312,15 @@ class _DialogueStep:
         evidence = self.evidence or Evidence()
         texts = (assessment.ask_missing_info, assessment.res_consultation, assessment.ask_user_meta_info)
         missing = (*filter(None, texts), *evidence.unresolved_references, *evidence.unknown)
+        sources = [passage.source for passage in self.found]
+        owners = (owner for source in sources for pattern, owner in self.options.owners if fnmatchcase(source, pattern))
         return HandoverCase(
             dialogue=self.dialogue,
             query=queries.text,
             searched=() if self.is_published else (self.text,),
             passages=self.found[: self.options.k],
             missing=tuple(dict.fromkeys(missing)),
-            owner=next(
-                (
-                    owner
-                    for passage in self.found
-                    for pattern, owner in self.options.owners
-                    if fnmatchcase(passage.source, pattern)
-                ),
-                "",
-            ),
+            owner=next(owners, ""),
             user=self.profile.name,
             reasons=decision.reasons,
         )

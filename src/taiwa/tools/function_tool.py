@@ -2,24 +2,28 @@
 
 import inspect
 import re
+import sys
+from collections import deque
 from collections.abc import Callable, Mapping
-from contextvars import copy_context
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from threading import Event, Thread
-from types import TracebackType
+from pathlib import Path
+from threading import Lock
 from typing import Any, Generic, ParamSpec, TypeVar, cast, get_type_hints, overload
+from weakref import finalize
 
-from taiwa.isolation import ProcessLimits, in_child
+from taiwa.isolation import IsolatedProcess, ProcessLimits, in_child
 from taiwa.kernel.errors import InputError, OutputValidationError, ToolError
 from taiwa.kernel.messages import ToolResult, ToolSpec
-from taiwa.kernel.records import Json, canonical
+from taiwa.kernel.records import Json, canonical, restore
+from taiwa.kernel.threads import start_in_thread
 from taiwa.structured import OutputType
-from taiwa.tools.isolated import IsolatedTool
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 DEFAULT_LIMITS = ProcessLimits()
+MAX_IDLE_WORKERS = 4
 MAX_ARGUMENT_CHARS = 1_000_000
 MAX_ARGUMENT_DEPTH = 100
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}\Z")
@@ -115,7 +119,16 @@ class FunctionTool(Generic[P, R]):
             self._worker = self._start_worker()
         if self._worker is not None:
             return self._worker.call(arguments)
-        return _call_with_deadline(lambda: self.call_in_place(arguments), self._limits.seconds, self._spec.name)
+        name = self._spec.name
+        # A thread cannot be killed: a late call goes on in the background, and one that never lets another thread run is
+        # not even noticed to be late.
+        future = start_in_thread(lambda: self.call_in_place(arguments), f"tool {name}")
+        try:
+            return future.result(self._limits.seconds)
+        except TimeoutError:
+            raise ToolError(f"{name} timed out", code="timeout") from None
+        except SystemExit as error:
+            raise ToolError(f"{name} failed", code="crashed") from error
 
     def call_in_place(self, arguments: Mapping[str, Json]) -> ToolResult:
         """Call the function in this thread, without a deadline.
@@ -125,13 +138,17 @@ class FunctionTool(Generic[P, R]):
         """
         values = self._check(arguments)
         call: Callable[..., R] = self._function
-        with _FailureBoundary(self._spec.name):
+        try:
             result = self._result(call(**values, **self._fixed))
+        except ToolError:
+            raise
+        except Exception as error:  # the model reads that the tool failed, never why
+            raise ToolError(f"{self._spec.name} failed", code="internal") from error
         if len(result.text) > self._limits.characters:
             raise ToolError(f"{self._spec.name} returned too much", code="too_large", hint="ask for less")
         return result
 
-    def _start_worker(self) -> IsolatedTool | None:
+    def _start_worker(self) -> "IsolatedTool | None":
         """Return the tool in worker processes; None if they cannot import it, or inside of such a process.
 
         Raises:
@@ -170,9 +187,115 @@ class FunctionTool(Generic[P, R]):
             return replace(returned, name=name)
         if self._returns is None:
             return ToolResult(str(returned), name, value=str(returned))
-        wire = self._returns.dump(returned)
-        plain = wire["value"] if self._returns.wrapped and isinstance(wire, dict) else wire
+        plain = self._returns.dump(returned)
         return ToolResult(canonical(plain).decode(), name, value=plain)
+
+
+class IsolatedTool(AbstractContextManager["IsolatedTool"]):
+    """A tool of which every call ends: with its result, or with a `ToolError` when a limit is reached.
+
+    Codes beside those of the tool: `timeout`, `memory`, `too_large`, `crashed`. What a crashed worker printed is a note on the
+    error, for the traceback, and never part of the message that a model reads. Calls from several threads run side by side. A
+    worker is started at the first call, and a few are kept for the next ones.
+
+    Raises:
+        InputError: the tool is not an attribute of a module, so another process cannot import it.
+    """
+
+    def __init__(self, tool: FunctionTool[Any, Any], limits: ProcessLimits = DEFAULT_LIMITS) -> None:
+        self._tool = tool
+        self._limits = limits
+        self._address = _address(tool)
+        self._idle: deque[IsolatedProcess] = deque()
+        self._lock = Lock()
+        self._finalizer = finalize(self, _end_all, self._idle)
+
+    def __repr__(self) -> str:
+        return f"IsolatedTool({self.spec.name})"
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def spec(self) -> ToolSpec:
+        """How a model sees the tool."""
+        return self._tool.spec
+
+    def close(self) -> None:
+        """End the workers; a later call starts a new one."""
+        with self._lock:
+            _end_all(self._idle)
+
+    def call(self, arguments: Mapping[str, Json]) -> ToolResult:
+        """Call the tool in a worker.
+
+        Raises:
+            ToolError: raised by the tool, or a limit was reached.
+        """
+        worker = self._take_worker()
+        try:
+            answer = worker.ask({"arguments": dict(arguments)}, self._limits)
+        except BaseException:
+            worker.end()
+            raise
+        error = cast("dict[str, str] | None", answer.get("error"))
+        if error is None:
+            self._put_back(worker)
+            return cast("ToolResult", restore(answer["result"]))
+        if error["code"] == "memory":
+            worker.end()  # its memory would count against the next call
+        else:
+            self._put_back(worker)
+        failed = ToolError(error["message"], code=error["code"], hint=error["hint"])
+        if error["trace"]:
+            failed.add_note(error["trace"])
+        raise failed
+
+    def _take_worker(self) -> IsolatedProcess:
+        with self._lock:
+            while self._idle:
+                worker = self._idle.pop()
+                if worker.alive:
+                    return worker
+                worker.end()
+        return IsolatedProcess("taiwa.tools.isolated_child:entry", self._address, self.spec.name, self._limits)
+
+    def _put_back(self, worker: IsolatedProcess) -> None:
+        with self._lock:
+            if len(self._idle) < MAX_IDLE_WORKERS:
+                self._idle.append(worker)
+                return
+        worker.end()
+
+
+def _end_all(workers: "deque[IsolatedProcess]") -> None:
+    while workers:
+        workers.pop().end()
+
+
+def _address(tool: FunctionTool[Any, Any]) -> dict[str, Json]:
+    """Return where another process finds the tool: its module, or the file of the program itself."""
+    function = tool.function
+    module, path = function.__module__, getattr(function, "__qualname__", "")
+    main = sys.modules.get("__main__")
+    file = str(getattr(main, "__file__", ""))
+    attribute: object = sys.modules.get(module)
+    for name in path.split("."):
+        attribute = getattr(attribute, name, None)
+    is_importable = "<" not in path and getattr(attribute, "function", None) is function
+    if not is_importable or (module == "__main__" and not Path(file).is_file()):
+        raise InputError(f"another process cannot import {tool.spec.name}; define it at the top of a module")
+    if not all(value is None or isinstance(value, (str, int, float)) for value in tool.fixed.values()):
+        raise InputError(
+            f"a fixed parameter of {tool.spec.name} cannot be sent to another process; use text or a number"
+        )
+    return {
+        "module": module,
+        "name": path,
+        "file": file if module == "__main__" else "",
+        "package": str(getattr(main, "__package__", None) or ""),
+        "fixed": cast("dict[str, Json]", dict(tool.fixed)),
+    }
 
 
 @overload
@@ -263,105 +386,3 @@ def _hints(function: Callable[..., object]) -> dict[str, Any]:
     if missing:
         raise InputError(f"{name}: {missing[0]!r} needs a type")
     return hints
-
-
-def strict(spec: ToolSpec) -> ToolSpec:
-    """Require every parameter; an optional one accepts null instead, which a tool reads as omitted."""
-    return replace(spec, parameters=cast("dict[str, Json]", _strict(dict(spec.parameters))))
-
-
-def _strict(schema: Json) -> Json:
-    if isinstance(schema, list):
-        return [_strict(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    kept = {
-        key: _strict(part) if key != "properties" else part
-        for key, part in schema.items()
-        if key not in ("default", "title")
-    }
-    properties = kept.get("properties")
-    if isinstance(properties, dict):
-        required = kept.get("required")
-        required = required if isinstance(required, list) else []
-        kept["properties"] = {
-            name: _strict(part) if name in required else _nullable(_strict(part)) for name, part in properties.items()
-        }
-        kept["required"] = list(properties)
-        kept["additionalProperties"] = False
-    return kept
-
-
-def _nullable(schema: Json) -> Json:
-    """Let a schema accept null; an enum or a union goes into an `anyOf`."""
-    if (
-        isinstance(schema, dict)
-        and isinstance(schema.get("type"), str)
-        and "enum" not in schema
-        and "const" not in schema
-    ):
-        return {**schema, "type": [schema["type"], "null"]}
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
-class _FailureBoundary:
-    """Maps whatever a function raises to a `ToolError`: the model reads that the tool failed, never why.
-
-    A context manager, because an `except` clause that catches everything is left to the runtimes; the error stays the cause.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, Exception) and not isinstance(error, ToolError):
-            raise ToolError(f"{self._name} failed", code="internal") from error
-
-
-def _call_with_deadline(call: Callable[[], R], seconds: float, name: str) -> R:
-    """Run a call in a thread of its own and wait for it.
-
-    A thread cannot be killed: a late call goes on in the background, and one that never lets another thread run is not
-    even noticed to be late.
-
-    Raises:
-        ToolError: `timeout`; or what the call raised.
-    """
-    outcome: _Outcome[R] = _Outcome(call)
-    Thread(target=copy_context().run, args=(outcome.run,), name=f"tool {name}", daemon=True).start()
-    if not outcome.done.wait(seconds):
-        raise ToolError(f"{name} timed out", code="timeout")
-    if isinstance(outcome.error, SystemExit):
-        raise ToolError(f"{name} failed", code="crashed") from outcome.error
-    if outcome.error is not None:
-        raise outcome.error
-    return outcome.results[0]
-
-
-class _Outcome(Generic[R]):
-    """What a call returned or raised, for another thread; a context manager for the reason of `_FailureBoundary`."""
-
-    def __init__(self, call: Callable[[], R]) -> None:
-        self.done = Event()
-        self.results: list[R] = []
-        self.error: BaseException | None = None
-        self._call = call
-
-    def run(self) -> None:
-        with self:
-            self.results.append(self._call())
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        self.error = error
-        self.done.set()
-        return True

@@ -15,10 +15,13 @@ from typing import Any
 
 import pytest
 
+from taiwa import tool
+from taiwa.isolation import ProcessLimits
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.messages import ToolResult
 from taiwa.kernel.runtime import Tool
-from taiwa.tools import FunctionTool, ProcessLimits, calculator, isolated, tool
+from taiwa.tools.calculator import calculator
+from taiwa.tools.function_tool import FunctionTool, IsolatedTool
 from tests.tools import sample_tools
 
 BOUNDS = ProcessLimits(seconds=300.0, memory_mb=512, characters=1_000)
@@ -30,13 +33,13 @@ LONGER = (0.3, 3.0, 30.0, 300.0)
 
 @pytest.fixture(scope="module")
 def doubling() -> Iterator[Tool]:
-    with isolated(sample_tools.double) as one:
+    with IsolatedTool(sample_tools.double) as one:
         yield one
 
 
 def failure(one: FunctionTool[Any, Any], bounds: ProcessLimits = BOUNDS, **arguments: Any) -> ToolError:
     """The error that a call of a tool ends in."""
-    with isolated(one, bounds) as apart, pytest.raises(ToolError) as caught:
+    with IsolatedTool(one, bounds) as apart, pytest.raises(ToolError) as caught:
         apart.call(arguments)
     return caught.value
 
@@ -55,12 +58,12 @@ def test_the_result_is_the_one_of_the_tool_itself(doubling: Tool) -> None:
 
 
 def test_a_built_in_tool_works_in_a_worker_too() -> None:
-    with isolated(calculator) as apart:
+    with IsolatedTool(calculator) as apart:
         assert apart.call({"expression": "700/27"}) == calculator.call({"expression": "700/27"})
 
 
 def test_a_worker_is_kept_for_the_next_call() -> None:
-    with isolated(sample_tools.which_process) as one:
+    with IsolatedTool(sample_tools.which_process) as one:
         first, second = one.call({}).value, one.call({}).value
 
     assert first == second != os.getpid()
@@ -68,7 +71,7 @@ def test_a_worker_is_kept_for_the_next_call() -> None:
 
 @pytest.mark.slow
 def test_a_call_that_never_ends_is_ended_in_time() -> None:
-    with isolated(sample_tools.never_ends, SOON) as one:
+    with IsolatedTool(sample_tools.never_ends, SOON) as one:
         with pytest.raises(ToolError):
             one.call({"no": 1})  # the worker is up
         start = time.monotonic()
@@ -83,7 +86,7 @@ def test_a_call_that_never_ends_is_ended_in_time() -> None:
 def test_after_a_timeout_the_next_call_works() -> None:
     texts: list[str] = []
     for seconds in LONGER:
-        with isolated(sample_tools.sleeps, ProcessLimits(seconds=seconds)) as one:
+        with IsolatedTool(sample_tools.sleeps, ProcessLimits(seconds=seconds)) as one:
             with pytest.raises(ToolError, match="timed out"):
                 one.call({"seconds": 600})
 
@@ -116,7 +119,7 @@ def test_a_gigabyte_is_more_than_a_worker_may_have() -> None:
 
 
 def test_a_result_that_is_too_long_is_refused_and_the_worker_lives() -> None:
-    with isolated(sample_tools.much, BOUNDS) as one:
+    with IsolatedTool(sample_tools.much, BOUNDS) as one:
         with pytest.raises(ToolError) as caught:
             one.call({"characters": 1_001})
 
@@ -125,7 +128,7 @@ def test_a_result_that_is_too_long_is_refused_and_the_worker_lives() -> None:
 
 
 def test_what_a_tool_prints_is_no_part_of_its_answer() -> None:
-    with isolated(sample_tools.chatter, BOUNDS) as one:
+    with IsolatedTool(sample_tools.chatter, BOUNDS) as one:
         assert one.call({}) == ToolResult("done", "chatter", value="done")
 
 
@@ -161,14 +164,14 @@ def test_bad_arguments_are_told_as_without_a_worker(doubling: Tool) -> None:
 
 
 def test_calls_from_several_threads_run_side_by_side() -> None:
-    with isolated(sample_tools.sleeps, BOUNDS) as one, ThreadPoolExecutor(3) as pool:
+    with IsolatedTool(sample_tools.sleeps, BOUNDS) as one, ThreadPoolExecutor(3) as pool:
         texts = [each.text for each in pool.map(one.call, [{"seconds": 0.1}] * 3)]
 
     assert texts == ["awake"] * 3
 
 
 def test_a_worker_ends_when_nobody_holds_its_tool() -> None:
-    one = isolated(sample_tools.which_process)
+    one = IsolatedTool(sample_tools.which_process)
     pid = int(one.call({}).text)
 
     del one
@@ -184,7 +187,7 @@ def test_a_tool_that_no_other_process_can_find_is_refused() -> None:
         return ""
 
     with pytest.raises(InputError, match="top of a module"):
-        isolated(local)
+        IsolatedTool(local)
 
 
 def local_tool(released: Event | None = None, **how: Any) -> FunctionTool[Any, Any]:
@@ -279,7 +282,7 @@ def test_a_tool_of_the_program_itself_is_found_and_the_program_runs_once(tmp_pat
     program = tmp_path / "program.py"
     work = "print(triple.call({'number': 7}).text); open('done', 'a').write('once ')"
     program.write_text(
-        "import os\nfrom taiwa.tools import tool\n\n"
+        "import os\nfrom taiwa import tool\n\n"
         "@tool(isolated=True)\ndef triple(number: int) -> int:\n    'Triple a number.'\n    return FACTOR * more(number)\n\n"
         "FACTOR = 3\nhome = os.getcwd()\ndef more(number: int) -> int:\n    return number\n\n"
         + (f"if __name__ == '__main__':\n    {work}\n" if guard else f"{work}\n"),

@@ -14,8 +14,9 @@ from taiwa.conversation.history import add_turn, begin
 from taiwa.conversation.turn_prompt import turn_request
 from taiwa.kernel.messages import Request, system, user
 from taiwa.kernel.records import Json
-from taiwa.models.builtin.order_desk import MENU, Order, OrderLine, format_order, grammar, last_question, order_prompt
-from taiwa.models.builtin.prompt_text import normalize_text
+from taiwa.models.builtin.order_app import MENU, Order, OrderLine, format_order, grammar, last_question
+from taiwa.models.builtin.requests import BuiltinPrompt, read_request
+from taiwa.models.builtin.tokenizer import normalize_text
 
 APP = load_app("order")
 LATTE: Json = {"name": "latte", "size": "grande", "quantity": 2, "options": ["oat milk", "iced"]}
@@ -40,28 +41,34 @@ def test_the_app_and_the_model_have_the_same_menu() -> None:
         for entry in group.split(",")
     }
 
-    assert written == {(f"{dish.name} {dish.japanese}", f"{float(dish.price):.2f}") for dish in MENU.values()}
+    assert {(entry.rpartition(" ")[0], price) for entry, price in written} == {
+        (name, f"{float(price):.2f}") for name, price in MENU.items()
+    }
+    assert MENU["americano"] == "3"
+    assert MENU["latte macchiato"] == "4.4"
 
 
 def test_a_turn_is_read_as_the_order_the_question_and_what_is_said() -> None:
-    found = order_prompt(asked({"items": {"1": LATTE, "3": BAGEL}}, "2 grande lattes. Anything else?"))
+    found = read_request(asked({"items": {"1": LATTE, "3": BAGEL}}, "2 grande lattes. Anything else?"))
 
     line = "1 latte grande x2 @4.2 oat milk, iced; 3 bagel x1 @2.8 | open | Anything else? > And a tea"
-    assert found == (line, grammar((1, 3)))
+    assert found == BuiltinPrompt("desk", line, grammar=grammar((1, 3)))
 
 
 def test_a_first_turn_is_read_without_the_examples() -> None:
-    assert order_prompt(turn_request(begin(APP), "Hi!")) == ("- | open > Hi!", grammar(()))
+    found = read_request(turn_request(begin(APP), "Hi!"))
+
+    assert found == BuiltinPrompt("desk", "- | open > Hi!", grammar=grammar(()))
 
 
 def test_lines_stand_in_their_order_although_a_changed_one_is_the_newest_in_the_state() -> None:
     conversation = add_turn(begin(APP), "x", "y", {"items": {"1": BAGEL, "2": BAGEL}})
     conversation = add_turn(conversation, "x", "y", {"items": {"1": LATTE}})
 
-    found = order_prompt(turn_request(conversation, "x"))
+    found = read_request(turn_request(conversation, "x"))
 
     assert found is not None
-    assert found[0].startswith("1 latte grande x2 @4.2 oat milk, iced; 2 bagel x1")
+    assert found.text.startswith("1 latte grande x2 @4.2 oat milk, iced; 2 bagel x1")
 
 
 @pytest.mark.parametrize(
@@ -73,20 +80,20 @@ def test_lines_stand_in_their_order_although_a_changed_one_is_the_newest_in_the_
     ],
 )
 def test_an_order_that_is_not_from_this_menu_is_not_read(item: Json) -> None:
-    assert order_prompt(asked({"items": {"1": item}})) is None
-    assert order_prompt(asked({"items": {"first": BAGEL}})) is None
+    assert read_request(asked({"items": {"1": item}})) is None
+    assert read_request(asked({"items": {"first": BAGEL}})) is None
 
 
 def test_a_copy_of_the_app_with_another_menu_is_not_read() -> None:
     request = turn_request(begin(APP), "Hi!")
     other = request.messages[0].text.replace("bagel", "pizza")
 
-    assert order_prompt(Request((system(other), *request.messages[1:]))) is None
+    assert read_request(Request((system(other), *request.messages[1:]))) is None
 
 
 def test_a_request_without_a_state_is_not_read() -> None:
-    assert order_prompt(Request(())) is None
-    assert order_prompt(Request((system(APP.instructions), user("Hi!")))) is None
+    assert read_request(Request(())) is None
+    assert read_request(Request((system(APP.instructions), user("Hi!")))) is None
 
 
 def test_an_order_that_is_too_long_is_not_read() -> None:

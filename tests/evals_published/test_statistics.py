@@ -6,20 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.evals.statistics import (
-    auc,
-    bootstrap_f1,
-    bootstrap_mean,
-    brier,
-    calibration_error,
-    f1,
-    mean_cost,
-    ndcg,
-    operating_point,
-    quantile,
-    recall,
-    reciprocal_rank,
-)
+from evals.dialogue.statistics import auc, bootstrap_f1, brier, calibration_error, f1, mean_cost, operating_point
+from taiwa.evals.statistics import bootstrap_mean, ndcg, quantile, recall, reciprocal_rank
 
 SCORED = st.lists(st.tuples(st.sampled_from((0.0, 0.25, 0.5, 0.9)), st.booleans()), max_size=30)
 

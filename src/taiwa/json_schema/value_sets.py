@@ -1,14 +1,13 @@
-"""What schemas have in common: proofs that they share no value, exact complements, and schemas without a finite value.
+"""The sets of values that schemas accept: whether they share one, the complement of one, and whether one has a finite value.
 
 `oneOf` may be enforced as `anyOf` where its branches are proved disjoint; `not` and `if` where their complement is exact.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Literal, cast
+from typing import TypeAlias, cast
 
 from taiwa.json_schema.document import ROOT, Document, SchemaLocation, join_pointer
 from taiwa.json_schema.keywords import (
@@ -34,6 +33,8 @@ MAX_PAIRS = 5_000
 MAX_NESTED = 8
 MAX_WORDS = 200
 MAX_ROUNDS = 64
+Bound: TypeAlias = tuple[float, bool]
+"""A number, and whether it is itself excluded."""
 ANYTHING = r"[\s\S]*"
 
 
@@ -171,16 +172,11 @@ class _Conjunction:
             return True
         if listed is not None and not any(equal_json(value, each) for each in listed):
             return True
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return any(
-                (low is not None and (value < low[0] or (value == low[0] and low[1])))
-                or (high is not None and (value > high[0] or (value == high[0] and high[1])))
-                for low, high in ((bound(schema, "min"), bound(schema, "max")) for schema, _ in self.conditions)
-            )
-        if isinstance(value, str):
-            lengths = ((whole(schema, "minLength"), whole(schema, "maxLength")) for schema, _ in self.conditions)
-            return any(len(value) < (low or 0) or (high is not None and len(value) > high) for low, high in lengths)
-        return False
+        if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+            return False
+        point = (len(value) if isinstance(value, str) else value, False)
+        ranges = [_range(schema, json_type(value)) for schema, _ in self.conditions]
+        return any(_crossed(low, point) or _crossed(point, high) for low, high in ranges)
 
     def _inner(self, schema: Schema, base: str) -> "_Conjunction":
         return _Conjunction(schema, base, self.document, self.depth + 1)
@@ -199,13 +195,10 @@ def _disjoint(one: _Conjunction, other: _Conjunction) -> bool:
         values = view.values()
         if values is not None and all(map(against.excludes, values)):
             return True
-    proofs: dict[str, Callable[[_Conjunction, _Conjunction], bool]] = {
-        "object": _objects_disjoint,
-        "array": partial(_lengths_disjoint, what="Items"),
-        "string": partial(_lengths_disjoint, what="Length"),
-        "number": _numbers_disjoint,
-    }
-    return all(kind in proofs and proofs[kind](one, other) for kind in one.types() & other.types())
+    return all(
+        _objects_disjoint(one, other) if kind == "object" else _ranges_disjoint(one, other, kind)
+        for kind in one.types() & other.types()
+    )
 
 
 def _objects_disjoint(one: _Conjunction, other: _Conjunction) -> bool:
@@ -217,27 +210,25 @@ def _objects_disjoint(one: _Conjunction, other: _Conjunction) -> bool:
     )
 
 
-def _lengths_disjoint(one: _Conjunction, other: _Conjunction, what: str) -> bool:
-    least = [
-        max((whole(schema, f"min{what}") or 0 for schema, _ in view.conditions), default=0) for view in (one, other)
-    ]
+def _ranges_disjoint(one: _Conjunction, other: _Conjunction, kind: str) -> bool:
     return any(
-        most is not None and least[1 - side] > most
-        for side, view in enumerate((one, other))
-        for most in (whole(schema, f"max{what}") for schema, _ in view.conditions)
-    )
-
-
-def _numbers_disjoint(one: _Conjunction, other: _Conjunction) -> bool:
-    return any(
-        _crossed(bound(low, "min"), bound(high, "max"))
+        _crossed(_range(low, kind)[0], _range(high, kind)[1])
         for lower, upper in ((one, other), (other, one))
         for low, _ in lower.conditions
         for high, _ in upper.conditions
     )
 
 
-def _crossed(low: tuple[float, bool] | None, high: tuple[float, bool] | None) -> bool:
+def _range(schema: Mapping[str, Json], kind: str) -> tuple[Bound | None, Bound | None]:
+    """Return the bounds of a number, or of the length of a string or an array; other types have none."""
+    if kind in ("number", "integer"):
+        return bound(schema, "min"), bound(schema, "max")
+    what = {"string": "Length", "array": "Items"}.get(kind, "")
+    low, high = whole(schema, f"min{what}"), whole(schema, f"max{what}")
+    return None if low is None else (low, False), None if high is None else (high, False)
+
+
+def _crossed(low: Bound | None, high: Bound | None) -> bool:
     """Return whether no number lies between two bounds."""
     if low is None or high is None:
         return False
@@ -300,15 +291,10 @@ def _violation(
     if keyword == "required":
         return _either([{"type": "object", "properties": {name: False}} for name in names(schema)])
     if keyword == "properties":
-        others = {name: inner(part) for name, part in cast("Mapping[str, Schema]", value).items()}
-        return _either(
-            [
-                None
-                if other is None
-                else {"type": "object", "required": [name], "properties": {name: cast("Json", other)}}
-                for name, other in others.items()
-            ]
-        )
+        others = {name: cast("Json", inner(part)) for name, part in cast("Mapping[str, Schema]", value).items()}
+        if None in others.values():
+            return None
+        return _either([{"type": "object", "required": [name], "properties": {name: others[name]}} for name in others])
     if keyword in BOUNDS:
         return None if isinstance(value, bool) else {"type": "number", BOUNDS[keyword]: value}
     if keyword in COUNTS:
@@ -424,11 +410,8 @@ class _FiniteSearch:
     def has_finite_value(self) -> bool:
         """Return whether the root has a finite value, or that was not decided in time."""
         for _ in range(MAX_ROUNDS):
-            more = {
-                name
-                for name, schema in self.named.items()
-                if name not in self.finite and self.blocker(schema, "") is None
-            }
+            undecided = self.named.keys() - self.finite
+            more = {name for name in undecided if self.blocker(self.named[name], "") is None}
             self.finite |= more
             if "#" in self.finite:
                 return True
@@ -459,12 +442,10 @@ class _FiniteSearch:
         return None if any(blocker is None for blocker in by_type) else by_type[0]
 
     def _of_type(self, kind: str, schema: Mapping[str, Json], pointer: str) -> str | None:
-        if kind in ("number", "integer"):
-            return pointer if _crossed(bound(schema, "min"), bound(schema, "max")) else None
-        if kind == "string":
-            return pointer if _is_size_empty(schema, "Length") else None
+        if _crossed(*_range(schema, kind)):
+            return pointer
         if kind == "array":
-            return pointer if _is_size_empty(schema, "Items") else self._items(schema, pointer)
+            return self._items(schema, pointer)
         return self._properties(schema, pointer) if kind == "object" else None
 
     def _items(self, schema: Mapping[str, Json], pointer: str) -> str | None:
@@ -479,19 +460,11 @@ class _FiniteSearch:
     def _properties(self, schema: Mapping[str, Json], pointer: str) -> str | None:
         properties = cast("Mapping[str, Schema]", schema.get("properties") or {})
         for name in names(schema):
-            if name in properties:
-                blocker = self.blocker(properties[name], join_pointer(pointer, "properties", name))
-            elif schema.get("patternProperties"):
-                blocker = None
-            else:
-                blocker = self.blocker(
-                    child(schema, "additionalProperties"), join_pointer(pointer, "additionalProperties")
-                )
+            if name not in properties and schema.get("patternProperties"):
+                continue
+            steps = ("properties", name) if name in properties else ("additionalProperties",)
+            part = properties[name] if name in properties else child(schema, "additionalProperties")
+            blocker = self.blocker(part, join_pointer(pointer, *steps))
             if blocker is not None:
                 return blocker
         return None
-
-
-def _is_size_empty(schema: Mapping[str, Json], what: Literal["Length", "Items"]) -> bool:
-    least, most = whole(schema, f"min{what}"), whole(schema, f"max{what}")
-    return least is not None and most is not None and least > most

@@ -9,14 +9,12 @@ from dataclasses import replace
 
 from taiwa.ask.answer import Answer
 from taiwa.ask.check_citations import clean_untrusted
-from taiwa.ask.decide_search_or_clarify import answerable
-from taiwa.ask.dialogue_step import Clarified, clarify
-from taiwa.ask.dialogue_text import dialogue_message, reply_language
+from taiwa.ask.clarify_then_retrieve import Clarified, clarify
+from taiwa.ask.decide_search_or_clarify import answerable, group_options, narrow_options
 from taiwa.ask.extractive import PLAIN, TermWeights, answer_or_quote, extractive, lacks_generation
+from taiwa.ask.read_dialogue import dialogue_message, is_option_number, reply_language, select_option
 from taiwa.ask.result import AskResult, AskTurnOptions, FoundPassage, answer_text_of
-from taiwa.ask.small_talk import is_option_number, select_option
 from taiwa.ask.types import Act, Advise, Ask, ClarificationState, Decision, Option, Search
-from taiwa.ask.write_clarifying_question import group_options, narrow_options
 from taiwa.conversation.history import Conversation, PastTurn, add_turn
 from taiwa.flows.chat import Reply, check_text, shorten_history
 from taiwa.i18n import dialogue_catalogue

@@ -72,7 +72,7 @@ class Repository:
         missing = [name for name in app.tools if name not in self.tools]
         if not missing:
             return tuple(self.tools[name] for name in app.tools)
-        from taiwa.tools import builtin_tools
+        from taiwa.tools.registry import builtin_tools
 
         known = {**builtin_tools(), **self.tools}
         unknown = next((name for name in missing if name not in known), None)
@@ -88,11 +88,11 @@ class Repository:
         Raises:
             InputError: it does not exist.
         """
-        found = name or self.store.refs.latest()
-        if found is None:
+        session = name or self.store.refs.latest()
+        if session is None:
             raise InputError("there are no conversations yet; begin one with `taiwa chat` or `taiwa say`")
-        self.store.refs.tip(found)
-        return found
+        self.store.refs.tip(session)
+        return session
 
     def new_name(self, app: App) -> str:
         """Find a free name for a conversation with an app: `chat-1`, `chat-2` …"""
@@ -118,12 +118,12 @@ class Repository:
         Raises:
             CorruptError: a node leads to another state than it recorded.
         """
-        found = self.store.snapshots.checkout(tip)
-        steps = found.steps
-        if found.near is None:
+        start_from = self.store.snapshots.checkout(tip)
+        steps = start_from.steps
+        if start_from.near is None:
             start, steps = self._root(*steps[0]), steps[1:]
         else:
-            start = self._restored(*found.near)
+            start = self._restored(*start_from.near)
         here = apply_nodes(start, steps, self.app)
         if len(steps) > SNAPSHOT_EVERY:
             with suppress(StoreError):  # a store that cannot be written is only slower
@@ -166,15 +166,15 @@ class Repository:
         reason: str = "turn",
         run: int | None = None,
     ) -> Conversation:
-        """Write the fresh nodes of a conversation, move the session to them, and close the run that made them.
+        """Write the new nodes of a conversation, move the session to them, and close the run that made them.
 
         Raises:
             ConflictError: another process moved the session; nothing was overwritten.
         """
-        app, fresh = conversation.app, conversation.new_nodes
+        app, new_nodes = conversation.app, conversation.new_nodes
         self._apps.setdefault(app.hash, app)
-        apps = (app.source,) if any(node.kind in {"root", "app"} for node in fresh) else ()
-        self.store.commit(session, fresh, expected=expected, reason=reason, run=run, apps=apps)
+        apps = (app.source,) if any(node.kind in {"root", "app"} for node in new_nodes) else ()
+        self.store.commit(session, new_nodes, expected=expected, reason=reason, run=run, apps=apps)
         committed = replace(conversation, new_nodes=())
         if committed.count and committed.count % SNAPSHOT_EVERY == 0:
             self.store.snapshots.put(committed.tip, _snapshot(committed))
@@ -211,10 +211,10 @@ class Repository:
             InputError: the conversation has fewer turns.
         """
         past = ((name, node) for name, node in self.store.nodes.path(tip) if node.kind == "turn")
-        found = list(islice(past, max(turns, 1)))
-        if not 1 <= turns <= len(found):
-            raise InputError(f"there are only {len(found)} turns, not {turns}" if found else "there is no turn yet")
-        return found[-1]
+        last = list(islice(past, max(turns, 1)))
+        if not 1 <= turns <= len(last):
+            raise InputError(f"there are only {len(last)} turns, not {turns}" if last else "there is no turn yet")
+        return last[-1]
 
     def origin(self, tip: str, path: StatePath) -> ValueOrigin:
         """Find the node that set a value last.
@@ -222,18 +222,17 @@ class Repository:
         Raises:
             InputError: there is no value at the path.
         """
-        found: ValueOrigin | None = None
+        origin: ValueOrigin | None = None
         data: Json | Missing = MISSING
         for entry in self.walk(tip):
             now = get_path(dict(entry.after.state), path)
             if not isinstance(now, Missing) and (isinstance(data, Missing) or now != data):
-                found = ValueOrigin(
-                    entry.hash, entry.node, entry.after.count, None if isinstance(data, Missing) else data, now
-                )
+                before = None if isinstance(data, Missing) else data
+                origin = ValueOrigin(entry.hash, entry.node, entry.after.count, before, now)
             data = now
-        if found is None or isinstance(data, Missing):
+        if origin is None or isinstance(data, Missing):
             raise InputError(f"no value at {format_path(path)}; `taiwa state` shows the state")
-        return found
+        return origin
 
     def _root(self, name: str, root: Node) -> Conversation:
         if root.kind != "root":
@@ -247,23 +246,15 @@ class Repository:
                 "state": dict(state),
                 "turns": list(turns),
                 "summary": str(summary),
-                "count": int(number),
+                "count": int(n),
             }:
-                return Conversation(self.app(app), tip, state, self._past(turns), summary, number)
+                nodes = [(str(name), self.store.nodes.get(str(name))) for name in turns]
+                past = tuple(PastTurn(name, node.user or "", node.answer or "", node.delta) for name, node in nodes)
+                return Conversation(self.app(app), tip, state, past, summary, n)
             case _:
                 raise CorruptError(f"the snapshot of {tip[:12]} cannot be read; run `taiwa gc --snapshots`")
 
-    def _past(self, names: list[Json]) -> tuple[PastTurn, ...]:
-        nodes = ((str(name), self.store.nodes.get(str(name))) for name in names)
-        return tuple(PastTurn(name, node.user or "", node.answer or "", node.delta) for name, node in nodes)
-
 
 def _snapshot(conversation: Conversation) -> Json:
-    turns: list[Json] = [past.hash for past in conversation.turns]
-    return {
-        "app": conversation.app.hash,
-        "state": conversation.state,
-        "turns": turns,
-        "summary": conversation.summary,
-        "count": conversation.count,
-    }
+    here, turns = conversation, list[Json]([past.hash for past in conversation.turns])
+    return {"app": here.app.hash, "state": here.state, "turns": turns, "summary": here.summary, "count": here.count}
