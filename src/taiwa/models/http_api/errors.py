@@ -76,6 +76,7 @@ MESSAGES: Mapping[str, tuple[type[ModelError], str]] = {
     "missing": (ModelError, "{who} does not have the model {model}{code}{text}; see its list of models"),
     "nowhere": (ModelError, "{who} does not have this path{code}{text}; check the base URL, which mostly ends in /v1"),
     "schema": (UnsupportedError, "{who} does not take this schema for {model}{code}{text}"),
+    "prefix": (UnsupportedError, "{who} does not continue an answer for {model}{code}{text}"),
     "unsupported": (UnsupportedError, "{model} does not take {parameter}{code}{text}"),
     "invalid": (ModelError, "{who} does not accept the request for {model}{code}{text}"),
 }
@@ -99,6 +100,11 @@ NO_SUCH_SCHEMA = re.compile(
     r"|not supported by (?:xgrammar|outlines|llguidance|guidance)",
     re.IGNORECASE,
 )
+NO_PREFIX = re.compile(
+    r"prefill|continue_final_message|(?:conversation must end|last (?:message|role|turn))\b.{0,80}\b(?:user|assistant)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""The server does not continue an answer: Claude since 4.6, Mistral and others that expect a message of the user last."""
 SECRET = re.compile(
     r"(?i:bearer|basic)\s+\S{6,}"
     r"|\bsk-[A-Za-z0-9_.*-]{6,}"
@@ -257,6 +263,8 @@ def _cause(reported: ErrorBody, status: int | None) -> str:
         return "auth"
     if invalid and NO_SUCH_MODEL.search(reported.text):
         return "missing"
+    if invalid and NO_PREFIX.search(reported.text):
+        return "prefix"
     if invalid and NO_SUCH_SCHEMA.search(f"{reported.parameter} {reported.text}"):
         return "schema"
     if status is not None and status in STATUSES and not (status == 403 and "rate" in named):
@@ -284,7 +292,7 @@ def _error(reported: ErrorBody, status: int | None, server: Server, wait: float 
     if kind is RateLimitError:
         return RateLimitError(message, retry_after=wait, status=status)
     if kind is UnsupportedError:
-        capability = "json_schema" if cause == "schema" else reported.parameter
+        capability = {"schema": "json_schema", "prefix": "prefix"}.get(cause, reported.parameter)
         return UnsupportedError(message, capability=capability, status=status)
     return kind(message, status=status)
 
