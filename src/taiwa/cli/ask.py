@@ -47,7 +47,9 @@ QUOTED = re.compile("(⟦[^⟧]*⟧)")
     "--assess-by", type=click.Choice(ASSESS_BY), help="Set how a model assesses the dialogue.  [default: auto]"
 )
 @click.option("--max-questions", type=click.IntRange(0, 10), metavar="N", help="Ask back at most N times in a row.")
-@common_options("model", "session", "continue_latest", "as_json", "verbose", "max_cost", "no_store", "store")
+@common_options(
+    "model", "session", "continue_latest", "as_json", "verbose", "max_cost", "retry_paid", "no_store", "store"
+)
 def ask(
     common: CommonOptions,
     question: str,

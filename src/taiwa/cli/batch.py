@@ -38,7 +38,17 @@ FAILED, INTERRUPTED = 1, 130
 @click.option("--resume", is_flag=True, help="Continue a batch; rows that were answered are not paid for again.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the rows to a file.")
 @common_options(
-    "model", "params", "session", "as_json", "verbose", "dry_run", "max_cost", "no_store", "strict", "store"
+    "model",
+    "params",
+    "session",
+    "as_json",
+    "verbose",
+    "dry_run",
+    "max_cost",
+    "retry_paid",
+    "no_store",
+    "strict",
+    "store",
 )
 def batch(
     common: CommonOptions,

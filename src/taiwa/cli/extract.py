@@ -57,7 +57,7 @@ MODES = ("auto", "native", "tool", "tool_optional", "prompt")
 )
 @click.option("--resume", is_flag=True, help="Continue a batch; rows that were answered are not paid for again.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the rows to a file.")
-@common_options("model", "as_json", "verbose", "dry_run", "max_cost", "no_store", "store")
+@common_options("model", "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "no_store", "store")
 def extract(
     common: CommonOptions,
     target: str,

@@ -47,7 +47,7 @@ MOST_AT_ONCE = 64
     "--whitespace", type=click.Choice(["bounded", "compact"]), default="bounded", show_default=True,
     help="Allow spaces and line breaks in JSON, or none.",
 )  # fmt: skip
-@common_options("model", "as_json", "verbose", "max_cost")
+@common_options("model", "as_json", "verbose", "max_cost", "retry_paid")
 def generate(common: CommonOptions, text: str, **values: Any) -> None:  # noqa: ANN401  (what click parsed)
     """Print the answer of a model to TEXT (`-` for standard input), under a type, schema, pattern, grammar or list of words.
 

@@ -21,6 +21,7 @@ from taiwa.models.http_api.capabilities import Capabilities, capabilities, load_
 from taiwa.models.http_api.client import HttpModel, RetryPolicy
 from taiwa.models.http_api.connections import BaseUrl, RequestLimits, parse_base_url
 from taiwa.models.http_api.openai_chat import DIALECTS, ChatCompletions
+from taiwa.models.http_api.openai_completions import TextCompletions
 from taiwa.models.http_api.provider_interface import Enforce, Target
 from taiwa.settings import BUILTIN, Settings
 
@@ -74,6 +75,9 @@ IN_PROCESS: Mapping[str, str] = {
 
 FORMS = "use PROVIDER:MODEL (openai:gpt-…, ollama:…), http://HOST:PORT/v1#MODEL, local:FOLDER, gguf:FILE, or builtin"
 
+TEXT_MODELS = re.compile(r"gpt-3\.5-turbo-instruct|davinci-|babbage-")
+"""Models of OpenAI that only have the completions protocol."""
+
 GUESSES = (
     (r"^(gpt-|o\d|chatgpt)", "openai"),
     (r"^claude", "anthropic"),
@@ -97,6 +101,8 @@ def resolve(
     if not name.isprintable() or not name:
         raise ConfigError(f"the name of a model must be one word: {FORMS}")
     prefix, colon, model = name.partition(":")
+    if prefix == "completions" and colon:
+        return _with_completions(name, resolve(model, base_urls=base_urls, overrides={model: override or {}}))
     # A file after `local:` is taken as one after `gguf:`.
     if colon and (prefix == "gguf" or (prefix == "local" and model.partition("?")[0].lower().endswith(".gguf"))):
         known = capabilities("gguf", model, override)
@@ -137,6 +143,19 @@ def _resolve_url(name: str, override: Mapping[str, bool] | None) -> Target:
     return _target(name, "", provider, _base_url(url, provider), model, override)
 
 
+def _with_completions(name: str, target: Target) -> Target:
+    """Return a target that is asked by `/v1/completions`."""
+    codec = target.codec
+    if not isinstance(codec, (ChatCompletions, TextCompletions)) or target.inside:
+        raise ConfigError(f"{target.name} has no completions protocol; name a server that has /v1/completions")
+    able = {*codec.capabilities.capabilities, "prefix"} - {"tools", "decisions"}
+    if codec.dialect.constraints == "response_format":  # a field of Chat Completions
+        able -= {"json_schema", "regex", "grammar"}
+    known = replace(codec.capabilities, capabilities=frozenset(able))
+    text_codec = TextCompletions(codec.model, codec.dialect, known)
+    return replace(target, name=name, codec=text_codec, capabilities=known.capabilities)
+
+
 def _target(
     name: str, prefix: str, provider: Provider, base_url: str, model: str, override: Mapping[str, bool] | None
 ) -> Target:
@@ -148,10 +167,9 @@ def _target(
         if provider.dialect == "plain" or base_url != provider.base_url:  # errors name the address that the user set
             dialect = replace(dialect, label=f"{dialect.label} at {urlsplit(base_url).netloc}")
         codec = ChatCompletions(model, dialect, known)
-    requires_key = prefix in PROVIDERS and not provider.self_hosted
-    return Target(
-        name, base_url, model, codec, known.capabilities, provider.key_variable, prefix if requires_key else ""
-    )
+    required = prefix if prefix in PROVIDERS and not provider.self_hosted else ""
+    target = Target(name, base_url, model, codec, known.capabilities, provider.key_variable, required)
+    return _with_completions(name, target) if provider.dialect == "openai" and TEXT_MODELS.match(model) else target
 
 
 def _base_url(url: BaseUrl, provider: Provider) -> str:
