@@ -21,7 +21,7 @@ HEAVY = ("pydantic", "sqlite3", "httpx2", "httpcore2", "prompt_toolkit", "yaml",
 def every_command() -> Iterator[tuple[str, click.Command]]:
     """All commands and their sub-commands, by what a person writes."""
     for name, row in COMMANDS.items():
-        command = getattr(importlib.import_module(f"taiwa.cli.{row.module}"), row.attribute)
+        command = getattr(importlib.import_module(f"taiwa.cli.{row.module}"), row.attribute or name)
         yield name, command
         if isinstance(command, click.Group):
             yield from ((f"{name} {part}", inner) for part, inner in command.commands.items())

@@ -31,9 +31,9 @@ def list_(common: CommonOptions) -> None:
 
     found = all_apps()
     if common.as_json:
-        print_json(
-            [{"app": app.name, "about": app.about, "origin": app.origin, "problem": app.problem} for app in found]
-        )
+        from taiwa.operations.result_json import members
+
+        print_json([members(app, "app=name about origin problem") for app in found])
     else:
         table(("app", "origin", "about"), [(app.name, app.origin, app.problem or app.about) for app in found])
 
@@ -60,16 +60,9 @@ def check_(common: CommonOptions, name: str) -> None:
     path = find_path(name)
     problems = check(path)
     if common.as_json:
-        rows: list[Json] = [
-            {
-                "line": problem.line,
-                "column": problem.column,
-                "level": problem.level,
-                "message": problem.message,
-                "remedy": problem.hint,
-            }
-            for problem in problems
-        ]
+        from taiwa.operations.result_json import members
+
+        rows: list[Json] = [members(problem, "line column level message remedy=hint") for problem in problems]
         print_json({"path": str(path), "problems": rows})
     else:
         for problem in problems:

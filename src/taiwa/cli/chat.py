@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import click
 
 from taiwa.cli.options import CommonOptions, common_options, open_app, open_session, print_default_model
-from taiwa.cli.output import bill_line, print_json, print_line, print_notice, print_stream, table
+from taiwa.cli.output import bill_line, one_line, print_line, print_notice, print_stream, table
 from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
 
@@ -241,10 +241,11 @@ class Repl:
     def report_name(self) -> None:
         """Print the name of a new conversation if it differs from the announced one."""
         if self.announced_name and self.session.session != self.announced_name:
+            name = self.session.session
             print_notice(
                 _(
                     "this conversation is named {session}: another process had already taken the first name",
-                    session=self.session.session,
+                    session=name,
                 )
             )
         self.announced_name = ""
@@ -268,34 +269,22 @@ class Repl:
     def _finish_cut_off(self) -> None:
         """Offer to finish a turn of this session that was cut off."""
         runs = self.session.repository.store.runs
-        found = runs.open_runs(self.session.session)
-        others = (
-            [run for run in runs.open_runs() if run.ref not in ("", self.session.session)] if self.lines.live else []
-        )
-        if others:
-            print_notice(
-                _(
-                    "a turn was cut off ({text}); taiwa resume finishes it without paying again",
-                    text=f"{others[-1].ref}: {_short(others[-1].text)}",
-                )
-            )
-        if not found:
+        cut = runs.open_runs(self.session.session)
+        others = [run for run in runs.open_runs() if run.ref not in ("", self.session.session)]
+        text = one_line(cut[-1].text, 60) if cut else ""
+        shown = text if not self.lines.live else f"{others[-1].ref}: {one_line(others[-1].text, 60)}" if others else ""
+        if shown:
+            print_notice(_("a turn was cut off ({text}); taiwa resume finishes it without paying again", text=shown))
+        if not cut or not self.lines.live:
             return
-        text = _short(found[-1].text)
-        if not self.lines.live:
-            print_notice(_("a turn was cut off ({text}); taiwa resume finishes it without paying again", text=text))
-        elif (
-            self.lines.ask(_("a turn was cut off: {text}\nfinish it without paying again? [Y/n] ", text=text))
-            .strip()
-            .lower()
-            in YES
-        ):
+        reply = self.lines.ask(_("a turn was cut off: {text}\nfinish it without paying again? [Y/n] ", text=text))
+        if reply.strip().lower() in YES:
             try:
-                self.turn(self.session.resume() or iter(()), found[-1].text)
+                self.turn(self.session.resume() or iter(()), cut[-1].text)
             except TaiwaError as error:
                 print_notice(f"taiwa: {error.message}", "red")
         else:
-            for run in found:
+            for run in cut:
                 runs.end(run.id, "abandoned")
             print_notice(_("the turn was abandoned"))
 
@@ -304,28 +293,6 @@ class Repl:
         if self.open_model is None or app.model == self.session.app.model:
             return self.session.priced_model
         return self.open_model(app)
-
-    def undo(self, steps: int) -> None:
-        """Take back turns."""
-        try:
-            self.session.undo(steps)
-        except InputError:
-            raise InputError(
-                _("there is nothing to undo") if steps == 1 else _("there are not that many turns")
-            ) from None
-
-    def redo(self, steps: int) -> None:
-        """Restore turns."""
-        try:
-            self.session.redo(steps)
-        except InputError:
-            raise InputError(
-                _("there is nothing to redo") if steps == 1 else _("there are not that many turns")
-            ) from None
-
-
-def _short(text: str) -> str:
-    return " ".join(text.split())[:60]
 
 
 def visible_changes(
@@ -384,12 +351,20 @@ def command(repl: "Repl", line: str) -> None:
 
 
 def _undo(repl: Repl, rest: str) -> None:
-    repl.undo(_count(rest, "undo"))
+    count = _count(rest, "undo")
+    try:
+        repl.session.undo(count)
+    except InputError:
+        raise InputError(_("there is nothing to undo") if count == 1 else _("there are not that many turns")) from None
     print_notice(_("back to turn {turn}", turn=repl.session.conversation.count))
 
 
 def _redo(repl: Repl, rest: str) -> None:
-    repl.redo(_count(rest, "redo"))
+    count = _count(rest, "redo")
+    try:
+        repl.session.redo(count)
+    except InputError:
+        raise InputError(_("there is nothing to redo") if count == 1 else _("there are not that many turns")) from None
     print_notice(_("forward to turn {turn}", turn=repl.session.conversation.count))
 
 
@@ -429,12 +404,10 @@ def _switch(repl: Repl, rest: str) -> None:
 
 
 def _app(repl: Repl, rest: str) -> None:
-    from click import Abort
-
     name, *params = rest.split()
     try:
         app = open_app(name, tuple(params))
-    except Abort:
+    except click.Abort:
         raise InputError(_("nothing changed")) from None
     priced_model = repl.priced_model(app)
     repl.session.change_app(app)
@@ -444,18 +417,13 @@ def _app(repl: Repl, rest: str) -> None:
 
 
 def _state(repl: Repl, rest: str) -> None:
+    from taiwa.cli.inspect import print_state
     from taiwa.operations.inspect import format_value, value_at
 
-    held = dict(repl.session.state)
     if rest:
-        print_line(format_value(value_at(held, rest)))
-    elif repl.as_json:
-        print_json({"node": repl.session.conversation.tip, "state": held})
-    elif held:
-        for name, value in held.items():
-            print_line(f"{name}: {format_value(value)}")
+        print_line(format_value(value_at(dict(repl.session.state), rest)))
     else:
-        print_notice(_("app {app} has no state", app=repl.session.app.name))
+        print_state(repl.session.conversation, as_json=repl.as_json)
 
 
 def _why(repl: Repl, rest: str) -> None:

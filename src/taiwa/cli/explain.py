@@ -7,14 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options, constraint_options, pop_constraint, read_text
+from taiwa.cli.options import (
+    NEW_FILE,
+    CommonOptions,
+    common_options,
+    constraint_options,
+    pop_constraint,
+    read_text,
+    whitespace_option,
+)
 from taiwa.cli.output import print_line, print_notice, print_result, table
+from taiwa.kernel.text import truncate
 
 if TYPE_CHECKING:
     from taiwa.constraints.explain import TokenStep
     from taiwa.operations.results import ExplainResult
 
-NEW_FILE = click.Path(path_type=Path, dir_okay=False)
 SHOWN = 72
 MOST_STATES = 60
 MOST_MOVES = 24
@@ -54,10 +62,7 @@ KEY = '<p><small><span class="token">token</span> chosen among several · <span 
     "--engine", type=click.Choice(["reference", "llguidance"]), default="reference", show_default=True,
     help="Use the readable guides, or the engine that decoding uses.",
 )  # fmt: skip
-@click.option(
-    "--whitespace", type=click.Choice(["bounded", "compact"]), default="bounded", show_default=True,
-    help="Allow spaces and line breaks in JSON, or none.",
-)  # fmt: skip
+@whitespace_option
 @click.option("--html", "html", metavar="FILE", type=NEW_FILE, help="Write an HTML page that loads nothing.")
 @click.option("--dot", "dot", metavar="FILE", type=NEW_FILE, help="Write the automaton for Graphviz.")
 @common_options("as_json", "verbose")
@@ -106,7 +111,7 @@ def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
     rows = [
         (
             str(number), token_text(vocabulary, step) + (" (forced)" if step.forced and not step.why else ""),
-            f"{step.told.count:,}", _place(step), _short(step.told.expected),
+            f"{step.told.count:,}", _place(step), truncate(step.told.expected, SHOWN),
         )
         for number, step in enumerate(steps)
     ]  # fmt: skip
@@ -121,11 +126,7 @@ def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
 
 def _place(step: "TokenStep") -> str:
     parts = [f"state {step.place}" if step.place else "", step.told.pointer, step.told.keyword]
-    return _short(" ".join(filter(None, parts)))
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return truncate(" ".join(filter(None, parts)), SHOWN)
 
 
 def _outcome(found: "ExplainResult") -> str:

@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options, read_whole
-from taiwa.cli.output import inert, plain, print_json, print_line, print_notice, print_result, table
+from taiwa.cli.options import NEW_FILE, CommonOptions, common_options, read_whole
+from taiwa.cli.output import (
+    bracketed,
+    inert,
+    one_line,
+    plain,
+    print_item,
+    print_line,
+    print_notice,
+    print_result,
+    table,
+)
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
@@ -17,9 +27,8 @@ if TYPE_CHECKING:
     from taiwa.conversation.history import Conversation, Node
     from taiwa.conversation.state_paths import Change
     from taiwa.sessions.repository import Repository
-    from taiwa.store import CallRecord, Excerpt
+    from taiwa.store import CallRecord
 
-EXCERPT = 60
 FORMATS = {".jsonl": "jsonl", ".md": "md", ".html": "html"}
 STYLES = {"added": "green", "removed": "red", "changed": "yellow"}
 
@@ -103,8 +112,7 @@ def _excerpt(node: "Node") -> str:
     from taiwa.operations.inspect import format_value
 
     text = node.user if node.kind == "turn" else format_value(node.delta) if node.kind == "edit" else node.answer
-    line = " ".join((text or "").split())
-    return line if len(line) <= EXCERPT else f"{line[: EXCERPT - 1]}…"
+    return one_line(text or "", 60)
 
 
 @click.command()
@@ -156,16 +164,10 @@ def search(common: CommonOptions, text: str, limit: int) -> None:
     elif not hits:
         print_notice(f"no turn contains {text!r}")
     else:
-        rows = [(hit.hash[:12], ", ".join(hit.refs[:3]), _marked(hit.excerpt)) for hit in hits]
+        rows = [
+            (hit.hash[:12], ", ".join(hit.refs[:3]), bracketed(hit.excerpt.text, hit.excerpt.marks)) for hit in hits
+        ]
         table(("node", "session", "text"), rows)
-
-
-def _marked(excerpt: "Excerpt") -> str:
-    """Return an excerpt with the matches in brackets."""
-    text = excerpt.text
-    for start, end in reversed(excerpt.marks):
-        text = f"{text[:start]}[{text[start:end]}]{text[end:]}"
-    return text
 
 
 @click.command()
@@ -272,7 +274,7 @@ def state(common: CommonOptions, ctx: click.Context) -> None:
     taiwa state history topics             every value that the field had
     """
     if ctx.invoked_subcommand is None:
-        _print_state(common.repository().at(common.session), as_json=common.as_json)
+        print_state(common.repository().at(common.session), as_json=common.as_json)
 
 
 @state.command()
@@ -285,10 +287,10 @@ def get(common: CommonOptions, path: str, revision: str) -> None:
 
     here = common.repository().at(revision or common.session)
     if not path:
-        _print_state(here, as_json=common.as_json)
+        print_state(here, as_json=common.as_json)
         return
-    held = inspect.value_at(dict(here.state), path)
-    print_json(held) if common.as_json else print_line(inspect.format_value(held))
+    value = inspect.value_at(dict(here.state), path)
+    print_item(value, inspect.format_value(value), as_json=common.as_json)
 
 
 @state.command("set")
@@ -328,7 +330,8 @@ def history(common: CommonOptions, path: str) -> None:
         )
 
 
-def _print_state(here: "Conversation", *, as_json: bool) -> None:
+def print_state(here: "Conversation", *, as_json: bool) -> None:
+    """Print the state of a conversation."""
     from taiwa.operations.inspect import format_value
     from taiwa.operations.results import StateResult
 
@@ -337,15 +340,13 @@ def _print_state(here: "Conversation", *, as_json: bool) -> None:
         return
     if not here.state:
         print_notice(_("app {app} has no state", app=here.app.name))
-    for name, held in here.state.items():
-        print_line(f"{name}: {format_value(held)}")
+    for name, item in here.state.items():
+        print_line(f"{name}: {format_value(item)}")
 
 
 @click.command()
 @click.argument("revision", required=False, default="")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write a file; its suffix sets the format."
-)
+@click.option("-o", "--output", type=NEW_FILE, help="Write a file; its suffix sets the format.")
 @click.option(
     "--format", "form", type=click.Choice(["jsonl", "md", "html"]), help="Set the format; import reads jsonl."
 )
@@ -408,14 +409,8 @@ def import_(common: CommonOptions, file: str, name: str | None) -> None:
     repository = common.repository()
     here = repository.import_lines(read_whole(file).split("\n"), name)  # `splitlines` splits at more than line feeds
     sessions: list[Json] = [ref.name for ref in repository.store.refs.list() if ref.tip == here.tip]
-    if common.as_json:
-        print_json({"node": here.tip, "turns": here.count, "sessions": sessions})
-    else:
-        print_line(
-            ngettext(
-                "{names}: {n} turn, every hash is right",
-                "{names}: {n} turns, every hash is right",
-                here.count,
-                names=", ".join(map(str, sessions)),
-            )
-        )
+    line = ngettext(
+        "{names}: {n} turn, every hash is right", "{names}: {n} turns, every hash is right",
+        here.count, names=", ".join(map(str, sessions)),
+    )  # fmt: skip
+    print_item({"node": here.tip, "turns": here.count, "sessions": sessions}, line, as_json=common.as_json)

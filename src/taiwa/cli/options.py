@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -52,6 +53,7 @@ COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
         "--store", metavar="FILE|URL", help="Use this store: a file, or postgresql://USER@HOST/DATABASE."
     ),
 }
+NEW_FILE = click.Path(path_type=Path, dir_okay=False)
 CONSTRAINTS = ("type", "schema", "regex", "grammar", "choice")
 
 
@@ -96,43 +98,58 @@ def common_options(*names: str) -> Callable[[Callable[..., R]], Callable[..., R]
     """Add some of the common options to a command, which gets them as its first argument, a `CommonOptions`."""
 
     def decorate(command: Callable[..., R]) -> Callable[..., R]:
+        @add_options(*(COMMON_OPTIONS[name] for name in names))
         @wraps(command)
         def run(*context: Any, **values: Any) -> R:  # noqa: ANN401  (what click parsed)
             common = {name: values.pop(name) for name in CommonOptions.__dataclass_fields__ if name in values}
             return command(CommonOptions(**common), *context, **values)
 
-        for name in reversed(names):
-            run = COMMON_OPTIONS[name](run)
         return run
 
     return decorate
 
 
-def principal_option(command: C) -> C:
-    """Add the option that names the principals for whom documents are searched."""
-    text = "Search as this principal: user:ann, group:hr; without it only public documents."
-    return click.option("--as", "audience", metavar="NAME", multiple=True, help=text)(command)
+def add_options(*options: Callable[[Any], Any]) -> Callable[[C], C]:
+    """Return a decorator that adds options to a command."""
+
+    def decorate(command: C) -> C:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
-def index_option(command: C) -> C:
-    """Add the option that names the indexes and folders to search."""
-    text = "Search this index, or this folder, which is indexed first; without it all indexes."
-    return click.option("--in", "indexes", metavar="FOLDER|INDEX", multiple=True, help=text)(command)
-
-
-def constraint_options(command: C) -> C:
-    """Add the options of which one names a constraint."""
-    for option in reversed(
-        (
-            click.option("--type", metavar="TYPE", help="Use a type: module:Type, or a JSON Schema in FILE.json."),
-            click.option("--schema", metavar="FILE", help="Use a JSON Schema as it is."),
-            click.option("--regex", metavar="PATTERN", help="Use a regular expression for the whole text."),
-            click.option("--grammar", metavar="FILE", help="Use a grammar in Lark's notation that begins with start."),
-            click.option("--choice", metavar="A,B,…", help="Use one of these words."),
-        )
-    ):
-        command = option(command)
-    return command
+principal_option = click.option(
+    "--as", "audience", metavar="NAME", multiple=True,
+    help="Search as this principal: user:ann, group:hr; without it only public documents.",
+)  # fmt: skip
+index_option = click.option(
+    "--in", "indexes", metavar="FOLDER|INDEX", multiple=True,
+    help="Search this index, or this folder, which is indexed first; without it all indexes.",
+)  # fmt: skip
+server_option = click.option(
+    "--mcp-server", "servers", metavar="COMMAND", multiple=True,
+    help="Use the tools of the MCP server that COMMAND starts too.",
+)  # fmt: skip
+whitespace_option = click.option(
+    "--whitespace", type=click.Choice(["bounded", "compact"]), default="bounded", show_default=True,
+    help="Allow spaces and line breaks in JSON, or none.",
+)  # fmt: skip
+constraint_options = add_options(
+    click.option("--type", metavar="TYPE", help="Use a type: module:Type, or a JSON Schema in FILE.json."),
+    click.option("--schema", metavar="FILE", help="Use a JSON Schema as it is."),
+    click.option("--regex", metavar="PATTERN", help="Use a regular expression for the whole text."),
+    click.option("--grammar", metavar="FILE", help="Use a grammar in Lark's notation that begins with start."),
+    click.option("--choice", metavar="A,B,…", help="Use one of these words."),
+)
+row_options = add_options(
+    click.option(
+        "-j", "width", type=click.IntRange(1, 256), default=4, show_default=True, help="Run this many rows at a time."
+    ),
+    click.option("--resume", is_flag=True, help="Continue a batch; rows that were answered are not paid for again."),
+    click.option("-o", "--output", type=NEW_FILE, help="Write the rows to a file."),
+)
 
 
 def pop_constraint(command: str, values: dict[str, Any], *, required: bool) -> tuple[Any, str]:
@@ -253,8 +270,6 @@ def read_whole(file: str) -> str:
     Raises:
         InputError: it cannot be read, or is not UTF-8.
     """
-    from pathlib import Path
-
     from taiwa.operations.text_files import decode, read_file
 
     return decode(sys.stdin.buffer.read(), "standard input") if file == "-" else read_file(Path(file))

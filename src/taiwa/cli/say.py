@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from taiwa.cli.options import (
+    COMMON_OPTIONS,
     CommonOptions,
     ask_param,
     common_options,
@@ -16,7 +17,7 @@ from taiwa.cli.options import (
 )
 from taiwa.cli.output import (
     bill_line,
-    print_json,
+    print_item,
     print_line,
     print_notice,
     print_preview,
@@ -26,6 +27,7 @@ from taiwa.cli.output import (
 )
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import CorruptError, InputError
+from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
     from taiwa.sessions.repository import Repository
@@ -33,21 +35,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="[APP] TEXT")
-@common_options(
-    "model",
-    "params",
-    "session",
-    "continue_latest",
-    "as_json",
-    "verbose",
-    "dry_run",
-    "max_cost",
-    "retry_paid",
-    "wire",
-    "no_store",
-    "strict",
-    "store",
-)
+@common_options(*COMMON_OPTIONS)
 def say(common: CommonOptions, words: tuple[str, ...]) -> None:
     """Send TEXT and print the answer; `-` reads it from standard input.
 
@@ -277,7 +265,5 @@ def switch(common: CommonOptions, name: str) -> None:
 
 def _print_position(repository: "Repository", session: str, text: str, *, as_json: bool) -> None:
     here = repository.at(session)
-    if as_json:
-        print_json({"session": session, "node": here.tip, "turn": here.count, "state": here.state})
-    else:
-        print_line(text.format(session=session, turn=here.count))
+    item: Json = {"session": session, "node": here.tip, "turn": here.count, "state": here.state}
+    print_item(item, text.format(session=session, turn=here.count), as_json=as_json)

@@ -24,7 +24,6 @@ from taiwa.kernel.errors import InputError, LimitError
 from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json, digest
 from taiwa.kernel.usage_limits import RunUsage
-from taiwa.operations.results import BatchResult
 from taiwa.operations.say import AskParam, open_app, request_tokens
 from taiwa.sessions.batch import BatchInput, BatchRow, ParallelBatch, TurnBatch, committed_rows, run_in_one_session
 from taiwa.sessions.durable_turn import TurnOptions
@@ -74,7 +73,7 @@ class BatchPreview:
 
 @dataclass
 class Counts:
-    """The counts and the bill of the rows so far."""
+    """The counts and the bill of the rows so far; `kept` rows were answered before, `stopped` says why a batch ended early."""
 
     done: int = 0
     failed: int = 0
@@ -96,10 +95,6 @@ class Counts:
         self.unavailable = self.unavailable + 1 if error.get("type") in UNAVAILABLE else 0
         if self.unavailable >= MAX_UNAVAILABLE:
             self.stopped, self.reason = "unavailable", str(error.get("message", ""))
-
-    def result(self, stopped: str) -> BatchResult:
-        """Return the counts as the result of the batch."""
-        return BatchResult(self.session, self.done, self.failed, self.kept, self.spent, stopped)
 
 
 OnRow: TypeAlias = Callable[[Any, Counts], None]

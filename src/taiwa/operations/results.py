@@ -213,15 +213,3 @@ class CostResult:
 
     by: str
     lines: "tuple[CostLine, ...]"
-
-
-@dataclass(frozen=True, slots=True)
-class BatchResult:
-    """The counts and the bill of a batch; `kept` rows were answered before, `stopped` says why it ended early."""
-
-    session: str
-    done: int
-    failed: int
-    kept: int
-    spent: "RunUsage"
-    stopped: str = ""

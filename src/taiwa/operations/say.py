@@ -1,4 +1,4 @@
-"""Open a conversation from options, preview the request of a turn, resume a turn, and describe requests.
+"""Open a conversation from options, resume a turn, preview the first request of an operation, and describe requests.
 
 The events of a turn are those of the opened session: `TextDelta` and `Note` while the answer is written, `TurnResult` last.
 """
@@ -6,6 +6,7 @@ The events of a turn are those of the opened session: `TextDelta` and `Note` whi
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from taiwa.apps.catalog import convert_param, convert_params, load_app
 from taiwa.conversation.app import App, Param
@@ -22,6 +23,10 @@ from taiwa.sessions.durable_turn import TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session, open_priced_model
 from taiwa.settings import Settings
+
+if TYPE_CHECKING:
+    from taiwa.sessions.stored_extract import ExtractRun
+    from taiwa.sessions.stored_solve import ReasonRun
 
 MESSAGE_TOKENS = 4
 """Tokens of a message besides its text: its role and its delimiters."""
@@ -156,6 +161,28 @@ def preview_turn(conversation: Conversation, text: str, target: Target | None = 
         return preview
     call = target.codec.encode(request)
     return replace(preview, url=f"{target.base_url}/{call.path.lstrip('/')}", body=json.loads(call.body))
+
+
+def preview_solve(settings: Settings, reason_run: "ReasonRun", question: str) -> RequestPreview:
+    """Return the request that solving a question would send first; nothing is sent.
+
+    Raises:
+        TaiwaError: the question is empty, or the model does not support the tool mode.
+    """
+    request = reason_run.first_request(question, open_priced_model(None, settings).model.capabilities)
+    return RequestPreview(request, request_tokens(request))
+
+
+def preview_extraction(settings: Settings, extract_run: "ExtractRun", text: str) -> RequestPreview:
+    """Return the request that an extraction would send first; nothing is sent.
+
+    Raises:
+        InputError: the text is empty.
+    """
+    from taiwa.sessions.stored_extract import first_request
+
+    request = first_request(extract_run, text, open_priced_model(None, settings).model)
+    return RequestPreview(request, request_tokens(request))
 
 
 def _cached_tokens(conversation: Conversation, request: Request) -> int:
