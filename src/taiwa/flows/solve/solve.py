@@ -152,7 +152,7 @@ def _run_loop(
     mode then goes on with the text so far.
     """
     allow_native = not options.shots and bool(tools)
-    modes = list(tool_modes(options.tool_mode, capabilities, allow_native=allow_native))
+    modes: list[ToolMode] = list(tool_modes(options.tool_mode, capabilities, allow_native=allow_native))
     refused: RationaleBuilder | None = None
     while True:
         mode = modes.pop(0)
