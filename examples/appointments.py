@@ -53,5 +53,6 @@ CHANGES = taiwa.OutputType(list[Add | Move | Invite | Cancel], name="Changes")
 
 
 if __name__ == "__main__":
-    for change in taiwa.extract(CHANGES, " ".join(sys.argv[1:]) or "Lunch with Ken on Monday at noon"):
-        print(change)
+    with taiwa.exit_on_error():
+        for change in taiwa.extract(CHANGES, " ".join(sys.argv[1:]) or "Lunch with Ken on Monday at noon"):
+            print(change)

@@ -47,5 +47,6 @@ class Order(BaseModel):
 
 
 if __name__ == "__main__":
-    for item in taiwa.extract(Order, " ".join(sys.argv[1:]) or "A large oat latte and two scones").items:
-        print(item)
+    with taiwa.exit_on_error():
+        for item in taiwa.extract(Order, " ".join(sys.argv[1:]) or "A large oat latte and two scones").items:
+            print(item)

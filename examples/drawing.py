@@ -47,4 +47,5 @@ def _part(part: Box | Circle) -> str:
 
 
 if __name__ == "__main__":
-    print(svg(taiwa.extract(Drawing, " ".join(sys.argv[1:]) or "A yellow sun over a green field")))
+    with taiwa.exit_on_error():
+        print(svg(taiwa.extract(Drawing, " ".join(sys.argv[1:]) or "A yellow sun over a green field")))

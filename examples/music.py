@@ -55,4 +55,5 @@ def obey(text: str, *, dry: bool = False) -> taiwa.Program[PlanResult]:
 
 
 if __name__ == "__main__":
-    print(*taiwa.extract(PLAYER, " ".join(sys.argv[1:]) or "Save my top five as 'best'").calls, sep="\n")
+    with taiwa.exit_on_error():
+        print(*taiwa.extract(PLAYER, " ".join(sys.argv[1:]) or "Save my top five as 'best'").calls, sep="\n")

@@ -45,4 +45,5 @@ def kitchen(wanted: Table) -> list[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(kitchen(taiwa.extract(Table, " ".join(sys.argv[1:]) or "Two miso ramen and some dumplings"))))
+    with taiwa.exit_on_error():
+        print("\n".join(kitchen(taiwa.extract(Table, " ".join(sys.argv[1:]) or "Two miso ramen and some dumplings"))))

@@ -18,4 +18,5 @@ class Mood(BaseModel):
 
 
 if __name__ == "__main__":
-    print(taiwa.extract(Mood, " ".join(sys.argv[1:]) or "Well, that could have gone worse"))
+    with taiwa.exit_on_error():
+        print(taiwa.extract(Mood, " ".join(sys.argv[1:]) or "Well, that could have gone worse"))

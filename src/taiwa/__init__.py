@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from taiwa import programs
     from taiwa.apps.catalog import load_app
     from taiwa.ask.result import AskResult
+    from taiwa.cli.main import exit_on_error
     from taiwa.client import (
         AsyncClient,
         Client,
@@ -150,6 +151,7 @@ __all__ = [
     "UsageLimits",
     "ask",
     "assistant",
+    "exit_on_error",
     "extract",
     "find",
     "gather",
@@ -178,6 +180,7 @@ __version__ = "0.1.0"
 MODULES = {
     "apps.catalog": "load_app",
     "ask.result": "AskResult",
+    "cli.main": "exit_on_error",
     "client": "AsyncClient Client Extraction Generation ask extract find generate route run solve stream stream_extract try_extract",
     "conversation.app": "App",
     "conversation.reducers": "Reducer",

@@ -252,9 +252,12 @@ class BaseClient:
                 raise InputError(f"session {name!r} exists and keeps its parameters; choose another name for new ones")
         else:
             opened = load_app(app or DEFAULT_APP) if app is None or isinstance(app, str) else app
-            start = repository.start(opened.with_params(params or {}))
+            opened = opened.with_params(params or {})
+            repository.trust(opened.hash)  # the caller names it, so it is their own
+            start = repository.start(opened)
         own = self._named is not None or "model" in self._arguments_of_settings
-        priced_model = self.priced_model if own else open_priced_model(None, self.settings, start.app)
+        last = "" if start.new_nodes else repository.last_model(start.tip)
+        priced_model = self.priced_model if own else open_priced_model(None, self.settings, start.app, last=last)
         return SessionStart(repository, name, start, priced_model)
 
     def _turn_options(self) -> TurnOptions:

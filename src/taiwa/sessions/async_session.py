@@ -9,7 +9,7 @@ from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
 from taiwa.conversation.state import State
 from taiwa.conversation.state_paths import Change
-from taiwa.kernel.async_runtime import AsyncRuntime
+from taiwa.kernel.async_runtime import AsyncRuntime, finish_in_thread
 from taiwa.kernel.execution import RunResult
 from taiwa.kernel.stream import AsyncStream, Done
 from taiwa.sessions.durable_turn import ActiveTurn, TurnInput, TurnResult
@@ -105,13 +105,24 @@ class AsyncSession(BaseSession):
         return await to_thread(self._export)
 
     async def _run(self, begin: Callable[[], ActiveTurn]) -> TurnResult:
-        turn = await to_thread(begin)
+        turn = await self._begin_in_thread(begin)
         with self._count_usage(turn):
             done = await self._runtime(turn).run_result(turn.program, turn.journal)
-        return await to_thread(self._settle, turn, done)
+        return await finish_in_thread(lambda: self._settle(turn, done))
+
+    async def _begin_in_thread(self, begin: Callable[[], ActiveTurn]) -> ActiveTurn:
+        """Begin a turn without blocking the event loop; a caller that is cancelled leaves no turn open."""
+        begun: list[ActiveTurn] = []
+        try:
+            await finish_in_thread(lambda: begun.append(begin()))
+        except BaseException:
+            for turn in begun:
+                self.repository.store.runs.end(turn.run, "abandoned")
+            raise
+        return begun[0]
 
     async def _events(self, begin: Callable[[], ActiveTurn]) -> "AsyncGenerator[TurnEvent | Done[TurnResult]]":
-        turn = await to_thread(begin)
+        turn = await self._begin_in_thread(begin)
         done: list[RunResult[TurnValue]] = []
         with self._count_usage(turn):
             # Closed here and not by the garbage collector, so that closing the iterator cancels the call.
@@ -121,7 +132,7 @@ class AsyncSession(BaseSession):
                         done.append(event)
                     else:
                         yield event
-        result = await to_thread(self._settle, turn, done[0])
+        result = await finish_in_thread(lambda: self._settle(turn, done[0]))
         yield result
         yield Done(result)
 
