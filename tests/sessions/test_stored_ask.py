@@ -224,9 +224,7 @@ def test_a_conversation_is_that_of_the_person_who_asks(tmp_path: Path, folder: P
     people = UserProfiles(store)
     people.put(profile_of(str(profile), store))
 
-    talk = taiwa.open(
-        "ask", model=NoModel(), store=store, session="s", params={"in": [str(folder)], "user": str(profile)}
-    )
+    talk = taiwa.open("ask", model=NoModel(), store=store, session="s", params={"in": [str(folder)], "user": "ann"})
     talk.say(QUESTION)
 
     assert store.users.sessions("ann") == ("s",)
@@ -238,7 +236,7 @@ def test_a_conversation_is_that_of_the_person_who_asks(tmp_path: Path, folder: P
         ({"policy": "wisdom"}, InputError, "unknown policy"),
         ({"policy": "functions"}, ConfigError, "scores of a model"),
         ({"assess_by": "dice"}, InputError, "unknown method of assessment"),
-        ({"user": "nobody"}, InputError, "neither a user"),
+        ({"user": "nobody"}, InputError, "is not a user of the store"),
         ({"in": ["nowhere"]}, InputError, "neither an index nor a folder"),
     ],
 )
