@@ -95,6 +95,13 @@ def test_what_was_cut_off_does_not_fit_and_the_exit_code_says_so(
     assert "does not fit: not JSON" in done.err
 
 
+def test_an_answer_that_was_cut_off_says_so_and_a_limit_is_the_default(taiwa: Taiwa, local: str) -> None:
+    done = taiwa.ok("generate", "-m", local, "hello", "--max-tokens", "3")
+
+    assert "cut off at the limit of tokens; raise --max-tokens" in done.err
+    assert "[default: 1024" in taiwa.ok("generate", "--help").out
+
+
 def test_unenforceable_clauses_are_refused_or_listed(
     taiwa: Taiwa, local: str, file: Callable[[str, object], str]
 ) -> None:

@@ -84,11 +84,23 @@ def test_a_newer_store_is_refused_and_left_as_it_is(fresh: str) -> None:
         Store.open(fresh)
 
 
-def test_an_older_store_cannot_be_read_only_until_it_was_opened_for_writing(fresh: str) -> None:
-    Store.open(fresh).close()
+def test_an_older_file_is_read_from_a_migrated_copy(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with Store.open(path) as store:
+        begin(store, "main", "a", "b")
+    before = path.read_bytes()
+
+    db = opened_as(str(path), NEXT, readonly=True)
+    assert db.rows("SELECT pinned FROM node ORDER BY seq") == [(0,), (1,), (2,)]
+    db.close()
+    assert path.read_bytes() == before
+
+
+def test_an_older_schema_cannot_be_read_before_it_was_opened_for_writing(dropped: Database) -> None:
+    Store.open(dropped.url).close()
 
     with pytest.raises(StoreError, match="has an older format; open it once for writing"):
-        opened_as(fresh, NEXT, readonly=True)
+        opened_as(dropped.url, NEXT, readonly=True)
 
 
 @pytest.mark.parametrize("readonly", [False, True])

@@ -55,12 +55,27 @@ QUOTED = re.compile("(⟦[^⟧]*⟧)")
 @click.option(
     "--user", default="", metavar="FILE|NAME", help="Ask as this user of `taiwa user`; a FILE is stored as one."
 )
-@click.option("--policy", type=click.Choice(POLICIES), help="Set when to ask back.  [default: look_first]")
+@click.option(
+    "--policy",
+    metavar="NAME|FILE.md",
+    help=f"Set when to ask back: {', '.join(POLICIES)}, or a policy file.  [default: look_first]",
+)
 @click.option(
     "--assess-by", type=click.Choice(ASSESS_BY), help="Set how a model assesses the dialogue.  [default: auto]"
 )
 @click.option("--max-questions", type=click.IntRange(0, 10), metavar="N", help="Ask back at most N times in a row.")
-@common_options("model", "session", "continue_latest", "as_json", "verbose", "max_cost", "no_store", "store")
+@common_options(
+    "model",
+    "judge_model",
+    "rewrite_model",
+    "session",
+    "continue_latest",
+    "as_json",
+    "verbose",
+    "max_cost",
+    "no_store",
+    "store",
+)
 def ask(
     common: CommonOptions,
     question: str,
@@ -196,10 +211,10 @@ def user() -> None:
     """
 
 
-def _users(common: CommonOptions) -> "UserProfiles":
+def _users(common: CommonOptions, *, reading: bool = False) -> "UserProfiles":
     from taiwa.sessions.users import UserProfiles
 
-    return UserProfiles(common.repository().store)
+    return UserProfiles(common.repository(reading=reading).store)
 
 
 @user.command("list")
@@ -208,7 +223,7 @@ def list_(common: CommonOptions) -> None:
     """List the users."""
     from taiwa.operations.result_json import members
 
-    users = common.repository().store.users.list()
+    users = common.repository(reading=True).store.users.list()
     if common.as_json:
         print_json([members(each, "user=name feedback sessions") for each in users])
     elif not users:
@@ -304,11 +319,11 @@ def export_(common: CommonOptions, name: str) -> None:
     from taiwa.operations.result_json import members
     from taiwa.sessions.users import write_profile
 
-    users = _users(common)
+    users = _users(common, reading=True)
     profile = users.get(name)
     if common.as_json:
         feedback: list[Json] = [members(each, "verdict asked decision") for each in users.feedback(name)]
-        sessions: list[Json] = list(common.repository().store.users.sessions(name))
+        sessions: list[Json] = list(common.repository(reading=True).store.users.sessions(name))
         print_json({**_profile(profile), "feedback": feedback, "sessions": sessions})
     else:
         print_line(write_profile(profile).rstrip("\n"))

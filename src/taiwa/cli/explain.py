@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FAILED = 1
 SHOWN = 72
-MOST_STATES = 60
+MOST_STATES = 100
 MOST_MOVES = 24
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 STYLE = """
@@ -120,6 +120,8 @@ def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
     ]  # fmt: skip
     table(heads, rows, frozenset({0, 2}))
     for number, step in enumerate(steps):
+        if examples and step.told.accepts:
+            print_line(f"  {number}: terminals: {' '.join(step.told.accepts)}")
         if examples and step.told.examples:
             print_line(f"  {number}: allowed: {' '.join(step.told.examples)}")
     if is_walked:
@@ -212,6 +214,7 @@ def _row(found: "ExplainResult", number: int, step: "TokenStep") -> str:
         f"state {escape(step.place)}" if step.place else "",
         f"<code>{escape(step.told.pointer)}</code>" if step.told.pointer else "",
         f"<small>{escape(step.told.keyword)}</small>" if step.told.keyword else "",
+        f"<small>terminals: {escape(' '.join(step.told.accepts))}</small>" if step.told.accepts else "",
     )
     place = "<br>".join(filter(None, lines))
     why = f'<br><span class="why">{escape(step.why)}</span>' if step.why else ""

@@ -20,7 +20,7 @@ from taiwa.cli.output import (
     table,
 )
 from taiwa.i18n import _, ngettext
-from taiwa.kernel.errors import InputError
+from taiwa.kernel.errors import InputError, StoreError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def log(common: CommonOptions, revision: str, tree: bool, limit: int) -> None:
     taiwa log chat-1~3 -n 5  list the five turns up to that revision
     taiwa log --tree         show branches
     """
-    repository = common.repository()
+    repository = common.repository(reading=True)
     if tree:
         _print_tree(repository, as_json=common.as_json)
     elif revision:
@@ -133,7 +133,7 @@ def show(common: CommonOptions, revision: str) -> None:
     """
     from taiwa.operations import inspect
 
-    found = inspect.show(common.repository(), revision)
+    found = inspect.show(common.repository(reading=True), revision)
     if common.as_json:
         print_result(found)
         return
@@ -163,7 +163,11 @@ def search(common: CommonOptions, text: str, limit: int) -> None:
     taiwa search "apple pie" -n 5
     """
 
-    hits = common.repository().store.search(text, limit)
+    try:
+        repository = common.repository()  # searching adds new turns to the index where it can
+    except StoreError:
+        repository = common.repository(reading=True)
+    hits = repository.store.search(text, limit)
     if common.as_json:
         print_result(hits)
     elif not hits:
@@ -188,7 +192,7 @@ def diff(common: CommonOptions, before: str, after: str) -> None:
     taiwa diff chat-1~2            what the last two turns of chat-1 changed, if it is the current one
     taiwa diff chat-1 plan-b       two branches
     """
-    print_diff(common.repository(), before, after, as_json=common.as_json)
+    print_diff(common.repository(reading=True), before, after, as_json=common.as_json)
 
 
 def print_diff(repository: "Repository", before: str, after: str, *, as_json: bool = False) -> None:
@@ -230,7 +234,7 @@ def why(common: CommonOptions, path: str, revision: str) -> None:
     taiwa why dictionary.文
     taiwa why 'order[0].size' chat-1~3
     """
-    print_why(common.repository(), path, revision or common.session, as_json=common.as_json)
+    print_why(common.repository(reading=True), path, revision or common.session, as_json=common.as_json)
 
 
 def print_why(repository: "Repository", path: str, revision: str, *, as_json: bool = False) -> None:
@@ -243,7 +247,7 @@ def print_why(repository: "Repository", path: str, revision: str, *, as_json: bo
         print_result(found)
         return
     origin, node, shown = found.origin, found.origin.node, inspect.format_value
-    by = {"turn": f"turn {origin.turn}", "edit": "an edit by hand", "app": "a change of app"}.get(
+    by = {"turn": f"turn {origin.turn}", "edit": origin.node.answer or "an edit by hand", "app": "a change of app"}.get(
         node.kind, "the app's start"
     )
     before = f", before: {shown(origin.before)}" if origin.before is not None else ""
@@ -279,7 +283,7 @@ def state(common: CommonOptions, ctx: click.Context) -> None:
     taiwa state history topics             every value that the field had
     """
     if ctx.invoked_subcommand is None:
-        print_state(common.repository().at(common.session), as_json=common.as_json)
+        print_state(common.repository(reading=True).at(common.session), as_json=common.as_json)
 
 
 @state.command()
@@ -290,7 +294,7 @@ def get(common: CommonOptions, path: str, revision: str) -> None:
     """Show the value at PATH, or the whole state."""
     from taiwa.operations import inspect
 
-    here = common.repository().at(revision or common.session)
+    here = common.repository(reading=True).at(revision or common.session)
     if not path:
         print_state(here, as_json=common.as_json)
         return
@@ -324,7 +328,7 @@ def history(common: CommonOptions, path: str) -> None:
     """Show every value that PATH had, oldest first."""
     from taiwa.operations import inspect
 
-    entries = inspect.value_history(common.repository(), path, common.session)
+    entries = inspect.value_history(common.repository(reading=True), path, common.session)
     if common.as_json:
         print_result(entries)
     elif not entries:
@@ -366,7 +370,7 @@ def export(common: CommonOptions, revision: str, output: Path | None, form: str 
     """
     from taiwa.operations.text_files import write_file
 
-    repository = common.repository()
+    repository = common.repository(reading=True)
     form = form or (_format_of(output) if output else "jsonl")
     text = _exported(repository, revision, form, calls=calls)
     if output is None:

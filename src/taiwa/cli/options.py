@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from taiwa.kernel.errors import InputError
+from taiwa.kernel.errors import InputError, StoreError
 
 if TYPE_CHECKING:
+    from taiwa.constraints.guide import Whitespace
     from taiwa.conversation.app import App, Param
     from taiwa.kernel.execution import Observer
     from taiwa.kernel.runtime import Interrupts
@@ -27,6 +29,10 @@ R = TypeVar("R")
 C = TypeVar("C", bound=Callable[..., Any])
 
 COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
+    "judge_model": click.option("--judge-model", metavar="MODEL", help="Assess the dialogue by this model."),
+    "rewrite_model": click.option(
+        "--rewrite-model", metavar="MODEL", help="Rewrite the dialogue as queries by this model."
+    ),
     "model": click.option(
         "-m", "--model", metavar="MODEL", help="Use this model: openai:NAME, http://host:port/v1#NAME …"
     ),
@@ -58,6 +64,8 @@ class CommonOptions:
     """The common options of one command; options that the command lacks have their defaults."""
 
     model: str | None = None
+    judge_model: str | None = None
+    rewrite_model: str | None = None
     params: tuple[str, ...] = ()
     session: str = ""
     continue_latest: bool = False
@@ -73,15 +81,25 @@ class CommonOptions:
         """Read the settings, with these options on top."""
         from taiwa import settings as configured
 
-        values = {"model": self.model, "store": self.store, "max_cost": self.max_cost}
+        values = {
+            "model": self.model, "judge_model": self.judge_model, "rewrite_model": self.rewrite_model, "store": self.store,
+            "max_cost": self.max_cost,
+        }  # fmt: skip
         return configured.load({name: value for name, value in values.items() if value is not None})
 
-    def repository(self, settings: "Settings | None" = None) -> "Repository":
-        """Open the store: in memory with `--no-store`."""
+    def repository(self, settings: "Settings | None" = None, *, reading: bool = False) -> "Repository":
+        """Open the store: in memory with `--no-store`. For reading it need not be writable; one that is missing is empty."""
         from taiwa.sessions.repository import Repository
         from taiwa.store import Store
 
-        return Repository(Store.open(":memory:" if self.no_store else (settings or self.settings()).store))
+        place = (settings or self.settings()).store
+        missing = reading and isinstance(place, Path) and not place.exists()
+        if self.no_store or missing:
+            return Repository(Store.open(":memory:"))
+        with suppress(StoreError):  # on a server an older format is migrated first
+            if reading and not isinstance(place, Path):
+                return Repository(Store.open(place, readonly=True))
+        return Repository(Store.open(place, readonly=reading and isinstance(place, Path)))
 
 
 def common_options(*names: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
@@ -122,12 +140,10 @@ server_option = click.option(
     "--mcp-server", "servers", metavar="COMMAND", multiple=True,
     help="Use the tools of the MCP server that COMMAND starts too.",
 )  # fmt: skip
-whitespace_option = click.option(
-    "--whitespace", type=click.Choice(["bounded", "compact"]), default="bounded", show_default=True,
-    help="Allow spaces and line breaks in JSON, or none.",
-)  # fmt: skip
 constraint_options = add_options(
-    click.option("--type", metavar="TYPE", help="Use a type: module:Type, or a JSON Schema in FILE.json."),
+    click.option(
+        "--type", metavar="TYPE", help="Use a type: module:Type, FILE.ts:Type, or a JSON Schema in FILE.json."
+    ),
     click.option("--schema", metavar="FILE", help="Use a JSON Schema as it is."),
     click.option("--regex", metavar="PATTERN", help="Use a regular expression for the whole text."),
     click.option("--grammar", metavar="FILE", help="Use a grammar in Lark's notation that begins with start."),
@@ -153,6 +169,21 @@ def pop_constraint(command: str, values: dict[str, Any], *, required: bool) -> t
         known = ", ".join(f"--{name}" for name in CONSTRAINTS)
         raise InputError(f"{command} takes one of {known}" + (f", not {len(chosen)} of them" if chosen else ""))
     return chosen[0] if chosen else ("", "")
+
+
+def whitespace_option(command: C) -> C:
+    """Add the option `--whitespace`, a mode or a pattern of white space in JSON."""
+    return click.option(
+        "--whitespace", metavar="MODE", callback=_read_whitespace, default="bounded", show_default=True,
+        help="Allow in JSON a space or a line break (bounded), none (compact), any (free), or a regular expression.",
+    )(command)  # fmt: skip
+
+
+def _read_whitespace(_context: click.Context, _parameter: click.Parameter, text: str) -> "Whitespace":
+    from taiwa.kernel.messages import Regex
+
+    modes: dict[str, Whitespace] = {"bounded": "bounded", "compact": "compact", "free": "free"}
+    return modes.get(text) or Regex(text)
 
 
 def turn_options(common: CommonOptions, settings: "Settings", interrupts: "Interrupts" = "raise") -> "TurnOptions":

@@ -154,7 +154,7 @@ def replay(common: CommonOptions, revision: str) -> None:
     """
     from taiwa.sessions.replay import replay_history
 
-    rows = tuple(replay_history(common.repository(), revision))
+    rows = tuple(replay_history(common.repository(reading=True), revision))
     wrong = [row for row in rows if row.difference]
     if common.as_json:
         print_result(rows)

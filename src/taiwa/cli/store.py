@@ -28,7 +28,7 @@ def fsck(common: CommonOptions) -> None:
     """
     from taiwa.operations.result_json import members
 
-    repository = common.repository()
+    repository = common.repository(reading=True)
     problems = repository.fsck()
     if common.as_json:
         print_json(
@@ -65,7 +65,7 @@ def gc(common: CommonOptions, keep: int, snapshots: bool) -> None:
     \b
     taiwa gc --dry-run
     """
-    store = common.repository().store
+    store = common.repository(reading=common.dry_run).store
     deleted = store.gc(keep, dry_run=common.dry_run)
     dropped = store.snapshots.clear() if snapshots and not common.dry_run else 0
     if common.as_json:
@@ -153,7 +153,7 @@ def cost(common: CommonOptions, by: "Axis") -> None:
     from taiwa.models.pricing import format_cost
     from taiwa.operations.results import CostResult
 
-    lines = common.repository().store.costs(by)
+    lines = common.repository(reading=True).store.costs(by)
     if common.as_json:
         print_result(CostResult(by, tuple(lines)))
         return

@@ -228,7 +228,10 @@ def _preview(preview: RequestPreview) -> Json:
 
 def format_time(at_us: int) -> str:
     """Write a time in microseconds since 1970 as local time, to the minute."""
-    return datetime.fromtimestamp(at_us / 1e6, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+    try:
+        return datetime.fromtimestamp(at_us / 1e6, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+    except (OSError, OverflowError, ValueError):  # no year from 1 to 9999
+        return "unknown"
 
 
 @to_json.register

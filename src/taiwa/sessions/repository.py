@@ -13,12 +13,12 @@ from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node, PastTurn, advance, apply_nodes, begin, change_app, edit_state
 from taiwa.conversation.state import State
 from taiwa.conversation.state_paths import MISSING, Missing, StatePath, format_path, get_path
-from taiwa.kernel.errors import ConfigError, CorruptError, InputError, StoreError
+from taiwa.kernel.errors import ConfigError, CorruptError, InputError, StoreError, TaiwaError
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.runtime import Tool
 from taiwa.settings import Settings
 from taiwa.sql import PostgresUrl
-from taiwa.store import FsckProblem, Store
+from taiwa.store import Checkout, FsckProblem, Store
 
 SNAPSHOT_EVERY = 32
 
@@ -128,14 +128,11 @@ class Repository:
         Raises:
             CorruptError: a node leads to another state than it recorded.
         """
-        start_from = self.store.snapshots.checkout(tip)
-        steps = start_from.steps
-        if start_from.near is None:
-            start, steps = self._root(*steps[0]), steps[1:]
-        else:
-            start = self._restored(*start_from.near)
-        here = apply_nodes(start, steps, self.app)
-        if len(steps) > SNAPSHOT_EVERY:
+        try:
+            here, steps = self._folded(self.store.snapshots.checkout(tip))
+        except (StoreError, InputError):  # perhaps only the snapshot, which is a cache
+            here, steps = self._folded(self.store.snapshots.checkout(tip, from_root=True))
+        if steps > SNAPSHOT_EVERY:
             with suppress(StoreError):  # a store that cannot be written is only slower
                 self.store.snapshots.put(tip, _snapshot(here))
         return here
@@ -155,7 +152,7 @@ class Repository:
         for tip in dict.fromkeys(ref.tip for ref in self.store.refs.list()):
             try:
                 deque(self.walk(tip), maxlen=0)
-            except (CorruptError, ConfigError) as error:
+            except TaiwaError as error:
                 yield FsckProblem(f"node {tip}", error.message)
 
     def import_lines(self, lines: Iterable[str], name: str | None = None, *, trusted: bool = False) -> Conversation:
@@ -247,6 +244,12 @@ class Repository:
             raise InputError(f"no value at {format_path(path)}; `taiwa state` shows the state")
         return origin
 
+    def _folded(self, parts: Checkout) -> tuple[Conversation, int]:
+        """Fold nodes, and return the conversation with their number."""
+        if parts.near is None:
+            return apply_nodes(self._root(*parts.steps[0]), parts.steps[1:], self.app), len(parts.steps) - 1
+        return apply_nodes(self._restored(*parts.near), parts.steps, self.app), len(parts.steps)
+
     def _root(self, name: str, root: Node) -> Conversation:
         if root.kind != "root":
             raise CorruptError(f"node {name[:12]} has no parent and is not a root")
@@ -260,14 +263,21 @@ class Repository:
                 "turns": list(turns),
                 "summary": str(summary),
                 "count": int(n),
+                **more,
             }:
                 nodes = [(str(name), self.store.nodes.get(str(name))) for name in turns]
                 past = tuple(PastTurn(name, node.user or "", node.answer or "", node.delta) for name, node in nodes)
-                return Conversation(self.app(app), tip, state, past, summary, n)
+                last = more.get("last_answer")  # older snapshots do not hold it
+                last_answer = last if isinstance(last, str) else past[-1].answer if past else ""
+                here = Conversation(self.app(app), tip, state, past, summary, n, last_answer)
+                if here.state_hash == self.store.nodes.get(tip).state_hash:
+                    return here
             case _:
-                raise CorruptError(f"the snapshot of {tip[:12]} cannot be read; run `taiwa gc --snapshots`")
+                pass
+        raise CorruptError(f"the snapshot of {tip[:12]} cannot be read; run `taiwa gc --snapshots`")
 
 
 def _snapshot(conversation: Conversation) -> Json:
     here, turns = conversation, list[Json]([past.hash for past in conversation.turns])
-    return {"app": here.app.hash, "state": here.state, "turns": turns, "summary": here.summary, "count": here.count}
+    snapshot: dict[str, Json] = {"app": here.app.hash, "state": here.state, "turns": turns, "summary": here.summary}
+    return snapshot | {"count": here.count, "last_answer": here.last_answer}

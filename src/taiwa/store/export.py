@@ -8,20 +8,19 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from itertools import islice
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 from taiwa.conversation.app import AppSource
-from taiwa.conversation.history import Node, NodeKind
+from taiwa.conversation.history import Node
 from taiwa.kernel.errors import ConfigError, ConflictError, CorruptError, InputError
 from taiwa.kernel.records import Json, canonical, record
 from taiwa.sql import Database
-from taiwa.store.nodes import Nodes, check_json, short_hash
+from taiwa.store.nodes import KINDS, OPTIONAL, Nodes, check_json, short_hash
 from taiwa.store.refs import Refs, check_name
 from taiwa.store.runs import Runs
 
 KIND = "conversation"
 FORMAT = 1
-OPTIONAL = (str, type(None))
 MOST_TOGETHER = 64
 """How far back to search the tip on which a node was committed together with others."""
 
@@ -160,7 +159,7 @@ def _node(data: dict[str, Any]) -> Node:
     user, answer = data.get("user"), data.get("answer")
     match data:
         case {"parent": str() | None as parent, "kind": kind, "of": str(app), "state": str(state)} if (
-            kind in get_args(NodeKind) and isinstance(user, OPTIONAL) and isinstance(answer, OPTIONAL)
+            kind in KINDS and isinstance(user, OPTIONAL) and isinstance(answer, OPTIONAL)
         ):
             return Node(parent, kind, app, user, answer, check_json(data.get("delta")), state)
         case _:

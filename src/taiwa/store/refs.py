@@ -9,7 +9,7 @@ from difflib import get_close_matches
 
 from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.sql import Database
-from taiwa.store.nodes import HASH_LENGTH, Nodes, short_hash
+from taiwa.store.nodes import HASH_LENGTH, Nodes, decoding, short_hash
 
 LONGEST_NAME = 100
 FORBIDDEN = frozenset("~@{}")
@@ -49,7 +49,7 @@ BACK = """
 WITH RECURSIVE back(seq, steps) AS (
     SELECT CAST(? AS BIGINT), 0
     UNION ALL SELECT node.base, steps + 1 FROM back JOIN node ON node.seq = back.seq
-    WHERE steps < ? AND back.seq <> ? AND node.base IS NOT NULL)
+    WHERE steps < ? AND back.seq <> ? AND node.base < node.seq)
 SELECT seq, steps FROM back ORDER BY steps"""
 """From a node back along what undo goes to: at most so many steps, and not beyond a node."""
 LAST_OTHER = "SELECT new FROM reflog WHERE ref = ? AND op NOT IN ('undo', 'redo', 'rename') ORDER BY seq DESC LIMIT 1"
@@ -96,7 +96,11 @@ class Refs:
 
     def list(self) -> tuple[Ref, ...]:
         """Return all sessions, the latest moved first."""
-        return tuple(Ref(name, tip.hex(), app, turns, at) for name, tip, app, turns, at in self._db.rows(SHOWN))
+        with decoding("session"):
+            return tuple(
+                Ref(str(name), tip.hex(), str(app), int(turns), int(at))
+                for name, tip, app, turns, at in self._db.rows(SHOWN)
+            )
 
     def latest(self) -> str | None:
         """Return the name that moved last, independent of clocks; a session that was only imported is not among them."""
