@@ -1,5 +1,6 @@
 """`taiwa chat` on a real terminal: keys, history, and Ctrl-C in the middle of an answer."""
 
+import re
 import time
 from collections.abc import Callable
 
@@ -80,6 +81,7 @@ def test_ctrl_c_before_the_first_word_changes_nothing_and_offers_the_text_again(
         chat.type(CTRL_C)
         chat.see("nothing changed")
         chat.see("› Two")
+        assert not re.search(b"so far is kept|the state was left|resume", chat.raw)
         chat.type("!\r")
         chat.see("Now.")
         chat.prompted()

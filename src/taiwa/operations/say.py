@@ -157,7 +157,7 @@ def find_turn(repository: Repository, revision: str) -> tuple[str, int]:
 def open_interrupted(
     repository: Repository, settings: Settings, turns: TurnOptions, session: str = ""
 ) -> tuple[Session, tuple[str, ...]]:
-    """Open the latest turn that was cut off, to resume it; with the names of other sessions that have one.
+    """Open the latest turn that was cut off, to resume it under its limit of cost; with other sessions that have one.
 
     Raises:
         InputError: no turn was cut off.
@@ -172,6 +172,9 @@ def open_interrupted(
         else repository.start(repository.app(run.app or ""))
     )
     model = model_of(repository, settings, conversation)
+    limit = run.options.get("max_cost") if isinstance(run.options, dict) else None
+    if turns.limits.cost is None and isinstance(limit, int):
+        turns = replace(turns, limits=replace(turns.limits, cost=limit))
     return Session(repository, run.ref, conversation, model, options=turns), tuple(sorted(others))
 
 

@@ -85,7 +85,8 @@ class TurnOptions:
 
     def to_json(self) -> dict[str, Json]:
         """Return what another process needs to resume the turn."""
-        return {"strict": self.strict, "repairs": self.repairs}
+        limit: dict[str, Json] = {} if self.limits.cost is None else {"max_cost": self.limits.cost}
+        return {"strict": self.strict, "repairs": self.repairs, **limit}
 
 
 @value(tag="turn-input")
