@@ -3,10 +3,15 @@
 import json
 import re
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
+from taiwa.operations.inspect import inert_markdown
 from tests.cli.conftest import ModelServer, Place, Taiwa, delta
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)> \"'&\x1b[2J ```\n# head ~~~"
@@ -40,28 +45,28 @@ class Page(HTMLParser):
 
 
 def test_an_imported_conversation_equals_the_exported_one(talked: Taiwa, place: Place, tmp_path: Path) -> None:
-    exported = talked.ok("export", "chat-1").out
+    exported = talked.ok("export", "chat-1", "--app").out
     file = tmp_path / "chat-1.jsonl"
     file.write_text(exported)
 
     brought = talked.ok("import", str(file), "again", "--store", str(tmp_path / "other.db"))
 
     assert brought.out == "again: 2 turns, every hash is right\n"
-    written = talked.ok("export", "again", "--store", str(tmp_path / "other.db")).out
+    written = talked.ok("export", "again", "--app", "--store", str(tmp_path / "other.db")).out
     assert written.replace('"again"', '"chat-1"') == exported
 
 
 def test_importing_the_same_conversation_twice_is_not_a_conflict(talked: Taiwa) -> None:
-    exported = talked.ok("export", "chat-1").out
+    exported = talked.ok("export", "chat-1", "--app").out
 
     assert talked.ok("import", "-", input=exported).out == "chat-1: 2 turns, every hash is right\n"
 
 
 def test_calls_are_exported_on_request(talked: Taiwa, tmp_path: Path) -> None:
-    exported = talked.ok("export", "chat-1", "--calls").out
+    exported = talked.ok("export", "chat-1", "--app", "--calls").out
 
     assert "input" in exported
-    assert "input" not in talked.ok("export", "chat-1").out.replace('"input', "")
+    assert "input" not in talked.ok("export", "chat-1", "--app").out.replace('"input', "")
     talked.ok("import", "-", "--store", str(tmp_path / "other.db"), input=exported)
 
 
@@ -103,7 +108,7 @@ def test_a_file_that_cannot_be_is_one_line(talked: Taiwa, command: tuple[str, ..
 
 
 def test_a_changed_line_is_refused_and_nothing_is_kept(talked: Taiwa, tmp_path: Path) -> None:
-    lines = talked.ok("export", "chat-1").out.splitlines()
+    lines = talked.ok("export", "chat-1", "--app").out.splitlines()
     changed = [line.replace("こんにちは", "さようなら") for line in lines]
     other = ("--store", str(tmp_path / "other.db"))
 
@@ -123,7 +128,7 @@ def test_a_file_that_is_not_an_export_is_an_error_of_one_line(taiwa: Taiwa, give
 
 
 def test_an_import_under_a_taken_name_changes_nothing(talked: Taiwa, model_server: ModelServer) -> None:
-    exported = talked.ok("export", "chat-1~1").out
+    exported = talked.ok("export", "chat-1~1", "--app").out
     model_server(delta("Other."))
     talked.ok("say", "chat", "-s", "mine", "Hi")
 
@@ -143,3 +148,62 @@ def test_no_form_of_an_export_can_drive_a_terminal(taiwa: Taiwa, model_server: M
     assert not [form for form, text in forms.items() if set(text) & set("\x1b\x9b\u202e")]
     assert again.code == 0
     assert taiwa.ok("replay", "copy").code == 0
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "md", "html"])
+def test_an_exported_file_is_for_its_owner_only(talked: Taiwa, tmp_path: Path, suffix: str) -> None:
+    file = tmp_path / f"chat-1.{suffix}"
+    talked.ok("export", "chat-1", "-o", str(file))
+    assert file.stat().st_mode & 0o777 == 0o600
+
+    file.chmod(0o644)
+    talked.ok("export", "chat-1", "-o", str(file))
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_app_and_the_bill_are_exported_only_on_request(talked: Taiwa, tmp_path: Path) -> None:
+    exported = talked.ok("export", "chat-1").out
+
+    assert not [line for line in map(json.loads, exported.splitlines()) if "source" in line or "call" in line]
+    assert talked.ok("import", "-", "copy", input=exported).code == 0  # this store has the app
+    refused = talked("import", "-", "--store", str(tmp_path / "other.db"), input=exported)
+    assert refused.code == 2
+    assert "a file has it after `export --app`" in refused.err
+
+
+ATTACKS = (
+    "<script>alert(1)</script>", "a <img src=x onerror=alert(1)> b", "![x](http://evil.example/?leak)", "[x](http://evil.example)",
+    "![x][1]\n\n[1]: http://evil.example/x.png", "[1]: http://evil.example", "# Forged", "Forged\n===", "Forged\n---", "---",
+    "```\nleft open", "~~~\nleft open", "- item\n\n      <b>", "<!-- left open", "<details>", "http://evil.example", "&lt;b&gt; <b",
+    "````\n```\n# in a fence\n```", "> # quoted heading", "- # heading", "\ta\n# b", "<http://evil.example>", "a\\\n<b>", "1. ![x](y)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_no_text_adds_structure_to_markdown(taiwa: Taiwa, model_server: ModelServer, attack: str) -> None:
+    model_server(delta(attack), delta("Fine."))
+    taiwa.ok("say", "--", attack)
+    taiwa.ok("say", "-c", "Good?")
+
+    tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(taiwa.ok("export", "chat-1", "--format", "md").out)
+
+    parts = [*tokens, *(part for token in tokens for part in token.children or ())]
+    headings = [after.content for token, after in pairwise(tokens) if token.type == "heading_open"]
+    assert headings == ["chat-1", "1", "2", "State"]
+    assert not {part.type for part in parts} & {"html_block", "html_inline", "image", "link_open", "hr"}
+
+
+@given(st.text("ab #*`~<>![]()-=\n\t\\&;1.:/_+|'\"", max_size=60))
+def test_any_text_is_inert_in_markdown(text: str) -> None:
+    tokens = MarkdownIt("commonmark").parse(f"{inert_markdown(text)}\n\n# Next")
+
+    parts = [*tokens, *(part for token in tokens for part in token.children or ())]
+    assert [token.content for token in tokens if token.type == "inline"][-1] == "Next"
+    assert sum(part.type == "heading_open" for part in parts) == 1
+    assert not {part.type for part in parts} & {"html_block", "html_inline", "image", "link_open", "hr"}
+
+
+def test_ordinary_markdown_stays_as_it_is() -> None:
+    text = "Two *teas*:\n\n- green\n- black\n\n```python\nx < 1  # not a heading\n```"
+
+    assert inert_markdown(text) == text

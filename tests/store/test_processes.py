@@ -1,15 +1,17 @@
 """Several processes at one file: one wins, nobody loses anything, and a killed one leaves a sound store."""
 
+import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from taiwa.store import Store
 from tests.database import Database
-from tests.store.turns import begin, turn
+from tests.store.turns import APP, begin, turn
 
 RACE = """
 import sys
@@ -189,3 +191,57 @@ def test_a_process_killed_while_it_writes_leaves_an_undamaged_store(place: str, 
         assert len(kept) - 1 <= len(told) + 1
         assert store.fsck() == ()
         assert store.search("answer", limit=1)[0].hash == kept[0]
+
+
+def share(path: Path, account: tuple[int, int], name: str, ready: int, go: int) -> None:
+    """Begin a turn as another account, wait, and commit it; exits with the number of interrupted runs that it saw."""
+    code = 99
+    try:
+        os.setgroups([])
+        os.setresgid(account[1], account[1], account[1])
+        os.setresuid(account[0], account[0], account[0])
+        os.umask(0o022)
+        with Store.open(path) as store:
+            run = store.runs.begin("main", store.refs.tip("main"), APP.hash, name)
+            os.write(ready, b".")
+            os.read(go, 1)
+            code = len(store.runs.open_runs())
+            os.write(ready, b".")
+            os.read(go, 1)
+            store.commit("main", [turn(store.refs.tip("main"), name)], expected=store.refs.tip("main"), run=run)
+            assert store.search(name)
+    finally:
+        os._exit(code)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can act for two accounts")
+def test_two_accounts_share_a_store_in_one_folder() -> None:
+    ann, bob, group = 61_001, 61_002, 61_000
+    with tempfile.TemporaryDirectory() as made:
+        folder, path = Path(made), Path(made) / "store.db"
+        with Store.open(path) as store:
+            begin(store)
+            store.search("a")  # what is imported late cannot be read by another account
+        for shared, mode in ((path, 0o660), (folder, 0o770)):
+            os.chown(shared, ann, group)
+            shared.chmod(mode)
+        children: dict[int, tuple[int, int]] = {}
+        for user, name in ((ann, "ann"), (bob, "bob")):
+            (ready, tell), (wait, go) = os.pipe(), os.pipe()
+            child = os.fork()
+            if not child:
+                share(path, (user, group), name, tell, wait)
+            os.close(tell)
+            children[child] = ready, go
+        for ready, _ in children.values():
+            assert os.read(ready, 1) == b"."
+        for ready, go in children.values():  # both have begun
+            os.write(go, b".")
+            assert os.read(ready, 1) == b"."
+        for child, (_, go) in children.items():
+            os.write(go, b".")
+            assert os.waitpid(child, 0)[1] == 0, "a run of a living process of another account is not interrupted"
+        with Store.open(path) as store:
+            assert {node.user for _, node in store.nodes.path(store.refs.tip("main"))} == {"bob", "ann", None}
+            assert store.runs.open_runs() == ()
+            assert store.fsck() == ()

@@ -360,23 +360,24 @@ def print_state(here: "Conversation", *, as_json: bool) -> None:
     "--format", "form", type=click.Choice(["jsonl", "md", "html"]), help="Set the format; import reads jsonl."
 )
 @click.option("--calls", is_flag=True, help="Include the bill of each turn (jsonl).")
+@click.option("--app", is_flag=True, help="Include the app, to import into another store (jsonl).")
 @common_options("store")
-def export(common: CommonOptions, revision: str, output: Path | None, form: str | None, calls: bool) -> None:
+def export(common: CommonOptions, revision: str, output: Path | None, form: str | None, calls: bool, app: bool) -> None:
     """Write the conversation at REVISION as JSONL (for import), Markdown or one HTML page.
 
     \b
-    taiwa export chat-1 > chat-1.jsonl
+    taiwa export chat-1 --app > chat-1.jsonl
     taiwa export chat-1 -o chat-1.html
     """
     from taiwa.operations.text_files import write_file
 
     repository = common.repository(reading=True)
     form = form or (_format_of(output) if output else "jsonl")
-    text = _exported(repository, revision, form, calls=calls)
+    text = _exported(repository, revision, form, calls=calls, app=app)
     if output is None:
         click.echo(text, nl=False)
         return
-    write_file(output, text)
+    write_file(output, text, private=True)
     print_notice(_("written to {path}", path=output))
 
 
@@ -388,13 +389,13 @@ def save(repository: "Repository", revision: str, path: Path) -> None:
     """
     from taiwa.operations.text_files import write_file
 
-    write_file(path, _exported(repository, revision, _format_of(path)))
+    write_file(path, _exported(repository, revision, _format_of(path)), private=True)
 
 
-def _exported(repository: "Repository", revision: str, form: str, *, calls: bool = False) -> str:
+def _exported(repository: "Repository", revision: str, form: str, *, calls: bool = False, app: bool = False) -> str:
     from taiwa.operations import inspect
 
-    text = inspect.export(repository, revision, form, calls=calls)
+    text = inspect.export(repository, revision, form, calls=calls, app=app)
     return inert(text) if form == "jsonl" else plain(text)
 
 

@@ -1,6 +1,7 @@
 """Inspect conversations: log, show, search, diff, why, state, and export as Markdown or HTML."""
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -15,6 +16,15 @@ from taiwa.store import CallRecord
 
 SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 EXPORT_FORMATS = ("jsonl", "md", "html")
+END_OF_TEXT = "end"
+INERT = frozenset(
+    """inline text softbreak hardbreak code_inline em_open em_close strong_open strong_close paragraph_open paragraph_close fence
+    bullet_list_open bullet_list_close ordered_list_open ordered_list_close list_item_open list_item_close
+    blockquote_open blockquote_close""".split()
+)
+"""Tokens of Markdown that neither load, link nor structure a page."""
+UNSAFE = re.compile(r"[<\x00]|https?:|www\.")
+"""Text that some renderers take for HTML or a link."""
 STYLE = """
 :root { color-scheme: light dark; font: 16px/1.6 system-ui, sans-serif }
 body { max-width: 46rem; margin: 2rem auto; padding: 0 1rem }
@@ -152,10 +162,13 @@ def describe_change(change: Change) -> str:
     return f"{sign} {where}: {format_value(change.after if change.kind == 'added' else change.before)}"
 
 
-def export(repository: Repository, revision: str, form: str, *, calls: bool = False) -> str:
-    """Write a conversation as `jsonl` (which can be imported; with `calls` the bill of each turn too), `md` or `html`."""
+def export(repository: Repository, revision: str, form: str, *, calls: bool = False, app: bool = False) -> str:
+    """Write a conversation as `jsonl` (which can be imported), `md` or `html`.
+
+    In `jsonl`, `calls` adds the bill of each turn, and `app` the app, with its instructions and parameters.
+    """
     if form == "jsonl":
-        return "".join(f"{line}\n" for line in repository.store.export(revision, calls=calls))
+        return "".join(f"{line}\n" for line in repository.store.export(revision, calls=calls, apps=app))
     entries = tuple(repository.walk(repository.store.resolve(revision)))
     return as_markdown(entries, revision) if form == "md" else as_html(entries, revision)
 
@@ -176,15 +189,15 @@ def _texts(repository: Repository, tip: str) -> tuple[str, ...]:
 
 
 def as_markdown(entries: Sequence[HistoryEntry], title: str) -> str:
-    """Write a history as Markdown; a fence is longer than any inside it."""
+    """Write a history as Markdown, in which no text of a user or a model adds headings, HTML, links or images."""
     lines = [f"# {title or 'Conversation'}", ""]
     for entry, delta in _with_changes(entries):
         node = entry.node
         if node.kind == "turn":
-            quoted = "\n".join(f"> {line}" for line in (node.user or "").splitlines())
-            lines += [f"## {entry.after.count}", "", quoted, "", node.answer or "", ""]
+            quoted = "\n".join(f"> {line}" for line in inert_markdown(node.user or "").splitlines())
+            lines += [f"## {entry.after.count}", "", quoted, "", inert_markdown(node.answer or ""), ""]
         elif node.kind == "summary":
-            lines += [f"*earlier turns, in short:* {node.answer}", ""]
+            lines += ["*earlier turns, in short:*", "", inert_markdown(node.answer or ""), ""]
         if delta:
             fence = "`" * max(3, *(line.count("`") + 1 for line in delta))
             lines += [f"{fence}diff", *delta, fence, ""]
@@ -192,6 +205,30 @@ def as_markdown(entries: Sequence[HistoryEntry], title: str) -> str:
         state = json.dumps(entries[-1].after.state, ensure_ascii=False, indent=1)
         lines += ["## State", "", "~~~json", state, "~~~", ""]
     return "\n".join(lines)
+
+
+def inert_markdown(text: str) -> str:
+    """Return Markdown of paragraphs, lists, emphasis and code as it is, and any other text in a fence.
+
+    >>> inert_markdown("*Two* teas")
+    '*Two* teas'
+    >>> print(inert_markdown("# Mine"))
+    ```text
+    # Mine
+    ```
+    """
+    from markdown_it import MarkdownIt
+
+    references: dict[str, object] = {}
+    tokens = MarkdownIt("commonmark").parse(f"{text}\n\n{END_OF_TEXT}", references)
+    types = {token.type for token in tokens} | {part.type for token in tokens for part in token.children or ()}
+    plain = "".join(part.content for token in tokens for part in token.children or () if part.type == "text")
+    # The end is a paragraph of its own unless a fence or a list was left open.
+    closed = len(tokens) > 2 and tokens[-3].level == 0 and tokens[-2].content == END_OF_TEXT
+    if closed and types <= INERT and not references and not UNSAFE.search(plain):
+        return text
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 3)
+    return f"{fence}text\n{text}\n{fence}"
 
 
 def as_html(entries: Sequence[HistoryEntry], title: str) -> str:

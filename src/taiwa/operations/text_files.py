@@ -86,13 +86,17 @@ def read_json_object(path: Path) -> dict[str, Json]:
     return cast("dict[str, Json]", found)
 
 
-def write_file(path: Path, text: str) -> None:
-    """Write a text file.
+def write_file(path: Path, text: str, *, private: bool = False) -> None:
+    """Write a text file; a private one is readable and writable by its owner only.
 
     Raises:
         InputError: it cannot be written.
     """
     try:
+        if private:
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+            if path.is_file():  # not a terminal or a pipe
+                path.chmod(0o600)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 from unicodedata import normalize
@@ -23,6 +23,7 @@ from taiwa.kernel.errors import ConfigError, CorruptError, InputError
 from taiwa.kernel.records import Json, record, restore
 from taiwa.kernel.runtime import Handler
 from taiwa.store import Hit, Store
+from taiwa.store.nodes import decoding
 from taiwa.yamlfile import Keys, read_settings, set_setting
 
 LANGUAGES = ("ja", "zh", "en")
@@ -163,7 +164,13 @@ class UserProfiles:
         stored = self._store.users.get(name)
         if stored is None:
             raise self._store.users.unknown(name)
-        return learn_from_feedback(_restore(stored, UserProfile), self.feedback(name))
+        with decoding("user profile"):
+            profile = learn_from_feedback(_restore(stored, UserProfile), self.feedback(name))
+            texts = (profile.name, profile.language, *(part for fact in profile.facts for part in fact))
+            if not all(isinstance(cast("object", text), str) for text in texts):
+                raise TypeError(name)
+            tuple(map(float, astuple(profile.thresholds)))
+        return profile
 
     def has(self, name: str) -> bool:
         """Say whether a user exists."""

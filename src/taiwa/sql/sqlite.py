@@ -111,7 +111,7 @@ class SqliteDatabase(Database):
             return owner == 1 if self.path is None else owner > 0 and self._owner_number(self.path).is_locked(owner)
 
     def _owner_number(self, path: Path) -> "_OwnerNumber":
-        return _owner_number(path.absolute().with_name(f"{path.name}-owners"), os.getpid())
+        return _owner_number(path.absolute(), os.getpid())
 
     def erase_deleted(self) -> bool:
         """Empty the write-ahead log, unless another program is reading it."""
@@ -323,14 +323,18 @@ class _OwnerNumber:
     file, which is why the file is opened once and never closed.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, database: Path) -> None:
+        self._database = database
+        self._path = database.with_name(f"{database.name}-owners")
         self._file: int | None = None
         self._number = 0
 
     def get(self) -> int:
         if not self._number:
-            file = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            mode = self._database.stat().st_mode & 0o666  # as SQLite does with its own files beside the database
+            file = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, mode)
+            with suppress(PermissionError):  # it belongs to another account, which has done so
+                os.fchmod(file, mode)
             number = 1 + (int.from_bytes(os.urandom(8)) >> 2)
             fcntl.lockf(file, fcntl.LOCK_EX, 1, number)
             self._number = number

@@ -25,7 +25,9 @@ MOST_TOGETHER = 64
 """How far back to search the tip on which a node was committed together with others."""
 
 
-def export_lines(nodes: Nodes, runs: Runs, tip: str, name: str = "", *, calls: bool = False) -> Iterator[str]:
+def export_lines(
+    nodes: Nodes, runs: Runs, tip: str, name: str = "", *, calls: bool = False, apps: bool = True
+) -> Iterator[str]:
     """Yield the history of a node as lines without line ends.
 
     Calls are for reading and are not imported, since a copy was not paid for.
@@ -33,7 +35,7 @@ def export_lines(nodes: Nodes, runs: Runs, tip: str, name: str = "", *, calls: b
     yield _line({"taiwa": KIND, "format": FORMAT, "name": name, "tip": tip})
     known: set[str] = set()
     for hashed, node in reversed(tuple(nodes.path(tip))):
-        if node.app not in known:
+        if apps and node.app not in known:
             known.add(node.app)
             app = nodes.app(node.app)
             yield _line({"app": node.app, "name": app.name, "source": app.source, "params": app.params})

@@ -241,7 +241,9 @@ class Nodes:
         if seq is None:
             seq = self._db.one("SELECT seq FROM node WHERE hash = ?", key)
         if seq is None:
-            raise InputError(f"app {short_hash(node.app)} of the node not found in the store; store it first")
+            raise InputError(
+                f"app {short_hash(node.app)} of the node not found in the store; a file has it after `export --app`"
+            )
         return seq
 
     def _parent(self, node: Node) -> tuple[int | None, int]:

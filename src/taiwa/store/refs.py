@@ -105,7 +105,7 @@ class Refs:
     def latest(self) -> str | None:
         """Return the name that moved last, independent of clocks; a session that was only imported is not among them."""
         name: str | None = self._db.one(LATEST)
-        return name
+        return None if name is None else str(name)
 
     def require_latest(self) -> str:
         """Return the same as `latest`.
@@ -151,7 +151,9 @@ class Refs:
 
     def hint(self, name: str) -> str:
         """Return similar names of sessions, as the end of an error message."""
-        names = [row[0] for row in self._db.rows("SELECT name FROM ref WHERE node IS NOT NULL ORDER BY moved DESC")]
+        names = [
+            str(row[0]) for row in self._db.rows("SELECT name FROM ref WHERE node IS NOT NULL ORDER BY moved DESC")
+        ]
         if near := get_close_matches(name, names, n=3, cutoff=0.5):
             return f"; did you mean {' or '.join(near)}?"
         more = " …" if len(names) > 5 else ""

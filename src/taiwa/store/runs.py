@@ -315,10 +315,11 @@ def costs(db: Database, by: Axis) -> tuple[CostLine, ...]:
     # By position: the word `name` would be the app's, which is a column.
     answered = db.rows(f"SELECT {AXES[by]}, {SUMS} GROUP BY 1")
     label: Callable[[Any], str] = _day if by == "day" else str
-    lines = {
-        label(key): CostLine(label(key), requests, tools, failed, Usage(*rest[:5]), *rest[5:])
-        for key, requests, tools, failed, *rest in answered
-    }
+    with decoding("call"):
+        lines = {
+            label(key): CostLine(label(key), requests, tools, failed, Usage(*map(int, rest[:5])), *map(int, rest[5:]))
+            for key, requests, tools, failed, *rest in answered
+        }
     for key, count in db.rows(f"SELECT {UNANSWERED_AXES[by]}, {UNANSWERED} GROUP BY 1"):
         name = label(key)
         line = lines.get(name, CostLine(name, 0, 0, 0, Usage(), 0, 0, 0))
@@ -332,5 +333,5 @@ def costs(db: Database, by: Axis) -> tuple[CostLine, ...]:
 def _day(number: int) -> str:
     try:
         return (date(1970, 1, 1) + timedelta(days=number)).isoformat()
-    except OverflowError:  # a clock that was wrong by millennia, or a damaged row
+    except (OverflowError, TypeError):  # a clock that was wrong by millennia, or a damaged row
         return "unknown"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from taiwa.kernel.errors import InputError, StoreError
 from taiwa.sql import Database, SqlRow
-from taiwa.store.nodes import searchable_texts
+from taiwa.store.nodes import decoding, searchable_texts
 
 DENSE = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
@@ -168,10 +168,11 @@ def search(db: Database, query: str, limit: int = 20) -> tuple[Hit, ...]:
     hits = hits[:limit]
     refs: dict[int, tuple[str, ...]] = {}
     for seq, name in db.rows(REFS, str([row[0] for row, _ in hits])):
-        refs[seq] = (*refs.get(seq, ()), name)
-    return tuple(
-        Hit(key.hex(), kind, refs.get(seq, ()), excerpt(text, terms), at) for (seq, key, kind, at, _), text in hits
-    )
+        refs[seq] = (*refs.get(seq, ()), str(name))
+    with decoding("node"):
+        return tuple(
+            Hit(key.hex(), kind, refs.get(seq, ()), excerpt(text, terms), at) for (seq, key, kind, at, _), text in hits
+        )
 
 
 def text_index(db: Database) -> "Fts5Index | TsvectorIndex":

@@ -153,11 +153,14 @@ class Store:
         """Add up all calls, those of failed turns included, by app, model, day (UTC) or session."""
         return costs(self._db, by)
 
-    def export(self, revision: str, *, calls: bool = False) -> Iterator[str]:
-        """Yield the history of a revision as JSON lines, without line ends."""
+    def export(self, revision: str, *, calls: bool = False, apps: bool = True) -> Iterator[str]:
+        """Yield the history of a revision as JSON lines, without line ends.
+
+        Without its apps it can be imported only where they are stored already.
+        """
         name = revision.strip(" @") or self.refs.latest() or ""
         name = name if self.refs.has(name) else ""
-        return export_lines(self.nodes, self.runs, self.resolve(revision), name, calls=calls)
+        return export_lines(self.nodes, self.runs, self.resolve(revision), name, calls=calls, apps=apps)
 
     def import_lines(
         self,
