@@ -42,7 +42,6 @@ ConstraintKind: TypeAlias = Literal["", "type", "schema", "regex", "grammar", "c
 CONSTRAINT_KINDS: tuple[ConstraintKind, ...] = ("type", "schema", "regex", "grammar", "choice")
 SchemaStyle: TypeAlias = Literal["typescript", "jsonschema", "openai"]
 MAX_PARSED_CHARS = 64 << 20
-SPACES = {"bounded": "( |\\n {0,24})?", "compact": ""}
 MAX_SHOWN_PATTERN = 400
 MAX_SHOWN_RULES = 24
 
@@ -350,17 +349,20 @@ def explain(options: ExplainOptions, text: str | None) -> ExplainResult:
 
             guide: Guide = constraints.compile(constraint, vocabulary, whitespace=options.whitespace)
         else:
-            guide = _reference_guide(kind, source, vocabulary, schema, SPACES[options.whitespace])
+            guide = _reference_guide(kind, source, vocabulary, schema, options.whitespace)
     except NoValidTokenError as error:
         raise InputError(error.message) from error
     title = name if kind != "grammar" else Path(name).stem
     return ExplainResult(title, kind, source, guide, options.engine, trace_text(guide, text))
 
 
-def _reference_guide(kind: str, source: str, vocabulary: "Vocabulary", schema: Json, space: str) -> "Guide":
+def _reference_guide(
+    kind: str, source: str, vocabulary: "Vocabulary", schema: Json, whitespace: "Whitespace"
+) -> "Guide":
     from taiwa.constraints.earley import GrammarGuide
     from taiwa.constraints.guide import UnsupportedConstraintError
     from taiwa.constraints.readable_guides import RegexGuide
+    from taiwa.constraints.schema_regex import space_regex
 
     if kind == "grammar":
         return GrammarGuide(source, vocabulary)
@@ -369,7 +371,7 @@ def _reference_guide(kind: str, source: str, vocabulary: "Vocabulary", schema: J
     if kind == "regex":
         return RegexGuide(source, vocabulary)
     try:
-        return RegexGuide.of_schema(schema, vocabulary, space)
+        return RegexGuide.of_schema(schema, vocabulary, space_regex(whitespace))
     except UnsupportedConstraintError as error:
         raise InputError(f"{error.message}; --engine llguidance supports more than the readable guides") from error
 
