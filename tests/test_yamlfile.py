@@ -49,10 +49,10 @@ def read(text: str) -> object:
     ],
 )
 def test_plain_words_mean_what_yaml_1_2_says(written: str, meant: object) -> None:
-    held = read(f"a: {written}")
+    values = read(f"a: {written}")
 
-    assert held == {"a": meant}
-    assert type(held["a"]) is type(meant)  # type: ignore[index]  # pyright: ignore[reportIndexIssue]
+    assert values == {"a": meant}
+    assert type(values["a"]) is type(meant)  # type: ignore[index]  # pyright: ignore[reportIndexIssue]
 
 
 def test_keys_are_always_texts_and_a_merge_key_is_a_key_like_any_other() -> None:

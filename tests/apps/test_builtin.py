@@ -143,10 +143,10 @@ def test_every_bracket_of_a_parse_is_closed() -> None:
         conversation = add_turn(conversation, example.user, example.answer, example.delta)
     parses = conversation.state["parses"]
     assert isinstance(parses, list)
-    kept = [str(entry["parse"]) for entry in parses if isinstance(entry, dict)]
+    described = [str(entry["parse"]) for entry in parses if isinstance(entry, dict)]
 
-    assert len(kept) == 2
-    for parse in [*shown, *kept]:
+    assert len(described) == 2
+    for parse in [*shown, *described]:
         depth = [parse[:end].count("[") - parse[:end].count("]") for end in range(1, len(parse) + 1)]
         assert min(depth) >= 0
         assert depth[-1] == 0

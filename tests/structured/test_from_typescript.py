@@ -1,6 +1,7 @@
 """Types written in TypeScript: what they accept, what a model is shown of them, and where they are refused."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.kernel.errors import OutputValidationError
+from taiwa.kernel.errors import ConfigError, OutputValidationError
 from taiwa.structured import OutputType
 from taiwa.structured.from_typescript import MAX_CHARS, TypeScriptError, schema_from_typescript
 
@@ -158,6 +159,13 @@ def test_what_json_has_no_type_for_is_refused_with_its_place(text: str, message:
         caught.value.message
         == f"TypeScript, line {caught.value.line}, column {caught.value.column}: {caught.value.reason}"
     )
+
+
+def test_without_its_extra_the_command_that_installs_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tree_sitter", None)
+
+    with pytest.raises(ConfigError, match=r"pip install 'taiwa\[typescript\]'"):
+        OutputType.from_typescript("type A = string", "A")
 
 
 def test_what_the_type_does_not_refer_to_is_left_alone() -> None:

@@ -298,7 +298,7 @@ def _issue_lines(type_ir: ir.TypeIR, data: Json, issues: tuple[ValidationIssue, 
         if reported or (known and not meant):
             continue
         node = node_at(type_ir, data, path)
-        here = _at(data, path)
+        here = value_at(data, path)
         text = issue.text
         if issue.code not in CUSTOM and node is not None:
             text = f"must be {describe(branch(type_ir, node, here), branch_name(type_ir, node, here))}"
@@ -312,7 +312,7 @@ def _data_path(type_ir: ir.TypeIR, data: Json, path: Path) -> tuple[Path, bool]:
     steps: list[str | int] = []
     meant = True
     for part in path:
-        here = _at(data, tuple(steps))
+        here = value_at(data, tuple(steps))
         if _has(here, part):
             steps.append(part)
         else:
@@ -328,7 +328,8 @@ def _has(data: Json, part: str | int) -> bool:
     return isinstance(data, list) and isinstance(part, int) and part < len(data)
 
 
-def _at(data: Json, path: Path) -> Json:
+def value_at(data: Json, path: Path) -> Json:
+    """Return the part of data at a path that it has."""
     for part in path:
         if isinstance(data, dict):
             data = data[str(part)]

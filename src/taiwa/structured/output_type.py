@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Set
+from copy import deepcopy
 from functools import cached_property
 from typing import Any, Generic, Literal, NotRequired, TypeVar, cast, overload
 
@@ -9,7 +10,7 @@ from typing_extensions import TypedDict
 
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.records import Json
-from taiwa.structured.diagnostics import pointer
+from taiwa.structured.diagnostics import find_mismatches, pointer, value_at
 from taiwa.structured.from_json_schema import type_ir_from_schema
 from taiwa.structured.ir import AnyNode, ObjectNode, Property, TypeIR, members
 from taiwa.structured.parse import DEFAULT_OPTIONS, WRAP, ParseOptions, ParseResult, ParseTarget, parse_answer
@@ -157,6 +158,18 @@ class OutputType(Generic[T]):
         except InvalidValueError as error:
             lines = self._target.diagnose(bare, error)
             raise OutputValidationError(f"not a {self.name}: {lines[0]}", diagnostics=lines) from None
+
+    def narrow(self, data: Json) -> Json:
+        """Return a copy of bare JSON data without the keys that the type excludes, as a value of a wider type is passed on.
+
+        >>> OutputType.fields("Point", {"x": int}).narrow({"x": 1, "y": 2})
+        {'x': 1}
+        """
+        narrowed = deepcopy(data)
+        for mismatch in find_mismatches(self.bare_ir, data):
+            if mismatch.code == "unknown":
+                del cast("dict[str, Json]", value_at(narrowed, mismatch.path[:-1]))[str(mismatch.path[-1])]
+        return narrowed
 
     def parse(self, text: str, options: ParseOptions = DEFAULT_OPTIONS) -> ParseResult[T]:
         """Parse the text of an answer; see `taiwa.structured.parse` for what is repaired.
