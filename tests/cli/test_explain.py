@@ -250,3 +250,12 @@ def test_the_tokens_of_the_built_in_model_can_be_looked_at(taiwa: Taiwa) -> None
     assert data["vocabulary"] == {"name": "builtin", "tokens": len(builtin_tokens())}
     assert [step["text"] for step in data["steps"]] == ["", "H", "H2", "H2O"]
     assert data["accepted"]
+
+
+def test_a_refused_text_is_a_failure(taiwa: Taiwa) -> None:
+    refused = taiwa("explain", "--regex", "[0-9]{1,3}%", "42")
+    accepted = taiwa("explain", "--regex", "[0-9]{1,3}%", "42%")
+    wrong = taiwa("explain", "--regex", "[0-9]{1,3}%", "4x", "--json")
+
+    assert [refused.code, accepted.code, wrong.code] == [0, 0, 1]
+    assert wrong.json["refused"]

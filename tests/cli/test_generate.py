@@ -148,13 +148,13 @@ def test_two_forms_are_one_too_many(taiwa: Taiwa, local: str) -> None:
 
 
 def test_any_command_talks_with_a_model_in_this_process(taiwa: Taiwa, local: str, place: Place) -> None:
-    result = taiwa("say", "-m", local, "hello", "--json", "--no-store")
+    result = taiwa("say", "chat", "-m", local, "hello", "--json", "--no-store")
 
     # Noise is no chat: the words come, the state that should follow them does not.
     assert result.json["text"]
     assert taiwa.ok("models", "show", local, "--json").json["capabilities"]["grammar"] is True
     assert "local:MODEL" in taiwa.ok("models", "list").out
-    assert taiwa.ok("say", "-m", local, "hello", "--dry-run", "--json").json["body"]["messages"]
+    assert taiwa.ok("say", "chat", "-m", local, "hello", "--dry-run", "--json").json["body"]["messages"]
 
 
 def test_a_model_in_this_process_cannot_be_probed(taiwa: Taiwa, local: str) -> None:

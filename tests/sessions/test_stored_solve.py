@@ -1,6 +1,7 @@
 """Questions solved in stored runs."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from typing import cast
 
 import pytest
 
@@ -149,7 +150,7 @@ def test_a_run_that_fails_or_is_left_keeps_what_was_paid(repository: Repository)
     )
     while not isinstance(next(events), TextDelta):
         pass
-    events.close()
+    cast("Generator[object]", events).close()
 
     runs = repository.store.runs
     assert [runs.run(number).status for number in (1, 2)] == ["failed", "abandoned"]

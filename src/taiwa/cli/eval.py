@@ -1,11 +1,10 @@
 """`taiwa eval` and `taiwa laws`: measure tools, models and retrieval on known answers; check the laws of apps and reducers."""
 
 import json
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Generator
-from contextlib import aclosing, contextmanager
+from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
@@ -13,7 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options
+from taiwa.cli.extract import MODES
+from taiwa.cli.options import CommonOptions, add_options, common_options
+from taiwa.cli.output import (
+    bill_line,
+    print_item,
+    print_json,
+    print_line,
+    print_notice,
+    print_skipped,
+    progress_bar,
+    progress_text,
+    table,
+)
+from taiwa.cli.solve import ON_ERROR, TOOL_FORMATS, TOOL_MODES
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import ConfigError, InputError, LimitError
 from taiwa.kernel.records import Json
@@ -22,30 +34,22 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from taiwa.evals.chart import Chart
-    from taiwa.evals.data import DataSet, Item
+    from taiwa.evals.data import DataSet, Item, Skipped
     from taiwa.evals.grid import Grid
     from taiwa.evals.reasoning import ReasoningTask
     from taiwa.evals.report import Report
     from taiwa.evals.retrieval import Corpora, QuestionSet
-    from taiwa.evals.rows import EvalRow
     from taiwa.evals.run import Evaluation, RunOptions
     from taiwa.evals.tools import ToolScore
     from taiwa.kernel.messages import Request
     from taiwa.settings import Settings
 
 FAILED, INTERRUPTED = 1, 130
-TABLE, SUMMARY = "table.md", "summary.json"
-MAX_ORDERS = 20
-MAX_WIDTH = 256
-TOOL_FORMATS = ("tagged", "inline", "gsm", "react", "fence")
-OUTPUT_MODES = ("auto", "native", "tool", "offer", "prompt")
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 PATH = click.Path(path_type=Path)
-RUN_OPTIONS = (
-    click.option(
-        "-j", "width", type=click.IntRange(1, MAX_WIDTH), default=4, show_default=True, help="Rows at a time."
-    ),
+RUN_OPTIONS = add_options(
+    click.option("-j", "width", type=click.IntRange(1, 256), default=4, show_default=True, help="Rows at a time."),
     click.option("--ray", metavar="ADDRESS", help="Run on Ray: local, local:N or ray://HOST:PORT."),
     click.option("--out", type=FOLDER, metavar="DIR", help="Write rows, table and chart to DIR; continue its rows."),
     click.option("--resume", is_flag=True, help="Require DIR to hold rows of this evaluation."),
@@ -53,6 +57,7 @@ RUN_OPTIONS = (
     click.option(
         "--only", metavar="KINDS", help="Use questions of these types, classes or sets only (comma-separated)."
     ),
+    click.option("--strict", is_flag=True, help="Stop at a row of another form instead of skipping it."),
 )
 
 
@@ -66,6 +71,16 @@ class EvalOptions:
     resume: bool = False
     limit: int | None = None
     only: str | None = None
+    strict: bool = False
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The types, classes or sets of `only`."""
+        return frozenset(split_names(self.only))
+
+    def skipped(self) -> "Skipped":
+        """Return what takes the messages about rows of another form; None where the first one stops."""
+        return None if self.strict else []
 
     def to_run(self, common: CommonOptions) -> "RunOptions":
         """Return how the evaluation is run.
@@ -88,9 +103,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         options = EvalOptions(**{name: values.pop(name) for name in EvalOptions.__dataclass_fields__})
         return command(*context, options=options, **values)
 
-    for option in reversed(RUN_OPTIONS):
-        run = option(run)
-    return run
+    return RUN_OPTIONS(run)
 
 
 def split_names(text: str | None) -> tuple[str, ...]:
@@ -112,8 +125,9 @@ def eval_() -> None:
 
 @eval_.command("tools", short_help="Run the tools on exercises, without a model.")
 @click.option("--data", type=FILE, required=True, metavar="FILE", help="Exercises, or solutions with calculations.")
+@click.option("--strict", "stops", is_flag=True, help="Stop at a row of another form instead of skipping it.")
 @common_options("as_json")
-def tools_(common: CommonOptions, data: Path) -> None:
+def tools_(common: CommonOptions, data: Path, stops: bool) -> None:
     """Run the tools on exercises, without a model.
 
     A row is an exercise with kind, input and gold, or a question whose answer records calculations such as <<48/2=24>>
@@ -124,17 +138,17 @@ def tools_(common: CommonOptions, data: Path) -> None:
     """
     from taiwa.evals.tools import score_tools
 
-    print_tool_score(common, data, score_tools(data))
+    print_tool_score(common, data, score_tools(data, skipped=None if stops else []))
 
 
 def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name: str = "tools") -> None:
     """Print a score of the tools as JSON or text."""
-    from taiwa.cli.output import print_json, print_line, table
     from taiwa.evals.report import percent
 
     if common.as_json:
         print_json({"evaluation": name, "data": data.name, **found.to_json()})
         return
+    print_skipped(found.skipped)
     share, undecided = found.share, len(found.of("undecided"))
     between = "" if share.interval is None else f" [{percent(share.interval[0], 1)}, {percent(share.interval[1], 1)}]"
     print_line(f"{share.count} of {share.of} right: {percent(share.share)} %{between}", "bold")
@@ -153,21 +167,20 @@ def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name
 @click.option("--ablate", metavar="TOOLS", help="Tools switched on: none, cal, crp, mml, cal+mml, …, all.")
 @click.option("--mode", default="execution", metavar="MODES", help="How tools are switched off: execution, exposure.")
 @click.option(
-    "--seeds",
-    "orders",
-    type=click.IntRange(1, MAX_ORDERS),
-    default=1,
-    show_default=True,
-    help="Orders of the examples.",
+    "--seeds", "orders", type=click.IntRange(1, 20), default=1, show_default=True, help="Orders of the examples."
 )
 @click.option(
     "--tools", default="calculator,stoichiometry,molar_mass", metavar="NAMES", help="The tools that `all` stands for."
 )
 @click.option(
-    "--tool-format", type=click.Choice(TOOL_FORMATS), default="tagged", show_default=True, help="Format of tool calls."
+    "--tool-format",
+    type=click.Choice(TOOL_FORMATS[:-1]),
+    default="tagged",
+    show_default=True,
+    help="Format of tool calls.",
 )
 @click.option(
-    "--tool-mode", type=click.Choice(("auto", "prefill", "stop", "native")), default="auto", show_default=True,
+    "--tool-mode", type=click.Choice(TOOL_MODES), default="auto", show_default=True,
     help="How tool results are returned to the model.",
 )  # fmt: skip
 @click.option(
@@ -175,7 +188,7 @@ def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name
     help="Atomic weights; auto is integer for NumGLUE.",
 )  # fmt: skip
 @click.option(
-    "--on-error", type=click.Choice(("report", "let-model-answer", "stop")), default="report", show_default=True,
+    "--on-error", type=ON_ERROR, default="report", show_default=True,
     help="What to do when a tool call fails.",
 )  # fmt: skip
 @click.option("--examples", type=FILE, metavar="FILE", help="Read the worked examples from FILE.")
@@ -184,7 +197,7 @@ def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name
 )
 @click.option("--max-tokens", type=click.IntRange(1), default=2000, show_default=True, help="Tokens per rationale.")
 @run_options
-@common_options("model", "as_json", "verbose", "dry_run", "max_cost")
+@common_options("model", "as_json", "verbose", "dry_run", "max_cost", "retry_paid")
 def reason_(common: CommonOptions, data: Path, options: EvalOptions, **values: Any) -> None:  # noqa: ANN401  (click's)
     """Measure how well a model reasons with all tools, without tools, and with some of them, as MultiTool-CoT did.
 
@@ -202,12 +215,13 @@ def reason_(common: CommonOptions, data: Path, options: EvalOptions, **values: A
     taiwa eval reason --data gsm8k.jsonl --shots 0,5 --ablate none,all --limit 100 --json
     taiwa eval reason --data large.jsonl --ray ray://head:10001 -j 64 --out run4
     """
-    from taiwa.cli.output import print_json, print_line, table
     from taiwa.evals.data import read_questions
     from taiwa.evals.report import reasoning_chart, reasoning_report
     from taiwa.evals.run import Job
 
-    found = read_questions(data, frozenset(split_names(options.only)))
+    found = read_questions(data, options.kinds, options.skipped())
+    if not common.as_json:
+        print_skipped(found.skipped)
     found = replace(found, items=found.items[: options.limit])
     grid, task = _reasoning(common, values, found)
     task.check()
@@ -226,7 +240,7 @@ def reason_(common: CommonOptions, data: Path, options: EvalOptions, **values: A
         rows: list[Json] = [
             {"setting": name, "tokens": request_tokens(one), "request": record(one)} for name, one in first
         ]
-        print_json({"items": count, "rows": count * len(first), "settings": rows})
+        print_json({"items": count, "rows": count * len(first), "skipped": [*found.skipped], "settings": rows})
         return
     body = [(name, f"{request_tokens(one):,}") for name, one in first]
     table(("setting", "tokens of the first request"), body, frozenset({1}))
@@ -297,11 +311,9 @@ def _reasoning_warnings(task: "ReasoningTask", items: "DataSet") -> "Sequence[st
 @click.argument("target", metavar="TYPE")
 @click.option("--data", type=FILE, required=True, metavar="FILE", help="Rows with text and expected.")
 @click.option("--max-repairs", type=click.IntRange(0, 3), default=1, show_default=True, help="Repair rounds per text.")
-@click.option(
-    "--mode", type=click.Choice(OUTPUT_MODES), default="auto", show_default=True, help="How to request a type."
-)
+@click.option("--mode", type=click.Choice(MODES), default="auto", show_default=True, help="How to request a type.")
 @run_options
-@common_options("model", "as_json", "verbose", "dry_run", "max_cost")
+@common_options("model", "as_json", "verbose", "dry_run", "max_cost", "retry_paid")
 def extract_(
     common: CommonOptions,
     target: str,
@@ -312,7 +324,7 @@ def extract_(
 ) -> None:
     """Measure typed extraction from your own texts: exact matches, F1 of fields, and valid values.
 
-    TYPE is module:Type, or a JSON Schema in a file that ends in .json. A row has text and the expected value as JSON; with
+    TYPE is module:Type, FILE.ts:Type, or a JSON Schema in a file that ends in .json. A row has text and the expected value as JSON; with
     a field kind, figures are reported for each kind.
 
     \b
@@ -326,15 +338,14 @@ def extract_(
     from taiwa.operations.generate import load_output_type
     from taiwa.sessions.stored_extract import ExtractRun
 
-    found, kinds = read_extractions(data), split_names(options.only)
-    items = tuple(item for item in found.items if not kinds or item.kind in kinds)[: options.limit]
-    if not items:
-        raise InputError(f"--only: {data} holds no text of {', '.join(kinds)}")
-    found = replace(found, items=items)
+    found = read_extractions(data, options.kinds, options.skipped())
+    found = replace(found, items=found.items[: options.limit])
+    if not common.as_json:
+        print_skipped(found.skipped)
     run = ExtractRun(load_output_type(target), RepairPolicy(max_repairs), mode)
     task = ExtractionTask(run, model_settings=common.settings())
     if common.dry_run:
-        preview_request(common, task.first_request(Job(task.settings[0], items[0])), len(items))
+        preview_request(common, task.first_request(Job(task.settings[0], found.items[0])), len(found.items))
         return
     evaluate(
         common, options.to_run(common), task, found, lambda run: set_report(run, EXTRACTION_REPORT),
@@ -378,7 +389,7 @@ def retrieve_(
         return RetrievalTask(corpora, dialogues=any(read_sample(item).history for item in items))
 
     evaluate_sets(
-        common, options, read_question_sets(data, passages), language,
+        common, options, read_question_sets(data, passages, strict=options.strict), language,
         SetEvaluation(
             retrieval_items, task, "names a passage that answers", retrieval_report,
             lambda report: set_chart(report, RETRIEVAL_REPORT),
@@ -405,7 +416,6 @@ def evaluate_sets(
     Raises:
         InputError: a set has no usable row.
     """
-    from taiwa.cli.output import print_json, print_line, table
     from taiwa.evals.data import DataSet
     from taiwa.evals.retrieval import Corpora, digest_of_sets
 
@@ -419,7 +429,10 @@ def evaluate_sets(
             if not found:
                 raise InputError(f"{one.name}: no row {form.usable} (read as {one.format})")
             kept += found[: options.limit]
-    data = DataSet(", ".join(names), digest_of_sets(sets), tuple(kept))
+    skipped = tuple(line for one in sets if not only or one.name in only for line in one.skipped)
+    data = DataSet(", ".join(names), digest_of_sets(sets), tuple(kept), skipped=skipped)
+    if not common.as_json:
+        print_skipped(skipped)
     corpora = Corpora.of(sets, language)
     task = form.task(corpora, common.settings() if common.model else None, data.items)
     if not common.dry_run:
@@ -432,7 +445,7 @@ def evaluate_sets(
     counts, rows = Counter(item.kind for item in data.items), len(data.items) * len(task.settings)
     if common.as_json:
         print_json({
-            "settings": [*task.settings], "rows": rows,
+            "settings": [*task.settings], "rows": rows, "skipped": [*skipped],
             "sets": [
                 {"set": one.name, "format": one.format, "n": counts[one.name], "passages": len(one.passages)} for one in sets
             ],
@@ -446,23 +459,15 @@ def evaluate_sets(
 
 def preview_request(common: CommonOptions, first: "Request", count: int) -> None:
     """Print the first request and the number of rows; nothing is sent."""
-    from taiwa.cli.output import print_json, print_line
     from taiwa.kernel.records import record
     from taiwa.operations.say import request_text, request_tokens
 
-    if common.as_json:
-        print_json({"rows": count, "tokens": request_tokens(first), "request": record(first)})
-        return
-    tokens = f"{request_tokens(first):,}"
-    print_line(
-        ngettext(
-            "{n} request, the first of {tokens} tokens",
-            "{n} requests, the first of {tokens} tokens",
-            count,
-            tokens=tokens,
-        )
-    )
-    if common.verbose:
+    tokens = request_tokens(first)
+    line = ngettext(
+        "{n} request, the first of {tokens} tokens", "{n} requests, the first of {tokens} tokens", count, tokens=f"{tokens:,}"
+    )  # fmt: skip
+    print_item({"rows": count, "tokens": tokens, "request": record(first)}, line, as_json=common.as_json)
+    if common.verbose and not common.as_json:
         print_line(request_text(first))
 
 
@@ -482,7 +487,6 @@ def evaluate(
     """
     import asyncio
 
-    from taiwa.cli.output import bill_line, print_json, print_line, print_notice, table
     from taiwa.evals.report import table_cells
     from taiwa.evals.run import Evaluation, UnansweredError
 
@@ -497,9 +501,17 @@ def evaluate(
                     left=f"{evaluation.left:,}",
                 )
             )
-        with _progress(evaluation.left) as advance:
+        with progress_bar(evaluation.left) as update:
+
+            async def run() -> None:
+                async with aclosing(evaluation.run()) as rows:
+                    failed = 0
+                    async for row in rows:
+                        failed += row.error is not None
+                        update(advance=1, description=progress_text(row.setting, failed, evaluation.spent.max_cost))
+
             try:
-                asyncio.run(_drain(evaluation, advance))
+                asyncio.run(run())
             except KeyboardInterrupt:
                 why, code = _("interrupted"), INTERRUPTED
             except UnansweredError as error:
@@ -512,7 +524,9 @@ def evaluate(
         files = [] if options.folder is None else _write_files(options.folder, report, chart_of(report))
         failed = sum(row.error is not None for row in evaluation.measured)
     if common.as_json:
-        end: dict[str, Json] = {"failed": failed, "stopped": why or None, "files": [str(path) for path in files]}
+        end: dict[str, Json] = {
+            "failed": failed, "skipped": [*data.skipped], "stopped": why or None, "files": [str(path) for path in files],
+        }  # fmt: skip
         print_json(report.to_json() | end)
     else:
         heads, rows = table_cells(report, narrow=True)
@@ -528,61 +542,25 @@ def evaluate(
         raise click.exceptions.Exit(code or FAILED)
 
 
-async def _drain(evaluation: "Evaluation", advance: "Callable[[EvalRow], None]") -> None:
-    async with aclosing(evaluation.run()) as rows:
-        async for row in rows:
-            advance(row)
-
-
 def _write_files(folder: Path, report: "Report", chart: "Chart") -> list[Path]:
-    from taiwa.cli.output import print_notice
     from taiwa.evals.chart import draw
     from taiwa.evals.report import to_markdown
     from taiwa.evals.run import ROWS_FILE
 
-    texts = {TABLE: to_markdown(report), SUMMARY: f"{json.dumps(report.to_json(), ensure_ascii=False, indent=2)}\n"}
+    summary = json.dumps(report.to_json(), ensure_ascii=False, indent=2)
     written = [folder / ROWS_FILE]
-    for name, text in texts.items():
-        path = folder / name
+    for name, text in (("table.md", to_markdown(report)), ("summary.json", f"{summary}\n")):
+        written.append(folder / name)
         try:
-            path.write_text(text, encoding="utf-8", errors="backslashreplace")
+            written[-1].write_text(text, encoding="utf-8", errors="backslashreplace")
         except OSError as error:
-            raise InputError(f"{path}: {error.strerror}") from None
-        written.append(path)
+            raise InputError(f"{written[-1]}: {error.strerror}") from None
     if chart.bars:
         try:
             written += draw(chart, folder)
         except ConfigError as error:  # the table has the same figures
             print_notice(error.message, "yellow")
     return written
-
-
-@contextmanager
-def _progress(count: int) -> "Generator[Callable[[EvalRow], None]]":
-    """Show a progress bar in a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from taiwa.cli.output import errors
-    from taiwa.models.pricing import format_cost
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=errors(), transient=True) as shown:
-        task = shown.add_task(_("rows"), total=count)
-        failed = cost = 0
-        known = True
-
-        def advance(row: "EvalRow") -> None:
-            nonlocal failed, cost, known
-            failed += row.error is not None
-            known = known and row.spent.max_cost is not None
-            cost += row.spent.max_cost or 0
-            more = " · " + _("{failed} failed", failed=failed) if failed else ""
-            shown.update(task, advance=1, description=f"{row.setting}{more} · {format_cost(cost if known else None)}")
-
-        yield advance
 
 
 @click.command()
@@ -602,20 +580,14 @@ def laws(common: CommonOptions, names: tuple[str, ...], examples: int, seed: int
     taiwa laws
     taiwa laws translate ./tutor.md -n 1000
     """
-    from taiwa.cli.output import print_json, print_line, print_notice, table
     from taiwa.laws.check import check_laws
 
     started = time.monotonic()
     results = check_laws(names, examples=examples, seed=seed)
     if common.as_json:
-        rows: list[Json] = [
-            {
-                "law": one.law, "subject": one.subject, "ok": one.ok, "examples": one.examples,
-                "broken_by": one.counterexample,
-            }
-            for one in results
-        ]  # fmt: skip
-        print_json({"laws": rows})
+        from taiwa.operations.result_json import members
+
+        print_json({"laws": [members(one, "law subject ok examples broken_by=counterexample") for one in results]})
     else:
         table(
             ("law", "of", "cases", "holds"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from taiwa.cli.options import (
+    NEW_FILE,
     CommonOptions,
     common_options,
     constraint_options,
@@ -16,13 +17,13 @@ from taiwa.cli.options import (
     whitespace_option,
 )
 from taiwa.cli.output import print_line, print_notice, print_result, table
+from taiwa.kernel.text import truncate
 
 if TYPE_CHECKING:
     from taiwa.constraints.explain import TokenStep
     from taiwa.operations.results import ExplainResult
 
 FAILED = 1
-NEW_FILE = click.Path(path_type=Path, dir_okay=False)
 SHOWN = 72
 MOST_STATES = 100
 MOST_MOVES = 24
@@ -95,7 +96,7 @@ def explain(common: CommonOptions, text: str | None, html: Path | None, dot: Pat
         print_result(found)
     elif html is None and dot is None:
         _print(found, is_walked=text is not None, examples=common.verbose)
-    if found.walk.refused:
+    if found.walk.refused is not None:
         raise click.exceptions.Exit(FAILED)
 
 
@@ -113,7 +114,7 @@ def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
     rows = [
         (
             str(number), token_text(vocabulary, step) + (" (forced)" if step.forced and not step.why else ""),
-            f"{step.told.count:,}", _place(step), _short(step.told.expected),
+            f"{step.told.count:,}", _place(step), truncate(step.told.expected, SHOWN),
         )
         for number, step in enumerate(steps)
     ]  # fmt: skip
@@ -130,11 +131,7 @@ def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
 
 def _place(step: "TokenStep") -> str:
     parts = [f"state {step.place}" if step.place else "", step.told.pointer, step.told.keyword]
-    return _short(" ".join(filter(None, parts)))
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return truncate(" ".join(filter(None, parts)), SHOWN)
 
 
 def _outcome(found: "ExplainResult") -> str:

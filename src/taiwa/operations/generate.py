@@ -1,4 +1,4 @@
-"""Output types by name, generation under a constraint, and the explanation of a constraint."""
+"""Output types by name, typed extraction, generation under a constraint, and the explanation of a constraint."""
 
 import importlib
 import json
@@ -24,7 +24,7 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.records import Json
-from taiwa.operations.results import ExplainResult, GenerateResult, ParseResult, SchemaResult
+from taiwa.operations.results import ExplainResult, ExtractResult, GenerateResult, ParseResult, SchemaResult
 from taiwa.operations.text_files import read_file, read_json_object
 from taiwa.structured import OutputType, ParseOptions
 
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from taiwa.constraints.guide import Guide, Whitespace
     from taiwa.constraints.vocabulary import Vocabulary
     from taiwa.models.inprocess.generator import GeneratedText, InProcessModel, LoadedModel
-    from taiwa.sessions.durable_turn import PricedModel
+    from taiwa.sessions.durable_turn import PricedModel, TurnOptions
+    from taiwa.sessions.repository import Repository
+    from taiwa.sessions.stored_extract import ExtractRun
     from taiwa.settings import Settings
 
 ConstraintKind: TypeAlias = Literal["", "type", "schema", "regex", "grammar", "choice"]
@@ -86,17 +88,20 @@ class ExplainOptions:
 
 
 def load_output_type(target: str) -> OutputType[Any]:
-    """Find an output type: `module:Type`, whose module is imported from the current folder, or a JSON Schema in FILE.json.
+    """Find an output type: `module:Type`, whose module is imported from the current folder, FILE.ts:Type, or FILE.json.
 
     Raises:
         InputError: the type is not found or not supported, or its module failed.
     """
     if target.endswith(".json"):
         return _type_of_schema(Path(target))
+    file, _, declared = target.rpartition(":")
+    if file.endswith(".ts"):
+        return _type_of_typescript(Path(file), declared)
     module, sign, path = target.partition(":")
     if not sign or not module or not path:
         raise InputError(
-            f"invalid type {target!r}; expected module:Type, or a JSON Schema in a file that ends in .json"
+            f"invalid type {target!r}; expected module:Type, FILE.ts:Type, or a JSON Schema in a file that ends in .json"
         )
     found: Any = _import(module)
     for name in path.split("."):
@@ -136,6 +141,15 @@ def _type_of_schema(path: Path) -> OutputType[Any]:
         raise InputError(f"{path}: {error.message}") from error
 
 
+def _type_of_typescript(path: Path, name: str) -> OutputType[Any]:
+    from taiwa.structured.from_typescript import TypeScriptError
+
+    try:
+        return OutputType.from_typescript(read_file(path), name)
+    except TypeScriptError as error:
+        raise InputError(f"{path}:{error.line}:{error.column}: {error.reason}") from error
+
+
 class _ImportBoundary:
     """Map errors that a user's module raises while it is imported to `InputError`."""
 
@@ -165,6 +179,21 @@ def parse(output_type: OutputType[Any], text: str, *, guess: bool = True) -> Par
     """
     found = output_type.parse(text, ParseOptions(guess=guess, max_chars=MAX_PARSED_CHARS))
     return ParseResult(output_type.dump(found.value), tuple(found.fixes), found.guessed)
+
+
+def extract(
+    repository: "Repository", settings: "Settings", turns: "TurnOptions", extract_run: "ExtractRun", text: str
+) -> ExtractResult:
+    """Extract a value from one text; its calls are stored as they are answered.
+
+    Raises:
+        ExtractError: no attempt was valid; it holds the attempts and their bill.
+    """
+    from taiwa.sessions.session import open_priced_model
+    from taiwa.sessions.stored_extract import extract_one
+
+    done = extract_one(repository, open_priced_model(None, settings), turns, extract_run, text)
+    return ExtractResult(extract_run.output_type.dump(done.value.value), done.value.attempts, done.spent)
 
 
 def render_schema(output_type: OutputType[Any], style: SchemaStyle) -> SchemaResult:

@@ -1,6 +1,6 @@
 """Stored solving: questions solved with tools, each in a run of the store with its prompt, calls and usage."""
 
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -144,7 +144,7 @@ def solve_and_store(
     solve_run: ReasonRun,
     question: str,
     observers: Iterable[Observer] = (),
-) -> Generator[SolveEvent]:
+) -> Iterator[SolveEvent]:
     """Solve a question; yield text and notices as they arrive, then `RunResult`. Its calls are stored as they are answered,
     even if it fails.
 
