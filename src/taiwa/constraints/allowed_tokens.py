@@ -13,7 +13,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from taiwa.constraints.guide import LIMIT, Coverage, Explanation, mask_address, mask_tokens
-from taiwa.constraints.number_bounds import JsonScan, number_bounds
+from taiwa.constraints.number_bounds import JsonScan, NumberBounds, number_bounds
 from taiwa.constraints.vocabulary import Vocabulary, import_llguidance, split_text
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.records import Json
@@ -131,7 +131,17 @@ class MatcherGuide:
     every copy fails, so the guide builds a new matcher and the state replays its tokens.
     """
 
-    __slots__ = ("_grammar", "_json_start", "_matcher", "coverage", "describe", "lookback", "size", "vocabulary")
+    __slots__ = (
+        "_bounds",
+        "_grammar",
+        "_json_start",
+        "_matcher",
+        "coverage",
+        "describe",
+        "lookback",
+        "size",
+        "vocabulary",
+    )
 
     def __init__(
         self,
@@ -145,6 +155,7 @@ class MatcherGuide:
         self.coverage = coverage
         self.size = (len(vocabulary) + 31) // 32
         self._grammar = grammar
+        self._bounds: NumberBounds | None = None
         self.describe = describe
         self._json_start = re.compile("|".join(map(re.escape, json_after)).encode()) if json_after else None
         self.lookback = max(map(len, map(str.encode, json_after)), default=0)
@@ -163,6 +174,12 @@ class MatcherGuide:
     def start(self) -> "MatcherState":
         """Return the state of the empty text."""
         return MatcherState(self, _Track(self._matcher.deep_copy(), []), 0, self.scan(b""))
+
+    def bounds(self) -> NumberBounds:
+        """Return the bounds of numbers for the vocabulary."""
+        if self._bounds is None:
+            self._bounds = number_bounds(self.vocabulary)
+        return self._bounds
 
     def scan(self, text: bytes) -> JsonScan | None:
         """Return where a text ends in its JSON; None before that begins, or if a number in it is too long."""
@@ -266,7 +283,7 @@ class MatcherState:
         size = self._guide.size
         where = mask_address(out, size)
         self._do(lambda matcher: matcher.unsafe_compute_mask_ptr(where, size * 4))
-        bounds = None if self._scan is None else number_bounds(self.vocabulary).mask(self._scan)
+        bounds = None if self._scan is None else self._guide.bounds().mask(self._scan)
         if bounds is not None:
             bounded = out.view(bounds.dtype) & bounds
             if bounded.any():  # a constant, or a range close to a number, may need more digits
@@ -309,7 +326,11 @@ class MatcherState:
         if token in self.vocabulary.end:
             ended = MatcherState(self._guide, self._track, self._length, self._scan, token)
             return ended if matcher.is_accepting() else None
-        scan = self._follow([token])
+        scan = self._scan
+        if scan is not None and token not in self.vocabulary.special:
+            scan = scan.follow(self.vocabulary.tokens[token])
+        elif self._guide.lookback:
+            scan = self._follow([token])
         if scan is None and self._scan is not None:
             scan = self._scan if token in (self.allowed(len(self.vocabulary)) or ()) else None
             if scan is None:

@@ -9,7 +9,14 @@ from threading import Lock
 
 from taiwa.constraints.allowed_tokens import ESCAPES, MatcherGuide, error_line, lark_string
 from taiwa.constraints.explain import Describe, describe_json_state, describe_state
-from taiwa.constraints.guide import Coverage, Source, UnsupportedConstraintError, Whitespace
+from taiwa.constraints.guide import (
+    Coverage,
+    Source,
+    UnsupportedConstraintError,
+    Whitespace,
+    check_json,
+    check_unicode,
+)
 from taiwa.constraints.schema_regex import space_regex
 from taiwa.constraints.schema_rewriter import RewrittenSchema, rewrite_schema
 from taiwa.constraints.tool_call_grammar import ToolCallGrammar, check_samples, sample_texts
@@ -149,17 +156,18 @@ class _Compilation:
             return self._choice(source)
         matcher = import_llguidance().LLMatcher
         if isinstance(source, Regex):
-            _bounded(source.pattern, "pattern")
+            _check_text(source.pattern, "the pattern")
             grammar = matcher.grammar_from_regex(source.pattern)
             what, describe = f"the pattern {_short(source.pattern)}", f"text that matches {source.pattern}"
         else:
-            _bounded(source.text, "grammar")
+            _check_text(source.text, "the grammar")
             grammar = matcher.grammar_from_lark(to_engine_lark(source))
             what, describe = "the grammar", "what the grammar says next"
         kind = "regex" if isinstance(source, Regex) else "grammar"
         return self._guide(grammar, what, Coverage(), describe_state(kind, describe))
 
     def _schema(self, source: JsonSchema) -> MatcherGuide:
+        check_json(dict(source.schema), "the schema")
         try:
             return self._rewritten(rewrite_schema(source.schema, self.order), source)
         except InputError as error:
@@ -174,7 +182,7 @@ class _Compilation:
         if nothing is not None:
             raise NoValidTokenError(f"{nothing or '/'}: no finite value fits this part of the schema", state=nothing)
         text = json.dumps(written.schema, ensure_ascii=False)
-        _bounded(text, "schema")
+        _check_text(text, "the schema")
         options: dict[str, Json] = {
             "json_allowed_escapes": ESCAPES,
             "whitespace_flexible": self.whitespace != "compact",
@@ -201,7 +209,7 @@ class _Compilation:
         if not words:
             raise InputError("a choice needs at least one word")
         text = f"start: WORD\nWORD: {' | '.join(map(lark_string, words))}\n"
-        _bounded(text, "choice")
+        _check_text(text, "the choice")
         for word in words:  # without a word that the vocabulary cannot write, the choice would be another one
             if not self.vocabulary.spells(word.encode()):
                 hint = "drop it, or use a vocabulary that can"
@@ -211,6 +219,9 @@ class _Compilation:
         return self._guide(grammar, "the choice", Coverage(), describe_state("choice", shown))
 
     def _tools(self, source: ToolCallsInText) -> MatcherGuide:
+        check_unicode(f"{source.opening}{source.closing}{''.join(spec.name for spec in source.tools)}", "a call")
+        for spec in source.tools:
+            check_json(dict(spec.parameters), f"the schema of the tool {spec.name}")
         grammar = ToolCallGrammar(source)
         made = import_llguidance().LLMatcher.grammar_from_lark(grammar.text())
         coverage = self._check_coverage(Coverage((), tuple(grammar.missed)))
@@ -249,9 +260,10 @@ def _refused(what: str, message: str) -> InputError | NoValidTokenError:
     return InputError(f"{what}{where} cannot be used: {error_line(message)}")
 
 
-def _bounded(text: str, what: str) -> None:
+def _check_text(text: str, what: str) -> None:
+    check_unicode(text, what)
     if len(text) > MOST_CHARACTERS:
-        raise InputError(f"the {what} has {len(text)} characters; {MOST_CHARACTERS} at most")
+        raise InputError(f"{what} has {len(text)} characters; {MOST_CHARACTERS} at most")
 
 
 def _short(text: str) -> str:

@@ -7,6 +7,7 @@ in another thread.
 Masks are packed: bit `token % 32` of word `token // 32` says whether the token is allowed; shape ((V+31)//32,), uint32.
 """
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
@@ -174,6 +175,34 @@ class Guide(Protocol):
     def start(self) -> GuideState:
         """Return the state of the empty text."""
         ...
+
+
+def check_unicode(text: str, what: str) -> None:
+    """Check that a text is one: halves of characters, and bytes that are not UTF-8, cannot be written.
+
+    Raises:
+        InputError: it is not; the message names the first of them.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        code = ord(text[error.start])
+        wrong = f"the byte 0x{code - 0xDC00:02X}" if 0xDC80 <= code <= 0xDCFF else f"half a character (U+{code:04X})"
+        raise InputError(f"{what} contains {wrong} at character {error.start + 1}; give valid Unicode") from None
+
+
+def check_json(data: object, what: str) -> None:
+    """Check that JSON can represent data.
+
+    Raises:
+        InputError: it contains halves of characters, numbers that JSON does not have, or too many levels.
+    """
+    try:
+        check_unicode(json.dumps(data, ensure_ascii=False, allow_nan=False), what)
+    except RecursionError:
+        raise InputError(f"{what} is nested too deeply; move parts of it into $defs") from None
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} is not JSON: {error}") from None
 
 
 def fill_mask(out: "Mask", tokens: Iterable[int]) -> None:

@@ -23,8 +23,12 @@ BEGINNING = re.compile(
     % (MOST_DIGITS - 1, MOST_DECIMALS)
 )
 """The beginning of a number within the bounds."""
-NUMBER = re.compile(rb"[-0-9][-+.0-9eE]*")
+UNBOUNDED = re.compile(rb"-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?(?:[eE][+-]?[0-9]*)?)?")
+"""The beginning of any number; all else the engine excludes itself."""
 REST = re.compile(rb"[-+.0-9eE]+")
+TOO_LONG = re.compile(rb"[0-9]{%d}|[eE]\+?[0-9]{3}|[eE]-[0-9]{4}" % (MOST_DIGITS + 1))
+"""What every token contains that exceeds the bounds by itself."""
+FIRST = frozenset(bytes((byte,)) for byte in b"-+.0123456789eE")
 DIGIT = re.compile(rb"[0-9]")
 SHAPES = 512
 """The masks that are kept for a vocabulary, each for numbers of the same length."""
@@ -40,6 +44,8 @@ class JsonScan(NamedTuple):
     def follow(self, text: bytes) -> "JsonScan | None":
         """Return the scan after more text; None if a number in it exceeds the bounds."""
         in_string, is_escaped, number = self
+        if in_string and not is_escaped and b'"' not in text and b"\\" not in text:
+            return self
         for byte in text:
             if in_string:
                 in_string = is_escaped or byte != 0x22
@@ -59,26 +65,31 @@ class NumberBounds:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._size = len(vocabulary)
         self._by_rest: dict[bytes, list[int]] = {}
-        """The tokens that continue a number, by the part that does."""
+        """The tokens that may continue a number, by the form of the part that does."""
         self._too_long: dict[int, bytes] = {}
-        """The tokens that contain a number beyond the bounds."""
-        for text, tokens in vocabulary.tokens_by_text.items():
-            rest = REST.match(text)
-            if rest is not None:
-                self._by_rest.setdefault(rest[0], []).extend(tokens)
-            if len(text) > 4 and any(BEGINNING.fullmatch(number) is None for number in NUMBER.findall(text)):
-                self._too_long.update(dict.fromkeys(tokens, text))
+        """The tokens that may exceed the bounds by themselves."""
+        for token, text in enumerate(vocabulary.tokens):
+            if text[:1] in FIRST and token not in vocabulary.special and (rest := REST.match(text)):
+                self._by_rest.setdefault(DIGIT.sub(b"1", rest[0]), []).append(token)
+        if TOO_LONG.search(b"\n".join(vocabulary.tokens)):
+            tokens = ((token, text) for token, text in enumerate(vocabulary.tokens) if token not in vocabulary.special)
+            self._too_long = {token: text for token, text in tokens if TOO_LONG.search(text)}
         self._mask_of_shape = lru_cache(SHAPES)(self._mask)
 
     def mask(self, scan: JsonScan) -> "Mask | None":
         """Return the mask of the tokens within the bounds; None if all are."""
-        return self._mask_of_shape(scan._replace(number=DIGIT.sub(b"1", scan.number)))
+        if scan.number:
+            scan = scan._replace(number=DIGIT.sub(b"1", scan.number))
+        elif not self._too_long:
+            return None
+        return self._mask_of_shape(scan)
 
     def _mask(self, scan: JsonScan) -> "Mask | None":
         excluded = {token for token, text in self._too_long.items() if scan.follow(text) is None}
         if scan.number:
             for rest, tokens in self._by_rest.items():
-                if BEGINNING.fullmatch(scan.number + rest) is None:
+                number = scan.number + rest
+                if UNBOUNDED.fullmatch(number) and not BEGINNING.fullmatch(number):
                     excluded.update(tokens)
         if not excluded:
             return None

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NoReturn, TypeAlias, cast
 
 from taiwa.constraints.automaton import compile_regex
-from taiwa.constraints.guide import SchemaClause, UnsupportedConstraintError, Whitespace
+from taiwa.constraints.guide import SchemaClause, UnsupportedConstraintError, Whitespace, check_json
 from taiwa.constraints.number_bounds import EXPONENT, MOST_DECIMALS, MOST_DIGITS
 from taiwa.constraints.regex_syntax import (
     ALL,
@@ -259,6 +259,7 @@ def to_regex(schema: Json, space: str = "") -> str:
         UnsupportedConstraintError: no regular expression can represent a keyword, or no text satisfies it.
         InputError: it is not a JSON Schema.
     """
+    check_json(schema, "the schema")
     found = _RegexWriter(Document(cast("bool", schema)), space).whole(schema, _Location())
     if found is None:
         raise InputError("no JSON text is valid under this schema")
