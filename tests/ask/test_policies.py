@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from taiwa.ask.decide_search_or_clarify import POLICIES, article, decide, policy_article, policy_named
 from taiwa.ask.types import Ask, Assessment, ClarificationState, Search, Situation, Thresholds, UserProfile
-from taiwa.kernel import InputError, user
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.messages import user
 from tests.ask.scored import LACK, WORRY, scored
 
 SCORES = st.integers(1, 5)

@@ -178,7 +178,7 @@ def test_the_article_s_policy_asks_what_the_model_worded(taiwa: Taiwa, model_ser
     [
         (("leave", "--in", "nowhere"), "neither an index nor a folder"),
         (("leave", "--policy", "article"), "scores of a model"),
-        (("leave", "--user", "nobody"), "neither a user"),
+        (("leave", "--user", "nobody"), "is not a user of the store"),
         ((" ",), "empty"),
     ],
 )
