@@ -455,7 +455,7 @@ def test_a_check_of_the_store_follows_every_state(store: Store) -> None:
 
 def test_the_loop_goes_on_while_another_writer_holds_the_store(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    talk = talk_with(Store.open(path), scripted_model(turn("Hello.")))
+    talk = session_with(Store.open(path), scripted_model(turn("Hello.")))
     other = sqlite3.connect(path, isolation_level=None)
 
     async def main() -> TurnResult:
