@@ -118,8 +118,8 @@ class IsolatedProcess:
             self._ready = True
         until = time.monotonic() + limits.seconds
         self._send(json.dumps({"question": question, "limits": asdict(limits)}).encode() + b"\n", until)
-        # A character is at most 12 bytes of JSON; a value may be as long again as its text.
-        line = self._read_line(until - time.monotonic(), 24 * limits.characters + MEGABYTE)
+        # A character is at most 6 bytes of JSON; a value may be as long again as its text.
+        line = self._read_line(until - time.monotonic(), 12 * limits.characters + MEGABYTE)
         return cast("dict[str, Json]", json.loads(line))
 
     def end(self) -> None:
@@ -152,7 +152,7 @@ class IsolatedProcess:
             except BrokenPipeError:
                 raise self._crashed() from None
 
-    def _read_line(self, seconds: float, max_bytes: int) -> bytes:
+    def _read_line(self, seconds: float, max_bytes: int) -> bytearray:
         until = time.monotonic() + seconds
         line = bytearray()
         while not line.endswith(b"\n"):
@@ -164,7 +164,7 @@ class IsolatedProcess:
             line += piece
             if len(line) > max_bytes:
                 raise ToolError(f"{self._name} returned too much", code="too_large", hint="ask for less")
-        return bytes(line)
+        return line
 
     def _timeout(self) -> ToolError:
         return ToolError(f"{self._name} timed out", code="timeout")
@@ -214,7 +214,7 @@ def _lower(which: int, wanted: int) -> None:
 
 
 def _write_line(handle: int, answer: dict[str, Json]) -> None:
-    line = json.dumps(answer).encode() + b"\n"
+    line = memoryview(json.dumps(answer, ensure_ascii=False).encode("utf-8", errors="surrogatepass") + b"\n")
     while line:
         line = line[os.write(handle, line) :]
 

@@ -55,12 +55,27 @@ QUOTED = re.compile("(⟦[^⟧]*⟧)")
 @click.option(
     "--user", default="", metavar="FILE|NAME", help="Ask as this user of `taiwa user`; a FILE is stored as one."
 )
-@click.option("--policy", type=click.Choice(POLICIES), help="Set when to ask back.  [default: look_first]")
+@click.option(
+    "--policy",
+    metavar="NAME|FILE.md",
+    help=f"Set when to ask back: {', '.join(POLICIES)}, or a policy file.  [default: look_first]",
+)
 @click.option(
     "--assess-by", type=click.Choice(ASSESS_BY), help="Set how a model assesses the dialogue.  [default: auto]"
 )
 @click.option("--max-questions", type=click.IntRange(0, 10), metavar="N", help="Ask back at most N times in a row.")
-@common_options("model", "session", "continue_latest", "as_json", "verbose", "max_cost", "no_store", "store")
+@common_options(
+    "model",
+    "judge_model",
+    "rewrite_model",
+    "session",
+    "continue_latest",
+    "as_json",
+    "verbose",
+    "max_cost",
+    "no_store",
+    "store",
+)
 def ask(
     common: CommonOptions,
     question: str,

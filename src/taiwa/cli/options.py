@@ -29,6 +29,10 @@ R = TypeVar("R")
 C = TypeVar("C", bound=Callable[..., Any])
 
 COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
+    "judge_model": click.option("--judge-model", metavar="MODEL", help="Assess the dialogue by this model."),
+    "rewrite_model": click.option(
+        "--rewrite-model", metavar="MODEL", help="Rewrite the dialogue as queries by this model."
+    ),
     "model": click.option(
         "-m", "--model", metavar="MODEL", help="Use this model: openai:NAME, http://host:port/v1#NAME …"
     ),
@@ -60,6 +64,8 @@ class CommonOptions:
     """The common options of one command; options that the command lacks have their defaults."""
 
     model: str | None = None
+    judge_model: str | None = None
+    rewrite_model: str | None = None
     params: tuple[str, ...] = ()
     session: str = ""
     continue_latest: bool = False
@@ -75,7 +81,10 @@ class CommonOptions:
         """Read the settings, with these options on top."""
         from taiwa import settings as configured
 
-        values = {"model": self.model, "store": self.store, "max_cost": self.max_cost}
+        values = {
+            "model": self.model, "judge_model": self.judge_model, "rewrite_model": self.rewrite_model, "store": self.store,
+            "max_cost": self.max_cost,
+        }  # fmt: skip
         return configured.load({name: value for name, value in values.items() if value is not None})
 
     def repository(self, settings: "Settings | None" = None, *, reading: bool = False) -> "Repository":
@@ -130,10 +139,6 @@ index_option = click.option(
 server_option = click.option(
     "--mcp-server", "servers", metavar="COMMAND", multiple=True,
     help="Use the tools of the MCP server that COMMAND starts too.",
-)  # fmt: skip
-whitespace_option = click.option(
-    "--whitespace", type=click.Choice(["bounded", "compact"]), default="bounded", show_default=True,
-    help="Allow spaces and line breaks in JSON, or none.",
 )  # fmt: skip
 constraint_options = add_options(
     click.option(

@@ -132,12 +132,12 @@ def stable_bytes(request: Request) -> bytes:
 @lru_cache(maxsize=64)
 def _opening(app: App) -> tuple[Message, ...]:
     """Return the messages before the first turn. Cached: rendering the contract takes longer than the rest of a request."""
-    parts = [app.instructions.rstrip()] if app.instructions.strip() and not app.is_template else []
+    parts = [] if app.is_template or not app.instructions.strip() else [app.instructions.rstrip()]
     if app.model_fields:
         parts.append(contract(app))
     if app.examples:
         parts.append(EXAMPLES_NOTE.format(count=len(app.examples)))
-    return (*([system("\n\n".join(parts))] if parts else []), *_examples(app))
+    return (*((system("\n\n".join(parts)),) if parts else ()), *_examples(app))
 
 
 def contract(app: App) -> str:

@@ -110,7 +110,7 @@ def extract(
     repair.check()
     if repair.budget_cost is not None and (yield from perform(GetPrice(Usage()))) is None:
         raise ConfigError("no price is known for the model, so budget_cost cannot hold; set one in `prices`")
-    modes = yield from modes_for(mode)
+    modes = yield from modes_for(mode, task)
     if style not in get_args(PromptStyle):
         raise InputError(f"unknown style {style!r}; choose one of {', '.join(get_args(PromptStyle))}")
     messages = (user(prompt),) if isinstance(prompt, str) else tuple(prompt)

@@ -96,7 +96,7 @@ class OutputSpec(Protocol[T]):
         ...
 
 
-def modes_for(choice: Choice) -> Program[tuple[OutputMode, ...]]:
+def modes_for(choice: Choice, task: Task = "") -> Program[tuple[OutputMode, ...]]:
     """List the modes to try: the chosen one, or all that the server supports, best first.
 
     Raises (when run):
@@ -106,7 +106,7 @@ def modes_for(choice: Choice) -> Program[tuple[OutputMode, ...]]:
         if choice not in get_args(OutputMode):
             raise InputError(f"unknown mode {choice!r}; choose one of auto, {', '.join(get_args(OutputMode))}")
         return (choice,)
-    capabilities = yield from perform(GetCapabilities())
+    capabilities = yield from perform(GetCapabilities(task))
     able: list[OutputMode] = [mode for mode, capability in NEEDS.items() if capability in capabilities]
     return (*able, "prompt")
 

@@ -339,15 +339,30 @@ def open_priced_model(
     if model is not None:
         return PricedModel(model, find_prices(chosen.prices, model.name))
     name = chosen_model(chosen, app, last)
-    if app is not None and app.flow == "ask" and not name:
-        from taiwa.sessions.stored_ask import NoModel
+    if app is not None and app.flow == "ask":
+        return _open_models_of_ask(chosen, name)
+    return _open_named(name or BUILTIN, chosen)
 
-        return PricedModel(NoModel())
+
+def _open_named(name: str, chosen: Settings) -> PricedModel:
     from taiwa.models.registry import open_model, resolve_probed
 
-    target = resolve_probed(name or BUILTIN, chosen)
+    target = resolve_probed(name, chosen)
     local = target.inside or urlsplit(target.base_url).hostname in LOOPBACK
     return PricedModel(open_model(target, chosen), find_prices(chosen.prices, target.name, local=local))
+
+
+def _open_models_of_ask(chosen: Settings, name: str) -> PricedModel:
+    """Open the model that answers, and those that judge and rewrite if they are set."""
+    from taiwa.sessions.stored_ask import ModelPerTask, NoModel
+
+    answering = _open_named(name, chosen) if name else PricedModel(NoModel())
+    if chosen.judge_model is None and chosen.rewrite_model is None:
+        return answering
+    named = [None if each is None else _open_named(each, chosen) for each in (chosen.judge_model, chosen.rewrite_model)]
+    judge, rewriting = (None if each is None else each.model for each in named)
+    parts = tuple(each for each in (answering, *named) if each is not None and each.model.name)
+    return PricedModel(ModelPerTask(answering.model, judge, rewriting), answering.rates, parts)
 
 
 T = TypeVar("T")
