@@ -129,10 +129,10 @@ def _load(file: str, key: str, name: str) -> Callable[..., object] | Reducer:
         spec.loader.exec_module(module)
     except Exception as error:
         raise ConfigError(f"{file} cannot be run: {type(error).__name__}: {error}") from error
-    found = getattr(module, name, None)
-    if not callable(found) and not isinstance(found, Reducer):
-        raise ConfigError(f"{file} has no function or Reducer {name!r}")
-    return found
+    found: object = getattr(module, name, None)
+    if isinstance(found, Reducer) or callable(found):
+        return found
+    raise ConfigError(f"{file} has no function or Reducer {name!r}")
 
 
 def _step(name: str, function: Callable[..., object], arguments: tuple[Json, ...]) -> Callable[[Json, Json, int], Json]:
