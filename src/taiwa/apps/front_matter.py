@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Literal, TypeVar, cast, get_args
 
+from taiwa.apps.user_reducers import add_user_reducer
 from taiwa.conversation.app import ALL, PROMPT, App, AppSource, Flow, Param, ReplyMode, WindowPolicy, fit_params
 from taiwa.conversation.reducers import PATTERNS, known_reducers, reducer
 from taiwa.conversation.state import COMPUTED_FIELDS, StateField, check_field
@@ -378,6 +379,12 @@ def _computed(entry: Entry, keys: Keys, description: str) -> StateField:
 
 def _reduce(keys: Keys) -> str:
     name = keys.text("reduce", "set")
+    try:
+        if add_user_reducer(name):
+            return name
+    except ConfigError as error:
+        keys.error("reduce", error.message, "a reducer of your own is written FILE.py:NAME or FILE.py:NAME(ARGUMENT)")
+        return "set"
     try:
         reducer(name)
     except ConfigError:

@@ -87,6 +87,25 @@ def check_(common: CommonOptions, name: str) -> None:
         print_line(f"{path}: no errors")
 
 
+@apps.command("confirm")
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+def confirm_(name: str, yes: bool) -> None:
+    """Confirm the Python files that hold reducers of the app NAME: from now on they run, as long as they do not change."""
+    from taiwa.apps.catalog import find_path, own_reducers
+    from taiwa.apps.user_reducers import confirm_file
+
+    files = [file for file in own_reducers(find_path(name)) if not file.confirmed]
+    for file in files:
+        print_line(f"{file.path} (sha256 {file.hash[:12]}…)", "bold")
+        print_line(file.path.read_text(encoding="utf-8", errors="replace"))
+    if files:
+        confirm("let this code run as a reducer?", "running code", yes=yes)
+        for file in files:
+            confirm_file(file)
+    print_line(", ".join(f"{file.path.name} is confirmed" for file in files) or f"{name}: nothing to confirm")
+
+
 @apps.command()
 @click.argument("name", default="")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")

@@ -164,7 +164,7 @@ def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name
 @eval_.command("reason", short_help="Measure how well a model reasons with and without tools.")
 @click.option("--data", type=FILE, required=True, metavar="FILE", help="Questions: NumGLUE, GSM8K, or JSON lines.")
 @click.option("--shots", metavar="COUNTS", help="Numbers of worked examples, such as 0,5,10,20.")
-@click.option("--ablate", metavar="TOOLS", help="Tools switched on: none, cal, crp, mml, cal+mml, …, all.")
+@click.option("--tools-on", "ablate", metavar="TOOLS", help="Tools switched on: none, cal, crp, mml, cal+mml, …, all.")
 @click.option("--mode", default="execution", metavar="MODES", help="How tools are switched off: execution, exposure.")
 @click.option(
     "--seeds", "orders", type=click.IntRange(1, 20), default=1, show_default=True, help="Orders of the examples."
@@ -191,6 +191,10 @@ def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name
     "--on-error", type=ON_ERROR, default="report", show_default=True,
     help="What to do when a tool call fails.",
 )  # fmt: skip
+@click.option(
+    "--answer-by", type=click.Choice(("auto", "line", "prompt")), default="auto", show_default=True,
+    help="Where the answer is taken from: the last line, or a second request.",
+)  # fmt: skip
 @click.option("--examples", type=FILE, metavar="FILE", help="Read the worked examples from FILE.")
 @click.option(
     "--max-tool-calls", type=click.IntRange(0), default=10, show_default=True, help="Tool calls per question."
@@ -201,7 +205,7 @@ def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name
 def reason_(common: CommonOptions, data: Path, options: EvalOptions, **values: Any) -> None:  # noqa: ANN401  (click's)
     """Measure how well a model reasons with all tools, without tools, and with some of them, as MultiTool-CoT did.
 
-    Without --shots and --ablate the settings are those of the paper's two tables; with them, all combinations. In mode
+    Without --shots and --tools-on the settings are those of the paper's two tables; with them, all combinations. In mode
     execution the prompt does not change and the model writes the results of tools that are switched off; in mode exposure
     these tools are not shown.
 
@@ -210,9 +214,9 @@ def reason_(common: CommonOptions, data: Path, options: EvalOptions, **values: A
 
     \b
     taiwa eval reason --data numglue.json --only Type_2 --out run1
-    taiwa eval reason --data numglue.json --only Type_2 --shots 0,5,10,20 --ablate none,cal,crp,mml,all -j 16 --out run2
+    taiwa eval reason --data numglue.json --only Type_2 --shots 0,5,10,20 --tools-on none,cal,crp,mml,all -j 16 --out run2
     taiwa eval reason --data numglue.json --mode execution,exposure --seeds 3 --max-cost 5 --out run3
-    taiwa eval reason --data gsm8k.jsonl --shots 0,5 --ablate none,all --limit 100 --json
+    taiwa eval reason --data gsm8k.jsonl --shots 0,5 --tools-on none,all --limit 100 --json
     taiwa eval reason --data large.jsonl --ray ray://head:10001 -j 64 --out run4
     """
     from taiwa.evals.data import read_questions
@@ -274,17 +278,27 @@ def _reasoning(common: CommonOptions, values: dict[str, Any], items: "DataSet") 
         tools, values["tool_format"], tool_mode, weights, values["on_error"].replace("-", "_"),
         SolveLimits(values["max_tool_calls"], values["max_tokens"]),
         examples=None if values["examples"] is None else read_shots(values["examples"]),
+        answer_by=("line", "prompt") if values["answer_by"] == "auto" else (values["answer_by"],),
     )  # fmt: skip
     return grid, ReasoningTask(chosen, grid.settings(), model_settings=common.settings())
 
 
 def _reasoning_warnings(task: "ReasoningTask", items: "DataSet") -> "Sequence[str]":
     from taiwa.evals.report import parse_number
+    from taiwa.settings import BUILTIN
 
     def some(names: "Sequence[str]") -> str:
         return ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
 
     found: list[str] = []
+    untaught = [setting.name for setting in task.plan if not setting.shots and not setting.shown]
+    if untaught and task.model == BUILTIN:
+        found.append(
+            _(
+                "{settings}: the built-in model has no zero-shot chain of thought; it was trained to solve with its tools only, so these rows are no baseline.",
+                settings=some(untaught),
+            )
+        )
     if same := task.overlap(items.items):
         found.append(
             ngettext(

@@ -164,6 +164,10 @@ PATTERNS = ("last(n)", "summary(tokens)")
 """How the reducers with a number are written."""
 
 
+USER_REDUCERS: dict[str, Reducer] = {}
+"""Reducers of users' files by their whole names; the reader of app files adds them."""
+
+
 @cache
 def known_reducers() -> dict[str, Reducer]:
     """Return the built-in reducers and those that installed packages offer as `taiwa.reducers` entry points.
@@ -181,7 +185,7 @@ def known_reducers() -> dict[str, Reducer]:
 
 
 def reducer(name: str) -> Reducer:
-    """Find a reducer: one of the known names, `last(n)`, or `summary(tokens)`.
+    """Find a reducer: one of the known names, `last(n)`, `summary(tokens)`, or one of a user's file.
 
     Raises:
         ConfigError: the name is unknown.
@@ -189,7 +193,7 @@ def reducer(name: str) -> Reducer:
     numbered = NUMBERED.fullmatch(name.replace(" ", ""))
     if numbered:
         return (_last if numbered[1] == "last" else _summary)(int(numbered[2]))
-    known = known_reducers()
+    known = known_reducers() | USER_REDUCERS
     if name not in known:
-        raise ConfigError(f"unknown reducer {name!r}; choose one of {', '.join([*known, *PATTERNS])}")
+        raise ConfigError(f"unknown reducer {name!r}; choose one of {', '.join([*known_reducers(), *PATTERNS])}")
     return known[name]
