@@ -4,8 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator, Generator, Iterator
 
 from benches.measure import Subject, timed
-from taiwa.kernel import AsyncRuntime, Complete, Program, Retrieve, Runtime, UsageLimits, gather, notify, perform
+from taiwa.kernel.async_runtime import AsyncRuntime
+from taiwa.kernel.effects import Complete, Program, Retrieve, gather, notify, perform
 from taiwa.kernel.messages import Chunk, Passage, Request, StreamEnd, TextDelta, user
+from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.usage_limits import UsageLimits
 
 EFFECTS = 5_000
 ROUNDS = 15

@@ -17,14 +17,14 @@ import {}
 print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]))
 """
 MODULES = {
-    "taiwa.kernel": "taiwa.kernel",
+    "taiwa.kernel": "taiwa.kernel.runtime",
     "taiwa": "taiwa",
     "dataclasses, typing": "dataclasses, typing",
     "click, rich": "click, rich",
 }
 COMMANDS = {
     'python -c "import dataclasses, typing"': ("-c", "import dataclasses, typing"),
-    'python -c "import taiwa.kernel"': ("-c", "import taiwa.kernel"),
+    'python -c "import taiwa.kernel"': ("-c", "import taiwa.kernel.runtime"),
     'python -c "import click, rich"': ("-c", "import click, rich"),
     "taiwa --help": ("-m", "taiwa", "--help"),
 }

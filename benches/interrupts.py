@@ -11,12 +11,12 @@ from itertools import count
 from typing import ClassVar
 
 from benches.measure import Subject, timed
+from taiwa import tool
 from taiwa.flows.solve.rationale import SolveLimits, ToolMode
 from taiwa.flows.solve.solve import SolveOptions, solve
-from taiwa.kernel import Runtime
 from taiwa.kernel.messages import Message, Response, ToolCall
+from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import scripted_model
-from taiwa import tool
 
 CALLS = 8
 ROUNDS = 15

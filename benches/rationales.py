@@ -16,9 +16,9 @@ from taiwa.flows.solve.examples import ExampleCall, WorkedExample, evaluate_part
 from taiwa.flows.solve.rationale import ToolMode
 from taiwa.flows.solve.solve import SolveOptions, solve
 from taiwa.flows.solve.tool_call_formats import tool_call_format
-from taiwa.kernel import Runtime
 from taiwa.kernel.messages import Message, Request, Response, Text, ToolCall
 from taiwa.kernel.records import Json, canonical, record
+from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import scripted_model
 from taiwa.tools.registry import builtin_tools
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from benches.measure import ROOT, Subject
 from evals.numglue import count_decisions
 from taiwa.evals.tools import solve_exercise
-from taiwa.kernel import ToolResult
+from taiwa.kernel.messages import ToolResult
 from taiwa.tools.registry import builtin_tools
 from tests.fuzzing import VALID_INPUTS, fuzz_tools
 

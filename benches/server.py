@@ -33,7 +33,7 @@ def beside(value: float, of_file: float | None) -> str:
 
 def talking(subject: Subject, kind: str, place: str, file: dict[str, float]) -> None:
     """Append, check out, undo."""
-    repository, app = Repository(Store.open(place)), load_app("chat").opened({})
+    repository, app = Repository(Store.open(place)), load_app("chat").with_params({})
     here = repository.commit("s", repository.start(app), expected=None)
     walls: list[float] = []
     for number in range(TURNS):

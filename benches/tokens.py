@@ -18,9 +18,9 @@ from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import App, ReplyMode, WindowPolicy
 from taiwa.conversation.history import Conversation, begin
 from taiwa.flows.chat import say
-from taiwa.kernel import Runtime
 from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json
+from taiwa.kernel.runtime import Runtime
 from taiwa.models.registry import resolve
 from taiwa.models.scripted import scripted_model
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_mode
 
 from benches.measure import Subject, timed
 from benches.tokens import encoder
-from taiwa.kernel import OutputValidationError
+from taiwa.kernel.errors import OutputValidationError
 from taiwa.structured import OutputType, ParseOptions, ParseResult, PartialParser
 from tests.conftest import SHARED_DATA
 from tests.structured.recorded import rows, same

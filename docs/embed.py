@@ -31,7 +31,7 @@ class _Plain(Formatter):
     """Fills a sentence with words that stand for the values, whatever form it wants them in."""
 
     def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:  # noqa: ANN401, ARG002
-        return STANDING_FOR[field_name], field_name
+        return STANDING_FOR[field_name.removeprefix("limits.")], field_name
 
     def format_field(self, value: Any, format_spec: str) -> str:  # noqa: ANN401, ARG002
         return str(value)

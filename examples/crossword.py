@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 import taiwa
-from taiwa.kernel import system, user
+from taiwa.kernel.messages import system, user
 
 INSTRUCTIONS = """\
 The text is a scanned page of a crossword. Mend what the scanner garbled, keep the order, and leave out what is no clue."""
@@ -39,7 +39,8 @@ def clues(page: str) -> taiwa.Program[taiwa.Extraction[Crossword]]:
 
 
 if __name__ == "__main__":
-    found = taiwa.run(clues(sys.stdin.read())).value
-    for name, listed in (("across", found.across), ("down", found.down)):
-        for clue in listed:
-            print(f"{clue.number:>3} {name:6} {clue.words} ({', '.join(map(str, clue.lengths))})")
+    with taiwa.exit_on_error():
+        found = taiwa.run(clues(sys.stdin.read())).value
+        for name, listed in (("across", found.across), ("down", found.down)):
+            for clue in listed:
+                print(f"{clue.number:>3} {name:6} {clue.words} ({', '.join(map(str, clue.lengths))})")

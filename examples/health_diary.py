@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 import taiwa
 from taiwa.flows.route import NeedsClarification, Routed
-from taiwa.kernel import Message, system, user
+from taiwa.kernel.messages import Message, system, user
 
 INSTRUCTIONS = "Entries of a health diary. Write down what was said and nothing else; give no advice."
 
@@ -49,4 +49,5 @@ def entry(said: Sequence[str]) -> taiwa.Program[Routed | NeedsClarification]:
 
 
 if __name__ == "__main__":
-    print(taiwa.run(entry(sys.argv[1:] or ["38.5 degrees this morning"])))
+    with taiwa.exit_on_error():
+        print(taiwa.run(entry(sys.argv[1:] or ["38.5 degrees this morning"])))

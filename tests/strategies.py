@@ -112,16 +112,15 @@ effects: st.SearchStrategy[Effect[object]] = st.one_of(
 
 def raised_errors() -> st.SearchStrategy[TaiwaError]:
     """One error of every class, with all its details."""
-    plain = st.sampled_from(
-        sorted(set(errors.__all__) - {"LimitError", "UnsupportedError", "ToolErrorBoundary", "restore_error"})
-    )
+    classes = [each for each in errors.error_classes().values() if each.__module__ == errors.__name__]
+    plain = st.sampled_from(sorted({each.__name__ for each in classes} - {"LimitError", "UnsupportedError"}))
     details = {
-        "ShapeError": {
+        "OutputValidationError": {
             "text": texts,
             "diagnostics": st.lists(texts).map(tuple),
             "attempts": st.lists(texts).map(tuple),
         },
-        "DeadEndError": {"state": texts},
+        "NoValidTokenError": {"state": texts},
         "RateLimitError": {"retry_after": st.none() | st.floats(0, 1e6)},
         "ProtocolError": {"body": texts},
         "ToolError": {"code": texts, "hint": texts},

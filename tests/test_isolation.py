@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from taiwa.isolation import IsolatedProcess, ProcessLimits
-from taiwa.kernel import ToolError
+from taiwa.kernel.errors import ToolError
 
 ENTRY = "tests.isolation_entries:echo"
 LIMITS = ProcessLimits(seconds=300.0, memory_mb=512, characters=1_000)

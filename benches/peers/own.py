@@ -9,8 +9,8 @@ from benches.peers import Begin
 from taiwa.apps.catalog import load_app
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.registry import resolve
-from taiwa.sessions.repository import Repository
 from taiwa.sessions.durable_turn import PricedModel
+from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session
 from taiwa.store import Store
 
@@ -31,7 +31,7 @@ class Own:
 
 def open_talks(address: str, opening: str) -> Begin:  # noqa: ARG001  (the app brings the same words)
     folder = tempfile.TemporaryDirectory()
-    repository, app = Repository(Store.open(Path(folder.name) / "store.db")), load_app("chat").opened({})
+    repository, app = Repository(Store.open(Path(folder.name) / "store.db")), load_app("chat").with_params({})
     priced_model, numbers = PricedModel(HttpModel(resolve(f"{address}#{MODEL}"))), count()
 
     def begin() -> Own:

@@ -10,13 +10,14 @@ from evals.recorded.sums import RecordedSum, check_recorded_sum
 from taiwa.kernel.errors import ModelError
 from taiwa.kernel.messages import Message, Request, Text, ToolCall, ToolResult, collect_response, user
 from taiwa.kernel.records import Json, item_at, items_at, text_at, value
+from taiwa.models.http_api.provider_interface import Codec
 from taiwa.models.registry import resolve
 
 __all__ = ["Cut", "ReplayedConversation", "replay_conversation"]
 
 Cut: TypeAlias = Callable[[str], Iterable[str]]
 """A way to cut a text into pieces."""
-MODEL = "openai:gpt-4o"
+CODEC = cast("Codec", resolve("openai:gpt-4o").codec)
 CALCULATOR = "calculate"
 
 
@@ -79,7 +80,7 @@ def _stream(events: Iterable[Json]) -> bytes:
 
 
 def _read(packets: Iterable[bytes]) -> Message | None:
-    decoder = resolve(MODEL).codec.decoder("text/event-stream")
+    decoder = CODEC.decoder("text/event-stream")
     try:
         chunks = [chunk for packet in packets for chunk in decoder.feed(packet)]
         return collect_response([*chunks, *decoder.close()]).message
@@ -107,7 +108,7 @@ def _event(delta: dict[str, Json], finish: str | None = None) -> Json:
 
 def _is_resent(conversation: Conversation, messages: tuple[Message, ...]) -> bool:
     """Return whether the conversation, sent as history, has the texts, calls and results of the record."""
-    body = json.loads(resolve(MODEL).codec.encode(Request(messages)).body)
+    body = json.loads(CODEC.encode(Request(messages)).body)
     sent = tuple(_message(each) for each in items_at(body, "messages") if isinstance(each, dict))
     return (
         _without_ids(sent) == _without_ids(messages)

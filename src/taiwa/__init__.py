@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from taiwa.apps.catalog import load_app
+    from taiwa.cli.main import exit_on_error
     from taiwa.flows.api import Api
     from taiwa.flows.chat import Reply, say
     from taiwa.flows.extract import Extraction, extract
@@ -61,6 +62,7 @@ __all__ = [
     "UsageLimits",
     "arun",
     "astream",
+    "exit_on_error",
     "extract",
     "gather",
     "load_app",
@@ -80,68 +82,30 @@ __all__ = [
 __version__ = "0.1.0"
 
 MODULES = {
-    "apps.catalog": ("load_app",),
-    "flows.api": ("Api",),
-    "flows.chat": (
-        "Reply",
-        "say",
-    ),
-    "flows.extract": (
-        "Extraction",
-        "extract",
-    ),
-    "flows.retry_invalid_output": ("RepairPolicy",),
-    "flows.route": ("route",),
-    "flows.solve.rationale": ("Rationale",),
-    "flows.solve.solve": (
-        "SolveOptions",
-        "solve",
-    ),
-    "kernel.async_runtime": ("AsyncRuntime",),
-    "kernel.effects": (
-        "Program",
-        "gather",
-        "perform",
-    ),
-    "kernel.errors": ("TaiwaError",),
-    "kernel.execution": (
-        "RunResult",
-        "replay",
-    ),
-    "kernel.journal": ("Journal",),
-    "kernel.messages": (
-        "Message",
-        "Notice",
-        "Request",
-        "Response",
-        "TextDelta",
-        "Usage",
-    ),
-    "kernel.runtime": ("Runtime",),
-    "kernel.usage_limits": (
-        "RunUsage",
-        "UsageLimits",
-    ),
-    "models.scripted": ("scripted_model",),
-    "sessions.durable_turn": (
-        "TurnOptions",
-        "TurnResult",
-    ),
-    "sessions.session": (
-        "Session",
-        "arun",
-        "astream",
-        "open",
-        "run",
-        "stream",
-    ),
-    "structured": (
-        "OutputType",
-        "parse",
-    ),
-    "tools.function_tool": ("tool",),
+    "apps.catalog": "load_app",
+    "cli.main": "exit_on_error",
+    "flows.api": "Api",
+    "flows.chat": "Reply say",
+    "flows.extract": "Extraction extract",
+    "flows.retry_invalid_output": "RepairPolicy",
+    "flows.route": "route",
+    "flows.solve.rationale": "Rationale",
+    "flows.solve.solve": "SolveOptions solve",
+    "kernel.async_runtime": "AsyncRuntime",
+    "kernel.effects": "Program gather perform",
+    "kernel.errors": "TaiwaError",
+    "kernel.execution": "RunResult replay",
+    "kernel.journal": "Journal",
+    "kernel.messages": "Message Notice Request Response TextDelta Usage",
+    "kernel.runtime": "Runtime",
+    "kernel.usage_limits": "RunUsage UsageLimits",
+    "models.scripted": "scripted_model",
+    "sessions.durable_turn": "TurnOptions TurnResult",
+    "sessions.session": "Session arun astream open run stream",
+    "structured": "OutputType parse",
+    "tools.function_tool": "tool",
 }
-PLACES = {name: module for module, names in MODULES.items() for name in names}
+PLACES = {name: module for module, names in MODULES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:

@@ -19,6 +19,8 @@ available: `locale/LANGUAGE/LC_MESSAGES/dialogue-N.po` holds, by the present Eng
 ENGLISH_ONLY = -1
 """The version that is recorded where the compiled catalogues are missing."""
 LOCALE = Path(__file__).parent / "locale"
+gettext_noop = str
+"""Marks a text for the catalogue that is translated where it is shown."""
 
 
 class Translate(Protocol):
@@ -62,11 +64,6 @@ def ngettext(singular: str, plural: str, n: int, /, **values: object) -> str:
     ('1 call', '2,000 calls')
     """
     return _catalogue("cli", user_language()).ngettext(singular, plural, n).format(**{"n": f"{n:,}"} | values)
-
-
-def gettext_noop(message: str) -> str:
-    """Mark a text for the catalogue that is translated where it is shown."""
-    return message
 
 
 @cache

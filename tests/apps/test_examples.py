@@ -20,7 +20,9 @@ from taiwa.flows.solve.examples import (
 )
 from taiwa.flows.solve.numbers import last_number
 from taiwa.flows.solve.tool_call_formats import TOOL_CALL_FORMATS, CallText, TaggedFormat, decode, tool_call_format
-from taiwa.kernel import InputError, Json, ToolError, ToolResult
+from taiwa.kernel.errors import InputError, ToolError
+from taiwa.kernel.messages import ToolResult
+from taiwa.kernel.records import Json
 from taiwa.tools.calculator import calculate
 from taiwa.tools.registry import builtin_tools
 from tests.house.source import ROOT

@@ -13,7 +13,7 @@ from taiwa.ask.answer import (
     check_answer,
     request_messages,
 )
-from taiwa.kernel import Capability, Passage
+from taiwa.kernel.messages import Capability, Passage
 from taiwa.models.scripted import scripted_model
 from tests.flows.driving import Drive
 

@@ -12,8 +12,20 @@ from taiwa.ask.prompts import load_prompts
 from taiwa.ask.result import AskTurnOptions
 from taiwa.conversation.history import begin
 from taiwa.flows.chat import Reply
-from taiwa.kernel import Capability, Notice, Passage, Request, Runtime, UnsupportedError, assistant, user
-from taiwa.kernel.messages import Chunk, StreamEnd, TextDelta, TokenLogprob
+from taiwa.kernel.errors import UnsupportedError
+from taiwa.kernel.messages import (
+    Capability,
+    Chunk,
+    Notice,
+    Passage,
+    Request,
+    StreamEnd,
+    TextDelta,
+    TokenLogprob,
+    assistant,
+    user,
+)
+from taiwa.kernel.runtime import Runtime
 from taiwa.retrieval import InMemoryRetriever
 
 TRAINS = Passage("travel.md", "Trains are booked by yourself.", heading=("Trains",), page=4, id="p3")

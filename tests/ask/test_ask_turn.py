@@ -14,7 +14,10 @@ from taiwa.ask.result import AskResult, AskTurnOptions, options_from_delta
 from taiwa.ask.types import UserProfile
 from taiwa.conversation.history import Conversation, begin
 from taiwa.flows.chat import Reply
-from taiwa.kernel import Capability, InputError, Json, Notice, Passage, Runtime, TaiwaError, TextDelta
+from taiwa.kernel.errors import InputError, TaiwaError
+from taiwa.kernel.messages import Capability, Notice, Passage, TextDelta
+from taiwa.kernel.records import Json
+from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.retrieval import InMemoryRetriever
 from tests.ask.scored import written

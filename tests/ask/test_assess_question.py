@@ -10,23 +10,10 @@ from hypothesis import strategies as st
 from taiwa.ask.assess_question import REPETITION, AssessmentMethod, assess
 from taiwa.ask.prompts import load_prompts
 from taiwa.ask.types import SCORES, Assessment
-from taiwa.kernel import (
-    AsyncRuntime,
-    Capability,
-    InputError,
-    ModelError,
-    OutputValidationError,
-    OverloadedError,
-    Questions,
-    Request,
-    Response,
-    Runtime,
-    ToolCall,
-    UnsupportedError,
-    assistant,
-    user,
-)
-from taiwa.kernel.messages import Message, Text
+from taiwa.kernel.async_runtime import AsyncRuntime
+from taiwa.kernel.errors import InputError, ModelError, OutputValidationError, OverloadedError, UnsupportedError
+from taiwa.kernel.messages import Capability, Message, Questions, Request, Response, Text, ToolCall, assistant, user
+from taiwa.kernel.runtime import Runtime
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.registry import resolve
 from taiwa.models.scripted import ScriptedModel, scripted_model

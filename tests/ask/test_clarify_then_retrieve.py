@@ -24,7 +24,10 @@ from taiwa.ask.types import (
     UserProfile,
 )
 from taiwa.i18n import dialogue_catalogue
-from taiwa.kernel import Capability, Evidence, InputError, Message, Passage, Retrieve, Runtime, assistant, system, user
+from taiwa.kernel.effects import Retrieve
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.messages import Capability, Evidence, Message, Passage, assistant, system, user
+from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.retrieval import InMemoryRetriever
 from tests.ask.scored import LACK, WORRY, written

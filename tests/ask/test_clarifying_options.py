@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.ask.decide_search_or_clarify import MAX_OPTIONS, group_options, top_share
-from taiwa.kernel import Passage
-from taiwa.kernel.messages import passage_key
+from taiwa.kernel.messages import Passage, passage_key
 
 PAID = Passage("leave.md", "Paid leave is 20 days.", 3.0, 0, ("Leave", "Paid leave"), title="Leave")
 SICK = Passage("leave.md", "Sick leave needs a note.", 2.0, 90, ("Leave", "Sick leave"), title="Leave")

@@ -7,7 +7,7 @@ import pytest
 
 from taiwa.ask.decide_search_or_clarify import answerable
 from taiwa.ask.types import Thresholds
-from taiwa.kernel import Evidence
+from taiwa.kernel.messages import Evidence
 from taiwa.retrieval import Library
 from taiwa.retrieval.index import LOOKED_AT, judge, weight_terms
 from tests.retrieval.measured import filled, rows

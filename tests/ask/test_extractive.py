@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.ask.extractive import PLAIN, TermWeights, extractive, spans
-from taiwa.kernel import Message, Passage, assistant, user
+from taiwa.kernel.messages import Message, Passage, assistant, user
 
 TABLE = """\
 ## Hotels

@@ -12,8 +12,10 @@ from taiwa.ask.clarify_then_retrieve import ClarifyOptions
 from taiwa.ask.result import AskTurnOptions
 from taiwa.conversation.history import begin
 from taiwa.flows.chat import Reply
-from taiwa.kernel import CallTool, Capability, Complete, Effect, Passage, Runtime
+from taiwa.kernel.effects import CallTool, Complete, Effect
 from taiwa.kernel.journal import Journal
+from taiwa.kernel.messages import Capability, Passage
+from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.text import CONTROL
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.retrieval import InMemoryRetriever

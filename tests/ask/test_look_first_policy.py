@@ -23,7 +23,8 @@ from taiwa.ask.types import (
     UserProfile,
     learn_from_feedback,
 )
-from taiwa.kernel import Evidence, assistant, record, restore, user
+from taiwa.kernel.messages import Evidence, assistant, user
+from taiwa.kernel.records import record, restore
 from tests.ask.scored import LACK, WORRY, scored
 
 TWO = (Option("Paid leave", 2, "…", ("a", "b")), Option("Sick leave", 1, "…", ("c",)))

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from taiwa.ask.decide_search_or_clarify import POLICIES, article, choose_case, decide, policy_named
 from taiwa.ask.policy_file import shipped_policy
 from taiwa.ask.types import Act, Ask, Assessment, ClarificationState, Search, Situation, Thresholds, UserProfile
-from taiwa.kernel import InputError, user
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.messages import user
 from tests.ask.scored import LACK, WORRY, scored
 
 SCORES = st.integers(1, 5)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.ask.rewrite import is_other_script, missing_terms, required_terms
-from taiwa.kernel import assistant, user
+from taiwa.kernel.messages import assistant, user
 
 MEETING = (
     user("社外の方と会議をするときのシステムは?"),

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.ask.rewrite import retrieve_fused
-from taiwa.kernel import Passage, Retrieve
-from taiwa.kernel.messages import fuse_rankings
+from taiwa.kernel.effects import Retrieve
+from taiwa.kernel.messages import Passage, fuse_rankings
 from taiwa.retrieval import InMemoryRetriever
 from tests.flows.driving import Drive
 

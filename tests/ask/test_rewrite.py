@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from taiwa.ask.read_dialogue import user_texts
 from taiwa.ask.rewrite import MAX_QUERIES, Queries, RewriteContext, rewrite_queries, split_questions
-from taiwa.kernel import InputError, Message, Response, assistant, system, user
 from taiwa.kernel.effects import Program
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.messages import Message, Response, assistant, system, user
 from taiwa.models.scripted import scripted_model
 from tests.flows.driving import Drive
 

@@ -21,7 +21,8 @@ from taiwa.ask.types import (
     learn_from_feedback,
     parse_verdict,
 )
-from taiwa.kernel import InputError, record, restore
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.records import record, restore
 
 EVENTS = st.lists(st.builds(Feedback, st.sampled_from(get_args(Verdict)), st.booleans()), max_size=60)
 

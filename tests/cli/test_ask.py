@@ -237,7 +237,7 @@ def test_a_policy_file_is_kept_by_the_conversation(
         (("leave", "--policy", "article"), "scores of a model"),
         (("leave", "--policy", "nowhere.md"), "cannot read the policy nowhere.md: No such file"),
         (("leave", "--policy", "often"), "unknown policy 'often'; choose one of look_first"),
-        (("leave", "--user", "nobody"), "neither a user"),
+        (("leave", "--user", "nobody"), "is not a user of the store"),
         ((" ",), "empty"),
     ],
 )

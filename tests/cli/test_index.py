@@ -7,6 +7,7 @@ import pytest
 from rich.cells import cell_len
 
 from taiwa.cli.index import cut
+from taiwa.cli.output import bracketed
 from tests.cli.conftest import Taiwa
 from tests.retrieval.documents import pdf
 
@@ -165,10 +166,10 @@ def test_a_name_with_control_codes_does_not_reach_the_terminal(taiwa: Taiwa, fol
 def test_an_excerpt_is_cut_by_cells_around_what_was_found(
     text: str, mark: tuple[int, int], cells: int, shown: str
 ) -> None:
-    part = cut(text, (mark,), cells)
+    part, marks = cut(text, (mark,), cells)
 
-    assert part.bracketed() == shown
-    assert cell_len(part.text) <= cells
+    assert bracketed(part, marks) == shown
+    assert cell_len(part) <= cells
 
 
 def test_the_library_stands_beside_the_store(taiwa: Taiwa, folder: Path) -> None:

@@ -7,7 +7,7 @@ from taiwa import constraints
 from taiwa.constraints import Guide, GuideState, Vocabulary
 from taiwa.constraints.allowed_tokens import MatcherState, matcher_of
 from taiwa.constraints.guide import empty_mask, mask_tokens
-from taiwa.kernel import InputError, NoValidTokenError
+from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.messages import JsonSchema, OneOf, Regex
 
 BYTES = Vocabulary.of_bytes()

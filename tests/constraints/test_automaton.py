@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from taiwa.constraints.automaton import Automaton, compile_regex
-from taiwa.kernel import InputError
+from taiwa.kernel.errors import InputError
 from tests.constraints.patterns import matches, patterns, texts
 
 

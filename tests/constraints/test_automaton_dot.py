@@ -1,7 +1,7 @@
 import pytest
 
 from taiwa.constraints.automaton import compile_regex, to_dot
-from taiwa.kernel import InputError
+from taiwa.kernel.errors import InputError
 
 
 def test_an_automaton_is_drawn_with_its_characters() -> None:

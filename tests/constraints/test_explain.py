@@ -4,7 +4,7 @@ from taiwa.constraints.earley import GrammarGuide
 from taiwa.constraints.explain import trace_text
 from taiwa.constraints.readable_guides import RegexGuide
 from taiwa.constraints.vocabulary import Vocabulary, small_vocabulary
-from taiwa.kernel import InputError
+from taiwa.kernel.errors import InputError
 from tests.constraints.vocabularies import BYTES, vocabulary
 
 SCHEMA = {"type": "object", "properties": {"value": {"type": "integer"}}, "required": ["value"]}

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from taiwa.constraints.earley import GrammarGuide
 from taiwa.constraints.gbnf import grammar_to_gbnf
-from taiwa.kernel import InputError
+from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Grammar
 from tests.constraints.gbnf_reader import Gbnf
 from tests.constraints.test_earley import GRAMMARS

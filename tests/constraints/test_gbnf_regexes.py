@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from taiwa.constraints import gbnf
 from taiwa.constraints.automaton import compile_regex
 from taiwa.constraints.gbnf import regex_size, regex_to_gbnf
-from taiwa.kernel import InputError
+from taiwa.kernel.errors import InputError
 from tests.constraints.gbnf_reader import Gbnf
 from tests.constraints.patterns import patterns, texts
 

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from taiwa.constraints import Vocabulary, compile
 from taiwa.constraints.gbnf import tool_calls_to_gbnf
-from taiwa.kernel import InputError
+from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import ToolCallsInText, ToolSpec
 from taiwa.kernel.records import Json
 from tests.constraints.gbnf_reader import Gbnf

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from taiwa.constraints.guide import Guide, GuideState, empty_mask
 from taiwa.constraints.readable_guides import Generate, RegexGuide, Write, choice_regex
 from taiwa.constraints.vocabulary import Vocabulary
-from taiwa.kernel import InputError, NoValidTokenError
+from taiwa.kernel.errors import InputError, NoValidTokenError
 from tests.constraints.patterns import matches, patterns
 from tests.constraints.vocabularies import BYTES, pieces, vocabulary, with_bytes
 

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from taiwa.constraints.automaton import Automaton, compile_regex
 from taiwa.constraints.guide import UnsupportedConstraintError
 from taiwa.constraints.schema_regex import decimal_range, integer_range, to_regex
-from taiwa.kernel import InputError
+from taiwa.kernel.errors import InputError
 from tests.constraints.schemas import DATA, schemas
 
 LONGEST = 20_000

@@ -11,7 +11,7 @@ from taiwa.constraints import UnsupportedConstraintError, Vocabulary
 from taiwa.constraints.allowed_tokens import MatcherGuide
 from taiwa.constraints.schema_rewriter import rewrite_schema
 from taiwa.json_schema.value_sets import find_unsatisfiable
-from taiwa.kernel import InputError, NoValidTokenError
+from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.messages import JsonSchema
 from tests.json_schema.drawn import cases
 

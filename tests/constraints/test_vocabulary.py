@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from taiwa import constraints
 from taiwa.constraints import Vocabulary
 from taiwa.constraints.vocabulary import PROBES, split_text
-from taiwa.kernel import InputError
+from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Regex
 
 BYTES = Vocabulary.of_bytes()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from taiwa.constraints.vocabulary import read_vocabulary
-from taiwa.kernel import InputError
+from taiwa.kernel.errors import InputError
 
 
 def written(folder: Path, data: Any) -> Path:

@@ -5,7 +5,8 @@ from typing import Any, cast
 import pytest
 
 from taiwa.evals.tools import solve_exercise
-from taiwa.kernel import ToolError, ToolResult
+from taiwa.kernel.errors import ToolError
+from taiwa.kernel.messages import ToolResult
 from taiwa.tools.registry import builtin_tools
 
 

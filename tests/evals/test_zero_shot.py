@@ -1,7 +1,8 @@
 import pytest
 
 from taiwa.evals.reasoning import STEP_BY_STEP, THEREFORE, zero_shot
-from taiwa.kernel import Capability, RefusalError, Response, UnsupportedError, Usage, assistant, user
+from taiwa.kernel.errors import RefusalError, UnsupportedError
+from taiwa.kernel.messages import Capability, Response, Usage, assistant, user
 from taiwa.models.scripted import ALL_CAPABILITIES, scripted_model
 from tests.flows.driving import Drive
 from tests.flows.solve.abacus import BARE

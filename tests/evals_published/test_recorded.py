@@ -17,7 +17,8 @@ from evals.recorded.replay import CHUNKERS, ReplayCounts, replay_rows
 from evals.recorded.sums import RecordedSum, check_recorded_sum
 from taiwa.flows.solve.find_tool_calls import Scanner
 from taiwa.flows.solve.text_loop import StopAtCall
-from taiwa.kernel import InputError, WatchResult
+from taiwa.kernel.effects import WatchResult
+from taiwa.kernel.errors import InputError
 
 CORPORA = (
     "gsm8k_gpt3_calculator",

@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
 from taiwa.flows.solve.text_loop import TRANSCRIPT_CODES
-from taiwa.kernel import AsyncRuntime, Journal, Notice, Program, RunResult, Runtime, TaiwaError, TextDelta, replay
-from taiwa.kernel.journal import Entry
-from taiwa.kernel.runtime import Retriever, Tool
+from taiwa.kernel.async_runtime import AsyncRuntime
+from taiwa.kernel.effects import Program
+from taiwa.kernel.errors import TaiwaError
+from taiwa.kernel.execution import RunResult, replay
+from taiwa.kernel.journal import Entry, Journal
+from taiwa.kernel.messages import Notice, TextDelta
+from taiwa.kernel.runtime import Retriever, Runtime, Tool
 from taiwa.models.scripted import ScriptedModel, scripted_model
 
 T = TypeVar("T")

@@ -16,19 +16,12 @@ from pydantic import AfterValidator, Field
 from taiwa.flows.api import Api, CallOutcome, Confirm, PlanResult, execute_plan
 from taiwa.flows.call_plan import Plan, PlannedCall, reads, references, writes
 from taiwa.flows.extract import extract
-from taiwa.kernel import (
-    CallTool,
-    ConfigError,
-    InputError,
-    OutputValidationError,
-    Program,
-    Runtime,
-    ToolError,
-    ToolResult,
-    UsageLimits,
-    notify,
-)
+from taiwa.kernel.effects import CallTool, Program, notify
+from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, ToolError
+from taiwa.kernel.messages import ToolResult
 from taiwa.kernel.records import Json, record, restore
+from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.scripted import scripted_model
 from taiwa.structured import OutputType
 from tests.flows.apis import BOUNDED, KINDS, random_api, random_steps

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from taiwa.flows.call_plan import is_assignable
-from taiwa.kernel import OutputValidationError
+from taiwa.kernel.errors import OutputValidationError
 from taiwa.structured import OutputType
 from taiwa.structured.ir import ArrayNode
 from tests.flows.apis import KINDS

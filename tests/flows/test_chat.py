@@ -10,26 +10,12 @@ from taiwa.conversation.history import Conversation, begin
 from taiwa.conversation.reducers import Reducer, known_reducers
 from taiwa.conversation.state import StateField
 from taiwa.flows.chat import Reply, say
-from taiwa.kernel import (
-    Complete,
-    InputError,
-    Journal,
-    JsonSchema,
-    Message,
-    ModelError,
-    Notice,
-    OutputValidationError,
-    OverloadedError,
-    RefusalError,
-    Response,
-    Runtime,
-    Text,
-    Thinking,
-    Usage,
-    UsageLimits,
-    assistant,
-)
-from taiwa.kernel.messages import FinishReason
+from taiwa.kernel.effects import Complete
+from taiwa.kernel.errors import InputError, ModelError, OutputValidationError, OverloadedError, RefusalError
+from taiwa.kernel.journal import Journal
+from taiwa.kernel.messages import FinishReason, JsonSchema, Message, Notice, Response, Text, Thinking, Usage, assistant
+from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.scripted import Entry, ScriptedModel, scripted_model
 from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app, reloaded, talked
 from tests.flows.driving import Drive, Driven

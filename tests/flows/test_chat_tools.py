@@ -8,18 +8,11 @@ from taiwa.apps.catalog import load_text
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, begin
 from taiwa.flows.chat import Reply, say
-from taiwa.kernel import (
-    Capability,
-    ConfigError,
-    LimitError,
-    Message,
-    Program,
-    Response,
-    Runtime,
-    Text,
-    ToolCall,
-    UsageLimits,
-)
+from taiwa.kernel.effects import Program
+from taiwa.kernel.errors import ConfigError, LimitError
+from taiwa.kernel.messages import Capability, Message, Response, Text, ToolCall
+from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.scripted import ALL_CAPABILITIES, scripted_model
 from tests.flows.driving import Drive
 from tests.flows.solve.abacus import ADDER, BARE, NATIVE, SPECS

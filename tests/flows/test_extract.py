@@ -8,26 +8,12 @@ from hypothesis import strategies as st
 
 from taiwa.flows.extract import ExtractError, Extraction, extract
 from taiwa.flows.retry_invalid_output import Attempt, RepairPolicy
-from taiwa.kernel import (
-    JsonSchema,
-    LimitError,
-    OutputValidationError,
-    RefusalError,
-    Response,
-    Runtime,
-    TaiwaError,
-    TextDelta,
-    Usage,
-    UsageLimits,
-    WatchResult,
-    assistant,
-    restore,
-    system,
-    user,
-)
-from taiwa.kernel.errors import restore_error
-from taiwa.kernel.messages import FinishReason
-from taiwa.kernel.records import record
+from taiwa.kernel.effects import WatchResult
+from taiwa.kernel.errors import LimitError, OutputValidationError, RefusalError, TaiwaError, restore_error
+from taiwa.kernel.messages import FinishReason, JsonSchema, Response, TextDelta, Usage, assistant, system, user
+from taiwa.kernel.records import record, restore
+from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.scripted import ALL_CAPABILITIES, scripted_model
 from taiwa.structured import Fix, OutputType
 from tests.flows.driving import Drive

@@ -9,7 +9,8 @@ import pytest
 
 from taiwa.flows.extract import ExtractError, Extraction, extract
 from taiwa.flows.retry_invalid_output import RepairPolicy
-from taiwa.kernel import Response, Runtime, assistant
+from taiwa.kernel.messages import Response, assistant
+from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import scripted_model
 from taiwa.structured import OutputType
 from tests.structured.recorded import rows, same

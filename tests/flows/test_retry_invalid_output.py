@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from taiwa.flows.extract import ExtractError, extract
 from taiwa.flows.retry_invalid_output import RepairPolicy, apply_patch, path_of_line, read_path
-from taiwa.kernel import ConfigError, InputError, Response, Runtime, Usage, assistant
+from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.kernel.messages import Response, Usage, assistant
 from taiwa.kernel.records import Json
+from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.structured import OutputType
 from tests.flows.driving import Drive

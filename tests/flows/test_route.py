@@ -11,7 +11,8 @@ from taiwa.flows.call_plan import Plan, PlannedCall, reads
 from taiwa.flows.extract import ExtractError, extract
 from taiwa.flows.retry_invalid_output import RepairPolicy
 from taiwa.flows.route import NeedsClarification, Routed, Routes, route
-from taiwa.kernel import InputError, JsonSchema, OutputValidationError
+from taiwa.kernel.errors import InputError, OutputValidationError
+from taiwa.kernel.messages import JsonSchema
 from taiwa.kernel.records import Json
 from taiwa.models.scripted import scripted_model
 from taiwa.structured import OutputType, ParseOptions

@@ -10,7 +10,7 @@ import pytest
 from taiwa.flows.api import Api, execute_plan
 from taiwa.flows.extract import extract
 from taiwa.flows.route import Routed, Routes, route
-from taiwa.kernel import Runtime
+from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.text import estimate_tokens
 from taiwa.models.scripted import scripted_model
 from taiwa.structured import OutputType

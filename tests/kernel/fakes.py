@@ -8,27 +8,24 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal, TypeVar
 
-from taiwa.kernel import (
-    AsyncRuntime,
-    CallTool,
-    Complete,
-    Effect,
-    Journal,
+from taiwa.kernel.async_runtime import AsyncRuntime
+from taiwa.kernel.effects import CallTool, Complete, Effect, Program, perform
+from taiwa.kernel.execution import Execution, RunResult
+from taiwa.kernel.journal import Journal
+from taiwa.kernel.messages import (
+    Capability,
+    Chunk,
     Notice,
-    Program,
     Request,
     Response,
-    RunResult,
-    Runtime,
+    StreamEnd,
     TextDelta,
     ToolResult,
     Usage,
-    perform,
     user,
-    value,
 )
-from taiwa.kernel.execution import Execution
-from taiwa.kernel.messages import Capability, Chunk, StreamEnd
+from taiwa.kernel.records import value
+from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.usage_limits import UsageLedger
 
 T = TypeVar("T")

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from taiwa.kernel import AsyncRuntime, Program, gather, perform
+from taiwa.kernel.async_runtime import AsyncRuntime
+from taiwa.kernel.effects import Program, gather, perform
 from tests.kernel.fakes import Double, Echo, ask
 
 

@@ -5,31 +5,13 @@ from collections.abc import Callable
 
 import pytest
 
-from taiwa.kernel import (
-    Complete,
-    Entry,
-    GetCapabilities,
-    InputError,
-    Journal,
-    Program,
-    ReplayError,
-    Request,
-    Response,
-    RunResult,
-    StoreError,
-    TaiwaError,
-    ToolError,
-    ToolResult,
-    UsageLimits,
-    WatchResult,
-    canonical,
-    gather,
-    notify,
-    perform,
-    replay,
-    user,
-)
-from taiwa.kernel.effects import CallTool
+from taiwa.kernel.effects import CallTool, Complete, GetCapabilities, Program, WatchResult, gather, notify, perform
+from taiwa.kernel.errors import InputError, ReplayError, StoreError, TaiwaError, ToolError
+from taiwa.kernel.execution import RunResult, replay
+from taiwa.kernel.journal import Entry, Journal
+from taiwa.kernel.messages import Request, Response, ToolResult, user
+from taiwa.kernel.records import canonical
+from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.scripted import scripted_model
 from tests.kernel.fakes import Double, Drive, Echo, ask, call, shown
 
@@ -93,7 +75,7 @@ def test_a_journal_names_its_model_calls_and_tool_calls(drive: Drive) -> None:
     journal = recorded(drive)
 
     assert sorted(ask.request.messages[0].text for ask in journal.requests()) == ["five", "four", "one", "three", "two"]
-    assert [effect.name for effect in journal.calls()] == ["tool"]
+    assert [each.effect.name for each in journal.entries if isinstance(each.effect, CallTool)] == ["tool"]
     assert sorted({entry.kind for entry in journal.entries}) == ["call-tool", "complete", "get-capabilities"]
 
 

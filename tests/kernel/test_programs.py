@@ -5,39 +5,24 @@ from itertools import repeat
 
 import pytest
 
-from taiwa.kernel import (
+from taiwa.kernel.effects import (
     CallTool,
     Complete,
-    ConfigError,
     Effect,
     GetCapabilities,
     GetPrice,
-    InputError,
-    Journal,
-    Json,
-    LimitError,
-    ModelError,
-    Notice,
-    Passage,
     Program,
-    Request,
-    Response,
     Retrieve,
-    Runtime,
-    TaiwaError,
-    ToolError,
-    ToolResult,
-    ToolSpec,
-    UnknownToolError,
-    Usage,
-    UsageLimits,
-    assistant,
     notify,
     perform,
-    replay,
-    user,
 )
-from taiwa.kernel.usage_limits import RunUsage
+from taiwa.kernel.errors import ConfigError, InputError, LimitError, ModelError, TaiwaError, ToolError, UnknownToolError
+from taiwa.kernel.execution import replay
+from taiwa.kernel.journal import Journal
+from taiwa.kernel.messages import Notice, Passage, Request, Response, ToolResult, ToolSpec, Usage, assistant, user
+from taiwa.kernel.records import Json
+from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.models.scripted import scripted_model
 from tests.kernel.fakes import Double, Drive, Echo, ask, call
 

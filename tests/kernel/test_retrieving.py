@@ -5,19 +5,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from taiwa.kernel import (
-    AsyncRuntime,
-    ConfigError,
-    Evidence,
-    GetEvidence,
-    Message,
-    Passage,
-    Program,
-    Retrieve,
-    Runtime,
-    perform,
-    user,
-)
+from taiwa.kernel.async_runtime import AsyncRuntime
+from taiwa.kernel.effects import GetEvidence, Program, Retrieve, perform
+from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.messages import Evidence, Message, Passage, user
+from taiwa.kernel.runtime import Runtime
 
 SAID = (user("leave?"),)
 
@@ -76,7 +68,7 @@ def test_without_a_retriever_nothing_can_be_measured() -> None:
 
 
 def test_a_lookup_without_history_keeps_its_name() -> None:
-    from taiwa.kernel import digest, record
+    from taiwa.kernel.records import digest, record
 
     assert record(Retrieve("q", 3)) == {"~": "retrieve", "query": "q", "k": 3}
     assert digest(Retrieve("q")) != digest(Retrieve("q", history=SAID))

@@ -6,30 +6,23 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from taiwa.kernel import (
-    Complete,
-    ConfigError,
-    EffectFinished,
-    EffectStarted,
-    Event,
-    InputError,
-    Journal,
+from taiwa.kernel.effects import Complete, Program, Watcher, WatchResult, gather, notify, perform
+from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.kernel.execution import EffectFinished, EffectStarted, Event, RunResult
+from taiwa.kernel.journal import Journal
+from taiwa.kernel.messages import (
+    Chunk,
     Notice,
-    Program,
     Request,
     Response,
-    RunResult,
-    Runtime,
+    StreamEnd,
     TextDelta,
+    Thinking,
+    ThinkingDelta,
     Usage,
-    Watcher,
-    WatchResult,
-    gather,
-    notify,
-    perform,
     user,
 )
-from taiwa.kernel.messages import Chunk, StreamEnd, Thinking, ThinkingDelta
+from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import scripted_model
 from tests.kernel.fakes import Double, Drive, Echo, ask, shown
 

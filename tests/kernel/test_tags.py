@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.kernel.errors import RateLimitError, TaiwaError, restore_error
+from taiwa.kernel.errors import RateLimitError, restore_error
 from taiwa.kernel.records import digest, record, registry, restore, value
 
 TAGS = Path(__file__).with_name("tags.json")
@@ -22,12 +22,16 @@ for module in pkgutil.walk_packages(taiwa.__path__, "taiwa."):
             importlib.import_module(module.name)
         except ModuleNotFoundError as error:
             assert (error.name or "").partition(".")[0] != "taiwa", error
-from taiwa.kernel.errors import TaiwaError
+from taiwa.kernel.errors import TaiwaError, error_classes
 from taiwa.kernel.records import registry
+def derived(cls):
+    return [cls, *(each for below in cls.__subclasses__() for each in derived(below))]
+tags = [cls.tag for cls in derived(TaiwaError) if "tag" in vars(cls)]
+assert len(tags) == len(set(tags)), sorted(tags)
 def needed(field):
     return field.default is MISSING and field.default_factory is MISSING
 values = {tag: {field.name: needed(field) for field in fields(cls) if field.compare} for tag, cls in registry.items()}
-print(json.dumps({"values": values, "errors": {tag: cls.details for tag, cls in TaiwaError.known.items()}}))
+print(json.dumps({"values": values, "errors": {tag: cls.details for tag, cls in error_classes().items() if cls is not TaiwaError}}))
 """
 
 
@@ -109,12 +113,3 @@ def test_an_error_is_recorded_by_its_tag_and_not_by_its_name() -> None:
 
     assert written["type"] == "rate-limit"
     assert type(restore_error(written)) is RateLimitError
-
-
-def test_two_errors_of_one_tag_are_refused() -> None:
-    with pytest.raises(TypeError, match=r"'rate-limit' of .*Other.* is used by RateLimitError"):
-
-        class OtherError(TaiwaError, tag="rate-limit"):
-            """Takes the tag of another."""
-
-    assert TaiwaError.known["rate-limit"] is RateLimitError

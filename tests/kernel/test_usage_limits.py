@@ -6,25 +6,12 @@ from contextlib import nullcontext
 
 import pytest
 
-from taiwa.kernel import (
-    Complete,
-    ConfigError,
-    Journal,
-    LimitError,
-    Program,
-    Request,
-    RunResult,
-    ToolResult,
-    Usage,
-    UsageLimits,
-    gather,
-    perform,
-    replay,
-    user,
-)
-from taiwa.kernel.execution import Execution
-from taiwa.kernel.messages import Response, assistant
-from taiwa.kernel.usage_limits import Price, RunUsage, UsageLedger
+from taiwa.kernel.effects import Complete, Program, gather, perform
+from taiwa.kernel.errors import ConfigError, LimitError
+from taiwa.kernel.execution import Execution, RunResult, replay
+from taiwa.kernel.journal import Journal
+from taiwa.kernel.messages import Request, Response, ToolResult, Usage, assistant, user
+from taiwa.kernel.usage_limits import Price, RunUsage, UsageLedger, UsageLimits
 from taiwa.models.scripted import scripted_model
 from tests.kernel.fakes import Clock, Double, Drive, Echo, ask, call
 from tests.kernel.test_streaming import CutAt

@@ -6,8 +6,12 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 from hypothesis import given
 
-from taiwa.kernel import AsyncRuntime, Event, Journal, Request, Runtime, TaiwaError
-from taiwa.kernel.messages import Chunk, StreamEnd, TextDelta
+from taiwa.kernel.async_runtime import AsyncRuntime
+from taiwa.kernel.errors import TaiwaError
+from taiwa.kernel.execution import Event
+from taiwa.kernel.journal import Journal
+from taiwa.kernel.messages import Chunk, Request, StreamEnd, TextDelta
+from taiwa.kernel.runtime import Runtime
 from taiwa.laws.programs import USAGE, Oracle, ProgramRun, ProgramTerm, run_program, step_of
 from taiwa.laws.strategies import oracles, small_values, terms
 

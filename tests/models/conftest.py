@@ -8,8 +8,7 @@ from typing import Protocol, TypeVar
 import pytest
 
 from taiwa.kernel.messages import Request, Response, collect_response
-from taiwa.models.http_api.client import HttpModel
-from taiwa.models.http_api.retries import Clock
+from taiwa.models.http_api.client import Clock, HttpModel
 from tests.peers.faults import FaultServer
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from taiwa.kernel import Message, assistant, user
+from taiwa.kernel.messages import Message, assistant, user
 from taiwa.retrieval import Index, Library
 from taiwa.retrieval.index import LOOKED_AT, judge, weight_terms
 from taiwa.retrieval.types import Batch, Chunk, Document, FileFacts

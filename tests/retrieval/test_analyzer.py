@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.kernel import InputError
+from taiwa.kernel.errors import InputError
 from taiwa.retrieval.analyzer import LANGUAGES, Analyzer, dense
 
 PLAIN = Analyzer()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from taiwa.kernel import ConflictError, InputError, StoreError
+from taiwa.kernel.errors import ConflictError, InputError, StoreError
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.tables import IndexBackend
 from taiwa.retrieval.types import (

@@ -11,7 +11,8 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from taiwa.kernel import ConfigError, InputError, ModelError, Passage, user
+from taiwa.kernel.errors import ConfigError, InputError, ModelError
+from taiwa.kernel.messages import Passage, user
 from taiwa.retrieval import Index, Library, ScopedRetriever
 from taiwa.retrieval.embedding import BertEncoder
 from taiwa.retrieval.hybrid import HybridIndex, LabelledQuery, gain_of, own_sentences

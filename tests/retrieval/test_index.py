@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.kernel import InputError, Message, Passage, Program, Retrieve, Retriever, Runtime, perform, user
+from taiwa.kernel.effects import Program, Retrieve, perform
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.messages import Message, Passage, user
+from taiwa.kernel.runtime import Retriever, Runtime
 from taiwa.retrieval import Evidence, Index, Library, ScopedRetriever
 from taiwa.retrieval.ingest import SIDECAR
 from tests.retrieval.measured import questions, told_apart

@@ -5,7 +5,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.kernel import Passage, Retriever
+from taiwa.kernel.messages import Passage
+from taiwa.kernel.runtime import Retriever
 from taiwa.retrieval import InMemoryRetriever, terms
 
 SHELF = InMemoryRetriever(

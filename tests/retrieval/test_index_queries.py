@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.kernel import assistant, user
+from taiwa.kernel.messages import assistant, user
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.index import MOST_TERMS, SUBJECT, unresolved_references, weight_terms
 

@@ -7,7 +7,7 @@ from unicodedata import normalize
 
 import pytest
 
-from taiwa.kernel import ConfigError, InputError
+from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.retrieval import Index, Library, ingest, readers
 from taiwa.retrieval.ingest import SIDECAR, Folder
 from taiwa.retrieval.types import ParsedDocument

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from taiwa.kernel import ConflictError, InputError, StoreError
+from taiwa.kernel.errors import ConflictError, InputError, StoreError
 from taiwa.retrieval import Library
 from taiwa.retrieval import postgres as module
 from taiwa.retrieval.analyzer import Analyzer

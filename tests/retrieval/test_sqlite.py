@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.kernel import ConflictError, StoreError
+from taiwa.kernel.errors import ConflictError, StoreError
 from taiwa.retrieval import Library, tantivy_index
 from taiwa.retrieval import sqlite as module
 from taiwa.retrieval.analyzer import Analyzer

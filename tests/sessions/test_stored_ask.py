@@ -10,7 +10,8 @@ import pytest
 import taiwa
 from hatch_build import compile_catalogues
 from taiwa import i18n
-from taiwa.kernel import Capability, Chunk, ConfigError, InputError, Request
+from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.kernel.messages import Capability, Chunk, Request
 from taiwa.kernel.records import Json
 from taiwa.models.scripted import scripted_model
 from taiwa.retrieval import Library

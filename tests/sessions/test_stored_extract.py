@@ -8,7 +8,9 @@ import pytest
 
 from taiwa.flows.extract import ExtractError
 from taiwa.flows.retry_invalid_output import RepairPolicy
-from taiwa.kernel import LimitError, Request, Usage, UsageLimits
+from taiwa.kernel.errors import LimitError
+from taiwa.kernel.messages import Request, Usage
+from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.pricing import Prices
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.sessions import batch

@@ -1,6 +1,7 @@
 """Questions solved in stored runs."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from typing import cast
 
 import pytest
 
@@ -9,7 +10,10 @@ from taiwa.apps.examples import built_in_examples
 from taiwa.flows.solve.examples import ExampleCall, WorkedExample
 from taiwa.flows.solve.rationale import Rationale, ToolMode
 from taiwa.flows.solve.solve import SolveOptions
-from taiwa.kernel import Capability, InputError, OverloadedError, Response, RunResult, TextDelta, UsageLimits, assistant
+from taiwa.kernel.errors import InputError, OverloadedError
+from taiwa.kernel.execution import RunResult
+from taiwa.kernel.messages import Capability, Response, TextDelta, assistant
+from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_model
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions
 from taiwa.sessions.repository import Repository
@@ -146,7 +150,7 @@ def test_a_run_that_fails_or_is_left_keeps_what_was_paid(repository: Repository)
     )
     while not isinstance(next(events), TextDelta):
         pass
-    events.close()
+    cast("Generator[object]", events).close()
 
     runs = repository.store.runs
     assert [runs.run(number).status for number in (1, 2)] == ["failed", "abandoned"]

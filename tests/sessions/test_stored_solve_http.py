@@ -10,7 +10,10 @@ import taiwa
 from docs.player import ScriptedExchange, ScriptedServer
 from taiwa.flows.solve.rationale import Rationale
 from taiwa.flows.solve.text_loop import CONTINUE, TRANSCRIPT_CODES
-from taiwa.kernel import Notice, Program, RunResult, TextDelta, UsageLimits
+from taiwa.kernel.effects import Program
+from taiwa.kernel.execution import RunResult
+from taiwa.kernel.messages import Notice, TextDelta
+from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.registry import resolve
 from taiwa.tools.calculator import calculator

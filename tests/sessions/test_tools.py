@@ -10,7 +10,8 @@ import taiwa
 from taiwa import tool
 from taiwa.apps.catalog import load_text
 from taiwa.conversation.app import App
-from taiwa.kernel import Capability, ConfigError, Message, Response, ToolCall
+from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.messages import Capability, Message, Response, ToolCall
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.sessions.replay import replay_history
 

@@ -6,7 +6,9 @@ import pytest
 
 from taiwa.ask.clarify_then_retrieve import ClarifyOptions, clarify
 from taiwa.ask.types import Feedback, SearchEarlierSessions, Thresholds, UserProfile
-from taiwa.kernel import CorruptError, InputError, Passage, Runtime, user
+from taiwa.kernel.errors import CorruptError, InputError
+from taiwa.kernel.messages import Passage, user
+from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import scripted_model
 from taiwa.retrieval import InMemoryRetriever
 from taiwa.sessions.users import UserProfiles

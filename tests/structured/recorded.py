@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from taiwa.kernel import OutputValidationError
+from taiwa.kernel.errors import OutputValidationError
 from taiwa.structured import OutputType
 
 __all__ = ["outcome", "rows", "same", "score"]

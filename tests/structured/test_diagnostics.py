@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator
 
-from taiwa.kernel import OutputValidationError
+from taiwa.kernel.errors import OutputValidationError
 from taiwa.structured import OutputType
 
 
@@ -97,7 +97,7 @@ def test_an_unknown_key_is_reported_with_the_known_keys() -> None:
     with pytest.raises(OutputValidationError) as caught:
         OutputType.fields("Delta", {"mood": str, "topics": list[str]}).validate({"mod": "x"})
 
-    assert caught.value.diagnostics == ('$.mod = "x": no key here; the keys are mood, topics',)
+    assert caught.value.diagnostics == ('$.mod = "x": no key here; did you mean mood? the keys are mood, topics',)
 
 
 def test_twelve_lines_are_listed_and_the_rest_counted() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from taiwa.kernel import OutputValidationError
+from taiwa.kernel.errors import OutputValidationError
 from taiwa.structured import Fix, OutputType, ParseOptions, ParseResult, parse
 from taiwa.structured.parse import DEFAULT_OPTIONS
 

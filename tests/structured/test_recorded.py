@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.kernel import Json, OutputValidationError
+from taiwa.kernel.errors import OutputValidationError
+from taiwa.kernel.records import Json
 from taiwa.structured import OutputType
 from taiwa.structured.diagnostics import find_mismatches
 from taiwa.structured.from_json_schema import type_ir_from_schema

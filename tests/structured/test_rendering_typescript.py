@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from taiwa.kernel import InputError
+from taiwa.kernel.errors import InputError
 from taiwa.structured import OutputType, parse_notation
 
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from taiwa.kernel import Json, OutputValidationError
+from taiwa.kernel.errors import OutputValidationError
+from taiwa.kernel.records import Json
 from taiwa.structured import OutputType, ParseResult, PartialParser, PartialUpdate
 
 JSON = st.recursive(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field, TypeAdapter, ValidationError
 
-from taiwa.kernel import InputError
+from taiwa.kernel.errors import InputError
 from taiwa.structured import parse_notation, render_notation
 from taiwa.structured.type_notation import NAME
 

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from taiwa import tool
-from taiwa.kernel import ToolError
+from taiwa.kernel.errors import ToolError
 
 
 @tool

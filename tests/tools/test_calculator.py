@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.kernel import ToolError, ToolResult
+from taiwa.kernel.errors import ToolError
+from taiwa.kernel.messages import ToolResult
 from taiwa.tools.calculator import calculate, calculator
 from taiwa.tools.exact_numbers import spell
 

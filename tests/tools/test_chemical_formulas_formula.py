@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.kernel import ToolError
+from taiwa.kernel.errors import ToolError
 from taiwa.tools.chemical_formulas import elements, formula, species
 
 

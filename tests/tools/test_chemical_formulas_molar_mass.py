@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from taiwa.kernel import ToolError
+from taiwa.kernel.errors import ToolError
 from taiwa.tools.chemical_formulas import elements, formula, mass, mass_percent, molar_mass, nuclides, weight
 
 PAPER = """

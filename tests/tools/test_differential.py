@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.kernel import ToolError
+from taiwa.kernel.errors import ToolError
 from taiwa.tools.calculator import calculate
 from taiwa.tools.chemical_formulas import elements, formula, mass, nuclides, weight
 from taiwa.tools.stoichiometry import balance, equation

@@ -7,7 +7,9 @@ import pytest
 from pydantic import Field
 
 from taiwa import tool
-from taiwa.kernel import InputError, Json, LimitError, ToolError, ToolResult
+from taiwa.kernel.errors import InputError, LimitError, ToolError
+from taiwa.kernel.messages import ToolResult
+from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Tool
 from taiwa.tools.function_tool import FunctionTool
 

@@ -17,7 +17,8 @@ import pytest
 
 from taiwa import tool
 from taiwa.isolation import ProcessLimits
-from taiwa.kernel import InputError, ToolError, ToolResult
+from taiwa.kernel.errors import InputError, ToolError
+from taiwa.kernel.messages import ToolResult
 from taiwa.kernel.runtime import Tool
 from taiwa.tools.calculator import calculator
 from taiwa.tools.function_tool import FunctionTool, IsolatedTool

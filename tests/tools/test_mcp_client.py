@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import taiwa
 from taiwa.flows.solve.solve import solve
 from taiwa.isolation import ProcessLimits
-from taiwa.kernel import ConfigError, InputError, ToolError
+from taiwa.kernel.errors import ConfigError, InputError, ToolError
 from taiwa.kernel.runtime import Tool
 from taiwa.kernel.text import clean_untrusted
 from taiwa.tools.calculator import calculator

@@ -13,7 +13,7 @@ from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, TextContent
 
 from taiwa import tool
-from taiwa.kernel import ConfigError, ToolError
+from taiwa.kernel.errors import ConfigError, ToolError
 from taiwa.kernel.records import Json
 from taiwa.tools.mcp_client import decode_error, decode_value
 from taiwa.tools.mcp_server import create_server, encode_error, encode_value, serve_mcp

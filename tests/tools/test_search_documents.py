@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import taiwa
 from taiwa.flows.solve.solve import solve
-from taiwa.kernel import ConfigError, ToolError
+from taiwa.kernel.errors import ConfigError, ToolError
 from taiwa.kernel.messages import Passage
 from taiwa.retrieval import InMemoryRetriever
 from taiwa.tools.search_documents import excerpt, search_tool

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.kernel import ToolError
+from taiwa.kernel.errors import ToolError
 from taiwa.tools.stoichiometry import Equation, Term, balance, equation, null_space, positive_solution, stoichiometry
 
 

@@ -11,8 +11,10 @@ import pytest
 
 from taiwa.evals.tools import ToolAnswer, ToolCaller, solve_exercise
 from taiwa.flows.solve.tool_call_formats import ReActFormat, TaggedFormat, ToolCallFormat
-from taiwa.kernel import CallTool, Program, Runtime, ToolError, ToolResult, perform
-from taiwa.kernel.messages import Message, Request, collect_response, user
+from taiwa.kernel.effects import CallTool, Program, perform
+from taiwa.kernel.errors import ToolError
+from taiwa.kernel.messages import Message, Request, ToolResult, collect_response, user
+from taiwa.kernel.runtime import Runtime
 from taiwa.models.http_api.provider_interface import Codec
 from taiwa.models.registry import resolve
 from taiwa.tools.function_tool import IsolatedTool
@@ -131,7 +133,7 @@ def announced(body: dict[str, Any], name: str) -> Any:
 
 def by_wire(model: str, stream: Callable[[str, str], bytes]) -> ToolCaller:
     """A native call: the specifications are sent, the call is decoded from the wire, the result is sent back as text."""
-    codec: Codec = resolve(model).codec
+    codec = cast("Codec", resolve(model).codec)
     offered = tuple(tool.spec for tool in builtin_tools().values())
 
     def call(name: str, text: str) -> ToolResult:

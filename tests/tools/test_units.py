@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from taiwa.kernel import ToolError
+from taiwa.kernel.errors import ToolError
 from taiwa.tools.units import convert, unit_conversion
 
 
@@ -78,7 +78,7 @@ def test_the_tool_says_number_and_unit() -> None:
 def test_without_the_extra_the_error_names_it() -> None:
     script = (
         "import sys; sys.modules['pint'] = None\n"
-        "from taiwa.kernel import ConfigError\nfrom taiwa.tools.units import convert\n"
+        "from taiwa.kernel.errors import ConfigError\nfrom taiwa.tools.units import convert\n"
         "try: convert('1 m to cm')\nexcept ConfigError as error: print(error)"
     )
 

@@ -18,7 +18,18 @@ from taiwa.cli.options import (
     read_params,
     read_text,
 )
-from taiwa.cli.output import bill_line, console, plain, print_json, print_line, print_notice, table, wait_for_turn
+from taiwa.cli.output import (
+    bill_line,
+    console,
+    format_place,
+    plain,
+    print_item,
+    print_json,
+    print_line,
+    print_notice,
+    table,
+    wait_for_turn,
+)
 from taiwa.i18n import ngettext
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
@@ -41,7 +52,9 @@ QUOTED = re.compile("(⟦[^⟧]*⟧)")
 @click.argument("question")
 @index_option
 @principal_option
-@click.option("--user", default="", metavar="FILE|NAME", help="Ask as this user: a profile, or a user of `taiwa user`.")
+@click.option(
+    "--user", default="", metavar="FILE|NAME", help="Ask as this user of `taiwa user`; a FILE is stored as one."
+)
 @click.option(
     "--policy",
     metavar="NAME|FILE.md",
@@ -87,10 +100,15 @@ def ask(
     taiwa ask "Who approves a journey?" -m openai:NAME --max-questions 1 --json | jq .claims
     """
     from taiwa.operations.ask import AskOptions
+    from taiwa.sessions.users import UserProfiles
 
     text = read_text(question)
-    options = AskOptions(indexes, audience, user, policy or "", assess_by or "", max_questions)
+    profile = _read_profile(user)
+    name = user if profile is None else profile.name
+    options = AskOptions(indexes, audience, name, policy or "", assess_by or "", max_questions)
     session = open_session(common, _app(common, options))
+    if profile is not None:
+        UserProfiles(session.repository.store).put(profile)
     live = sys.stdin.isatty() and sys.stdout.isatty() and not common.as_json
     result = _turn(session, text, common)
     while live and result.act_name == "ask":
@@ -102,6 +120,16 @@ def ask(
         raise click.exceptions.Exit(ASKED_BACK)
     if result.act_name == "hand_over" or (result.act_name == "search" and not result.is_answered):
         raise click.exceptions.Exit(NOT_ANSWERED)
+
+
+def _read_profile(user: str) -> "UserProfile | None":
+    """Read the file of a profile; None for the name of a user."""
+    if not Path(user).is_file():
+        return None
+    from taiwa.sessions.users import load_profile
+
+    profile = load_profile(Path(user))
+    return profile if profile.name else replace(profile, name=Path(user).stem)
 
 
 def _app(common: CommonOptions, options: "AskOptions") -> "App | str":
@@ -157,19 +185,12 @@ def _details(result: "AskResult") -> list[str]:
     """Describe the act with its reasons, the scores, the evidence, the queries and the passages, a line each."""
     decision = result.decision
     lines = [f"{decision.policy}: {result.act_name} ({', '.join(decision.reasons)})"]
-    figures: dict[str, dict[str, Json]] = {
-        "numbers": dict(decision.numbers),
-        "scores": result.scores,
-        "evidence": result.evidence,
-    }
-    for name, value in figures.items():
+    for name, value in (("numbers", dict(decision.numbers)), ("scores", result.scores), ("evidence", result.evidence)):
         if value:
             lines.append(f"{name}: " + ", ".join(f"{key} {_figure(each)}" for key, each in value.items()))
     lines += [f"searched for: {query}" for query in result.queries]
     for passage in result.passages:
-        place = " › ".join((passage.source, *passage.heading))
-        page = f", page {passage.page}" if passage.page else ""
-        lines.append(f"  {passage.score:>8}  {place}{page}")
+        lines.append(f"  {passage.score:>8}  {format_place(passage.source, passage.heading, passage.page)}")
     return lines
 
 
@@ -190,19 +211,21 @@ def user() -> None:
     """
 
 
-def _users(common: CommonOptions) -> "UserProfiles":
+def _users(common: CommonOptions, *, reading: bool = False) -> "UserProfiles":
     from taiwa.sessions.users import UserProfiles
 
-    return UserProfiles(common.repository().store)
+    return UserProfiles(common.repository(reading=reading).store)
 
 
 @user.command("list")
 @common_options("as_json", "store")
 def list_(common: CommonOptions) -> None:
     """List the users."""
-    users = common.repository().store.users.list()
+    from taiwa.operations.result_json import members
+
+    users = common.repository(reading=True).store.users.list()
     if common.as_json:
-        print_json([{"user": each.name, "feedback": each.feedback, "sessions": each.sessions} for each in users])
+        print_json([members(each, "user=name feedback sessions") for each in users])
     elif not users:
         print_notice("there are no users yet; create one with taiwa user set NAME office=Osaka")
     else:
@@ -216,22 +239,22 @@ def list_(common: CommonOptions) -> None:
 def show_(common: CommonOptions, name: str) -> None:
     """Show the profile of NAME, its thresholds with and without feedback, and the feedback."""
     users = _users(common)
-    found = users.get(name)
+    profile = users.get(name)
     counts = Counter(each.verdict for each in users.feedback(name))
     if common.as_json:
         feedback: dict[str, Json] = {str(verdict): count for verdict, count in counts.items()}
-        print_json({**_profile(found), "learned": _learned(found), "feedback": feedback})
+        print_json({**_profile(profile), "learned": _learned(profile), "feedback": feedback})
         return
-    print_line(found.name, "bold")
-    facts = [("language", found.language)] if found.language else []
-    table((), [*facts, *found.facts] or [("no", "facts")])
+    print_line(profile.name, "bold")
+    facts = [("language", profile.language)] if profile.language else []
+    table((), [*facts, *profile.facts] or [("no", "facts")])
     print_line("")
-    own, moved = _thresholds(found), _thresholds(replace(found, thresholds=found.effective_thresholds))
+    own, moved = _thresholds(profile), _thresholds(replace(profile, thresholds=profile.effective_thresholds))
     rows = [(each, f"{own[each]:g}", f"{moved[each]:g}") for each in own]
     table(("threshold", "own", "with feedback"), rows, frozenset({1, 2}))
     print_line("")
     ratings = ", ".join(f"{verdict} {count}" for verdict, count in sorted(counts.items())) or "none yet"
-    print_line(f"a question back is welcome: {found.tolerance.mean:.0%} (feedback: {ratings})")
+    print_line(f"a question back is welcome: {profile.tolerance.mean:.0%} (feedback: {ratings})")
 
 
 @user.command("set")
@@ -245,17 +268,11 @@ def set_(common: CommonOptions, name: str, facts: tuple[str, ...], file: Path | 
     from taiwa.sessions.users import load_profile, set_profile_value
 
     users = _users(common)
-    found = users.get(name) if users.has(name) else UserProfile(name)
-    if file is not None:
-        found = load_profile(file)
-    found = replace(found, name=name)
+    profile = load_profile(file) if file else users.get(name) if users.has(name) else UserProfile(name)
     for key, value in read_params(facts).items():
-        found = set_profile_value(found, key, value)
-    users.put(replace(found, name=name))
-    if common.as_json:
-        print_json(_profile(users.get(name)))
-    else:
-        print_line(f"{name}: saved")
+        profile = set_profile_value(profile, key, value)
+    users.put(replace(profile, name=name))
+    print_item(_profile(users.get(name)), f"{name}: saved", as_json=common.as_json)
 
 
 @user.command("rate")
@@ -269,11 +286,10 @@ def rate_(common: CommonOptions, name: str, verdict: str, asked: bool) -> None:
 
     meant = parse_verdict(verdict)
     asked = asked or meant == "should_not_have_asked"
-    found = _users(common).add_feedback(name, Feedback(meant, asked))
-    if common.as_json:
-        print_json({"user": found.name, "verdict": meant, "learned": _learned(found)})
-    else:
-        print_line(f"{found.name}: a question back is welcome: {found.tolerance.mean:.0%}")
+    profile = _users(common).add_feedback(name, Feedback(meant, asked))
+    item: Json = {"user": profile.name, "verdict": meant, "learned": _learned(profile)}
+    line = f"{profile.name}: a question back is welcome: {profile.tolerance.mean:.0%}"
+    print_item(item, line, as_json=common.as_json)
 
 
 @user.command("reset")
@@ -282,10 +298,8 @@ def rate_(common: CommonOptions, name: str, verdict: str, asked: bool) -> None:
 def reset_(common: CommonOptions, name: str) -> None:
     """Delete the feedback of NAME, and so its effect on thresholds; the profile stays."""
     count = common.repository().store.users.clear_feedback(name)
-    if common.as_json:
-        print_json({"user": name, "deleted": count})
-    else:
-        print_line(ngettext("{name}: {n} rating deleted", "{name}: {n} ratings deleted", count, name=name))
+    line = ngettext("{name}: {n} rating deleted", "{name}: {n} ratings deleted", count, name=name)
+    print_item({"user": name, "deleted": count}, line, as_json=common.as_json)
 
 
 @user.command("remove")
@@ -294,10 +308,7 @@ def reset_(common: CommonOptions, name: str) -> None:
 def remove_(common: CommonOptions, name: str) -> None:
     """Delete NAME with profile and feedback; the conversations stay, without a user."""
     common.repository().store.users.delete(name)
-    if common.as_json:
-        print_json({"user": name, "removed": True})
-    else:
-        print_line(f"{name}: removed")
+    print_item({"user": name, "removed": True}, f"{name}: removed", as_json=common.as_json)
 
 
 @user.command("export")
@@ -305,34 +316,28 @@ def remove_(common: CommonOptions, name: str) -> None:
 @common_options("as_json", "store")
 def export_(common: CommonOptions, name: str) -> None:
     """Write the profile of NAME as YAML, which `set --file` reads; with --json everything that is stored, feedback too."""
+    from taiwa.operations.result_json import members
     from taiwa.sessions.users import write_profile
 
-    users = _users(common)
-    found = users.get(name)
+    users = _users(common, reading=True)
+    profile = users.get(name)
     if common.as_json:
-        feedback: list[Json] = [
-            {"verdict": each.verdict, "asked": each.asked, "decision": each.decision} for each in users.feedback(name)
-        ]
-        sessions: list[Json] = list(common.repository().store.users.sessions(name))
-        print_json({**_profile(found), "feedback": feedback, "sessions": sessions})
+        feedback: list[Json] = [members(each, "verdict asked decision") for each in users.feedback(name)]
+        sessions: list[Json] = list(common.repository(reading=True).store.users.sessions(name))
+        print_json({**_profile(profile), "feedback": feedback, "sessions": sessions})
     else:
-        print_line(write_profile(found).rstrip("\n"))
+        print_line(write_profile(profile).rstrip("\n"))
 
 
-def _thresholds(found: "UserProfile") -> dict[str, float]:
-    own = found.thresholds
+def _thresholds(profile: "UserProfile") -> dict[str, float]:
+    own = profile.thresholds
     return {name: float(getattr(own, name)) for name in type(own).__dataclass_fields__}
 
 
-def _profile(found: "UserProfile") -> dict[str, Json]:
-    thresholds: dict[str, Json] = {**_thresholds(found)}
-    return {
-        "user": found.name,
-        "language": found.language,
-        "facts": dict[str, Json](found.facts),
-        "thresholds": thresholds,
-    }
+def _profile(profile: "UserProfile") -> dict[str, Json]:
+    facts, thresholds = dict[str, Json](profile.facts), dict[str, Json](_thresholds(profile))
+    return {"user": profile.name, "language": profile.language, "facts": facts, "thresholds": thresholds}
 
 
-def _learned(found: "UserProfile") -> dict[str, Json]:
-    return {"welcome": round(found.tolerance.mean, 4), "unclear": round(found.effective_thresholds.unclear, 4)}
+def _learned(profile: "UserProfile") -> dict[str, Json]:
+    return {"welcome": round(profile.tolerance.mean, 4), "unclear": round(profile.effective_thresholds.unclear, 4)}

@@ -9,15 +9,21 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from taiwa.cli.options import CommonOptions, ask_param, common_options, read_params, turn_options
-from taiwa.cli.output import bill_line, errors, print_json, print_line, print_notice, print_result
+from taiwa.cli.options import CommonOptions, ask_param, common_options, read_params, row_options, turn_options
+from taiwa.cli.output import (
+    bill_line,
+    print_json,
+    print_line,
+    print_notice,
+    progress_bar,
+    progress_text,
+)
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError
 
 if TYPE_CHECKING:
     from taiwa.operations.batch import BatchMode, BatchPreview, Counts, OnRow
 
-MOST_AT_ONCE = 256
 FAILED, INTERRUPTED = 1, 130
 
 
@@ -27,16 +33,7 @@ FAILED, INTERRUPTED = 1, 130
     "--mode", type=click.Choice(["fold", "map"]), required=True,
     help="Run one conversation whose state is carried on (fold), or each row on its own (map).",
 )  # fmt: skip
-@click.option(
-    "-j",
-    "width",
-    type=click.IntRange(1, MOST_AT_ONCE),
-    default=4,
-    show_default=True,
-    help="Run this many rows at a time (map).",
-)
-@click.option("--resume", is_flag=True, help="Continue a batch; rows that were answered are not paid for again.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the rows to a file.")
+@row_options
 @common_options(
     "model", "params", "session", "as_json", "verbose", "dry_run", "max_cost", "no_store", "strict", "store"
 )
@@ -70,13 +67,11 @@ def batch(
             return
         settings = common.settings()
         repository, turns = common.repository(settings), turn_options(common, settings)
-        write_rows(
-            common,
-            output,
-            rows.count,
-            lambda on_row: run_turns(repository, settings, turns, options, rows, on_row, ask=ask_param()),
-            resume=resume,
-        )
+
+        def run(on_row: "OnRow") -> "Counts":
+            return run_turns(repository, settings, turns, options, rows, on_row, ask=ask_param())
+
+        write_rows(common, output, rows.count, run, resume=resume)
 
 
 def print_batch_preview(preview: "BatchPreview", *, as_json: bool, more: str = "") -> None:
@@ -99,14 +94,9 @@ def print_batch_preview(preview: "BatchPreview", *, as_json: bool, more: str = "
 
 
 def write_rows(
-    common: CommonOptions,
-    output: Path | None,
-    count: int,
-    run: "Callable[[OnRow], Counts]",
-    *,
-    resume: bool,
-    shorten: bool = False,
-) -> None:
+    common: CommonOptions, output: Path | None, count: int, run: "Callable[[OnRow], Counts]", *,
+    resume: bool, shorten: bool = False,
+) -> None:  # fmt: skip
     """Run a batch: write its rows as they come, and print its summary. `shorten` replaces lists of attempts by their number.
 
     Raises:
@@ -114,7 +104,8 @@ def write_rows(
     """
     from taiwa.operations.result_json import to_json
 
-    with _opened(output, resume=resume) as out, _progress(count, out) as advance:
+    # Without a bar where the rows themselves are on the terminal.
+    with _opened(output, resume=resume) as out, progress_bar(count, is_shown=not out.isatty()) as update:
 
         def write(row: Any, counts: "Counts") -> None:  # noqa: ANN401  (a row of either kind)
             written: Any = to_json(row)
@@ -122,7 +113,7 @@ def write_rows(
                 written["attempts"] = len(written["attempts"])
             out.write(f"{json.dumps(written, ensure_ascii=False)}\n")
             out.flush()
-            advance(counts)
+            update(advance=1, description=progress_text(_("rows"), counts.failed, counts.spent.cost))
 
         counts = run(write)
     _print_summary(common, output, counts)
@@ -131,10 +122,11 @@ def write_rows(
 
 
 def _print_summary(common: CommonOptions, output: Path | None, counts: "Counts") -> None:
-
     why = _reason(counts)
     if output is not None and common.as_json:
-        print_result(counts.result(why))
+        from taiwa.operations.result_json import BILL, members
+
+        print_json({**members(counts, f"session? done failed kept {BILL}"), "stopped": why or None})
         return
     print_notice(
         ngettext(
@@ -182,24 +174,3 @@ def _opened(output: Path | None, *, resume: bool) -> Generator[TextIO]:
         raise InputError(f"cannot write {output}: {error.strerror}") from None
     with out:
         yield out
-
-
-@contextmanager
-def _progress(count: int, out: TextIO) -> "Generator[Callable[[Counts], None]]":
-    """Show a bar where the rows themselves are not on the terminal."""
-    if not sys.stderr.isatty() or out.isatty():
-        yield lambda _: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from taiwa.models.pricing import format_cost
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=errors(), transient=True) as shown:
-        task = shown.add_task(_("rows"), total=count)
-
-        def advance(counts: "Counts") -> None:
-            more = " · " + _("{failed} failed", failed=counts.failed) if counts.failed else ""
-            shown.update(task, advance=1, description=_("rows") + f"{more} · {format_cost(counts.spent.cost)}")
-
-        yield advance

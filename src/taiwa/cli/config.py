@@ -87,7 +87,8 @@ def keys() -> None:
 @click.option("--no-check", is_flag=True, help="Do not try the key.")
 def set_key_(provider: str, no_check: bool) -> None:
     """Store the API key of PROVIDER, and try it with one cheap call; from a pipe one line is read."""
-    from taiwa.models.http_api.api_keys import key_name, set_key
+    from taiwa.models.http_api.api_keys import set_key
+    from taiwa.models.registry import key_name
     from taiwa.settings import load
 
     settings = load()
@@ -106,10 +107,9 @@ def set_key_(provider: str, no_check: bool) -> None:
 
 def _try(name: str, settings: "Settings") -> None:
     """Try a key; a wrong key is an error, an unreachable provider a warning."""
-    from taiwa.models.http_api.api_keys import check_key, find_key
+    from taiwa.models.http_api.api_keys import find_key
     from taiwa.models.http_api.client import HttpModel
-    from taiwa.models.http_api.probe_server import resolve_probed
-    from taiwa.models.registry import PROVIDERS
+    from taiwa.models.registry import PROVIDERS, check_key, resolve_probed
 
     for prefix, provider in PROVIDERS.items():
         if provider.key_name == name:
@@ -131,9 +131,11 @@ def _try(name: str, settings: "Settings") -> None:
 def list_(common: CommonOptions) -> None:
     """List which keys are stored, without the keys themselves."""
     from taiwa.models.http_api.api_keys import list_keys
+    from taiwa.models.registry import key_names
     from taiwa.settings import load
 
-    rows = list_keys(load())
+    settings = load()
+    rows = list_keys(settings, key_names(settings))
     if common.as_json:
         print_json([{"name": row.name, "place": row.place} for row in rows])
     elif rows:
@@ -147,6 +149,8 @@ def list_(common: CommonOptions) -> None:
 def remove(provider: str) -> None:
     """Delete the key of PROVIDER."""
     from taiwa.models.http_api.api_keys import remove_key
+    from taiwa.models.registry import key_name
     from taiwa.settings import load
 
-    print_line(f"{remove_key(load(), provider)} is deleted")
+    settings = load()
+    print_line(f"{remove_key(settings, key_name(provider, settings))} is deleted")

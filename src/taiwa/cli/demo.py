@@ -1,6 +1,5 @@
 """A tour of the built-in model by ordinary commands: demo."""
 
-import io
 import os
 import shlex
 import sys
@@ -10,7 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO, cast
 from unicodedata import category
 
 import click
@@ -74,30 +73,24 @@ PROBLEMS = DemoPart(
     'taiwa solve "What is the mass percent of oxygen in water?" --trace',
 )
 ORDER_DESK = DemoPart(
-    gettext_noop("An order desk: a conversation with typed state. The network writes the reply and the state delta, constrained by a grammar."),
+    gettext_noop(
+        "An order desk: a conversation with typed state. The network writes the reply and the state delta, constrained by a grammar."
+    ),
     (
-        DemoStep(gettext_noop("A first order."), "taiwa say order -s desk {text}", "Two grande lattes with oat milk, please."),
+        DemoStep(
+            gettext_noop("A first order."), "taiwa say order -s desk {text}", "Two grande lattes with oat milk, please."
+        ),
         DemoStep(gettext_noop("A correction."), "taiwa say -s desk {text}", "Make that three, please."),
         DemoStep(gettext_noop("In Japanese."), "taiwa say -s desk {text}", "あと、抹茶ラテを一つお願いします。"),
-        DemoStep(
-            gettext_noop("The state is data, checked by its type."),
-            "taiwa state -s desk",
-            shows="matcha latte",
-        ),
+        DemoStep(gettext_noop("The state is data, checked by its type."), "taiwa state -s desk", shows="matcha latte"),
         DemoStep(
             gettext_noop("Every value can be traced to the turn that set it."),
             "taiwa why items.1 -s desk",
             shows="set by turn 2",
         ),
+        DemoStep(gettext_noop("Undo moves message and state together …"), "taiwa undo -s desk", shows="2"),
         DemoStep(
-            gettext_noop("Undo moves message and state together …"),
-            "taiwa undo -s desk",
-            shows="2",
-        ),
-        DemoStep(
-            gettext_noop("… a fork continues on another branch from there,"),
-            "taiwa fork desk other",
-            shows="other",
+            gettext_noop("… a fork continues on another branch from there,"), "taiwa fork desk other", shows="other"
         ),
         DemoStep(
             gettext_noop("where the guest finishes the order; a tool computes the total."),
@@ -105,13 +98,9 @@ ORDER_DESK = DemoPart(
             "That's everything, thank you.",
             "12.6",
         ),
+        DemoStep(gettext_noop("The first branch is still there."), "taiwa redo -s desk", shows="3"),
         DemoStep(
-            gettext_noop("The first branch is still there."), "taiwa redo -s desk", shows="3"
-        ),
-        DemoStep(
-            gettext_noop("Two branches, compared."),
-            "taiwa diff desk other",
-            shows='status: "open" → "confirmed"',
+            gettext_noop("Two branches, compared."), "taiwa diff desk other", shows='status: "open" → "confirmed"'
         ),
         DemoStep(gettext_noop("Both histories."), "taiwa log --tree", shows="← other"),
         DemoStep(
@@ -122,7 +111,7 @@ ORDER_DESK = DemoPart(
         DemoStep(gettext_noop("The bill."), "taiwa cost --by session", shows="desk"),
     ),
     "taiwa chat order",
-)  # fmt: skip
+)
 QUESTIONS = DemoPart(
     gettext_noop(
         "Questions to documents: the network assesses what is wanted; the program searches, asks back, and quotes."
@@ -154,7 +143,9 @@ CONSTRAINT = DemoPart(
     gettext_noop("A constraint: at each position only tokens that can still lead to an allowed text are possible."),
     (
         DemoStep(
-            gettext_noop("«Forced» tokens cost no pass of the network; it writes the formula itself. (--task solve marks the request as one of taiwa solve, which it was trained on.)"),
+            gettext_noop(
+                "«Forced» tokens cost no pass of the network; it writes the formula itself. (--task solve marks the request as one of taiwa solve, which it was trained on.)"
+            ),
             f'taiwa generate --task solve --regex "{FORMULA}" -v {{text}}',
             "What is the formula of ammonia?",
             "Ammonia is NH3.",
@@ -166,8 +157,8 @@ CONSTRAINT = DemoPart(
             "accepted",
         ),
     ),
-    "taiwa explain --regex \"[0-9]{1,3}%\" 42% --html masks.html",
-)  # fmt: skip
+    'taiwa explain --regex "[0-9]{1,3}%" 42% --html masks.html',
+)
 PARTS = (PROBLEMS, ORDER_DESK, QUESTIONS, CONSTRAINT)
 PAUSE, PER_LINE, LONGEST_PAUSE = 1.2, 0.12, 3.0
 """Seconds to wait on a terminal after a command, after each line that it printed, and at most; there is no pause in a pipe."""
@@ -178,43 +169,20 @@ class _EndedError(Exception):
     """The user ended the input."""
 
 
-class _Copy(io.TextIOBase):
+class _Copy:
     """Standard output that records what is printed."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self.text = ""
 
-    @property
-    def encoding(self) -> str:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Return that of the output."""
-        return self._out.encoding
-
-    @property
-    def errors(self) -> str | None:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Return that of the output."""
-        return self._out.errors
-
-    def writable(self) -> bool:
-        """Return true."""
-        return True
-
-    def isatty(self) -> bool:
-        """Return whether the output is a terminal."""
-        return self._out.isatty()
-
-    def fileno(self) -> int:
-        """Return that of the output."""
-        return self._out.fileno()
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  (any attribute of the output)
+        return getattr(self._out, name)
 
     def write(self, text: str) -> int:
         """Print and record."""
         self.text += text
         return self._out.write(text)
-
-    def flush(self) -> None:
-        """Flush the output."""
-        self._out.flush()
 
 
 class Demo:
@@ -222,7 +190,6 @@ class Demo:
 
     def __init__(self, *, interactive: bool = False) -> None:
         self._interactive = interactive
-        self._watched = sys.stdout.isatty() and not interactive
         self._lines = sys.stdin
         self.failed = self.steps = 0
 
@@ -250,14 +217,14 @@ class Demo:
         if not free:
             self.steps += 1
             wrong = code != step.code
-            if wrong or step.shows not in printed:
-                self.failed += 1
-                if wrong:
-                    text = _("unexpected exit code {code}; {wanted} was expected", code=code, wanted=step.code)
-                else:
-                    text = _("unexpected output: {wanted} was expected", wanted=repr(step.shows))
-                print_notice(text, "yellow")
-        if self._watched:
+            if wrong:
+                print_notice(
+                    _("unexpected exit code {code}; {wanted} was expected", code=code, wanted=step.code), "yellow"
+                )
+            elif step.shows not in printed:
+                print_notice(_("unexpected output: {wanted} was expected", wanted=repr(step.shows)), "yellow")
+            self.failed += wrong or step.shows not in printed
+        if sys.stdout.isatty() and not self._interactive:
             time.sleep(min(PAUSE + PER_LINE * printed.count("\n"), LONGEST_PAUSE))
         return code
 
@@ -359,32 +326,23 @@ def _run(command: str) -> tuple[int, str]:
     sys.stdout.flush()
     copy = _Copy(sys.stdout)
     try:
-        with redirect_stdout(copy):
+        with redirect_stdout(cast("TextIO", copy)):
             code = cli.main(shlex.split(command)[1:], "taiwa", standalone_mode=False)
-    except TaiwaError as error:
-        code = _print_error(error.message, code_of(error))
-    except click.ClickException as error:
-        code = _print_error(error.format_message(), BAD_INPUT)
+    except (TaiwaError, click.ClickException) as error:
+        code = code_of(error) if isinstance(error, TaiwaError) else BAD_INPUT
+        print_notice(f"taiwa: {error.message}", "yellow")
     copy.flush()
     return code if isinstance(code, int) else 0, copy.text
-
-
-def _print_error(message: str, code: int) -> int:
-    print_notice(f"taiwa: {message}", "yellow")
-    return code
 
 
 @contextmanager
 def at_home(folder: Path) -> Generator[None]:
     """Use an empty home: settings, keys and conversations of the user are neither read nor written, and nothing is asked."""
-    kept, stdin = dict(os.environ), sys.stdin
+    before, stdin = dict(os.environ), sys.stdin
     for name in [name for name in os.environ if name.startswith("TAIWA_") and name != "TAIWA_LANG"]:
         del os.environ[name]
-    os.environ |= {
-        "XDG_CONFIG_HOME": str(folder),
-        "TAIWA_STORE": str(folder / "demo.db"),
-        "TAIWA_MODEL": "builtin",
-    }
+    store = str(folder / "demo.db")
+    os.environ |= {"XDG_CONFIG_HOME": str(folder), "TAIWA_STORE": store, "TAIWA_MODEL": "builtin"}
     try:
         with Path(os.devnull).open(encoding="utf-8") as nothing:
             sys.stdin = nothing
@@ -392,4 +350,4 @@ def at_home(folder: Path) -> Generator[None]:
     finally:
         sys.stdin = stdin
         os.environ.clear()
-        os.environ |= kept
+        os.environ |= before

@@ -1,11 +1,10 @@
 """`taiwa eval` and `taiwa laws`: measure tools, models and retrieval on known answers; check the laws of apps and reducers."""
 
 import json
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Generator
-from contextlib import aclosing, contextmanager
+from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
@@ -13,7 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options
+from taiwa.cli.extract import MODES
+from taiwa.cli.options import CommonOptions, add_options, common_options
+from taiwa.cli.output import (
+    bill_line,
+    print_item,
+    print_json,
+    print_line,
+    print_notice,
+    progress_bar,
+    progress_text,
+    table,
+)
+from taiwa.cli.solve import ON_ERROR, TOOL_FORMATS, TOOL_MODES
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import ConfigError, InputError, LimitError
 from taiwa.kernel.records import Json
@@ -27,25 +38,17 @@ if TYPE_CHECKING:
     from taiwa.evals.reasoning import ReasoningTask
     from taiwa.evals.report import Report
     from taiwa.evals.retrieval import Corpora, QuestionSet
-    from taiwa.evals.rows import EvalRow
     from taiwa.evals.run import Evaluation, RunOptions
     from taiwa.evals.tools import ToolScore
     from taiwa.kernel.messages import Request
     from taiwa.settings import Settings
 
 FAILED, INTERRUPTED = 1, 130
-TABLE, SUMMARY = "table.md", "summary.json"
-MAX_ORDERS = 20
-MAX_WIDTH = 256
-TOOL_FORMATS = ("tagged", "inline", "gsm", "react", "fence")
-OUTPUT_MODES = ("auto", "native", "tool", "offer", "prompt")
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 PATH = click.Path(path_type=Path)
-RUN_OPTIONS = (
-    click.option(
-        "-j", "width", type=click.IntRange(1, MAX_WIDTH), default=4, show_default=True, help="Rows at a time."
-    ),
+RUN_OPTIONS = add_options(
+    click.option("-j", "width", type=click.IntRange(1, 256), default=4, show_default=True, help="Rows at a time."),
     click.option("--ray", metavar="ADDRESS", help="Run on Ray: local, local:N or ray://HOST:PORT."),
     click.option("--out", type=FOLDER, metavar="DIR", help="Write rows, table and chart to DIR; continue its rows."),
     click.option("--resume", is_flag=True, help="Require DIR to hold rows of this evaluation."),
@@ -88,9 +91,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         options = EvalOptions(**{name: values.pop(name) for name in EvalOptions.__dataclass_fields__})
         return command(*context, options=options, **values)
 
-    for option in reversed(RUN_OPTIONS):
-        run = option(run)
-    return run
+    return RUN_OPTIONS(run)
 
 
 def split_names(text: str | None) -> tuple[str, ...]:
@@ -129,7 +130,6 @@ def tools_(common: CommonOptions, data: Path) -> None:
 
 def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name: str = "tools") -> None:
     """Print a score of the tools as JSON or text."""
-    from taiwa.cli.output import print_json, print_line, table
     from taiwa.evals.report import percent
 
     if common.as_json:
@@ -153,21 +153,20 @@ def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name
 @click.option("--ablate", metavar="TOOLS", help="Tools switched on: none, cal, crp, mml, cal+mml, …, all.")
 @click.option("--mode", default="execution", metavar="MODES", help="How tools are switched off: execution, exposure.")
 @click.option(
-    "--seeds",
-    "orders",
-    type=click.IntRange(1, MAX_ORDERS),
-    default=1,
-    show_default=True,
-    help="Orders of the examples.",
+    "--seeds", "orders", type=click.IntRange(1, 20), default=1, show_default=True, help="Orders of the examples."
 )
 @click.option(
     "--tools", default="calculator,stoichiometry,molar_mass", metavar="NAMES", help="The tools that `all` stands for."
 )
 @click.option(
-    "--tool-format", type=click.Choice(TOOL_FORMATS), default="tagged", show_default=True, help="Format of tool calls."
+    "--tool-format",
+    type=click.Choice(TOOL_FORMATS[:-1]),
+    default="tagged",
+    show_default=True,
+    help="Format of tool calls.",
 )
 @click.option(
-    "--tool-mode", type=click.Choice(("auto", "prefill", "stop", "native")), default="auto", show_default=True,
+    "--tool-mode", type=click.Choice(TOOL_MODES), default="auto", show_default=True,
     help="How tool results are returned to the model.",
 )  # fmt: skip
 @click.option(
@@ -175,7 +174,7 @@ def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name
     help="Atomic weights; auto is integer for NumGLUE.",
 )  # fmt: skip
 @click.option(
-    "--on-error", type=click.Choice(("report", "let-model-answer", "stop")), default="report", show_default=True,
+    "--on-error", type=ON_ERROR, default="report", show_default=True,
     help="What to do when a tool call fails.",
 )  # fmt: skip
 @click.option("--examples", type=FILE, metavar="FILE", help="Read the worked examples from FILE.")
@@ -202,7 +201,6 @@ def reason_(common: CommonOptions, data: Path, options: EvalOptions, **values: A
     taiwa eval reason --data gsm8k.jsonl --shots 0,5 --ablate none,all --limit 100 --json
     taiwa eval reason --data large.jsonl --ray ray://head:10001 -j 64 --out run4
     """
-    from taiwa.cli.output import print_json, print_line, table
     from taiwa.evals.data import read_questions
     from taiwa.evals.report import reasoning_chart, reasoning_report
     from taiwa.evals.run import Job
@@ -297,9 +295,7 @@ def _reasoning_warnings(task: "ReasoningTask", items: "DataSet") -> "Sequence[st
 @click.argument("target", metavar="TYPE")
 @click.option("--data", type=FILE, required=True, metavar="FILE", help="Rows with text and expected.")
 @click.option("--max-repairs", type=click.IntRange(0, 3), default=1, show_default=True, help="Repair rounds per text.")
-@click.option(
-    "--mode", type=click.Choice(OUTPUT_MODES), default="auto", show_default=True, help="How to request a type."
-)
+@click.option("--mode", type=click.Choice(MODES), default="auto", show_default=True, help="How to request a type.")
 @run_options
 @common_options("model", "as_json", "verbose", "dry_run", "max_cost")
 def extract_(
@@ -312,7 +308,7 @@ def extract_(
 ) -> None:
     """Measure typed extraction from your own texts: exact matches, F1 of fields, and valid values.
 
-    TYPE is module:Type, or a JSON Schema in a file that ends in .json. A row has text and the expected value as JSON; with
+    TYPE is module:Type, FILE.ts:Type, or a JSON Schema in a file that ends in .json. A row has text and the expected value as JSON; with
     a field kind, figures are reported for each kind.
 
     \b
@@ -405,7 +401,6 @@ def evaluate_sets(
     Raises:
         InputError: a set has no usable row.
     """
-    from taiwa.cli.output import print_json, print_line, table
     from taiwa.evals.data import DataSet
     from taiwa.evals.retrieval import Corpora, digest_of_sets
 
@@ -446,23 +441,15 @@ def evaluate_sets(
 
 def preview_request(common: CommonOptions, first: "Request", count: int) -> None:
     """Print the first request and the number of rows; nothing is sent."""
-    from taiwa.cli.output import print_json, print_line
     from taiwa.kernel.records import record
     from taiwa.operations.say import request_text, request_tokens
 
-    if common.as_json:
-        print_json({"rows": count, "tokens": request_tokens(first), "request": record(first)})
-        return
-    tokens = f"{request_tokens(first):,}"
-    print_line(
-        ngettext(
-            "{n} request, the first of {tokens} tokens",
-            "{n} requests, the first of {tokens} tokens",
-            count,
-            tokens=tokens,
-        )
-    )
-    if common.verbose:
+    tokens = request_tokens(first)
+    line = ngettext(
+        "{n} request, the first of {tokens} tokens", "{n} requests, the first of {tokens} tokens", count, tokens=f"{tokens:,}"
+    )  # fmt: skip
+    print_item({"rows": count, "tokens": tokens, "request": record(first)}, line, as_json=common.as_json)
+    if common.verbose and not common.as_json:
         print_line(request_text(first))
 
 
@@ -482,7 +469,6 @@ def evaluate(
     """
     import asyncio
 
-    from taiwa.cli.output import bill_line, print_json, print_line, print_notice, table
     from taiwa.evals.report import table_cells
     from taiwa.evals.run import Evaluation, UnansweredError
 
@@ -497,9 +483,17 @@ def evaluate(
                     left=f"{evaluation.left:,}",
                 )
             )
-        with _progress(evaluation.left) as advance:
+        with progress_bar(evaluation.left) as update:
+
+            async def run() -> None:
+                async with aclosing(evaluation.run()) as rows:
+                    failed = 0
+                    async for row in rows:
+                        failed += row.error is not None
+                        update(advance=1, description=progress_text(row.setting, failed, evaluation.spent.max_cost))
+
             try:
-                asyncio.run(_drain(evaluation, advance))
+                asyncio.run(run())
             except KeyboardInterrupt:
                 why, code = _("interrupted"), INTERRUPTED
             except UnansweredError as error:
@@ -528,61 +522,25 @@ def evaluate(
         raise click.exceptions.Exit(code or FAILED)
 
 
-async def _drain(evaluation: "Evaluation", advance: "Callable[[EvalRow], None]") -> None:
-    async with aclosing(evaluation.run()) as rows:
-        async for row in rows:
-            advance(row)
-
-
 def _write_files(folder: Path, report: "Report", chart: "Chart") -> list[Path]:
-    from taiwa.cli.output import print_notice
     from taiwa.evals.chart import draw
     from taiwa.evals.report import to_markdown
     from taiwa.evals.run import ROWS_FILE
 
-    texts = {TABLE: to_markdown(report), SUMMARY: f"{json.dumps(report.to_json(), ensure_ascii=False, indent=2)}\n"}
+    summary = json.dumps(report.to_json(), ensure_ascii=False, indent=2)
     written = [folder / ROWS_FILE]
-    for name, text in texts.items():
-        path = folder / name
+    for name, text in (("table.md", to_markdown(report)), ("summary.json", f"{summary}\n")):
+        written.append(folder / name)
         try:
-            path.write_text(text, encoding="utf-8", errors="backslashreplace")
+            written[-1].write_text(text, encoding="utf-8", errors="backslashreplace")
         except OSError as error:
-            raise InputError(f"{path}: {error.strerror}") from None
-        written.append(path)
+            raise InputError(f"{written[-1]}: {error.strerror}") from None
     if chart.bars:
         try:
             written += draw(chart, folder)
         except ConfigError as error:  # the table has the same figures
             print_notice(error.message, "yellow")
     return written
-
-
-@contextmanager
-def _progress(count: int) -> "Generator[Callable[[EvalRow], None]]":
-    """Show a progress bar in a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from taiwa.cli.output import errors
-    from taiwa.models.pricing import format_cost
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=errors(), transient=True) as shown:
-        task = shown.add_task(_("rows"), total=count)
-        failed = cost = 0
-        known = True
-
-        def advance(row: "EvalRow") -> None:
-            nonlocal failed, cost, known
-            failed += row.error is not None
-            known = known and row.spent.max_cost is not None
-            cost += row.spent.max_cost or 0
-            more = " · " + _("{failed} failed", failed=failed) if failed else ""
-            shown.update(task, advance=1, description=f"{row.setting}{more} · {format_cost(cost if known else None)}")
-
-        yield advance
 
 
 @click.command()
@@ -602,20 +560,14 @@ def laws(common: CommonOptions, names: tuple[str, ...], examples: int, seed: int
     taiwa laws
     taiwa laws translate ./tutor.md -n 1000
     """
-    from taiwa.cli.output import print_json, print_line, print_notice, table
     from taiwa.laws.check import check_laws
 
     started = time.monotonic()
     results = check_laws(names, examples=examples, seed=seed)
     if common.as_json:
-        rows: list[Json] = [
-            {
-                "law": one.law, "subject": one.subject, "ok": one.ok, "examples": one.examples,
-                "broken_by": one.counterexample,
-            }
-            for one in results
-        ]  # fmt: skip
-        print_json({"laws": rows})
+        from taiwa.operations.result_json import members
+
+        print_json({"laws": [members(one, "law subject ok examples broken_by=counterexample") for one in results]})
     else:
         table(
             ("law", "of", "cases", "holds"),

@@ -7,16 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options, constraint_options, pop_constraint, read_text
+from taiwa.cli.options import (
+    NEW_FILE,
+    CommonOptions,
+    common_options,
+    constraint_options,
+    pop_constraint,
+    read_text,
+    whitespace_option,
+)
 from taiwa.cli.output import print_line, print_notice, print_result, table
+from taiwa.kernel.text import truncate
 
 if TYPE_CHECKING:
     from taiwa.constraints.explain import TokenStep
     from taiwa.operations.results import ExplainResult
 
-NEW_FILE = click.Path(path_type=Path, dir_okay=False)
+FAILED = 1
 SHOWN = 72
-MOST_STATES = 60
+MOST_STATES = 100
 MOST_MOVES = 24
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 STYLE = """
@@ -54,17 +63,14 @@ KEY = '<p><small><span class="token">token</span> chosen among several · <span 
     "--engine", type=click.Choice(["reference", "llguidance"]), default="reference", show_default=True,
     help="Use the readable guides, or the engine that decoding uses.",
 )  # fmt: skip
-@click.option(
-    "--whitespace", type=click.Choice(["bounded", "compact"]), default="bounded", show_default=True,
-    help="Allow spaces and line breaks in JSON, or none.",
-)  # fmt: skip
+@whitespace_option
 @click.option("--html", "html", metavar="FILE", type=NEW_FILE, help="Write an HTML page that loads nothing.")
 @click.option("--dot", "dot", metavar="FILE", type=NEW_FILE, help="Write the automaton for Graphviz.")
 @common_options("as_json", "verbose")
 def explain(common: CommonOptions, text: str | None, html: Path | None, dot: Path | None, **values: Any) -> None:  # noqa: ANN401
     """Show how a constraint accepts TEXT (`-` for standard input): the tokens that it allows at each step, and why.
 
-    Without TEXT, show the first step and describe the accepted texts. -v shows examples of tokens. The module of module:Type is
+    The exit code is 1 if TEXT is refused. Without TEXT, show the first step and describe the accepted texts. -v shows examples of tokens. The module of module:Type is
     run, as python -m would. A tokenizer's file is tekken.json, tiktoken ranks, tokenizer.json, or a JSON list of texts that
     contains "<end>".
 
@@ -90,6 +96,8 @@ def explain(common: CommonOptions, text: str | None, html: Path | None, dot: Pat
         print_result(found)
     elif html is None and dot is None:
         _print(found, is_walked=text is not None, examples=common.verbose)
+    if found.walk.refused is not None:
+        raise click.exceptions.Exit(FAILED)
 
 
 def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
@@ -106,12 +114,14 @@ def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
     rows = [
         (
             str(number), token_text(vocabulary, step) + (" (forced)" if step.forced and not step.why else ""),
-            f"{step.told.count:,}", _place(step), _short(step.told.expected),
+            f"{step.told.count:,}", _place(step), truncate(step.told.expected, SHOWN),
         )
         for number, step in enumerate(steps)
     ]  # fmt: skip
     table(heads, rows, frozenset({0, 2}))
     for number, step in enumerate(steps):
+        if examples and step.told.accepts:
+            print_line(f"  {number}: terminals: {' '.join(step.told.accepts)}")
         if examples and step.told.examples:
             print_line(f"  {number}: allowed: {' '.join(step.told.examples)}")
     if is_walked:
@@ -121,11 +131,7 @@ def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
 
 def _place(step: "TokenStep") -> str:
     parts = [f"state {step.place}" if step.place else "", step.told.pointer, step.told.keyword]
-    return _short(" ".join(filter(None, parts)))
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return truncate(" ".join(filter(None, parts)), SHOWN)
 
 
 def _outcome(found: "ExplainResult") -> str:
@@ -208,6 +214,7 @@ def _row(found: "ExplainResult", number: int, step: "TokenStep") -> str:
         f"state {escape(step.place)}" if step.place else "",
         f"<code>{escape(step.told.pointer)}</code>" if step.told.pointer else "",
         f"<small>{escape(step.told.keyword)}</small>" if step.told.keyword else "",
+        f"<small>terminals: {escape(' '.join(step.told.accepts))}</small>" if step.told.accepts else "",
     )
     place = "<br>".join(filter(None, lines))
     why = f'<br><span class="why">{escape(step.why)}</span>' if step.why else ""

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from taiwa.cli.batch import MOST_AT_ONCE, print_batch_preview, write_rows
-from taiwa.cli.options import CommonOptions, common_options, read_text, read_whole, turn_options
+from taiwa.cli.batch import print_batch_preview, write_rows
+from taiwa.cli.options import CommonOptions, common_options, read_text, read_whole, row_options, turn_options
 from taiwa.cli.output import (
     attempt_lines,
     bill_line,
@@ -21,6 +21,8 @@ from taiwa.cli.output import (
 from taiwa.kernel.errors import InputError, OutputValidationError
 
 if TYPE_CHECKING:
+    from taiwa.flows.output_modes import PromptStyle
+    from taiwa.operations.batch import Counts, OnRow
     from taiwa.operations.generate import SchemaStyle
     from taiwa.sessions.stored_extract import ExtractRun
 
@@ -32,12 +34,9 @@ MODES = ("auto", "native", "tool", "tool_optional", "prompt")
 @click.argument("text", required=False)
 @click.option("--file", metavar="FILE", help="Extract from every line of FILE; - is standard input.")
 @click.option(
-    "--max-repairs",
-    type=click.IntRange(0, 3),
-    default=1,
-    show_default=True,
+    "--max-repairs", type=click.IntRange(0, 3), default=1, show_default=True,
     help="Send an invalid answer back at most N times.",
-)
+)  # fmt: skip
 @click.option(
     "--repair-budget", type=click.IntRange(1), metavar="TOKENS", help="Stop repairs of a value after N tokens."
 )
@@ -48,15 +47,13 @@ MODES = ("auto", "native", "tool", "tool_optional", "prompt")
     "--mode", type=click.Choice(MODES), default="auto", show_default=True, help="Set how the value is requested."
 )
 @click.option(
-    "-j",
-    "width",
-    type=click.IntRange(1, MOST_AT_ONCE),
-    default=4,
+    "--style",
+    type=click.Choice(("plain", "typechat")),
+    default="plain",
     show_default=True,
-    help="Run this many rows at a time.",
+    help="Set how the request is worded where it shows the type.",
 )
-@click.option("--resume", is_flag=True, help="Continue a batch; rows that were answered are not paid for again.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the rows to a file.")
+@row_options
 @common_options("model", "as_json", "verbose", "dry_run", "max_cost", "no_store", "store")
 def extract(
     common: CommonOptions,
@@ -67,15 +64,17 @@ def extract(
     repair_budget: int | None,
     guess: bool,
     mode: Any,  # noqa: ANN401  (one of MODES)
+    style: "PromptStyle",
     width: int,
     resume: bool,
     output: Path | None,
 ) -> None:
     """Extract a value of TYPE from TEXT (`-` for standard input), and print it as JSON.
 
-    TYPE is module:Type, whose module is run as python -m would, or a JSON Schema in a file that ends in .json. -v shows the
-    attempts, the repairs and the bill. With --file, one line of JSON per row is printed, in the order of the file; a row that
-    fails has an "error" and does not stop the batch, the exit code is 1 then.
+    TYPE is module:Type, whose module is run as python -m would, FILE.ts:Type for a type that a file declares in TypeScript, or
+    a JSON Schema in a file that ends in .json. -v shows the attempts, the repairs and the bill. With --file, one line of JSON
+    per row is printed, in the order of the file; a row that fails has an "error" and does not stop the batch, the exit code is
+    1 then.
 
     \b
     taiwa extract shop:Order "Two large lattes, please"
@@ -92,7 +91,7 @@ def extract(
     if file is None and (resume or output):
         raise InputError("--resume and -o require --file")
     repair = RepairPolicy(max_repairs, budget_tokens=repair_budget, guess=guess)
-    extract_run = ExtractRun(load_output_type(target), repair, mode)
+    extract_run = ExtractRun(load_output_type(target), repair, mode, style)
     if text is not None:
         _extract_one(common, extract_run, read_text(text))
         return
@@ -104,30 +103,25 @@ def extract(
             print_batch_preview(preview_extractions(settings, extract_run, rows), as_json=common.as_json)
             return
         repository, turns = common.repository(settings), turn_options(common, settings)
-        write_rows(
-            common,
-            output,
-            rows.count,
-            lambda on_row: run_extractions(
-                repository, settings, turns, extract_run, rows, on_row, width=width, resume=resume
-            ),
-            resume=resume,
-            shorten=not common.verbose,
-        )
+
+        def run(on_row: "OnRow") -> "Counts":
+            return run_extractions(repository, settings, turns, extract_run, rows, on_row, width=width, resume=resume)
+
+        write_rows(common, output, rows.count, run, resume=resume, shorten=not common.verbose)
 
 
 def _extract_one(common: CommonOptions, extract_run: "ExtractRun", text: str) -> None:
     from taiwa.flows.extract import ExtractError
     from taiwa.kernel.usage_limits import RunUsage
-    from taiwa.operations.extract import extract as extract_value
-    from taiwa.operations.extract import preview
+    from taiwa.operations import generate, say
 
     settings = common.settings()
     if common.dry_run:
-        print_preview(preview(settings, extract_run, text), as_json=common.as_json)
+        print_preview(say.preview_extraction(settings, extract_run, text), as_json=common.as_json)
         return
     try:
-        result = extract_value(common.repository(settings), settings, turn_options(common, settings), extract_run, text)
+        turns = turn_options(common, settings)
+        result = generate.extract(common.repository(settings), settings, turns, extract_run, text)
     except ExtractError as error:
         if common.verbose:
             for line in attempt_lines(error.tries):
@@ -148,7 +142,11 @@ def _extract_one(common: CommonOptions, extract_run: "ExtractRun", text: str) ->
 @click.command()
 @click.argument("file")
 @click.option(
-    "--type", "target", metavar="TYPE", required=True, help="Set the type: module:Type, or a JSON Schema in FILE.json."
+    "--type",
+    "target",
+    metavar="TYPE",
+    required=True,
+    help="Set the type: module:Type, FILE.ts:Type, or a JSON Schema in FILE.json.",
 )
 @click.option(
     "--guess/--no-guess", default=True, show_default=True, help="Accept a value that can be parsed only by a guess."
@@ -194,7 +192,7 @@ def parse(common: CommonOptions, file: str, target: str, guess: bool) -> None:
 def schema(common: CommonOptions, target: str, style: "SchemaStyle", count: bool) -> None:
     """Print TYPE as a model sees it.
 
-    TYPE is module:Type, whose module is run as python -m would, or a JSON Schema in a file that ends in .json.
+    TYPE is module:Type, whose module is run as python -m would, FILE.ts:Type, or a JSON Schema in a file that ends in .json.
 
     \b
     taiwa schema shop:Order

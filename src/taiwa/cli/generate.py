@@ -4,7 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options, constraint_options, pop_constraint, read_text
+from taiwa.cli.options import (
+    CommonOptions,
+    common_options,
+    constraint_options,
+    pop_constraint,
+    read_text,
+    whitespace_option,
+)
 from taiwa.cli.output import enforcement_lines, plain, print_line, print_notice, print_result
 from taiwa.i18n import _, ngettext
 
@@ -12,7 +19,6 @@ if TYPE_CHECKING:
     from taiwa.operations.results import GenerateResult
 
 FAILED = 1
-MOST_AT_ONCE = 64
 
 
 @click.command()
@@ -20,33 +26,24 @@ MOST_AT_ONCE = 64
 @constraint_options
 @click.option("--system", metavar="TEXT", default="", help="Put instructions before the text.")
 @click.option(
-    "--task",
-    type=click.Choice(["solve"]),
-    help="Mark the request as this task of taiwa; builtin answers no other request.",
-)
+    "--task", type=click.Choice(["solve"]), help="Mark the request as this task of taiwa; builtin answers no other request."
+)  # fmt: skip
 @click.option("--prefix", metavar="TEXT", default="", help="Begin the answer with this text.")
 @click.option("--stop", metavar="TEXT", multiple=True, help="End before this text; may be given several times.")
-@click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Write at most N tokens.")
 @click.option(
-    "--temperature",
-    type=click.FloatRange(0),
-    metavar="T",
-    default=0.0,
-    show_default=True,
-    help="Set the temperature of sampling.",
+    "--max-tokens", type=click.IntRange(1), metavar="N", default=1024, show_default=True, help="Write at most N tokens."
 )
+@click.option(
+    "--temperature", type=click.FloatRange(0), metavar="T", default=0.0, show_default=True,
+    help="Set the temperature of sampling.",
+)  # fmt: skip
 @click.option(
     "--top-p", type=click.FloatRange(0, 1, min_open=True), metavar="P", help="Draw from the most likely tokens only."
 )
 @click.option("--seed", type=int, metavar="N", help="Make sampling reproducible.")
-@click.option(
-    "--count", type=click.IntRange(1, MOST_AT_ONCE), default=1, show_default=True, help="Write this many answers."
-)
+@click.option("--count", type=click.IntRange(1, 64), default=1, show_default=True, help="Write this many answers.")
 @click.option("--lenient", is_flag=True, help="Check clauses that cannot be enforced afterwards, instead of failing.")
-@click.option(
-    "--whitespace", type=click.Choice(["bounded", "compact"]), default="bounded", show_default=True,
-    help="Allow spaces and line breaks in JSON, or none.",
-)  # fmt: skip
+@whitespace_option
 @common_options("model", "as_json", "verbose", "max_cost")
 def generate(common: CommonOptions, text: str, **values: Any) -> None:  # noqa: ANN401  (what click parsed)
     """Print the answer of a model to TEXT (`-` for standard input), under a type, schema, pattern, grammar or list of words.
@@ -88,6 +85,8 @@ def _print_text(text: str) -> None:
 
 def _print_answer(answer: "GenerateResult", *, is_printed: bool, verbose: bool) -> None:
     print_line("" if is_printed else answer.text)
+    if answer.finish == "length":
+        print_notice(_("cut off at the limit of tokens; raise --max-tokens for more"), "yellow")
     if answer.fits is False:
         print_notice(f"does not fit: {answer.why}", "yellow")
     if not verbose:

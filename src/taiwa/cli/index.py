@@ -9,13 +9,25 @@ from typing import TYPE_CHECKING
 import click
 
 from taiwa.cli.options import CommonOptions, common_options, index_option, principal_option
-from taiwa.cli.output import console, errors, plain, print_json, print_line, print_notice, print_result, table
+from taiwa.cli.output import (
+    bracketed,
+    console,
+    format_place,
+    plain,
+    print_item,
+    print_json,
+    print_line,
+    print_notice,
+    print_result,
+    progress_bar,
+    table,
+)
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
+from taiwa.kernel.text import truncate
 
 if TYPE_CHECKING:
-    from taiwa.kernel.messages import Passage
     from taiwa.operations.documents import Reporter
     from taiwa.operations.results import EmbeddingsResult, MarkedPassage
     from taiwa.retrieval.ingest import Progress, RefreshReport
@@ -27,8 +39,6 @@ Marks = tuple[tuple[int, int], ...]
 LINES = 3
 NARROWEST = 40
 SMALL = 0.1
-LONGEST_QUERY = 80
-"""Characters of a query that are printed again."""
 BEFORE = 0.2
 """The share of an excerpt before the match."""
 
@@ -92,8 +102,7 @@ def folder_(
                 if not common.as_json:
                     _print_refreshed(summary, done)
             else:
-                found = None if step is None else to_json(step)
-                made |= {"embeddings": found, "vectors_made": 0 if step is None else step.made}
+                made |= {"embeddings": to_json(step), "vectors_made": 0 if step is None else step.made}
                 if not common.as_json:
                     _print_embeddings(step)
     if common.as_json:
@@ -106,19 +115,15 @@ def _contents(summary: "IndexSummary") -> str:
 
 
 def _print_refreshed(summary: "IndexSummary", done: "RefreshReport") -> None:
-    parts = [f"{count} {what}" for count, what in _counts(done) if count]
+    counts = ((done.added, "new"), (done.changed, "changed"), (done.removed, "gone"), (done.same, "as before"))
+    parts = [f"{count} {what}" for count, what in counts if count]
     print_line(f"{summary.name}: {_contents(summary)} (files: {', '.join(parts) or 'none'}; {done.seconds:.1f} s)")
     if done.problems:
         shown = done.problems[:SHOWN]
         table(("not read", "reason"), [(problem.path, problem.why) for problem in shown])
         if len(done.problems) > SHOWN:
-            print_notice(
-                _(
-                    "… and {count} more: taiwa index show {name}",
-                    count=f"{len(done.problems) - SHOWN:,}",
-                    name=summary.name,
-                )
-            )
+            more = f"{len(done.problems) - SHOWN:,}"
+            print_notice(_("… and {count} more: taiwa index show {name}", count=more, name=summary.name))
     if done.others:
         kinds = ", ".join(f"{suffix} ({count})" for suffix, count in sorted(done.others.items()))
         print_notice(f"skipped, of other types: {kinds}")
@@ -150,9 +155,7 @@ def list_(common: CommonOptions, audience: tuple[str, ...]) -> None:
     rows = [
         (
             each.name,
-            f"{each.documents:,}",
-            f"{each.passages:,}",
-            f"{each.problems:,}",
+            *(f"{n:,}" for n in (each.documents, each.passages, each.problems)),
             format_time(each.at_us),
             each.root,
         )
@@ -173,20 +176,17 @@ def show_(common: CommonOptions, name: str, is_owner: bool, audience: tuple[str,
 
     with open_library(common.settings()) as library:
         found = library.index(name)
-        summary, documents = (
-            found.summary(None if is_owner else audience),
-            found.documents(None if is_owner else audience),
-        )
+        principals = None if is_owner else audience
+        summary, documents = found.summary(principals), found.documents(principals)
+        embeddings = embeddings_of(found, is_owner=is_owner)
         if common.as_json:
-            held = embeddings_of(found, is_owner=is_owner)
-            embeddings: Json = None if held is None else to_json(held)
             files: list[Json] = [document_to_json(each) for each in documents]
-            print_json({**summary_to_json(summary), "embeddings": embeddings, "files": files})
+            print_json({**summary_to_json(summary), "embeddings": to_json(embeddings), "files": files})
             return
         print_line(f"{summary.name}  {summary.root}", "bold")
         print_line(_contents(summary) + ", " + ngettext("{n} character", "{n} characters", summary.characters))
         print_line(f"analyzer {summary.analyzer}, changed {format_time(summary.at_us)}")
-        _print_embeddings(embeddings_of(found, is_owner=is_owner))
+        _print_embeddings(embeddings)
     rows = [(each.path, f"{each.passages:,}", _seen_by(each), each.known.problem or each.title) for each in documents]
     if rows:
         print_line("")
@@ -202,14 +202,7 @@ def drop_(common: CommonOptions, name: str) -> None:
 
     with open_library(common.settings()) as library:
         library.drop(name)
-    if common.as_json:
-        print_json({"dropped": name})
-    else:
-        print_line(f"dropped {name}")
-
-
-def _counts(done: "RefreshReport") -> list[tuple[int, str]]:
-    return [(done.added, "new"), (done.changed, "changed"), (done.removed, "gone"), (done.same, "as before")]
+    print_item({"dropped": name}, f"dropped {name}", as_json=common.as_json)
 
 
 def _seen_by(listed: "DocumentListing") -> str:
@@ -254,7 +247,7 @@ def find(common: CommonOptions, query: str, indexes: tuple[str, ...], audience: 
     if common.as_json:
         print_result(found)
     elif not found.passages:
-        print_notice(f"no visible passage contains a word of {_short(query)!r}")
+        print_notice(f"no visible passage contains a word of {truncate(query, 80)!r}")
     else:
         print_passages(found.passages)
 
@@ -268,47 +261,21 @@ def print_passages(found: "tuple[MarkedPassage, ...]") -> None:
             print_line("")
         # Fused scores of two rankings are small.
         score = f"{passage.score:.2f}" if passage.score >= SMALL else f"{passage.score:.4f}"
-        print_line(f"{number}. {_place(passage)}  {score}", "bold")
-        _print_excerpt(cut(passage.text, each.marks, width * LINES), width)
+        print_line(f"{number}. {format_place(passage.source, passage.heading, passage.page)}  {score}", "bold")
+        _print_excerpt(*cut(passage.text, each.marks, width * LINES), width)
 
 
-def _place(passage: "Passage") -> str:
-    """Write where a passage stands: path, headings and page.
+def cut(text: str, marks: Marks, cells: int) -> tuple[str, Marks]:
+    """Cut out the part with the most matches, at most `cells` wide, on one line; a wide character takes two cells.
 
-    >>> from taiwa.kernel.messages import Passage
-    >>> _place(Passage("a.pdf", "", heading=("Leave", "Sick"), page=3))
-    'a.pdf › Leave › Sick, page 3'
-    """
-    page = f", page {passage.page}" if passage.page else ""
-    return " › ".join((passage.source, *passage.heading)) + page
-
-
-class Cut:
-    """A part of a text on one line, and the ranges that match."""
-
-    def __init__(self, text: str, marks: Marks) -> None:
-        self.text = text
-        self.marks = marks
-
-    def bracketed(self) -> str:
-        """Return the text with matches in brackets, where there are no colours."""
-        text = self.text
-        for start, end in reversed(self.marks):
-            text = f"{text[:start]}[{text[start:end]}]{text[end:]}"
-        return text
-
-
-def cut(text: str, marks: Marks, cells: int) -> Cut:
-    """Cut out the part with the most matches, at most `cells` wide; a wide character takes two cells.
-
-    >>> cut("一二三四五六七八九十", ((5, 6),), 9).bracketed()
+    >>> bracketed(*cut("一二三四五六七八九十", ((5, 6),), 9))
     '…五[六]七…'
     """
     from rich.cells import cell_len
 
     line = "".join(" " if sign.isspace() else sign for sign in plain(text))
     if cell_len(line) <= cells:
-        return Cut(line, marks)
+        return line, marks
     start = _begin(marks, len(line), cells)
     while start and cell_len(line[start:]) < cells - 2:
         start -= 1
@@ -320,7 +287,7 @@ def cut(text: str, marks: Marks, cells: int) -> Cut:
     inside = (
         (max(first, start) + shift, min(last, end) + shift) for first, last in marks if first < end and last > start
     )
-    return Cut(before + line[start:end] + after, tuple(inside))
+    return before + line[start:end] + after, tuple(inside)
 
 
 def _begin(marks: Marks, length: int, cells: int) -> int:
@@ -332,12 +299,13 @@ def _begin(marks: Marks, length: int, cells: int) -> int:
     return max(min(best[0] - int(cells * BEFORE / 2) - 1, length - 1), 0)
 
 
-def _print_excerpt(part: Cut, width: int) -> None:
+def _print_excerpt(text: str, marks: Marks, width: int) -> None:
+    """Print an excerpt, with matches in colour or in brackets."""
     from rich.text import Text
 
     colours = sys.stdout.isatty()
-    shown = Text(part.text if colours else part.bracketed())
-    for start, end in part.marks if colours else ():
+    shown = Text(text if colours else bracketed(text, marks))
+    for start, end in marks if colours else ():
         shown.stylize("bold yellow", start, end)
     for line in shown.wrap(console(), width):
         line.rstrip()
@@ -347,24 +315,11 @@ def _print_excerpt(part: Cut, width: int) -> None:
             print_line(f"   {line.plain}")
 
 
-def _short(query: str) -> str:
-    return query if len(query) <= LONGEST_QUERY else f"{query[: LONGEST_QUERY - 1]}…"
-
-
 @contextmanager
 def progress() -> "Generator[Progress]":
     """Show a progress bar on a terminal."""
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=errors(), transient=True, disable=not errors().is_terminal) as shown:
-        task = shown.add_task("", total=None)
-
-        def moved(done: int, whole: int, what: str) -> None:
-            shown.update(task, completed=done, total=whole, description=plain(what[-40:]))
-
-        yield moved
+    with progress_bar(None) as update:
+        yield lambda done, whole, what: update(completed=done, total=whole, description=plain(what[-40:]))
 
 
 def reporter() -> "Reporter":

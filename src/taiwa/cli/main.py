@@ -8,7 +8,8 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
@@ -26,93 +27,80 @@ COMPLETION = "_TAIWA_COMPLETE"
 
 
 class CommandEntry(NamedTuple):
-    """One command: the module that defines it, the name there, and its help."""
+    """One command: the module that defines it, its help, and its name there if it differs."""
 
     module: str
-    attribute: str
     help: str
+    attribute: str = ""
 
 
-def _entries(module: str, **helps: str) -> dict[str, CommandEntry]:
-    return {name.rstrip("_"): CommandEntry(module, name, text) for name, text in helps.items()}
-
-
-COMMANDS: dict[str, CommandEntry] = {
-    **_entries("chat", chat="converse with an app, line by line"),
-    **_entries(
-        "say",
-        say="send a text and print the answer",
-        retry="send the last text again",
-        edit="go back to a turn and send another text",
-        resume="finish a turn that was cut off, without paying again",
-        replay="repeat a conversation from its recorded calls and check every hash",
-        rerun="repeat a conversation with another model or app, on a new branch",
-        undo="take back the last turn: message, state and window together",
-        redo="restore a turn that was taken back",
-        fork="create a branch of a conversation",
-        switch="make a conversation the current one",
-    ),
-    **_entries("batch", batch="send every line of a file, in one conversation or each on its own"),
-    **_entries(
-        "inspect",
-        log="list conversations, or the turns of one",
-        show="show a turn: texts, state, calls and cost",
-        search="find words in all turns",
-        diff="compare two revisions: state and text",
-        why="show which turn and call set a value",
-        state="show the state, set it, and show its history",
-        export="write a conversation as JSONL, Markdown or HTML",
-        import_="read an exported conversation",
-    ),
-    **_entries(
-        "store",
-        cost="show what was spent, by app, model, day or session",
-        fsck="check every hash in the store",
-        gc="delete what no conversation reaches",
-        delete="delete a conversation permanently",
-    ),
-    **_entries("apps", apps="list, create, check and render apps"),
-    **_entries("models", models="show models and servers", probe="measure what a server enforces"),
-    **_entries(
-        "extract",
-        extract="extract a typed value from a text, or from every line of a file",
-        parse="parse the text of an answer as a type, with repairs; no model is called",
-        schema="print a type as models see it, with its size in tokens",
-    ),
-    **_entries("explain", explain="show which tokens a constraint allows, step by step"),
-    **_entries("generate", generate="generate an answer under a type, pattern, grammar or list of words"),
-    **_entries("solve", solve="solve a question step by step, with tools"),
-    **_entries("tools", tools="list, show and call tools", mcp="serve the tools to MCP clients"),
-    **_entries(
-        "index", index="index a folder of documents", find="find the passages of documents that fit a question best"
-    ),
-    **_entries(
-        "ask",
-        ask="answer a question from documents with citations, or ask back",
-        user="manage user profiles: facts, thresholds and feedback",
-    ),
-    **_entries(
-        "eval",
-        eval_="evaluate tools, models and retrieval on questions with known answers",
-        laws="check the laws of conversations and reducers",
-    ),
-    **_entries("config", config="show and change settings", keys="store the API keys of providers"),
-    **_entries(
-        "demo", demo="watch the built-in model solve, take orders, answer from documents, and obey a constraint"
-    ),
+SECTIONS: dict[str, dict[str, CommandEntry]] = {
+    "Conversations": {
+        "chat": CommandEntry("chat", "converse with an app, line by line"),
+        "say": CommandEntry("say", "send a text and print the answer"),
+        "batch": CommandEntry("batch", "send every line of a file, in one conversation or each on its own"),
+        "resume": CommandEntry("say", "finish a turn that was cut off, without paying again"),
+    },
+    "History": {
+        "undo": CommandEntry("say", "take back the last turn: message, state and window together"),
+        "redo": CommandEntry("say", "restore a turn that was taken back"),
+        "retry": CommandEntry("say", "send the last text again"),
+        "edit": CommandEntry("say", "go back to a turn and send another text"),
+        "fork": CommandEntry("say", "create a branch of a conversation"),
+        "switch": CommandEntry("say", "make a conversation the current one"),
+        "rerun": CommandEntry("say", "repeat a conversation with another model or app, on a new branch"),
+        "replay": CommandEntry("say", "repeat a conversation from its recorded calls and check every hash"),
+    },
+    "Inspection": {
+        "log": CommandEntry("inspect", "list conversations, or the turns of one"),
+        "show": CommandEntry("inspect", "show a turn: texts, state, calls and cost"),
+        "diff": CommandEntry("inspect", "compare two revisions: state and text"),
+        "why": CommandEntry("inspect", "show which turn and call set a value"),
+        "state": CommandEntry("inspect", "show the state, set it, and show its history"),
+        "search": CommandEntry("inspect", "find words in all turns"),
+        "cost": CommandEntry("store", "show what was spent, by app, model, day or session"),
+    },
+    "Store": {
+        "export": CommandEntry("inspect", "write a conversation as JSONL, Markdown or HTML"),
+        "import": CommandEntry("inspect", "read an exported conversation", "import_"),
+        "fsck": CommandEntry("store", "check every hash in the store"),
+        "gc": CommandEntry("store", "delete what no conversation reaches"),
+        "delete": CommandEntry("store", "delete a conversation permanently"),
+        "laws": CommandEntry("eval", "check the laws of conversations and reducers"),
+    },
+    "Types": {
+        "extract": CommandEntry("extract", "extract a typed value from a text, or from every line of a file"),
+        "parse": CommandEntry("extract", "parse the text of an answer as a type, with repairs; no model is called"),
+        "schema": CommandEntry("extract", "print a type as models see it, with its size in tokens"),
+    },
+    "Constraints": {
+        "explain": CommandEntry("explain", "show which tokens a constraint allows, step by step"),
+        "generate": CommandEntry("generate", "generate an answer under a type, pattern, grammar or list of words"),
+    },
+    "Tools": {
+        "solve": CommandEntry("solve", "solve a question step by step, with tools"),
+        "tools": CommandEntry("tools", "list, show and call tools"),
+        "mcp": CommandEntry("tools", "serve the tools to MCP clients"),
+        "eval": CommandEntry("eval", "evaluate tools, models and retrieval on questions with known answers", "eval_"),
+    },
+    "Documents": {
+        "ask": CommandEntry("ask", "answer a question from documents with citations, or ask back"),
+        "index": CommandEntry("index", "index a folder of documents"),
+        "find": CommandEntry("index", "find the passages of documents that fit a question best"),
+        "user": CommandEntry("ask", "manage user profiles: facts, thresholds and feedback"),
+    },
+    "Setup": {
+        "apps": CommandEntry("apps", "list, create, check and render apps"),
+        "models": CommandEntry("models", "show models and servers"),
+        "probe": CommandEntry("models", "measure what a server enforces"),
+        "keys": CommandEntry("config", "store the API keys of providers"),
+        "config": CommandEntry("config", "show and change settings"),
+        "demo": CommandEntry(
+            "demo", "watch the built-in model solve, take orders, answer from documents, and obey a constraint"
+        ),
+    },
 }
-
-SECTIONS: dict[str, tuple[str, ...]] = {
-    "Conversations": ("chat", "say", "batch", "resume"),
-    "History": ("undo", "redo", "retry", "edit", "fork", "switch", "rerun", "replay"),
-    "Inspection": ("log", "show", "diff", "why", "state", "search", "cost"),
-    "Store": ("export", "import", "fsck", "gc", "delete", "laws"),
-    "Types": ("extract", "parse", "schema"),
-    "Constraints": ("explain", "generate"),
-    "Tools": ("solve", "tools", "mcp", "eval"),
-    "Documents": ("ask", "index", "find", "user"),
-    "Setup": ("apps", "models", "probe", "keys", "config", "demo"),
-}
+COMMANDS: dict[str, CommandEntry] = {name: entry for entries in SECTIONS.values() for name, entry in entries.items()}
 
 
 class Commands(click.Group):
@@ -120,14 +108,16 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
         """Return all names, in the order of the sections."""
-        return [name for names in SECTIONS.values() for name in names]
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  (the same)
         """Import a command."""
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
-        command: click.Command = getattr(importlib.import_module(f"taiwa.cli.{entry.module}"), entry.attribute)
+        command: click.Command = getattr(
+            importlib.import_module(f"taiwa.cli.{entry.module}"), entry.attribute or cmd_name
+        )
         return command
 
     def resolve_command(
@@ -143,9 +133,9 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  (the same)
         """List the commands by section, from the table alone."""
-        for section, names in SECTIONS.items():
+        for section, entries in SECTIONS.items():
             with formatter.section(section):
-                formatter.write_dl([(name, COMMANDS[name].help) for name in names])
+                formatter.write_dl([(name, entry.help) for name, entry in entries.items()])
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -169,8 +159,10 @@ def main(arguments: Sequence[str] | None = None, group: click.Group | None = Non
     if not debug and arguments is None:
         sys.excepthook = _print_internal_error
     _prepare_streams()
-    if COMPLETION in os.environ:
-        _print_completions()
+    if COMPLETION in os.environ:  # eval "$(_TAIWA_COMPLETE=bash_source taiwa)" in the start file of a shell
+        from click.shell_completion import shell_complete
+
+        sys.exit(shell_complete(cli, {}, "taiwa", COMPLETION, os.environ[COMPLETION]))
     code = 0
     try:
         with (group or cli).make_context(name, words) as ctx:
@@ -198,11 +190,16 @@ def main(arguments: Sequence[str] | None = None, group: click.Group | None = Non
     sys.exit(code)
 
 
-def _print_completions() -> NoReturn:
-    """Print completions for a shell: `eval "$(_TAIWA_COMPLETE=bash_source taiwa)"` in its start file."""
-    from click.shell_completion import shell_complete
+@contextmanager
+def exit_on_error() -> Generator[None]:
+    """End a script as a command ends: an error of taiwa is one line on standard error, and the exit code 1 or 2."""
+    from taiwa.kernel.errors import TaiwaError
 
-    sys.exit(shell_complete(cli, {}, "taiwa", COMPLETION, os.environ[COMPLETION]))
+    try:
+        yield
+    except TaiwaError as error:
+        _print_error(error.message)
+        sys.exit(code_of(error))
 
 
 def _without_debug(words: list[str]) -> tuple[list[str], bool]:
@@ -232,9 +229,10 @@ def _taiwa_error() -> "type[TaiwaError]":
 
 def code_of(error: "TaiwaError") -> int:
     """Return the exit code of an error."""
-    from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, StoreError
+    from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, StoreError, UnsupportedError
 
-    return BAD_INPUT if isinstance(error, (InputError, ConfigError, OutputValidationError, StoreError)) else FAILED
+    bad = (InputError, ConfigError, OutputValidationError, StoreError, UnsupportedError)
+    return BAD_INPUT if isinstance(error, bad) else FAILED
 
 
 def _output_error(error: OSError) -> int:

@@ -43,11 +43,11 @@ def models() -> None:
 def list_(common: CommonOptions) -> None:
     """List the providers: model names, addresses, and required keys."""
     from taiwa.models.http_api.api_keys import list_keys
-    from taiwa.models.registry import IN_PROCESS, PROVIDERS
+    from taiwa.models.registry import IN_PROCESS, PROVIDERS, key_names
     from taiwa.settings import BUILTIN
 
     settings = common.settings()
-    keys_set = {row.name for row in list_keys(settings)}
+    keys_set = {row.name for row in list_keys(settings, key_names(settings))}
     rows = [
         (f"{name}:MODEL", settings.base_urls.get(name, provider.base_url), _key(provider, keys_set))
         for name, provider in PROVIDERS.items()
@@ -76,7 +76,8 @@ def _key(provider: "Provider", keys_set: set[str]) -> str:
 @common_options("as_json")
 def show(common: CommonOptions, name: str | None) -> None:
     """Show the capabilities of a model's server: from the table, corrected by a probe and by your settings."""
-    from taiwa.models.http_api.probe_server import load_report, resolve_probed
+    from taiwa.models.http_api.capabilities import load_report
+    from taiwa.models.registry import resolve_probed
 
     settings = common.settings()
     target = resolve_probed(name or settings.chosen_model(), settings)
@@ -116,8 +117,7 @@ def _card() -> None:
     if rows := list(card_rows(record)):
         table(("figure", "value"), rows)
         print_line("")
-    limits = record.get("limits")
-    for limit in limits if isinstance(limits, list) else ():
+    for limit in record.get("limits", ()):
         print_line(f"- {limit}")
 
 
@@ -126,8 +126,7 @@ def _card() -> None:
 @common_options("as_json")
 def remote(common: CommonOptions, name: str | None) -> None:
     """List the models that a server lists."""
-    from taiwa.models.http_api.probe_server import resolve_probed
-    from taiwa.models.open_model import open_server
+    from taiwa.models.registry import open_server, resolve_probed
 
     settings = common.settings()
     target = resolve_probed(name or settings.chosen_model(), settings)
@@ -157,15 +156,16 @@ def probe(common: CommonOptions, name: str | None) -> None:
     taiwa probe
     taiwa probe http://127.0.0.1:8080/v1#qwen --json
     """
+    from taiwa.models.http_api.capabilities import save_report
     from taiwa.models.http_api.probe_server import probe as probe_model
-    from taiwa.models.http_api.probe_server import resolve_permissive, save_report
-    from taiwa.models.open_model import open_server
+    from taiwa.models.registry import open_server, resolve_permissive
 
     settings = common.settings()
     target = resolve_permissive(name or settings.chosen_model(), settings)
     report = probe_model(open_server(target, settings), print_notice if common.verbose else lambda _: None)
-    report = replace(report, base_url=target.base_url)  # a server of our own has another port each time
-    save_report(settings, report, datetime.now(UTC).date().isoformat())
+    # a server of our own has another port each time
+    report = replace(report, base_url=target.base_url, day=datetime.now(UTC).date().isoformat())
+    save_report(settings, report)
     if common.as_json:
         findings: dict[str, Json] = {
             each.name: {"verdict": each.verdict, "note": each.note} for each in report.findings

@@ -8,8 +8,9 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from functools import cache, partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ import click
 
 from taiwa.i18n import _, gettext_noop, ngettext
 from taiwa.kernel.records import Json
+from taiwa.kernel.text import truncate
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,11 +42,15 @@ WARNINGS = (
 MAX_PLACES = 5
 MAX_CLAUSES = 6
 SHOWN_CHARS = 200
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200e\u200f\u2028-\u202e\u2061-\u206f\ufeff\ufff9-\ufffb"
+    r"\U0001d173-\U0001d17a\U000e0000-\U000e007f]"
+)
+"""Control codes, direction marks and overrides, line and paragraph separators, and tags; joiners, which scripts need, stay."""
 
 
 def plain(text: str) -> str:
-    """Make text safe to print: control codes and direction overrides become visible characters.
+    """Make text safe to print: control codes and invisible controls of the layout become visible characters.
 
     >>> plain("a\\x1b[2Jb\\r")
     'a␛[2Jb␍'
@@ -80,9 +86,14 @@ def print_result(result: object) -> None:
     print_json(to_json(result))
 
 
+def print_item(item: Json, line: str, *, as_json: bool) -> None:
+    """Print an object as JSON, or else the line that describes it."""
+    print_json(item) if as_json else print_line(line)
+
+
 def inert(text: str) -> str:
     """Escape control codes in JSON text; it is parsed to the same value."""
-    return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return CONTROL.sub(lambda match: json.dumps(match[0])[1:-1] if match[0] != "\x7f" else "\\u007f", text)
 
 
 def print_line(text: str, style: str = "") -> None:
@@ -149,7 +160,8 @@ def print_stream(events: "Iterable[TurnEvent]", *, as_json: bool = False, verbos
         print_result(turn)
     else:
         click.echo("" if first else plain(turn.text))
-    _print_notes([note for note in notes if turn.text or note.text != INTERRUPTED], verbose=verbose)
+    if turn.text or all(note.text != INTERRUPTED for note in notes):  # else nothing was kept that could be warned about
+        _print_notes(notes, verbose=verbose)
     if verbose:
         waited = _("first word after {seconds} s", seconds=f"{first:.2f}")
         print_notice(f"{turn.session} {turn.node[:12]} · {bill_line(turn.spent)} · {waited}")
@@ -219,9 +231,8 @@ def bill_line(spent: "RunUsage") -> str:
         input=f"{usage.input_tokens:,}", cached=f"{usage.cache_read_tokens:,}", output=f"{usage.output_tokens:,}",
     )  # fmt: skip
     most, cost = spent.usage + spent.estimated, format_cost(spent.cost)
-    if (
-        spent.calls_without_usage and spent.estimated.input_tokens
-    ):  # only an upper bound of a call that was cut off is known
+    # Of a call that was cut off only an upper bound is known.
+    if spent.calls_without_usage and spent.estimated.input_tokens:
         tokens = _(
             "at most {input} in + {output} out tokens", input=f"{most.input_tokens:,}", output=f"{most.output_tokens:,}"
         )
@@ -235,6 +246,45 @@ def bill_line(spent: "RunUsage") -> str:
         cost=cost,
         seconds=f"{spent.seconds:.2f}",
     )
+
+
+@contextmanager
+def progress_bar(rows: int | None, *, is_shown: bool = True) -> "Generator[Callable[..., None]]":
+    """Show a progress bar on a terminal; the function that is returned updates it, as `rich.progress.Progress.update`."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    hidden = not is_shown or not errors().is_terminal
+    with Progress(*columns, console=errors(), transient=True, disable=hidden) as bar:
+        yield partial(bar.update, bar.add_task("" if rows is None else _("rows"), total=rows))
+
+
+def progress_text(name: str, failed: int, cost: int | None) -> str:
+    """Describe rows for a progress bar: how many of them failed, and what all of them cost."""
+    from taiwa.models.pricing import format_cost
+
+    return name + (" · " + _("{failed} failed", failed=failed) if failed else "") + f" · {format_cost(cost)}"
+
+
+def one_line(text: str, limit: int) -> str:
+    """Write a text on one line of at most `limit` characters."""
+    return truncate(" ".join(text.split()), limit)
+
+
+def bracketed(text: str, marks: Iterable[tuple[int, int]]) -> str:
+    """Put the ranges of a text that match in brackets."""
+    for start, end in sorted(marks, reverse=True):
+        text = f"{text[:start]}[{text[start:end]}]{text[end:]}"
+    return text
+
+
+def format_place(source: str, heading: Sequence[str], page: int) -> str:
+    """Write where a passage stands: path, headings and page.
+
+    >>> format_place("a.pdf", ("Leave", "Sick"), 3)
+    'a.pdf › Leave › Sick, page 3'
+    """
+    return " › ".join((source, *heading)) + (f", page {page}" if page else "")
 
 
 def pretty(value: Json) -> str:
@@ -269,8 +319,7 @@ def attempt_lines(attempts: "Sequence[Attempt]") -> list[str]:
         lines += [f"  {line}" for line in enforcement_lines(each.enforcement)]
         lines += [f"  {line}" for line in fix_lines(each.fixes)]
         if each.diagnostics:
-            text = " ".join(each.text.split())
-            lines.append(f"  text: {text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + '…'}")
+            lines.append(f"  text: {one_line(each.text, SHOWN_CHARS)}")
             lines += [f"  {line}" for line in each.diagnostics]
     return lines
 

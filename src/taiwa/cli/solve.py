@@ -6,14 +6,23 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options, index_option, print_default_model, read_text, turn_options
-from taiwa.cli.output import bill_line, plain, pretty, print_json, print_line, print_notice, print_preview
+from taiwa.cli.options import (
+    NEW_FILE,
+    CommonOptions,
+    common_options,
+    index_option,
+    print_default_model,
+    read_text,
+    server_option,
+    turn_options,
+)
+from taiwa.cli.output import bill_line, one_line, plain, pretty, print_line, print_notice, print_preview, print_result
 from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
@@ -22,7 +31,7 @@ if TYPE_CHECKING:
     from taiwa.flows.solve.examples import WorkedExample
     from taiwa.flows.solve.rationale import EndReason, ExecutedCall, Rationale
     from taiwa.kernel.execution import Event, RunResult
-    from taiwa.kernel.messages import Notice, Response, TextDelta
+    from taiwa.kernel.messages import Notice, TextDelta
     from taiwa.kernel.runtime import Tool
     from taiwa.kernel.usage_limits import RunUsage
     from taiwa.sessions.stored_solve import ReasonRun, SolveEvent
@@ -36,7 +45,10 @@ NO_TOOLS = "none"
 PASSAGES, PASSAGE_CHARACTERS = 2, 400
 """Passages of a search, and characters of each, that fit into a tool result."""
 CALL_COLOUR, RESULT_COLOUR, ERROR_COLOUR = "cyan", "green", "red"
-SHOWN_CHARS = 100
+RESPONSE_MEMBERS = (
+    "finish stop input_tokens=usage.input_tokens cached_tokens=usage.cache_read_tokens output_tokens=usage.output_tokens"
+    " max_input_tokens=max_usage.input_tokens max_output_tokens=max_usage.output_tokens"
+)
 LONGEST_MARK = 30
 """Characters within which the text of a failed result begins, behind the mark of its tool-call format."""
 ENDINGS: "Mapping[EndReason, str]" = {
@@ -59,30 +71,19 @@ ENDINGS: "Mapping[EndReason, str]" = {
 @click.option(
     "--tools", "names", metavar="NAMES", help="Use these tools, separated by commas; none for none.  [default: all]"
 )
-@click.option(
-    "--mcp-server",
-    "servers",
-    metavar="COMMAND",
-    multiple=True,
-    help="Use the tools of the MCP server that COMMAND starts.",
-)
+@server_option
 @index_option
 @click.option(
     "--tool-format", type=click.Choice(TOOL_FORMATS), help="Set the text format of tool calls.  [default: tagged]"
 )
 @click.option(
-    "--tool-mode",
-    type=click.Choice(TOOL_MODES),
-    default="auto",
-    show_default=True,
+    "--tool-mode", type=click.Choice(TOOL_MODES), default="auto", show_default=True,
     help="Set how tool results are returned to the model.",
-)
+)  # fmt: skip
 @click.option(
     "--shots", type=click.IntRange(0), metavar="N", help="Show N worked examples.  [default: 5, none if native]"
 )
-@click.option(
-    "--examples", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Show your own worked examples."
-)
+@click.option("--examples", type=NEW_FILE, metavar="FILE", help="Show your own worked examples.")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Select other built-in examples.")
 @click.option(
     "--on-error", type=ON_ERROR, default="report", show_default=True, help="Set what to do when a tool call fails."
@@ -91,21 +92,14 @@ ENDINGS: "Mapping[EndReason, str]" = {
     "--on-unknown", type=ON_ERROR, default="report", show_default=True, help="Set what to do when a tool is unknown."
 )
 @click.option(
-    "--max-tool-calls",
-    type=click.IntRange(0),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="Make at most N tool calls.",
-)
+    "--max-tool-calls", type=click.IntRange(0), default=10, show_default=True, metavar="N", help="Make at most N tool calls."
+)  # fmt: skip
 @click.option(
     "--max-tokens", type=click.IntRange(1), metavar="N", help="Write at most N tokens of rationale.  [default: 2000]"
 )
 @click.option("--type", "target", metavar="TYPE", help="Return the answer as a value of TYPE, as for taiwa extract.")
 @click.option("--trace", is_flag=True, help="Show each step with times and tokens.")
-@click.option(
-    "--trace-file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the trace as JSONL."
-)
+@click.option("--trace-file", type=NEW_FILE, metavar="FILE", help="Write the trace as JSONL.")
 @common_options("model", "as_json", "verbose", "dry_run", "max_cost", "no_store", "store")
 def solve(common: CommonOptions, question: str, trace: bool, trace_file: Path | None, **values: Any) -> None:  # noqa: ANN401
     """Solve QUESTION (`-` for standard input) step by step; tools calculate what can be calculated.
@@ -128,9 +122,9 @@ def solve(common: CommonOptions, question: str, trace: bool, trace_file: Path | 
         settings = common.settings()
         reason_run = _reason_run(settings, values, stack)
         if common.dry_run:
-            from taiwa.operations.solve import preview
+            from taiwa.operations.say import preview_solve
 
-            print_preview(preview(settings, reason_run, text), as_json=common.as_json)
+            print_preview(preview_solve(settings, reason_run, text), as_json=common.as_json)
             return
         file = stack.enter_context(_opened(trace_file)) if trace_file else None
         _solve(common, settings, reason_run, text, Trace(file), print_trace=trace)
@@ -147,14 +141,13 @@ def _reason_run(settings: "Settings", values: Mapping[str, Any], stack: ExitStac
     if form == "native" and mode not in ("auto", "native"):
         raise InputError(f"--tool-format native requires --tool-mode native, not {mode}")
     calls, tokens = values["max_tool_calls"], values["max_tokens"]
+    limits = SolveLimits(max_tool_calls=calls)
     options = SolveOptions(
         tool_format=tool_call_format(form if form and form != "native" else "tagged"),
         tool_mode="native" if form == "native" else None if mode == "auto" else mode,
         on_error=values["on_error"].replace("-", "_"),
         on_unknown=values["on_unknown"].replace("-", "_"),
-        limits=SolveLimits(max_tool_calls=calls)
-        if tokens is None
-        else SolveLimits(max_tool_calls=calls, max_tokens=tokens),
+        limits=limits if tokens is None else replace(limits, max_tokens=tokens),
         output_type=None if values["target"] is None else load_output_type(values["target"]),
     )
     text_only = mode == "auto" and form not in (None, "native")
@@ -202,16 +195,11 @@ def _examples(path: Path | None) -> "tuple[WorkedExample, ...] | None":
 
     examples = read_shots(path)
     for worked, step, result in wrong_results(examples, results(builtin_tools().values(), TaggedFormat())):
-        print_notice(
-            _(
-                "{where}: {call} returns {result}, but the example has {expected}",
-                where=f"{path}:{worked.id}",
-                call=f"{step.tool}: {step.input}",
-                expected=step.result,
-                result=result,
-            ),
-            "yellow",
-        )
+        text = _(
+            "{where}: {call} returns {result}, but the example has {expected}",
+            where=f"{path}:{worked.id}", call=f"{step.tool}: {step.input}", expected=step.result, result=result,
+        )  # fmt: skip
+        print_notice(text, "yellow")
     return examples
 
 
@@ -225,7 +213,7 @@ def _solve(
     print_trace: bool,
 ) -> None:
     from taiwa.cli.chat import InterruptHandler
-    from taiwa.operations.result_json import rationale_to_json
+    from taiwa.operations.results import SolveResult
     from taiwa.sessions.session import open_priced_model
     from taiwa.sessions.stored_solve import solve_and_store as run
 
@@ -246,7 +234,7 @@ def _solve(
     found = done.value
     _print_remarks(done, notes, verbose=common.verbose)
     if common.as_json:
-        print_json(rationale_to_json(found, done.spent))
+        print_result(SolveResult(found, done.spent))
     elif found.answer:
         print_line("")
         is_json = found.answered_by == "typed" and not isinstance(found.value, str)
@@ -321,9 +309,13 @@ def call_lines(calls: "Iterable[ExecutedCall]") -> list[str]:
     lines: list[str] = []
     for number, called in enumerate(calls, 1):
         result = called.result
-        mark = "" if result.origin == "tool" and not result.error else f" [{result.error or result.origin}]"
-        mark = " [model]" if result.origin == "model" else mark
-        lines.append(f"call {number}: {called.name}: {_short(called.input)} → {_short(result.text)}{mark}")
+        why = (
+            "model" if result.origin == "model" else result.error or ("" if result.origin == "tool" else result.origin)
+        )
+        mark = f" [{why}]" if why else ""
+        lines.append(
+            f"call {number}: {called.name}: {one_line(called.input, 100)} → {one_line(result.text, 100)}{mark}"
+        )
     return lines
 
 
@@ -343,38 +335,32 @@ class Trace:
         from taiwa.kernel.effects import CallTool
         from taiwa.kernel.execution import EffectFinished
         from taiwa.kernel.messages import Notice, Response, ToolResult
+        from taiwa.operations.result_json import members
 
         if isinstance(event, Notice):
-            name = (
-                "failure" if event.code == "tool" else event.code or "note"
-            )  # the row of the tool is that of its call
+            # The row of the tool is that of its call.
+            name = "failure" if event.code == "tool" else event.code or "note"
             self.add({"event": name, "text": event.text})
         elif isinstance(event, EffectFinished):
             effect, answer, error = event.entry.effect, event.entry.answer, event.entry.error
             failed: Json = None if error is None else str(error)
             timed: dict[str, Json] = {"seconds": round(event.entry.seconds, 6), "error": failed}
             if isinstance(answer, Response):
-                self.add({"event": "model", **_response_to_json(answer), **timed})
+                calls: list[Json] = [members(call, "tool=name arguments") for call in answer.message.tool_calls]
+                made = {**members(answer, "text"), "calls": calls, **members(answer, RESPONSE_MEMBERS)}
+                self.add({"event": "model", **made, **timed})
             elif isinstance(effect, CallTool):
-                result_text = answer.text if isinstance(answer, ToolResult) else ""
-                called: dict[str, Json] = {
-                    "tool": effect.name,
-                    "arguments": dict(effect.arguments),
-                    "text": result_text,
-                }
+                text = answer.text if isinstance(answer, ToolResult) else ""
+                called: dict[str, Json] = {"tool": effect.name, "arguments": dict(effect.arguments), "text": text}
                 detail: Json = (getattr(error, "trace", "") or None) if error is not None else None
                 self.add({"event": "tool", **called, **timed, "detail": detail})
 
-    def end(self, found: "Rationale", spent: "RunUsage") -> None:
+    def end(self, rationale: "Rationale", spent: "RunUsage") -> None:
         """Record the end of the run."""
-        from taiwa.operations.result_json import reported_usage_to_json
+        from taiwa.operations.result_json import members, reported_usage_to_json
 
-        self.add(
-            {
-                "event": "end", "ending": found.ending, "tool_mode": found.tool_mode, "answer": found.answer,
-                "answered_by": found.answered_by, "usage": reported_usage_to_json(spent),
-            }
-        )  # fmt: skip
+        end = members(rationale, "ending tool_mode answer answered_by")
+        self.add({"event": "end", **end, "usage": reported_usage_to_json(spent)})
 
     def add(self, row: dict[str, Json]) -> None:
         """Record a row."""
@@ -391,24 +377,8 @@ class Trace:
         return [_line(row) for row in self.rows if row["event"] not in TRANSCRIPT_CODES]
 
 
-def _response_to_json(response: "Response") -> dict[str, Json]:
-    usage, bound = response.usage, response.max_usage
-    calls: list[Json] = [{"tool": call.name, "arguments": call.arguments} for call in response.message.tool_calls]
-    return {
-        "text": response.text,
-        "calls": calls,
-        "finish": response.finish,
-        "stop": response.stop,
-        "input_tokens": None if usage is None else usage.input_tokens,
-        "cached_tokens": None if usage is None else usage.cache_read_tokens,
-        "output_tokens": None if usage is None else usage.output_tokens,
-        "max_input_tokens": None if bound is None else bound.input_tokens,
-        "max_output_tokens": None if bound is None else bound.output_tokens,
-    }
-
-
-def _line(row: dict[str, Json]) -> str:
-    event = str(row["event"])
+def _line(row: dict[str, Any]) -> str:
+    event, seconds = row["event"], f"{row.get('seconds', 0.0):.3f} s"
     if event == "model":
         stop = f" at {row['stop']!r}" if row["stop"] else ""
         tokens = "tokens not reported"
@@ -416,21 +386,12 @@ def _line(row: dict[str, Json]) -> str:
             tokens = f"at most {row['max_input_tokens']:,} in + {row['max_output_tokens']:,} out"
         if row["input_tokens"] is not None:
             tokens = f"{row['input_tokens']:,} in ({row['cached_tokens']:,} cached) + {row['output_tokens']:,} out"
-        about = f"{_seconds(row)} · {tokens} · {row['finish']}{stop}"
+        about = f"{seconds} · {tokens} · {row['finish']}{stop}"
     elif event == "tool":
-        arguments = " ".join(map(str, row["arguments"].values())) if isinstance(row["arguments"], dict) else ""
-        about = f"{_seconds(row)} · {row['tool']}: {_short(arguments)} → {_short(str(row['error'] or row['text']))}"
+        arguments = " ".join(map(str, row["arguments"].values()))
+        about = f"{seconds} · {row['tool']}: {one_line(arguments, 100)} → {one_line(row['error'] or row['text'], 100)}"
     elif event == "end":
         about = f"{row['ending']} · {row['tool_mode']} · {row['answer'] or '-'} ({row['answered_by']})"
     else:
-        about = _short(str(row["text"]))
-    return f"{float(str(row['at'])):7.3f} s  {event:<9} {about}"
-
-
-def _seconds(row: dict[str, Json]) -> str:
-    return f"{float(str(row['seconds'])):.3f} s"
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= SHOWN_CHARS else f"{line[: SHOWN_CHARS - 1]}…"
+        about = one_line(row["text"], 100)
+    return f"{row['at']:7.3f} s  {event:<9} {about}"

@@ -1,16 +1,14 @@
 """Costs, and maintenance of the store: cost, fsck, gc, delete."""
 
-import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options
-from taiwa.cli.output import print_json, print_line, print_notice, print_result, table
+from taiwa.cli.options import CommonOptions, common_options, confirm
+from taiwa.cli.output import print_item, print_json, print_line, print_notice, print_result, table
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import CorruptError, InputError
-from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
     from taiwa.sessions.repository import Repository
@@ -28,11 +26,14 @@ def fsck(common: CommonOptions) -> None:
     \b
     taiwa fsck
     """
-    repository = common.repository()
+    from taiwa.operations.result_json import members
+
+    repository = common.repository(reading=True)
     problems = repository.fsck()
     if common.as_json:
-        rows: list[Json] = [{"where": problem.where, "what": problem.what} for problem in problems]
-        print_json({"nodes": repository.store.nodes.count(), "problems": rows})
+        print_json(
+            {"nodes": repository.store.nodes.count(), "problems": [members(each, "where what") for each in problems]}
+        )
     elif problems:
         table(("where", "what"), [(problem.where, problem.what) for problem in problems])
     else:
@@ -51,12 +52,9 @@ def fsck(common: CommonOptions) -> None:
 
 @click.command()
 @click.option(
-    "--keep",
-    type=click.IntRange(min=0),
-    default=200,
-    show_default=True,
+    "--keep", type=click.IntRange(min=0), default=200, show_default=True,
     help="Keep the nodes of this many moves of session names.",
-)
+)  # fmt: skip
 @click.option(
     "--snapshots", is_flag=True, help="Delete the snapshots of states too; they are created again when needed."
 )
@@ -67,19 +65,12 @@ def gc(common: CommonOptions, keep: int, snapshots: bool) -> None:
     \b
     taiwa gc --dry-run
     """
-    store = common.repository().store
+    store = common.repository(reading=common.dry_run).store
     deleted = store.gc(keep, dry_run=common.dry_run)
     dropped = store.snapshots.clear() if snapshots and not common.dry_run else 0
     if common.as_json:
-        print_json(
-            {
-                "nodes": deleted.nodes,
-                "apps": deleted.apps,
-                "moves": deleted.moves,
-                "snapshots": dropped,
-                "dry_run": common.dry_run,
-            }
-        )
+        counts = {"nodes": deleted.nodes, "apps": deleted.apps, "moves": deleted.moves, "snapshots": dropped}
+        print_json({**counts, "dry_run": common.dry_run})
     else:
         parts = (
             ngettext("{n} node", "{n} nodes", deleted.nodes), ngettext("{n} app", "{n} apps", deleted.apps),
@@ -102,6 +93,7 @@ def delete(common: CommonOptions, name: str, batches: bool, yes: bool) -> None:
     taiwa delete --batches         a batch with --resume pays for its rows again
     """
     from taiwa.cli.keyboard import scrub
+    from taiwa.operations.result_json import members
 
     if bool(name) == batches:
         raise InputError("delete takes the name of a conversation, or --batches")
@@ -115,15 +107,7 @@ def delete(common: CommonOptions, name: str, batches: bool, yes: bool) -> None:
     deleted = repository.store.delete_session(name)
     scrub(repository.store.path, texts)
     if common.as_json:
-        print_json(
-            {
-                "session": name,
-                "nodes": deleted.nodes,
-                "runs": deleted.runs,
-                "shared": deleted.shared,
-                "log_emptied": deleted.log_emptied,
-            }
-        )
+        print_json({"session": name, **members(deleted, "nodes runs shared log_emptied")})
         return
     what = ngettext("{n} node", "{n} nodes", deleted.nodes) + ", " + ngettext("{n} run", "{n} runs", deleted.runs)
     print_line(_("deleted {name}: {what}", name=name, what=what))
@@ -148,19 +132,12 @@ def _delete_rows(repository: "Repository", common: CommonOptions, *, yes: bool) 
     rows, runs = repository.store.batches.clear(), 0
     with suppress(InputError):  # no row was run on its own
         runs = repository.store.delete_session("").runs
-    if common.as_json:
-        print_json({"rows": rows, "runs": runs})
-    else:
-        what = ngettext("{n} row", "{n} rows", rows) + ", " + ngettext("{n} run", "{n} runs", runs)
-        print_line(_("deleted {what}", what=what))
+    what = ngettext("{n} row", "{n} rows", rows) + ", " + ngettext("{n} run", "{n} runs", runs)
+    print_item({"rows": rows, "runs": runs}, _("deleted {what}", what=what), as_json=common.as_json)
 
 
 def _confirm(what: str, *, yes: bool) -> None:
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise InputError(f"deleting {what} cannot be undone; add --yes")
-    click.confirm(f"delete {what} permanently?", abort=True, err=True)
+    confirm(f"delete {what} permanently?", f"deleting {what}, which cannot be undone,", yes=yes)
 
 
 @click.command()
@@ -176,7 +153,7 @@ def cost(common: CommonOptions, by: "Axis") -> None:
     from taiwa.models.pricing import format_cost
     from taiwa.operations.results import CostResult
 
-    lines = common.repository().store.costs(by)
+    lines = common.repository(reading=True).store.costs(by)
     if common.as_json:
         print_result(CostResult(by, tuple(lines)))
         return

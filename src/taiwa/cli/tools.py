@@ -1,28 +1,19 @@
 """List, show and call tools, and serve them over MCP: tools, mcp."""
 
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options, read_text
-from taiwa.cli.output import print_json, print_line, table
+from taiwa.cli.options import CommonOptions, common_options, read_text, server_option
+from taiwa.cli.output import print_item, print_json, print_line, table
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
-    from taiwa.kernel.messages import ToolResult
     from taiwa.kernel.runtime import Tool
-
-C = TypeVar("C", bound=Callable[..., Any])
-
-
-def server_option(command: C) -> C:
-    """Give a command the option that starts MCP servers."""
-    about = "Use the tools of the MCP server that COMMAND starts too."
-    return click.option("--mcp-server", "servers", metavar="COMMAND", multiple=True, help=about)(command)
 
 
 @click.group()
@@ -75,7 +66,10 @@ def show_(common: CommonOptions, name: str, servers: tuple[str, ...]) -> None:
     print_line("")
     properties = cast("Mapping[str, Mapping[str, Json]]", spec.parameters["properties"])
     needed = cast("list[str]", spec.parameters.get("required", []))
-    rows = [(each, _kind(part), "required" if each in needed else _default(part)) for each, part in properties.items()]
+    rows = [
+        (each, _kind(part), "required" if each in needed else str(part.get("default", "")))
+        for each, part in properties.items()
+    ]
     table(("parameter", "type", "default"), rows)
 
 
@@ -90,28 +84,20 @@ def call_(common: CommonOptions, name: str, input: str, servers: tuple[str, ...]
 
     INPUT is the text that the tool needs, a JSON object of all its parameters, or - for standard input.
     """
+    from taiwa.flows.solve.tool_call_formats import TaggedFormat
     from taiwa.kernel.errors import ToolErrorBoundary
 
     try:
         with _mcp_tools(servers) as foreign, ToolErrorBoundary(name):
-            result = _called(_found(name, foreign), read_text(input))
+            tool = _found(name, foreign)
+            result = tool.call(TaggedFormat().parse_arguments(tool.spec, read_text(input)))
     except ToolError as error:
         if common.as_json:
             print_json({"tool": name, "error": error.code, "message": error.message, "hint": error.hint})
         # Unlike a model, the user may see what went wrong inside a tool.
         more = error.hint or next(iter(error.trace.strip().splitlines()[-1:]), "")
         raise InputError(f"{name}: {error.message}" + (f" ({more})" if more else "")) from error
-    if common.as_json:
-        print_json({"tool": name, "text": result.text, "value": result.value})
-    else:
-        print_line(result.text)
-
-
-def _called(tool: "Tool", text: str) -> "ToolResult":
-    """Call a tool with the arguments of a model's text."""
-    from taiwa.flows.solve.tool_call_formats import TaggedFormat
-
-    return tool.call(TaggedFormat().parse_arguments(tool.spec, text))
+    print_item({"tool": name, "text": result.text, "value": result.value}, result.text, as_json=common.as_json)
 
 
 @contextmanager
@@ -140,10 +126,6 @@ def _kind(part: Mapping[str, Json]) -> str:
     if isinstance(choices, list):
         return " | ".join(f'"{choice}"' for choice in choices)
     return str(part.get("type", "any"))
-
-
-def _default(part: Mapping[str, Json]) -> str:
-    return str(part.get("default", ""))
 
 
 @click.command()

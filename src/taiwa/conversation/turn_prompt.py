@@ -111,12 +111,12 @@ def stable_bytes(request: Request) -> bytes:
 @lru_cache(maxsize=64)
 def _opening(app: App) -> tuple[Message, ...]:
     """Return the messages before the first turn. Cached: rendering the contract takes longer than the rest of a request."""
-    parts = [app.instructions.rstrip()]
+    parts = [app.instructions.rstrip()] if app.instructions.strip() else []
     if app.model_fields:
         parts.append(contract(app))
     if app.examples:
         parts.append(EXAMPLES_NOTE.format(count=len(app.examples)))
-    return (system("\n\n".join(parts)), *_examples(app))
+    return (*([system("\n\n".join(parts))] if parts else []), *_examples(app))
 
 
 def contract(app: App) -> str:

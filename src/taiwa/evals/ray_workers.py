@@ -38,8 +38,10 @@ RAY_ENVIRONMENT = {
 """No usage reports, no guess at how this program was started, no accelerator hidden from a worker."""
 
 
-class LostWorkerError(TaiwaError, tag="lost-worker"):
+class LostWorkerError(TaiwaError):
     """The worker that had a job died repeatedly."""
+
+    tag = "lost-worker"
 
 
 @dataclass(frozen=True, slots=True)

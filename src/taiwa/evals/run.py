@@ -37,8 +37,10 @@ SOURCE = Path(__file__).parent
 GIT_TIMEOUT_S = 10
 
 
-class UnansweredError(TaiwaError, tag="unanswered"):
+class UnansweredError(TaiwaError):
     """The server failed to answer `MAX_UNANSWERED` rows in a row."""
+
+    tag = "unanswered"
 
 
 @value(tag="eval-job")

@@ -7,12 +7,13 @@ accepted.
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, get_args
 
 from taiwa.flows.output_modes import (
     Choice,
     OutputMode,
     OutputSpec,
+    PromptStyle,
     TypedRequest,
     TypedResponse,
     complete_typed,
@@ -33,7 +34,7 @@ from taiwa.flows.retry_invalid_output import (
     stop_reason,
 )
 from taiwa.kernel.effects import GetPrice, HideOutput, Program, Watcher, perform
-from taiwa.kernel.errors import ConfigError, LimitError, OutputValidationError, RefusalError
+from taiwa.kernel.errors import ConfigError, InputError, LimitError, OutputValidationError, RefusalError
 from taiwa.kernel.messages import Message, Request, Sampling, Task, Text, Usage, user
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.text import estimate_tokens
@@ -67,13 +68,14 @@ class Extraction(Generic[T]):
         return _total(self.attempts)
 
 
-class ExtractError(OutputValidationError, tag="extraction"):
+class ExtractError(OutputValidationError):
     """No attempt was valid.
 
     `tries` holds the attempts, `best` the JSON of the one with the fewest faults (None without any), `reason` why the last
     one was not sent back. `spent` holds the usage of the run.
     """
 
+    tag = "extraction"
     details = (*OutputValidationError.details, "reason")
     tries: tuple[Attempt, ...] = ()
     best: Json = None
@@ -91,16 +93,17 @@ def extract(
     *,
     repair: RepairPolicy = DEFAULT_REPAIR,
     mode: Choice = "auto",
+    style: PromptStyle = "plain",
     sampling: Sampling = Sampling(),
     watch: Callable[[], Watcher] = HideOutput,
     task: Task = "extract",
 ) -> Program[Extraction[T]]:
     """Ask for a value of a type: `yield from extract(OutputType(Order), "Two teas, please.")`.
 
-    `task` is the task of its requests; see `Request`.
+    `task` is the task of its requests; see `Request`. `style` is how they are worded; see `PromptStyle`.
 
     Raises (when run):
-        InputError: `repair` or `mode` has an invalid value. ConfigError: `budget_cost` is set and no price is known.
+        InputError: `repair`, `mode` or `style` has an invalid value. ConfigError: `budget_cost` is set and no price is known.
         ExtractError: no attempt was valid within the limits of `repair`.
         RefusalError: the model refused to answer.
     """
@@ -108,8 +111,10 @@ def extract(
     if repair.budget_cost is not None and (yield from perform(GetPrice(Usage()))) is None:
         raise ConfigError("no price is known for the model, so budget_cost cannot hold; set one in `prices`")
     modes = yield from modes_for(mode, task)
+    if style not in get_args(PromptStyle):
+        raise InputError(f"unknown style {style!r}; choose one of {', '.join(get_args(PromptStyle))}")
     messages = (user(prompt),) if isinstance(prompt, str) else tuple(prompt)
-    loop = _ExtractionLoop(TypedRequest(wanted, messages, sampling, watch, task=task), repair, modes)
+    loop = _ExtractionLoop(TypedRequest(wanted, messages, sampling, watch, task=task, style=style), repair, modes)
     while True:
         found = yield from loop.attempt()
         if found is not None:

@@ -21,32 +21,6 @@ from traceback import format_exception
 from types import TracebackType
 from typing import ClassVar, Self, TypeAlias
 
-__all__ = [
-    "AuthenticationError",
-    "ConfigError",
-    "ConflictError",
-    "CorruptError",
-    "InputError",
-    "LimitError",
-    "ModelError",
-    "NoValidTokenError",
-    "OutputValidationError",
-    "OverloadedError",
-    "ProtocolError",
-    "RateLimitError",
-    "RefusalError",
-    "ReplayError",
-    "StoreError",
-    "TaiwaError",
-    "TimeoutError",
-    "ToolError",
-    "ToolErrorBoundary",
-    "UnknownToolError",
-    "UnsupportedError",
-    "restore_error",
-]
-
-
 Plain: TypeAlias = str | int | float | bool | tuple[str, ...] | None
 
 
@@ -55,25 +29,13 @@ class TaiwaError(Exception):
 
     details: ClassVar[tuple[str, ...]] = ()
     tag: ClassVar[str] = "error"
-    """The name in records, independent of the class name; a subclass without a tag is recorded as its base."""
-    known: ClassVar[dict[str, type["TaiwaError"]]] = {}
+    """The name in records, independent of the class name; a subclass without a tag of its own is recorded as its base."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
         self.spent: object = None
         """The usage of the failed run (`kernel.usage_limits.RunUsage`), set by the runtime."""
-
-    def __init_subclass__(cls, tag: str = "") -> None:
-        if not tag:
-            return
-        known = TaiwaError.known.setdefault(tag, cls)
-        if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise TypeError(
-                f"the error tag {tag!r} of {cls.__qualname__} is used by {known.__qualname__}; choose another"
-            )
-        TaiwaError.known[tag] = cls
-        cls.tag = tag
 
     def record(self) -> dict[str, Plain]:
         """Return the error as plain data, the inverse of `restore_error`."""
@@ -89,26 +51,39 @@ class TaiwaError(Exception):
         return error
 
 
+def error_classes(base: type[TaiwaError] = TaiwaError) -> dict[str, type[TaiwaError]]:
+    """Map the tags of an error class and of all classes derived from it to the classes."""
+    classes = {base.tag: base}
+    for derived in base.__subclasses__():
+        classes = error_classes(derived) | classes
+    return classes
+
+
 def restore_error(record: dict[str, Plain]) -> TaiwaError:
     """Rebuild an error from its record; an unknown tag becomes a plain `TaiwaError`."""
-    cls = TaiwaError.known.get(str(record.get("type")), TaiwaError)
+    cls = error_classes().get(str(record.get("type")), TaiwaError)
     return cls.restore(str(record.get("message", "")), record)
 
 
-class InputError(TaiwaError, tag="input"):
+class InputError(TaiwaError):
     """An argument or input is invalid."""
 
+    tag = "input"
 
-class ConfigError(TaiwaError, tag="config"):
+
+class ConfigError(TaiwaError):
     """Configuration is missing or invalid: a model, a key, an extra, a price, an app file."""
 
+    tag = "config"
 
-class OutputValidationError(TaiwaError, tag="output-validation"):
+
+class OutputValidationError(TaiwaError):
     """A text cannot be parsed as the output type.
 
     `diagnostics` has one line per problem; `attempts` are the texts that were tried, oldest first.
     """
 
+    tag = "output-validation"
     details: ClassVar[tuple[str, ...]] = ("text", "diagnostics", "attempts")
 
     def __init__(
@@ -120,9 +95,10 @@ class OutputValidationError(TaiwaError, tag="output-validation"):
         self.attempts = attempts
 
 
-class NoValidTokenError(TaiwaError, tag="no-valid-token"):
+class NoValidTokenError(TaiwaError):
     """A constraint allows no next token; `state` describes the position."""
 
+    tag = "no-valid-token"
     details: ClassVar[tuple[str, ...]] = ("state",)
 
     def __init__(self, message: str, *, state: str = "") -> None:
@@ -130,9 +106,10 @@ class NoValidTokenError(TaiwaError, tag="no-valid-token"):
         self.state = state
 
 
-class LimitError(TaiwaError, tag="limit"):
+class LimitError(TaiwaError):
     """A usage limit is reached: `amount` of `bound`, in the unit that `which` names."""
 
+    tag = "limit"
     details: ClassVar[tuple[str, ...]] = ("which", "amount", "bound")
 
     def __init__(self, which: str, amount: float, bound: float) -> None:
@@ -142,13 +119,16 @@ class LimitError(TaiwaError, tag="limit"):
         self.bound = bound
 
 
-class ReplayError(TaiwaError, tag="replay"):
+class ReplayError(TaiwaError):
     """A program yields another effect than its journal records, so the recorded answers do not apply."""
 
+    tag = "replay"
 
-class ModelError(TaiwaError, tag="model"):
+
+class ModelError(TaiwaError):
     """A model call failed. `request` is the digest of the request, `status` the HTTP status where there was one."""
 
+    tag = "model"
     details: ClassVar[tuple[str, ...]] = ("request", "status")
 
     def __init__(self, message: str, *, request: str = "", status: int | None = None) -> None:
@@ -157,13 +137,16 @@ class ModelError(TaiwaError, tag="model"):
         self.status = status
 
 
-class RefusalError(ModelError, tag="refusal"):
+class RefusalError(ModelError):
     """The model or its provider refused to answer."""
 
+    tag = "refusal"
 
-class UnsupportedError(ModelError, tag="unsupported"):
+
+class UnsupportedError(ModelError):
     """The model does not support a capability that the request requires; `capability` names it."""
 
+    tag = "unsupported"
     details: ClassVar[tuple[str, ...]] = ("request", "status", "capability")
 
     def __init__(self, message: str, *, capability: str, request: str = "", status: int | None = None) -> None:
@@ -171,13 +154,16 @@ class UnsupportedError(ModelError, tag="unsupported"):
         self.capability = capability
 
 
-class AuthenticationError(ModelError, tag="authentication"):
+class AuthenticationError(ModelError):
     """The API key is missing or invalid, or not allowed to use the model."""
 
+    tag = "authentication"
 
-class RateLimitError(ModelError, tag="rate-limit"):
+
+class RateLimitError(ModelError):
     """The rate limit of the server is exceeded; `retry_after` is the wait in seconds that the server requested, or None."""
 
+    tag = "rate-limit"
     details: ClassVar[tuple[str, ...]] = ("request", "status", "retry_after")
 
     def __init__(
@@ -187,17 +173,22 @@ class RateLimitError(ModelError, tag="rate-limit"):
         self.retry_after = retry_after
 
 
-class OverloadedError(ModelError, tag="overloaded"):
+class OverloadedError(ModelError):
     """The server cannot answer now (HTTP 5xx, 529)."""
 
+    tag = "overloaded"
 
-class TimeoutError(ModelError, tag="timeout"):
+
+class TimeoutError(ModelError):
     """The server did not answer in time."""
 
+    tag = "timeout"
 
-class ProtocolError(ModelError, tag="protocol"):
+
+class ProtocolError(ModelError):
     """The response of the server violates its protocol; `body` holds its start."""
 
+    tag = "protocol"
     details: ClassVar[tuple[str, ...]] = ("request", "status", "body")
 
     def __init__(self, message: str, *, body: str = "", request: str = "", status: int | None = None) -> None:
@@ -205,12 +196,13 @@ class ProtocolError(ModelError, tag="protocol"):
         self.body = body
 
 
-class ToolError(TaiwaError, tag="tool"):
+class ToolError(TaiwaError):
     """A tool failed. Code, message and hint are all that the model reads of it.
 
     `trace` is the traceback of the tool, for the user alone.
     """
 
+    tag = "tool"
     details: ClassVar[tuple[str, ...]] = ("code", "hint", "trace")
 
     def __init__(self, message: str, *, code: str = "error", hint: str = "", trace: str = "") -> None:
@@ -220,20 +212,28 @@ class ToolError(TaiwaError, tag="tool"):
         self.trace = trace
 
 
-class UnknownToolError(ToolError, tag="unknown-tool"):
+class UnknownToolError(ToolError):
     """The program has no tool of that name."""
 
+    tag = "unknown-tool"
 
-class StoreError(TaiwaError, tag="store"):
+
+class StoreError(TaiwaError):
     """An operation of the store failed: it is full, read-only, newer than this program, or missing."""
 
+    tag = "store"
 
-class ConflictError(StoreError, tag="conflict"):
+
+class ConflictError(StoreError):
     """Another process moved the session first; nothing was lost or overwritten."""
 
+    tag = "conflict"
 
-class CorruptError(StoreError, tag="corrupt"):
+
+class CorruptError(StoreError):
     """The data of the store does not match its hashes."""
+
+    tag = "corrupt"
 
 
 MAX_TRACE_CHARS = 8_000

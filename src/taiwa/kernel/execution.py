@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from taiwa.kernel.effects import (
@@ -34,34 +35,21 @@ from taiwa.kernel.usage_limits import RunUsage, UsageLedger, UsageLimits, max_us
 T = TypeVar("T")
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class PendingEffect:
     """An effect that the runtime performs. `active` turns false when its answer is no longer needed."""
 
-    __slots__ = (
-        "_cut",
-        "_watcher",
-        "active",
-        "chunks",
-        "effect",
-        "index",
-        "started",
-        "strand",
-        "streaming",
-        "time_error",
-    )
-
-    def __init__(self, strand: "_Strand", index: int, effect: Effect[Any], started: float) -> None:
-        self.strand = strand
-        self.index = index
-        self.effect = effect
-        self.started = started
-        self.active = True
-        self.streaming = False
-        self.chunks: list[Chunk] = []
-        self._watcher: Watcher | None = None
-        self._cut: int | None = None
-        self.time_error: LimitError | None = None
-        """Set when the time limit is reached while the answer streams."""
+    strand: "_Strand"
+    index: int
+    effect: Effect[Any]
+    started: float
+    active: bool = True
+    streaming: bool = False
+    chunks: list[Chunk] = field(default_factory=list[Chunk])
+    time_error: LimitError | None = None
+    """Set when the time limit is reached while the answer streams."""
+    _watcher: Watcher | None = None
+    _cut: int | None = None
 
     def begin(self) -> None:
         """Start a stream of chunks and drop those of an earlier attempt."""
@@ -132,34 +120,30 @@ Event: TypeAlias = EffectStarted | EffectFinished | TextDelta | Notice
 Observer: TypeAlias = Callable[[Event], None]
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class _Group:
     """The programs of one gather; `after_refusal` when the gathering program had been refused an effect before."""
 
-    __slots__ = ("after_refusal", "answers", "left", "open", "parent", "strands")
-
-    def __init__(self, parent: "_Strand", size: int) -> None:
-        self.parent = parent
-        self.after_refusal = parent.refused
-        self.strands: list[_Strand] = []
-        self.answers: list[object] = [None] * size
-        self.left = size
-        self.open = True
+    parent: "_Strand"
+    after_refusal: bool
+    answers: list[object]
+    left: int
+    strands: "list[_Strand]" = field(default_factory=list["_Strand"])
+    open: bool = True
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class _Strand:
     """The state of a running strand."""
 
-    __slots__ = ("group", "index", "inner", "path", "pending", "program", "refused", "slot")
-
-    def __init__(self, path: Strand, program: Program[Any], group: _Group | None = None, slot: int = 0) -> None:
-        self.path = path
-        self.program = program
-        self.group = group
-        self.slot = slot
-        self.index = 0
-        self.refused = False
-        self.pending: PendingEffect | None = None
-        self.inner: _Group | None = None
+    path: Strand
+    program: Program[Any]
+    group: _Group | None = None
+    slot: int = 0
+    index: int = 0
+    refused: bool = False
+    pending: PendingEffect | None = None
+    inner: _Group | None = None
 
 
 class Execution(Generic[T]):
@@ -390,7 +374,7 @@ class Execution(Generic[T]):
         if not programs:
             self._ready.append((strand, (), None))
             return
-        group = _Group(strand, len(programs))
+        group = _Group(strand, strand.refused, [None] * len(programs), len(programs))
         strand.inner = group
         for slot, program in enumerate(programs):
             child = _Strand((*strand.path, index, slot), program, group, slot)

@@ -7,7 +7,7 @@ is `(*s, i, j)`. A journal that is written during the run lets it resume after a
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
-from taiwa.kernel.effects import CallTool, Complete, Effect
+from taiwa.kernel.effects import Complete, Effect
 from taiwa.kernel.errors import Plain, TaiwaError, restore_error
 from taiwa.kernel.records import Json, digest, record, restore, tag_of
 
@@ -115,7 +115,3 @@ class Journal:
     def requests(self) -> tuple[Complete, ...]:
         """Return the model calls of this run, for tests and laws."""
         return tuple(entry.effect for entry in self.entries if isinstance(entry.effect, Complete))
-
-    def calls(self) -> tuple[CallTool, ...]:
-        """Return the tool calls of this run."""
-        return tuple(entry.effect for entry in self.entries if isinstance(entry.effect, CallTool))

@@ -56,22 +56,6 @@ class RunUsage:
 class UsageLedger:
     """Counts the usage of one run and refuses calls beyond its limits."""
 
-    __slots__ = (
-        "_clock",
-        "_model",
-        "_names",
-        "_price",
-        "_started",
-        "calls_without_usage",
-        "cost",
-        "estimated",
-        "limits",
-        "max_cost",
-        "requests",
-        "tool_calls",
-        "usage",
-    )
-
     def __init__(
         self,
         limits: UsageLimits,

@@ -1,4 +1,4 @@
-"""Providers, and how the name of a model (`PROVIDER:MODEL`) is resolved to its server, its key and its codec.
+"""Providers; how the name of a model (`PROVIDER:MODEL`) is resolved to its server, key and codec; opening models.
 
 To add a provider, add a row to `PROVIDERS`. Where its server departs from Chat Completions, add a dialect to
 `http_api.openai_chat.DIALECTS`; where it can do more or less than the plainest server, add rows to `http_api.capabilities.TABLE`.
@@ -9,14 +9,30 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from urllib.parse import SplitResult, urlsplit
+from threading import Lock
+from typing import TYPE_CHECKING, TypeAlias, get_args
+from urllib.parse import urlsplit
 
-from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.errors import AuthenticationError, ConfigError, ModelError
+from taiwa.kernel.messages import Capability, Request, Sampling, user
 from taiwa.models.http_api.anthropic import AnthropicMessages
-from taiwa.models.http_api.capabilities import capabilities
+from taiwa.models.http_api.api_keys import Secret, find_key
+from taiwa.models.http_api.capabilities import Capabilities, capabilities, load_report
+from taiwa.models.http_api.client import HttpModel, RetryPolicy
+from taiwa.models.http_api.connections import BaseUrl, RequestLimits, parse_base_url
 from taiwa.models.http_api.openai_chat import DIALECTS, ChatCompletions
-from taiwa.models.http_api.provider_interface import NoCodec, Target
-from taiwa.settings import BUILTIN
+from taiwa.models.http_api.provider_interface import Enforce, Target
+from taiwa.settings import BUILTIN, Settings
+
+if TYPE_CHECKING:
+    from taiwa.models.builtin.model import BuiltinModel
+    from taiwa.models.inprocess.gguf import GgufModel
+    from taiwa.models.inprocess.transformers_model import LocalModel
+
+KEY_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
+CHECK_PATHS: Mapping[str, str] = {"openrouter.ai": "key", "router.huggingface.co": ""}
+"""The path that checks a key, where the list of models is public; `""` if there is none."""
+HELLO = Request((user("hi"),), sampling=Sampling(max_tokens=1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +66,8 @@ PROVIDERS: Mapping[str, Provider] = {
     "sglang": Provider("http://127.0.0.1:30000/v1", "SGLANG_API_KEY", "sglang", self_hosted=True),
     "lmstudio": Provider("http://127.0.0.1:1234/v1", "LMSTUDIO_API_KEY", "lmstudio", self_hosted=True),
 }
+
+AZURE_HOSTS = (".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com")
 
 IN_PROCESS: Mapping[str, str] = {
     "local": "FOLDER or VENDOR/NAME: a model of transformers, in this process",
@@ -88,10 +106,10 @@ def resolve(
         codec = ChatCompletions("model", DIALECTS["gguf"], known)
         return Target(name, "gguf", model, codec, known.capabilities, inside=True)
     if colon and prefix == "local":
-        return Target(name, "local", model, NoCodec(), capabilities("local", model, override).capabilities, inside=True)
+        return Target(name, "local", model, None, capabilities("local", model, override).capabilities, inside=True)
     bare, _, options = name.partition("?")
     if bare == BUILTIN:
-        return Target(name, BUILTIN, options, NoCodec(), capabilities(BUILTIN, "", override).capabilities, inside=True)
+        return Target(name, BUILTIN, options, None, capabilities(BUILTIN, "", override).capabilities, inside=True)
     if " " in name:
         raise ConfigError(f"the name of a model must be one word: {FORMS}")
     if model.startswith("//") or prefix in ("http", "https"):
@@ -101,28 +119,35 @@ def resolve(
     if not model:
         raise ConfigError(f"{name!r} does not name a model; add one after the colon, as in '{prefix}:MODEL'")
     provider = PROVIDERS.get(prefix) or Provider("", f"{re.sub(r'[^A-Za-z0-9]', '_', prefix).upper()}_API_KEY")
-    url = _parse_url(base_urls.get(prefix, provider.base_url), f"the base URL of {prefix!r}")
-    if url.fragment:
+    address, fragment, _ = base_urls.get(prefix, provider.base_url).partition("#")
+    if fragment:
         raise ConfigError(
             f"the base URL of {prefix!r} ends in the name of a model; remove it, names give it as '{prefix}:MODEL'"
         )
-    return _target(name, provider, _base_url(url, provider), model, override)
+    base_url = _base_url(parse_base_url(address, f"the base URL of {prefix!r}"), provider)
+    return _target(name, prefix, provider, base_url, model, override)
 
 
 def _resolve_url(name: str, override: Mapping[str, bool] | None) -> Target:
-    url = _parse_url(name, "the name of the model")
-    if not url.fragment:
+    address, _, model = name.partition("#")
+    url = parse_base_url(address, "the name of the model")
+    if not model:
         raise ConfigError(f"{name!r} does not name a model; add '#MODEL' at its end")
     # A key is sent only to the host that it belongs to, and a key for TLS only over TLS.
-    origin = url.netloc if url.scheme == "https" else f"{url.scheme}_{url.netloc}"
+    origin = url.authority if url.scheme == "https" else f"{url.scheme}_{url.authority}"
     key_name = f"KEY_{re.sub(r'[^A-Za-z0-9]+', '_', origin).strip('_').upper()}"
-    hosted = (provider for provider in PROVIDERS.values() if not provider.self_hosted)
-    own = Provider("", key_name, self_hosted=True)
-    provider = next((provider for provider in hosted if urlsplit(provider.base_url)[:2] == url[:2]), own)
-    return _target(name, provider, _base_url(url, provider), url.fragment, override)
+    for prefix, provider in PROVIDERS.items():
+        if not provider.self_hosted and urlsplit(provider.base_url)[:2] == (url.scheme, url.authority):
+            return _target(name, prefix, provider, _base_url(url, provider), model, override)
+    provider = Provider("", key_name, self_hosted=True)
+    if url.host.endswith(AZURE_HOSTS):
+        provider = Provider("", key_name, "azure", "openai", self_hosted=True)
+    return _target(name, "", provider, _base_url(url, provider), model, override)
 
 
-def _target(name: str, provider: Provider, base_url: str, model: str, override: Mapping[str, bool] | None) -> Target:
+def _target(
+    name: str, prefix: str, provider: Provider, base_url: str, model: str, override: Mapping[str, bool] | None
+) -> Target:
     known = capabilities(provider.table or provider.dialect, model, override)
     if provider.dialect == "anthropic":
         codec: AnthropicMessages | ChatCompletions = AnthropicMessages(model, known)
@@ -131,30 +156,15 @@ def _target(name: str, provider: Provider, base_url: str, model: str, override: 
         if provider.dialect == "plain" or base_url != provider.base_url:  # errors name the address that the user set
             dialect = replace(dialect, label=f"{dialect.label} at {urlsplit(base_url).netloc}")
         codec = ChatCompletions(model, dialect, known)
-    return Target(name, base_url, model, codec, known.capabilities, provider.key_name)
+    requires_key = prefix in PROVIDERS and not provider.self_hosted
+    return Target(name, base_url, model, codec, known.capabilities, provider.key_name, prefix if requires_key else "")
 
 
-def _parse_url(text: str, what: str) -> SplitResult:
-    """Parse and check a URL. Messages never repeat one that may contain a password or a key."""
-    try:
-        url = urlsplit(text)
-        port = url.port
-    except ValueError:
-        raise ConfigError(f"{what} contains an invalid URL; use http://HOST:PORT/v1") from None
-    if "@" in url.netloc:
-        raise ConfigError(f"{what} contains a user name or password in its URL; remove it and use `taiwa keys set`")
-    if url.query:
-        raise ConfigError(f"{what} contains a query in its URL; remove the '?' and what follows")
-    if url.scheme not in ("http", "https") or not url.hostname or port == 0:
-        raise ConfigError(f"{what} is not a web address; use http://HOST:PORT/v1")
-    return url
-
-
-def _base_url(url: SplitResult, provider: Provider) -> str:
-    """Return the address without model and final slash; a bare host gets the usual path of its server."""
+def _base_url(url: BaseUrl, provider: Provider) -> str:
+    """Return the address; a bare host gets the usual path of its server."""
     usual = urlsplit(provider.base_url)
-    path = url.path.rstrip("/") or (usual.path if usual.netloc == url.netloc else "/v1")
-    return f"{url.scheme}://{url.netloc}{path}"
+    path = url.path or (usual.path if usual.netloc == url.authority else "/v1")
+    return str(replace(url, path=path))
 
 
 def _unknown(name: str, known: tuple[str, ...]) -> str:
@@ -167,3 +177,150 @@ def _unknown(name: str, known: tuple[str, ...]) -> str:
         return f"{name!r} does not name a provider: {hint}"
     near = get_close_matches(prefix.lower(), known, 1, 0.0)[0]
     return f"unknown provider {prefix!r}: did you mean '{near}:{model or 'MODEL'}'? (known: {', '.join(known)})"
+
+
+def resolve_permissive(name: str, settings: Settings) -> Target:
+    """Resolve a name as if its server had every capability, so that every request can be sent."""
+    every = dict.fromkeys(get_args(Capability), True)
+    return resolve(name, base_urls=settings.base_urls, overrides={name: every})
+
+
+def resolve_probed(name: str, settings: Settings) -> Target:
+    """Resolve the name of a model; a stored probe corrects the table of capabilities, the config corrects the probe.
+
+    Raises:
+        ConfigError: the name or the file is invalid.
+    """
+    target = resolve(name, base_urls=settings.base_urls, overrides=settings.capabilities)
+    stored = load_report(settings, target)
+    if stored is None:
+        return target
+    measured = {str(capability): can for capability, can in stored.capabilities.items()}
+    override = measured | dict(settings.capabilities.get(name, {}))
+    target = resolve(name, base_urls=settings.base_urls, overrides={name: override})
+    codec = target.codec
+    if not isinstance(codec, ChatCompletions):
+        return target
+    verdicts = tuple((each.name.removeprefix("schema."), each.verdict) for each in stored.findings)
+    return replace(target, codec=replace(codec, capabilities=replace(codec.capabilities, verdicts=verdicts)))
+
+
+def key_name(name: str, settings: Settings) -> str:
+    """Return the name of a key for `openai`, `OPENAI_API_KEY`, or `http://host:port` for one server.
+
+    Raises:
+        ConfigError: the provider is unknown.
+    """
+    if KEY_NAME.fullmatch(name):
+        return name
+    if name.startswith(("http://", "https://")):
+        return resolve(f"{name.partition('#')[0]}#any").key_name
+    known = (*PROVIDERS, *settings.base_urls)
+    if name not in known:
+        near = get_close_matches(name.lower(), known, 1, 0.0)
+        raise ConfigError(f"unknown provider {name[:40]!r}: did you mean {near[0]!r}? (known: {', '.join(known)})")
+    return resolve(f"{name}:any", base_urls=settings.base_urls).key_name
+
+
+def key_names(settings: Settings) -> set[str]:
+    """Return the names of the keys of all providers, those of the settings included."""
+    return {
+        resolve(f"{prefix}:any", base_urls=settings.base_urls).key_name for prefix in (*PROVIDERS, *settings.base_urls)
+    }
+
+
+# --- opening a model ------------------------------------------------------------------------------------------------------
+
+OpenedModel: TypeAlias = "HttpModel | LocalModel | BuiltinModel | GgufModel"
+
+_lock = Lock()
+_loaded: "dict[str, LocalModel | BuiltinModel]" = {}
+_served: "dict[str, GgufModel]" = {}
+"""The models of this process by name: one that is opened again is not loaded again."""
+
+
+def open_model(target: Target, settings: Settings) -> OpenedModel:
+    """Open the model that a target names.
+
+    Raises:
+        ConfigError: its key is missing, its name is invalid, or its folder does not contain a model.
+    """
+    limits = RequestLimits(total=settings.timeout)
+    if target.base_url == "gguf":
+        from taiwa.models.inprocess.gguf import GgufModel
+
+        with _lock:
+            served = _served.get(target.name)
+            if served is None or served.target != target:
+                served = _served[target.name] = GgufModel(target, limits)
+            return served
+    if not target.inside:
+        retry = RetryPolicy(attempts=settings.attempts)
+        return HttpModel(target, find_key(target, settings), limits=limits, retry=retry)
+    with _lock:
+        loaded = _loaded.get(target.name)
+        if loaded is None or loaded.capabilities != target.capabilities:
+            loaded = _loaded[target.name] = _load(target)
+        return loaded
+
+
+def open_server(target: Target, settings: Settings) -> HttpModel:
+    """Open the server behind a target, for requests about the server itself.
+
+    Raises:
+        ConfigError: the model runs in this process, or as `open_model`.
+    """
+    from taiwa.models.inprocess.gguf import GgufModel
+
+    model = open_model(target, settings)
+    if isinstance(model, GgufModel):
+        return model.served()
+    if isinstance(model, HttpModel):
+        return model
+    raise ConfigError(f"{target.name} runs in this process and has no server; name a model behind a server")
+
+
+def with_enforcement(model: OpenedModel, enforce: Enforce) -> OpenedModel:
+    """Return the model with another treatment of constraints that its server does not enforce; see `Enforce`.
+
+    A model in this process takes the treatment with each request and is returned as it is.
+    """
+    from taiwa.models.inprocess.gguf import GgufModel
+
+    return model.holding(enforce) if isinstance(model, (GgufModel, HttpModel)) else model
+
+
+def _load(target: Target) -> "LocalModel | BuiltinModel":
+    known = Capabilities(target.capabilities)
+    if target.base_url == BUILTIN:
+        from taiwa.models.builtin.model import BuiltinModel
+
+        return BuiltinModel(target.name, known)
+    from taiwa.models.inprocess.transformers_model import LocalModel, find_local_folder
+
+    model = LocalModel(target.name, known=known)
+    find_local_folder(model.spec)
+    return model
+
+
+def check_key(target: Target, key: Secret | None, model: HttpModel | None = None) -> None:
+    """Check a key by a request that costs nothing, or one token if the provider has no such request.
+
+    Raises:
+        AuthenticationError: the provider does not accept the key.
+        ModelError: the request failed.
+    """
+    path = CHECK_PATHS.get(parse_base_url(target.base_url).host, "models")
+    with model or HttpModel(target, key, limits=RequestLimits(first_byte=20.0, total=30.0)) as opened:
+        if path:
+            try:
+                opened.fetch(path)
+            except AuthenticationError:
+                raise
+            except ModelError as error:
+                if error.status not in (404, 405, 501):
+                    raise
+            else:
+                return
+        for _ in opened.stream(HELLO):
+            pass

@@ -1,7 +1,7 @@
 """A model that answers from a script, for tests and demonstrations."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from itertools import count
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import TypeAlias, get_args
 
@@ -26,6 +26,7 @@ Entry: TypeAlias = str | Response | Exception | Callable[[Request], str | Respon
 ALL_CAPABILITIES: frozenset[Capability] = frozenset(get_args(Capability))
 
 
+@dataclass(eq=False, repr=False)
 class ScriptedModel:
     """Returns the answers of its script in order, in chunks of `chunk` characters, and records the `requests`.
 
@@ -33,25 +34,16 @@ class ScriptedModel:
     `Response` is returned as it is.
     """
 
-    def __init__(
-        self,
-        entries: tuple[Entry, ...],
-        name: str,
-        capabilities: frozenset[Capability],
-        chunk: int,
-        usage: Usage | None,
-    ) -> None:
-        self.name = name
-        self.capabilities = capabilities
-        self.requests: list[Request] = []
-        self._entries = entries
-        self._chunk = chunk
-        self._usage = usage
-        self._turn = count()
-        self._lock = Lock()
+    entries: tuple[Entry, ...]
+    name: str
+    capabilities: frozenset[Capability]
+    chunk: int
+    usage: Usage | None
+    requests: list[Request] = field(default_factory=list[Request])
+    _lock: Lock = field(default_factory=Lock)
 
     def __repr__(self) -> str:
-        return f"ScriptedModel({self.name!r}, {len(self.requests)} of {len(self._entries)} answers used)"
+        return f"ScriptedModel({self.name!r}, {len(self.requests)} of {len(self.entries)} answers used)"
 
     def stream(self, request: Request) -> Iterator[Chunk]:
         """Yield the next answer.
@@ -71,16 +63,16 @@ class ScriptedModel:
 
     def _next(self, request: Request) -> str | Response:
         with self._lock:
-            turn = next(self._turn)
+            turn = len(self.requests)
             self.requests.append(request)
-        if turn >= len(self._entries):
+        if turn >= len(self.entries):
             last = next((message.text for message in reversed(request.messages)), "")
             raise ModelError(
-                f"the script of {self.name!r} is exhausted: it has {len(self._entries)} answers, and "
+                f"the script of {self.name!r} is exhausted: it has {len(self.entries)} answers, and "
                 f"answer {turn + 1} was requested ({last[-60:]!r}); add one",
                 request=request.digest,
             )
-        entry = self._entries[turn]
+        entry = self.entries[turn]
         if isinstance(entry, Exception):
             raise entry
         return entry if isinstance(entry, (str, Response)) else entry(request)
@@ -90,8 +82,8 @@ class ScriptedModel:
         for part in response.message.parts:
             if isinstance(part, (Text, Thinking)):
                 kind = TextDelta if isinstance(part, Text) else ThinkingDelta
-                for start in range(0, len(part.text), self._chunk):
-                    yield kind(part.text[start : start + self._chunk])
+                for start in range(0, len(part.text), self.chunk):
+                    yield kind(part.text[start : start + self.chunk])
         calls = response.message.tool_calls
         yield StreamEnd(response.finish, response.stop, response.usage, response.model, calls, response.logprobs)
 
@@ -99,7 +91,7 @@ class ScriptedModel:
         """Build a plain answer, cut before the earliest stop string of the request."""
         found = [(text.index(stop), stop) for stop in request.stop if stop and stop in text]
         end, stop = min(found) if found and "stop" in self.capabilities else (len(text), None)
-        return Response(assistant(text[:end]), stop=stop, usage=self._usage, model=self.name)
+        return Response(assistant(text[:end]), stop=stop, usage=self.usage, model=self.name)
 
 
 def scripted_model(

@@ -19,7 +19,7 @@ class AskOptions:
 
     - `indexes`: names of indexes, or folders, which are indexed first; all indexes without any.
     - `audience`: the principals for whom documents are searched (`user:ann`, `group:hr`).
-    - `user`: a user of the store, or the file of a profile.
+    - `user`: a user of the store.
     - `policy`: when to ask back, by its name or the path of a policy file ("": `look_first`). `assess_by`: how a model assesses the dialogue ("": `auto`).
     - `max_questions`: the most questions back in a row (None: as the policy and the user set it).
     """
@@ -62,11 +62,10 @@ def open_ask_app(settings: Settings, options: AskOptions, reporter: Reporter = S
         with open_library(settings) as library:
             found = [index.name for index in find_indexes(library, own, settings, reporter)]
         names = found + [BUNDLED_HANDBOOK] * (BUNDLED_HANDBOOK in options.indexes)
-    is_file = options.user != "" and Path(options.user).is_file()
     values: dict[str, Json] = {
         "in": list[Json](names),
         "as": list[Json](options.audience),
-        "user": str(Path(options.user).absolute()) if is_file else options.user,
+        "user": options.user,
         "policy": read_policy_file(options.policy),
         "assess_by": options.assess_by,
         "max_questions": options.max_questions,

@@ -1,4 +1,4 @@
-"""Output types by name, generation under a constraint, and the explanation of a constraint."""
+"""Output types by name, typed extraction, generation under a constraint, and the explanation of a constraint."""
 
 import importlib
 import json
@@ -24,7 +24,7 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.records import Json
-from taiwa.operations.results import ExplainResult, GenerateResult, ParseResult, SchemaResult
+from taiwa.operations.results import ExplainResult, ExtractResult, GenerateResult, ParseResult, SchemaResult
 from taiwa.operations.text_files import read_file, read_json_object
 from taiwa.structured import OutputType, ParseOptions
 
@@ -33,14 +33,15 @@ if TYPE_CHECKING:
     from taiwa.constraints.guide import Guide, Whitespace
     from taiwa.constraints.vocabulary import Vocabulary
     from taiwa.models.inprocess.generator import GeneratedText, InProcessModel, LoadedModel
-    from taiwa.sessions.durable_turn import PricedModel
+    from taiwa.sessions.durable_turn import PricedModel, TurnOptions
+    from taiwa.sessions.repository import Repository
+    from taiwa.sessions.stored_extract import ExtractRun
     from taiwa.settings import Settings
 
 ConstraintKind: TypeAlias = Literal["", "type", "schema", "regex", "grammar", "choice"]
 CONSTRAINT_KINDS: tuple[ConstraintKind, ...] = ("type", "schema", "regex", "grammar", "choice")
 SchemaStyle: TypeAlias = Literal["typescript", "jsonschema", "openai"]
 MAX_PARSED_CHARS = 64 << 20
-SPACES = {"bounded": "( |\\n {0,24})?", "compact": ""}
 MAX_SHOWN_PATTERN = 400
 MAX_SHOWN_RULES = 24
 
@@ -87,17 +88,20 @@ class ExplainOptions:
 
 
 def load_output_type(target: str) -> OutputType[Any]:
-    """Find an output type: `module:Type`, whose module is imported from the current folder, or a JSON Schema in FILE.json.
+    """Find an output type: `module:Type`, whose module is imported from the current folder, FILE.ts:Type, or FILE.json.
 
     Raises:
         InputError: the type is not found or not supported, or its module failed.
     """
     if target.endswith(".json"):
         return _type_of_schema(Path(target))
+    file, _, declared = target.rpartition(":")
+    if file.endswith(".ts"):
+        return _type_of_typescript(Path(file), declared)
     module, sign, path = target.partition(":")
     if not sign or not module or not path:
         raise InputError(
-            f"invalid type {target!r}; expected module:Type, or a JSON Schema in a file that ends in .json"
+            f"invalid type {target!r}; expected module:Type, FILE.ts:Type, or a JSON Schema in a file that ends in .json"
         )
     found: Any = _import(module)
     for name in path.split("."):
@@ -137,6 +141,15 @@ def _type_of_schema(path: Path) -> OutputType[Any]:
         raise InputError(f"{path}: {error.message}") from error
 
 
+def _type_of_typescript(path: Path, name: str) -> OutputType[Any]:
+    from taiwa.structured.from_typescript import TypeScriptError
+
+    try:
+        return OutputType.from_typescript(read_file(path), name)
+    except TypeScriptError as error:
+        raise InputError(f"{path}:{error.line}:{error.column}: {error.reason}") from error
+
+
 class _ImportBoundary:
     """Map errors that a user's module raises while it is imported to `InputError`."""
 
@@ -168,6 +181,21 @@ def parse(output_type: OutputType[Any], text: str, *, guess: bool = True) -> Par
     return ParseResult(output_type.dump(found.value), tuple(found.fixes), found.guessed)
 
 
+def extract(
+    repository: "Repository", settings: "Settings", turns: "TurnOptions", extract_run: "ExtractRun", text: str
+) -> ExtractResult:
+    """Extract a value from one text; its calls are stored as they are answered.
+
+    Raises:
+        ExtractError: no attempt was valid; it holds the attempts and their bill.
+    """
+    from taiwa.sessions.session import open_priced_model
+    from taiwa.sessions.stored_extract import extract_one
+
+    done = extract_one(repository, open_priced_model(None, settings), turns, extract_run, text)
+    return ExtractResult(extract_run.output_type.dump(done.value.value), done.value.attempts, done.spent)
+
+
 def render_schema(output_type: OutputType[Any], style: SchemaStyle) -> SchemaResult:
     """Render a type as models see it: TypeScript in prompts, JSON Schema for servers, OpenAI's strict form."""
     from taiwa.kernel.text import estimate_tokens
@@ -190,7 +218,7 @@ def generate(settings: "Settings", options: GenerateOptions, on_text: Callable[[
         TaiwaError: the model does not support it, or failed.
     """
     from taiwa.models.inprocess.generator import InProcessModel
-    from taiwa.models.open_model import with_enforcement
+    from taiwa.models.registry import with_enforcement
     from taiwa.sessions.session import open_priced_model
 
     output_type, constraint = _constraint(options.kind, options.source)
@@ -321,17 +349,20 @@ def explain(options: ExplainOptions, text: str | None) -> ExplainResult:
 
             guide: Guide = constraints.compile(constraint, vocabulary, whitespace=options.whitespace)
         else:
-            guide = _reference_guide(kind, source, vocabulary, schema, SPACES[options.whitespace])
+            guide = _reference_guide(kind, source, vocabulary, schema, options.whitespace)
     except NoValidTokenError as error:
         raise InputError(error.message) from error
     title = name if kind != "grammar" else Path(name).stem
     return ExplainResult(title, kind, source, guide, options.engine, trace_text(guide, text))
 
 
-def _reference_guide(kind: str, source: str, vocabulary: "Vocabulary", schema: Json, space: str) -> "Guide":
+def _reference_guide(
+    kind: str, source: str, vocabulary: "Vocabulary", schema: Json, whitespace: "Whitespace"
+) -> "Guide":
     from taiwa.constraints.earley import GrammarGuide
     from taiwa.constraints.guide import UnsupportedConstraintError
     from taiwa.constraints.readable_guides import RegexGuide
+    from taiwa.constraints.schema_regex import space_regex
 
     if kind == "grammar":
         return GrammarGuide(source, vocabulary)
@@ -340,7 +371,7 @@ def _reference_guide(kind: str, source: str, vocabulary: "Vocabulary", schema: J
     if kind == "regex":
         return RegexGuide(source, vocabulary)
     try:
-        return RegexGuide.of_schema(schema, vocabulary, space)
+        return RegexGuide.of_schema(schema, vocabulary, space_regex(whitespace))
     except UnsupportedConstraintError as error:
         raise InputError(f"{error.message}; --engine llguidance supports more than the readable guides") from error
 

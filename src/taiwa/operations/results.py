@@ -144,11 +144,12 @@ class EmbeddingsResult:
 
 @dataclass(frozen=True, slots=True)
 class TurnEntry:
-    """A node of a history; `turn` is its number, None in a tree."""
+    """A node of a history; `turn` is its number, None in a tree, and `model` wrote its answer ("": not known)."""
 
     hash: str
     node: "Node"
     turn: int | None = None
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,15 +214,3 @@ class CostResult:
 
     by: str
     lines: "tuple[CostLine, ...]"
-
-
-@dataclass(frozen=True, slots=True)
-class BatchResult:
-    """The counts and the bill of a batch; `kept` rows were answered before, `stopped` says why it ended early."""
-
-    session: str
-    done: int
-    failed: int
-    kept: int
-    spent: "RunUsage"
-    stopped: str = ""

@@ -185,8 +185,10 @@ class ParsedDocument:
     access: tuple[str, ...] | None = None
 
 
-class UnreadableError(InputError, tag="unreadable"):
+class UnreadableError(InputError):
     """A file that cannot be read; the message is short enough for a row of a report."""
+
+    tag = "unreadable"
 
 
 def lines_of(text: str) -> list[int]:

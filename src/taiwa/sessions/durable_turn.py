@@ -262,10 +262,24 @@ def _tip(repository: Repository, session: str) -> str | None:
     return repository.store.refs.tip(session) if repository.store.refs.has(session) else None
 
 
+def _check_trust(repository: Repository, base: Conversation) -> None:
+    """Check that an app may search documents.
+
+    Raises:
+        InputError: it came with an import, and is not trusted.
+    """
+    if not repository.store.nodes.is_trusted(base.app.hash):
+        name = base.app.name
+        raise InputError(
+            f"the app {name!r} came with an import and may not search documents; see `taiwa apps trust {name}`"
+        )
+
+
 def _open_resources(repository: Repository, base: Conversation, priced_model: PricedModel) -> "RagResources | None":
     """Open the indexes of a turn of the flow `ask`."""
     if base.app.flow != "ask":
         return None
+    _check_trust(repository, base)
     from taiwa.sessions.stored_ask import NoModel, open_rag_resources
 
     without_model = isinstance(priced_model.model, NoModel)
@@ -276,6 +290,7 @@ def _reopen_resources(repository: Repository, base: Conversation, recorded: dict
     """Open the indexes of an interrupted turn."""
     if base.app.flow != "ask":
         return None
+    _check_trust(repository, base)
     from taiwa.ask.result import options_from_delta
     from taiwa.sessions.stored_ask import reopen_rag_resources
 

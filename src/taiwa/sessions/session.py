@@ -34,7 +34,7 @@ from taiwa.sessions.durable_turn import (
     resume_turn,
 )
 from taiwa.sessions.repository import Repository
-from taiwa.settings import Settings
+from taiwa.settings import BUILTIN, Settings
 from taiwa.store import Store
 
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def open(
-    app: str | App = "chat",
+    app: str | App = "plain",
     *,
     model: str | AnyModel | None = None,
     session: str = "",
@@ -287,8 +287,11 @@ def open(
     if session and repository.store.refs.has(session):
         start = repository.at(session)
     else:
-        start = repository.start((load_app(app) if isinstance(app, str) else app).with_params(params or {}))
-    priced_model = open_priced_model(None if isinstance(model, str) else model, chosen, start.app)
+        opened = (load_app(app) if isinstance(app, str) else app).with_params(params or {})
+        repository.trust(opened.hash)  # the caller names it, so it is their own
+        start = repository.start(opened)
+    last = "" if start.new_nodes else repository.last_model(start.tip)
+    priced_model = open_priced_model(None if isinstance(model, str) else model, chosen, start.app, last=last)
     return Session(repository, session, start, priced_model, options=options)
 
 
@@ -297,37 +300,45 @@ def open_store(store: str | Path | Store | None, chosen: Settings) -> Store:
     return store if isinstance(store, Store) else Store.open(chosen.store if store is None else store)
 
 
-def open_priced_model(model: AnyModel | None, chosen: Settings, app: App | None = None) -> PricedModel:
-    """Open a model with its prices. The model of the app takes precedence over all but an argument; the default is the
-    built-in model, except for an app of the flow `ask`, which runs without a model.
+def chosen_model(chosen: Settings, app: App | None = None, last: str = "") -> str:
+    """Return the name of the model that answers, "" without one.
+
+    The first of these counts: an argument, the model that wrote the conversation so far (`last`, unless it is the built-in
+    one), the configured one, and that of the app.
+    """
+    earlier = "" if chosen.origins.get("model") == "argument" or last == BUILTIN else last
+    return earlier or chosen.model or (app.model if app is not None else "") or last
+
+
+def open_priced_model(
+    model: AnyModel | None, chosen: Settings, app: App | None = None, *, last: str = ""
+) -> PricedModel:
+    """Open a model with its prices: that of `chosen_model`, else the built-in one; an app of the flow `ask` runs without one.
 
     Raises:
         ConfigError: the model is unknown, or its key is missing.
     """
     if model is not None:
         return PricedModel(model, find_prices(chosen.prices, model.name))
+    name = chosen_model(chosen, app, last)
     if app is not None and app.flow == "ask":
-        return _open_models_of_ask(chosen, app)
-    asked_for = app.model if app is not None and chosen.origins.get("model") != "argument" else ""
-    return _open_named(asked_for or chosen.chosen_model(), chosen)
+        return _open_models_of_ask(name, chosen)
+    return _open_named(name or BUILTIN, chosen)
 
 
 def _open_named(name: str, chosen: Settings) -> PricedModel:
-    from taiwa.models.http_api.probe_server import resolve_probed
-    from taiwa.models.open_model import open_model
+    from taiwa.models.registry import open_model, resolve_probed
 
     target = resolve_probed(name, chosen)
     local = target.inside or urlsplit(target.base_url).hostname in LOOPBACK
     return PricedModel(open_model(target, chosen), find_prices(chosen.prices, target.name, local=local))
 
 
-def _open_models_of_ask(chosen: Settings, app: App) -> PricedModel:
+def _open_models_of_ask(name: str, chosen: Settings) -> PricedModel:
     """Open the model that answers, and those that judge and rewrite if they are set."""
     from taiwa.sessions.stored_ask import ModelPerTask, NoModel
 
-    asked_for = app.model if chosen.origins.get("model") != "argument" else ""
-    name = asked_for or chosen.model
-    answering = PricedModel(NoModel()) if name is None else _open_named(name, chosen)
+    answering = _open_named(name, chosen) if name else PricedModel(NoModel())
     if chosen.judge_model is None and chosen.rewrite_model is None:
         return answering
     named = [None if each is None else _open_named(each, chosen) for each in (chosen.judge_model, chosen.rewrite_model)]

@@ -24,7 +24,7 @@ from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
 from taiwa.kernel.messages import Capability, Chunk, Message, Request, StreamEnd, Task
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Handler
-from taiwa.sessions.users import UserProfiles, load_profile
+from taiwa.sessions.users import UserProfiles
 from taiwa.sql import PostgresUrl
 
 if TYPE_CHECKING:
@@ -222,22 +222,18 @@ def _options(app: App, repository: "Repository", *, without_model: bool) -> AskT
     return AskTurnOptions(clarify, profile_of(str(given.get("user") or ""), repository.store), app.instructions)
 
 
-def profile_of(word: str, store: "Store") -> UserProfile:
-    """Return the profile of a user of the store, or of a file; an anonymous one for an empty word.
+def profile_of(name: str, store: "Store") -> UserProfile:
+    """Return the profile of a user of the store, an anonymous one for an empty name; an app never names a file.
 
     Raises:
-        InputError: there is neither.
-        ConfigError: the profile is invalid.
+        InputError: the store has no such user.
     """
-    people = UserProfiles(store)
-    if not word:
+    users = UserProfiles(store)
+    if not name:
         return ANONYMOUS_USER
-    if people.has(word):
-        return people.get(word)
-    if not Path(word).is_file():
-        raise InputError(f"{word!r} is neither a user of the store nor the file of a profile; see `taiwa user --help`")
-    person = load_profile(Path(word))
-    return people.get(person.name) if person.name and people.has(person.name) else person
+    if not users.has(name):
+        raise InputError(f"{name!r} is not a user of the store; see `taiwa user --help`")
+    return users.get(name)
 
 
 def term_weights_of(terms: str) -> TermWeights:

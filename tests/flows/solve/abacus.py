@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 
-from taiwa.kernel import Capability, Json, ToolError, ToolResult, ToolSpec
+from taiwa.kernel.errors import ToolError
+from taiwa.kernel.messages import Capability, ToolResult, ToolSpec
+from taiwa.kernel.records import Json
 from taiwa.models.scripted import ALL_CAPABILITIES
 
 NO_STOP = ALL_CAPABILITIES - {"stop"}

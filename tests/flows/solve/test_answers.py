@@ -8,7 +8,10 @@ from taiwa.flows.solve.examples import ANSWER_EXAMPLES
 from taiwa.flows.solve.rationale import AnswerSource
 from taiwa.flows.solve.solve import SolveOptions, solve
 from taiwa.flows.solve.tool_call_formats import tool_call_format
-from taiwa.kernel import Capability, ModelError, Response, Runtime, UnsupportedError, UsageLimits, assistant
+from taiwa.kernel.errors import ModelError, UnsupportedError
+from taiwa.kernel.messages import Capability, Response, assistant
+from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.scripted import scripted_model
 from tests.flows.driving import Drive
 from tests.flows.solve.abacus import BARE, SPECS

@@ -17,8 +17,9 @@ from taiwa.flows.solve.examples import (
 )
 from taiwa.flows.solve.numbers import last_number
 from taiwa.flows.solve.tool_call_formats import TOOL_CALL_FORMATS, CallText, decode, tool_call_format
-from taiwa.kernel import InputError, Json, assistant, user
-from taiwa.kernel.messages import Message, Text, ToolCall, ToolResult
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.messages import Message, Text, ToolCall, ToolResult, assistant, user
+from taiwa.kernel.records import Json
 
 RESULTS = {
     ("molar_mass", "CO2"): "44.009 g/mol",

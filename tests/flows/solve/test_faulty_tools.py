@@ -9,7 +9,7 @@ import pytest
 from taiwa.flows.solve.rationale import OnToolError, Rationale, ToolMode
 from taiwa.flows.solve.solve import SolveOptions, solve
 from taiwa.isolation import ProcessLimits
-from taiwa.kernel import Capability, Message, Response, Text, ToolCall, ToolResult
+from taiwa.kernel.messages import Capability, Message, Response, Text, ToolCall, ToolResult
 from taiwa.kernel.runtime import Tool
 from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_model
 from taiwa.tools.function_tool import IsolatedTool

@@ -25,7 +25,9 @@ from taiwa.flows.solve.tool_call_formats import (
     decode,
     encode,
 )
-from taiwa.kernel import Capability, Json, Request, Runtime, ToolResult, ToolSpec
+from taiwa.kernel.messages import Capability, Request, ToolResult, ToolSpec
+from taiwa.kernel.records import Json
+from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import ALL_CAPABILITIES, scripted_model
 
 

@@ -20,28 +20,26 @@ from taiwa.flows.solve.rationale import (
 from taiwa.flows.solve.solve import SolveOptions, solve
 from taiwa.flows.solve.text_loop import CONTINUE
 from taiwa.flows.solve.tool_call_formats import TOOL_CALL_FORMATS, tool_call_format
-from taiwa.kernel import (
+from taiwa.kernel.effects import CallTool
+from taiwa.kernel.errors import InputError, LimitError, RefusalError, UnsupportedError
+from taiwa.kernel.execution import RunResult
+from taiwa.kernel.messages import (
     Capability,
-    InputError,
-    LimitError,
+    FinishReason,
     Message,
-    RefusalError,
     Request,
     Response,
-    RunResult,
-    Runtime,
     Text,
     Thinking,
     ToolCall,
     ToolResult,
-    UnsupportedError,
     Usage,
-    UsageLimits,
     assistant,
     system,
     user,
 )
-from taiwa.kernel.messages import FinishReason
+from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.http_api.capabilities import capabilities
 from taiwa.models.http_api.openai_chat import DIALECTS, ChatCompletions
 from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_model
@@ -230,7 +228,9 @@ def test_the_calls_and_their_results_are_kept(drive: Drive) -> None:
     done = drive(lambda: solve("?", SPECS), scripted_model(FIRST, " 4"), tools=[ADDER])
 
     assert done.value.calls == (ExecutedCall("adder", "2+2", ToolResult("4", "adder"), "4"),)
-    assert [call.arguments for call in done.journal.calls()] == [{"sum": "2+2"}]
+    assert [each.effect.arguments for each in done.journal.entries if isinstance(each.effect, CallTool)] == [
+        {"sum": "2+2"}
+    ]
 
 
 TROUBLE = [("<<adder: two>>", "syntax"), ("<<oracle: x>>", "unknown_tool")]

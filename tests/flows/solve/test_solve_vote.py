@@ -5,18 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.flows.solve.solve import Vote, vote
-from taiwa.kernel import (
-    Complete,
-    InputError,
-    OutputValidationError,
-    OverloadedError,
-    Program,
-    Request,
-    Runtime,
-    Sampling,
-    perform,
-    user,
-)
+from taiwa.kernel.effects import Complete, Program, perform
+from taiwa.kernel.errors import InputError, OutputValidationError, OverloadedError
+from taiwa.kernel.messages import Request, Sampling, user
+from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from tests.flows.driving import Drive
 

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from taiwa.flows.solve.text_loop import StopAtCall, strip_repetition
 from taiwa.flows.solve.tool_call_formats import TaggedFormat
-from taiwa.kernel import WatchResult
+from taiwa.kernel.effects import WatchResult
 
 NAMES = ("calculator", "molar_mass")
 PIECES = st.sampled_from(

@@ -19,7 +19,8 @@ from taiwa.flows.solve.tool_call_formats import (
     tool_call_format,
 )
 from taiwa.flows.solve.tool_text import sanitize_result
-from taiwa.kernel import InputError, ToolError, ToolSpec
+from taiwa.kernel.errors import InputError, ToolError
+from taiwa.kernel.messages import ToolSpec
 
 NAMES = ("calculator", "molar_mass", "python")
 SPOKEN = [made() for made in TOOL_CALL_FORMATS.values()]

@@ -1,7 +1,7 @@
 import pytest
 
 from taiwa.flows.solve.tool_call_formats import CallText, GsmFormat, ResultText, TextSegment, decode
-from taiwa.kernel import ToolSpec
+from taiwa.kernel.messages import ToolSpec
 
 
 def inputs(text: str) -> list[str]:

@@ -5,7 +5,8 @@ import pytest
 
 from taiwa.flows.solve.find_tool_calls import CallMatch
 from taiwa.flows.solve.tool_call_formats import InlineFormat
-from taiwa.kernel import Json, ToolSpec
+from taiwa.kernel.messages import ToolSpec
+from taiwa.kernel.records import Json
 
 NAMES = ("calculator", "molar_mass", "stoichiometry", "web_search")
 

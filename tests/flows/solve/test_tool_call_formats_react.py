@@ -2,7 +2,7 @@ import pytest
 
 from taiwa.flows.solve.find_tool_calls import CallMatch
 from taiwa.flows.solve.tool_call_formats import CallText, ReActFormat, ResultText, TextSegment, decode
-from taiwa.kernel import ToolSpec
+from taiwa.kernel.messages import ToolSpec
 
 NAMES = ("calculator", "molar_mass", "search")
 

@@ -6,7 +6,7 @@ import pytest
 
 from taiwa.flows.solve.find_tool_calls import CallMatch
 from taiwa.flows.solve.tool_call_formats import TaggedFormat
-from taiwa.kernel import Json
+from taiwa.kernel.records import Json
 
 NAMES = ("calculator", "molar_mass")
 

@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from taiwa.flows.solve.tool_call_formats import TaggedFormat
 from taiwa.flows.solve.tool_text import list_tools, sanitize_result
-from taiwa.kernel import Json, ToolError, ToolSpec
+from taiwa.kernel.errors import ToolError
+from taiwa.kernel.messages import ToolSpec
+from taiwa.kernel.records import Json
 
 
 def spec(properties: dict[str, Json], required: list[Json] | None = None) -> ToolSpec:

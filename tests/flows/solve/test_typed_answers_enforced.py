@@ -12,8 +12,10 @@ from taiwa.flows.call_plan import Plan
 from taiwa.flows.extract import ExtractError, extract
 from taiwa.flows.retry_invalid_output import RepairPolicy
 from taiwa.flows.route import NeedsClarification, Routed, route
-from taiwa.kernel import Program, Runtime, Sampling
 from taiwa.kernel.async_runtime import AsyncRuntime
+from taiwa.kernel.effects import Program
+from taiwa.kernel.messages import Sampling
+from taiwa.kernel.runtime import Runtime
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.registry import resolve
 from taiwa.structured import OutputType

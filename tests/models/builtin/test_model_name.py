@@ -4,8 +4,7 @@ import pytest
 
 from taiwa.kernel.errors import ConfigError
 from taiwa.models.builtin.model import BuiltinModel
-from taiwa.models.open_model import open_model
-from taiwa.models.registry import resolve
+from taiwa.models.registry import open_model, resolve
 from taiwa.settings import Settings
 
 SETTINGS = Settings(Path("store"), Path("config"))

@@ -12,7 +12,7 @@ from taiwa.constraints.allowed_tokens import MatcherGuide
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.conversation.history import add_turn, begin
 from taiwa.conversation.turn_prompt import turn_request
-from taiwa.kernel import Request, system, user
+from taiwa.kernel.messages import Request, system, user
 from taiwa.kernel.records import Json
 from taiwa.models.builtin.order_app import MENU, Order, OrderLine, format_order, grammar, last_question
 from taiwa.models.builtin.requests import BuiltinPrompt, read_request

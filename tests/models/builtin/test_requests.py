@@ -11,8 +11,19 @@ from taiwa.ask.assess_question import assess
 from taiwa.ask.prompts import load_prompts
 from taiwa.ask.rewrite import rewrite_queries
 from taiwa.ask.types import SCORES
-from taiwa.kernel import Capability, Request, Runtime, assistant, system, user
-from taiwa.kernel.messages import Chunk, Message, StreamEnd, TextDelta, TokenLogprob
+from taiwa.kernel.messages import (
+    Capability,
+    Chunk,
+    Message,
+    Request,
+    StreamEnd,
+    TextDelta,
+    TokenLogprob,
+    assistant,
+    system,
+    user,
+)
+from taiwa.kernel.runtime import Runtime
 from taiwa.models.builtin.requests import ANSWER, MAX_DIALOGUE_SIZE, format_dialogue, read_request
 from taiwa.models.builtin.tokenizer import normalize_text
 

@@ -10,9 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.kernel.errors import AuthenticationError, ConfigError, ModelError, ProtocolError
-from taiwa.models.http_api.api_keys import KeyRow, check_key, find_key, key_name, list_keys, remove_key, set_key
-from taiwa.models.http_api.secrets import Secret, mask_error, mask_text
-from taiwa.models.registry import resolve
+from taiwa.models.http_api.api_keys import (
+    KeyRow,
+    Secret,
+    find_key,
+    list_keys,
+    mask_error,
+    mask_text,
+    remove_key,
+    set_key,
+)
+from taiwa.models.registry import check_key, key_name, key_names, resolve
 from taiwa.settings import Settings, load
 from tests.peers.faults import Act, FaultServer, speech, status
 
@@ -29,7 +37,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def test_a_key_that_was_set_is_found_and_a_removed_one_is_not(settings: Settings) -> None:
-    assert set_key(settings, "openai", f" {KEY}\n") == "OPENAI_API_KEY"
+    assert set_key(settings, key_name("openai", settings), f" {KEY}\n") == "OPENAI_API_KEY"
     found = find_key(OPENAI, settings, {})
 
     assert found is not None
@@ -40,7 +48,7 @@ def test_a_key_that_was_set_is_found_and_a_removed_one_is_not(settings: Settings
 
 
 def test_the_environment_wins_over_the_file(settings: Settings) -> None:
-    set_key(settings, "openai", KEY)
+    set_key(settings, key_name("openai", settings), KEY)
 
     found = find_key(OPENAI, settings, {"OPENAI_API_KEY": "sk-from-outside"})
 
@@ -48,7 +56,7 @@ def test_the_environment_wins_over_the_file(settings: Settings) -> None:
 
 
 def test_a_model_that_needs_no_key_gets_none(settings: Settings) -> None:
-    set_key(settings, "openai", KEY)
+    set_key(settings, key_name("openai", settings), KEY)
 
     assert find_key(resolve("ollama:qwen"), settings, {}) is None
     assert find_key(resolve("http://127.0.0.1:8080/v1#m"), settings, {}) is None
@@ -65,12 +73,12 @@ def test_a_place_of_ones_own_may_have_a_key(settings: Settings) -> None:
     target = resolve("my-lab:m", base_urls=mine.base_urls)
 
     assert find_key(target, mine, {}) is None
-    assert set_key(mine, "my-lab", KEY) == "MY_LAB_API_KEY"
+    assert set_key(mine, key_name("my-lab", mine), KEY) == "MY_LAB_API_KEY"
     assert find_key(target, mine, {}) == Secret(KEY)
 
 
 def test_the_file_is_its_owners_alone(settings: Settings) -> None:
-    set_key(settings, "openai", KEY)
+    set_key(settings, key_name("openai", settings), KEY)
 
     assert stat.S_IMODE(settings.keys_path.stat().st_mode) == 0o600
     assert stat.S_IMODE(settings.keys_path.parent.stat().st_mode) == 0o700
@@ -79,7 +87,7 @@ def test_the_file_is_its_owners_alone(settings: Settings) -> None:
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620])
 def test_a_file_that_others_may_read_is_refused_with_its_mend(settings: Settings, mode: int) -> None:
-    set_key(settings, "openai", KEY)
+    set_key(settings, key_name("openai", settings), KEY)
     settings.keys_path.chmod(mode)
 
     with pytest.raises(ConfigError, match=rf"mode {mode:o}.*chmod 600"):
@@ -90,7 +98,7 @@ def test_a_file_that_others_may_read_is_refused_with_its_mend(settings: Settings
     "text", [f'{{"OPENAI_API_KEY": {KEY}', f'["{KEY}"]', f'{{"OPENAI_API_KEY": ["{KEY}"]}}', "\xff", "[" * 100_000]
 )
 def test_a_broken_file_is_named_and_nothing_of_it_shown(settings: Settings, text: str) -> None:
-    set_key(settings, "openai", "old")
+    set_key(settings, key_name("openai", settings), "old")
     settings.keys_path.write_text(text, encoding="latin-1")
 
     with pytest.raises(ConfigError, match=r"keys\.json") as caught:
@@ -100,10 +108,10 @@ def test_a_broken_file_is_named_and_nothing_of_it_shown(settings: Settings, text
 
 
 def test_the_list_names_keys_and_their_places_and_shows_nothing_of_them(settings: Settings) -> None:
-    set_key(settings, "openai", KEY)
-    set_key(settings, "anthropic", KEY)
+    set_key(settings, key_name("openai", settings), KEY)
+    set_key(settings, key_name("anthropic", settings), KEY)
 
-    rows = list_keys(settings, {"OPENAI_API_KEY": KEY, "MISTRAL_API_KEY": KEY, "GROQ_API_KEY": ""})
+    rows = list_keys(settings, key_names(settings), {"OPENAI_API_KEY": KEY, "MISTRAL_API_KEY": KEY, "GROQ_API_KEY": ""})
 
     assert rows == (
         KeyRow("ANTHROPIC_API_KEY", "set"),
@@ -123,7 +131,7 @@ def test_a_misspelt_provider_is_named_with_the_nearest(settings: Settings) -> No
 @pytest.mark.parametrize("text", ["", "  ", "two words", "two\nlines", "鍵"])
 def test_what_is_no_key_is_not_kept(settings: Settings, text: str) -> None:
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
-        set_key(settings, "openai", text)
+        set_key(settings, key_name("openai", settings), text)
 
     assert not settings.keys_path.exists()
 
@@ -213,7 +221,7 @@ def test_a_server_of_ones_own_may_have_a_key_and_does_without_one(settings: Sett
     name = "http://127.0.0.1:8080/v1#qwen"
 
     before = find_key(resolve(name), settings, {})
-    kept = set_key(settings, "http://127.0.0.1:8080", "canary-own")
+    kept = set_key(settings, key_name("http://127.0.0.1:8080", settings), "canary-own")
     after = find_key(resolve(name), settings, {})
 
     assert (before, kept) == (None, "KEY_HTTP_127_0_0_1_8080")

@@ -26,7 +26,7 @@ from taiwa.kernel.errors import (
 from taiwa.kernel.messages import Request, StreamEnd, TextDelta, Usage, collect_response, user
 from taiwa.models.http_api import client
 from taiwa.models.http_api.client import HttpModel
-from taiwa.models.http_api.retries import RequestLimits
+from taiwa.models.http_api.connections import RequestLimits
 from taiwa.models.registry import resolve
 from tests.models.conftest import Face, Sleeps
 from tests.peers.faults import (
@@ -483,7 +483,7 @@ def test_a_header_with_a_line_break_is_refused(faults: FaultServer) -> None:
      "http://[::1", "http://host:99999/", "http://host/\n", "http://" + "x" * 70 + ".example"],
 )  # fmt: skip
 def test_a_base_url_that_is_none_is_refused_without_showing_what_it_hides(url: str) -> None:
-    with pytest.raises(ConfigError, match="write it like http") as caught:
+    with pytest.raises(ConfigError, match=r"^the base URL ") as caught:
         HttpModel(replace(resolve("openai:gpt-4.1"), base_url=url))
 
     assert KEY not in str(caught.value)
@@ -501,7 +501,8 @@ def test_a_base_url_that_is_none_is_refused_without_showing_what_it_hides(url: s
 def test_an_address_is_written_as_the_wire_wants_it(url: str, host: str, path: str) -> None:
     target = replace(resolve("openai:gpt-4.1"), base_url=url)
 
-    http = HttpModel(target)._outgoing("POST", target.codec.encode(ASK)).http
+    model = HttpModel(target)
+    http = model._http_request("POST", model.codec.encode(ASK))
 
     assert http.headers["host"] == host
     assert http.url.raw_path.decode() == path

@@ -1,8 +1,7 @@
 import asyncio
 import time
 
-from taiwa.models.http_api.base_url import parse_base_url
-from taiwa.models.http_api.connections import KEPT_SECONDS, POOL_CALLS, Connections
+from taiwa.models.http_api.connections import KEPT_SECONDS, POOL_CALLS, Connections, parse_base_url
 
 LOCAL = parse_base_url("http://127.0.0.1:1/v1")
 

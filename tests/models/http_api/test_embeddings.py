@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from taiwa.kernel import AuthenticationError, ConfigError, ModelError, ProtocolError
-from taiwa.models.http_api.client import HttpModel
+from taiwa.kernel.errors import AuthenticationError, ConfigError, ModelError, ProtocolError
+from taiwa.models.http_api.client import Clock, HttpModel, RetryPolicy
 from taiwa.models.http_api.embeddings import (
     EmbeddingEndpoint,
     add_missing_vectors,
@@ -16,7 +16,6 @@ from taiwa.models.http_api.embeddings import (
     open_endpoint,
     with_embeddings,
 )
-from taiwa.models.http_api.retries import Clock, RetryPolicy
 from taiwa.models.registry import resolve
 from taiwa.retrieval import Index, Library
 from taiwa.retrieval.hybrid import HybridIndex

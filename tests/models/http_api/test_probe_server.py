@@ -15,24 +15,18 @@ from taiwa.kernel.messages import (
     Request,
     StreamEnd,
     TextDelta,
+    TokenLogprob,
     ToolCall,
     Usage,
 )
 from taiwa.kernel.runtime import Runtime
-from taiwa.models.http_api.client import HttpModel
+from taiwa.models.http_api.capabilities import Finding, ProbeReport, Verdict, load_report, save_report
+from taiwa.models.http_api.client import HttpModel, RetryPolicy
 from taiwa.models.http_api.probe_server import (
-    Finding,
-    ProbeReport,
-    Verdict,
-    load_report,
     probe,
     probe_program,
-    resolve_permissive,
-    resolve_probed,
-    save_report,
 )
-from taiwa.models.http_api.retries import RetryPolicy
-from taiwa.models.registry import resolve
+from taiwa.models.registry import resolve, resolve_permissive, resolve_probed
 from taiwa.settings import Settings, load, set_value
 from tests.peers.faults import FaultServer, speech, status
 
@@ -53,7 +47,11 @@ class Obedient:
         text = self.text(request)
         calls = (ToolCall("weather", "{}"),) if request.tools else ()
         yield TextDelta(text)
-        yield StreamEnd("tool_calls" if calls else "stop", None, Usage(1200, 5, cache_read_tokens=1100), "m", calls)
+        usage, logprobs = (
+            Usage(1200, 5, cache_read_tokens=1100),
+            (TokenLogprob("ok", -0.1),) * bool(request.top_logprobs),
+        )
+        yield StreamEnd("tool_calls" if calls else "stop", None, usage, "m", calls, logprobs)
 
     def text(self, request: Request) -> str:
         match request.constraint:
@@ -113,9 +111,11 @@ def test_a_server_that_holds_every_rule_is_believed() -> None:
 
     assert set(verdicts(findings).values()) == {"enforced"}
     assert ProbeReport("m", "u", findings).capabilities == {
-        "stop": True, "prefix": True, "tools": True, "json_schema": True, "regex": True, "grammar": True, "seed": True
+        "stop": True, "prefix": True, "tools": True, "json_schema": True, "regex": True, "grammar": True, "seed": True, "logprobs": True,
     }  # fmt: skip
-    assert {"enum", "pattern", "uniqueItems", "oneOf", "required", "$ref"} <= ProbeReport("m", "u", findings).keywords
+    assert {"enum", "pattern", "uniqueItems", "oneOf", "required", "$ref"} <= {
+        each.name.removeprefix("schema.") for each in findings if each.verdict == "enforced"
+    }
 
 
 def test_a_server_that_drops_every_rule_is_found_out() -> None:
@@ -177,7 +177,7 @@ def test_every_finding_is_reported_as_it_arrives_and_the_usage_is_in_the_report(
     assert report.server == "llamacpp"
     sent = len([seen for seen in faults.seen if seen.method == "POST"])
     assert sent <= report.requests <= 30
-    assert report.usage.output_tokens == 3 * (sent - 1)  # the one for logprobs is read as it comes
+    assert report.usage.output_tokens == 3 * sent
 
 
 def test_a_key_that_a_server_repeats_is_in_no_finding_and_no_file(faults: FaultServer, tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_a_key_that_a_server_repeats_is_in_no_finding_and_no_file(faults: FaultS
     with HttpModel(resolve_permissive(f"{faults.base_url}#m", settings), key) as model:
         report = probe(model, heard.append)
     set_value(settings.path, "model", f"{faults.base_url}#m")
-    save_report(settings, report, "2026-11-21")
+    save_report(settings, replace(report, day="2026-11-21"))
 
     assert "refused" in {finding.verdict for finding in report.findings}
     assert "canary" not in f"{report!r} {heard}"
@@ -213,17 +213,19 @@ def report(**found: Verdict) -> ProbeReport:
 
 
 def test_what_was_kept_is_found_again(settings: Settings) -> None:
-    save_report(settings, report(stop="ignored", tools="enforced"), "2026-11-21")
+    save_report(settings, replace(report(stop="ignored", tools="enforced"), day="2026-11-21"))
 
     found = load_report(settings, resolve(NAME))
 
     assert found is not None
-    assert (found.report, found.day) == (report(stop="ignored", tools="enforced"), "2026-11-21")
+    assert found == replace(report(stop="ignored", tools="enforced"), day="2026-11-21")
     assert load_report(settings, resolve("http://127.0.0.1:8080/v1#another")) is None
 
 
 def test_a_probe_corrects_the_table_and_a_person_corrects_the_probe(settings: Settings) -> None:
-    save_report(settings, report(stop="ignored", tools="enforced", seed="enforced", prefix="unknown"), "2026-11-21")
+    save_report(
+        settings, replace(report(stop="ignored", tools="enforced", seed="enforced", prefix="unknown"), day="2026-11-21")
+    )
     mine = replace(settings, capabilities={NAME: {"seed": False}})
 
     assert resolve(NAME).capabilities == {"stop"}
@@ -232,8 +234,8 @@ def test_a_probe_corrects_the_table_and_a_person_corrects_the_probe(settings: Se
 
 
 def test_a_later_probe_replaces_the_earlier(settings: Settings) -> None:
-    save_report(settings, report(stop="ignored"), "2026-11-21")
-    save_report(settings, report(stop="enforced"), "2026-11-22")
+    save_report(settings, replace(report(stop="ignored"), day="2026-11-21"))
+    save_report(settings, replace(report(stop="enforced"), day="2026-11-22"))
 
     assert resolve_probed(NAME, settings).capabilities == {"stop"}
 

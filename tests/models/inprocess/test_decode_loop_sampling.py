@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.constraints.guide import count_allowed, empty_mask, fill_mask, mask_address, mask_tokens
-from taiwa.kernel import InputError, NoValidTokenError, Sampling
+from taiwa.kernel.errors import InputError, NoValidTokenError
+from taiwa.kernel.messages import Sampling
 from taiwa.models.inprocess.decode_loop import MAX_GATHERED, Sampler, log_probability
 
 SIZES = st.sampled_from([1, 31, 32, 33, 100, 5_000])

@@ -33,8 +33,7 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Runtime
 from taiwa.models.inprocess.gguf import GgufModel, LlamaServer, parse_gguf_spec
-from taiwa.models.open_model import open_model
-from taiwa.models.registry import resolve
+from taiwa.models.registry import open_model, resolve
 from taiwa.settings import load
 from taiwa.structured import OutputType
 from tests.peers.llama import write_model

@@ -7,10 +7,9 @@ from random import Random
 from typing import Literal
 
 from taiwa.flows.solve.tool_text import sanitize_result
-from taiwa.tools.calculator import calculator
+from taiwa.tools.calculator import calculate, calculator
 from taiwa.tools.chemical_formulas import molar_mass
 from taiwa.tools.stoichiometry import stoichiometry
-from taiwa.tools.calculator import calculate
 from training.builtin.samples import Sample, Span
 
 __all__ = ["Working", "plain_number"]

@@ -21,10 +21,10 @@ from taiwa.kernel.messages import (
     ToolResult,
     Usage,
 )
-from taiwa.kernel.records import Json, count_at, item_at, items_at, text_at
+from taiwa.kernel.records import Json, count_at, item_at, items_at, parse_json, text_at, to_json
 from taiwa.models.http_api.capabilities import Capabilities
 from taiwa.models.http_api.errors import Server, error_from_status, error_in_response, protocol_error
-from taiwa.models.http_api.provider_interface import Decoder, WireRequest, parse_json, to_json
+from taiwa.models.http_api.provider_interface import Decoder, WireRequest
 from taiwa.models.http_api.stream_decoder import CallIds, ResponseBuilder, StreamDecoder, ToolCallBuilder
 
 VERSION = "2023-06-01"

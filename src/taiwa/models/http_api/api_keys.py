@@ -1,31 +1,81 @@
-"""API keys of providers: from the environment, else from a file that only its owner can read."""
+"""API keys: kept in the environment or in a file that only its owner can read, never printed, masked in errors."""
 
 import json
 import os
-import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
+from hmac import compare_digest
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, NoReturn, cast
 
-from taiwa.kernel.errors import AuthenticationError, ConfigError, ModelError
-from taiwa.kernel.messages import Request, Sampling, user
-from taiwa.models.http_api.base_url import parse_base_url
-from taiwa.models.http_api.client import HttpModel
+from taiwa.kernel.errors import ConfigError, TaiwaError
+from taiwa.models.http_api.connections import parse_base_url
 from taiwa.models.http_api.provider_interface import Target
-from taiwa.models.http_api.retries import RequestLimits
-from taiwa.models.http_api.secrets import Secret
-from taiwa.models.registry import PROVIDERS, resolve
 from taiwa.settings import Settings
 from taiwa.yamlfile import write_private
 
+MASK = "•••"
+SHORTEST_PIECE = 6
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
-KEY_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
-CHECK_PATHS: Mapping[str, str] = {"openrouter.ai": "key", "router.huggingface.co": ""}
-"""The path that checks a key, where the list of models is public; `""` if there is none."""
-HELLO = Request((user("hi"),), sampling=Sampling(max_tokens=1))
+
+
+class Secret:
+    """An API key. Only `reveal` returns its text: it has no other form as a string, and cannot be pickled or copied."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str, name: str = "the key") -> None:
+        if not text:
+            raise ConfigError(f"{name} is empty; set it with `taiwa keys set`")
+        if not (text.isascii() and text.isprintable()) or " " in text:
+            raise ConfigError(
+                f"{name} contains white space or a character that no key has; set it again with `taiwa keys set`"
+            )
+        self._text = text
+
+    def reveal(self) -> str:
+        """Return the text, for the header that carries it and for the file that stores it."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return MASK
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format(MASK, spec)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and compare_digest(self._text, other._text)
+
+    def __hash__(self) -> int:
+        return hash((Secret, self._text))
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a key is not pickled")
+
+
+def mask_text(text: str, secrets: Iterable[str]) -> str:
+    """Mask every secret in a text, and the beginning of one that the end of the text cuts off (`…` may mark the cut)."""
+    for secret in secrets:
+        text = text.replace(secret, MASK)
+        end = len(text.rstrip("…"))
+        for length in range(len(secret) - 1, SHORTEST_PIECE - 1, -1):
+            if text.endswith(secret[:length], 0, end):
+                text = text[: end - length] + MASK + text[end:]
+                break
+    return text
+
+
+def mask_error(error: TaiwaError, secrets: Iterable[str]) -> None:
+    """Mask every secret in the message and the details of an error."""
+    secrets = tuple(secrets)
+    for name in ("message", *error.details):
+        said = getattr(error, name)
+        if isinstance(said, str):
+            setattr(error, name, mask_text(said, secrets))
+    error.args = (error.message,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +84,6 @@ class KeyRow:
 
     name: str
     place: Literal["from environment", "set", "from environment (one is set too)"]
-
-
-def key_name(name: str, settings: Settings) -> str:
-    """Return the name of a key for `openai`, `OPENAI_API_KEY`, or `http://host:port` for one server.
-
-    Raises:
-        ConfigError: the provider is unknown.
-    """
-    if KEY_NAME.fullmatch(name):
-        return name
-    if name.startswith(("http://", "https://")):
-        return resolve(f"{name.partition('#')[0]}#any").key_name
-    known = (*PROVIDERS, *settings.base_urls)
-    if name not in known:
-        near = get_close_matches(name.lower(), known, 1, 0.0)
-        raise ConfigError(f"unknown provider {name[:40]!r}: did you mean {near[0]!r}? (known: {', '.join(known)})")
-    return resolve(f"{name}:any", base_urls=settings.base_urls).key_name
 
 
 def find_key(target: Target, settings: Settings, environ: Mapping[str, str] | None = None) -> Secret | None:
@@ -65,77 +98,50 @@ def find_key(target: Target, settings: Settings, environ: Mapping[str, str] | No
     text = (os.environ if environ is None else environ).get(name) or _read(settings.keys_path).get(name)
     if text:
         return Secret(text, name)
-    providers = [provider for provider, known in PROVIDERS.items() if known.key_name == name and not known.self_hosted]
-    if not providers or parse_base_url(target.base_url).is_local:
+    if not target.provider or parse_base_url(target.base_url).is_local:
         return None
     raise ConfigError(
-        f"no key for {target.name}: run `taiwa keys set {providers[0]}`, or set {name} in the environment"
+        f"no key for {target.name}: run `taiwa keys set {target.provider}`, or set {name} in the environment"
     )
 
 
-def list_keys(settings: Settings, environ: Mapping[str, str] | None = None) -> tuple[KeyRow, ...]:
-    """List the keys that are set, by name."""
+def list_keys(settings: Settings, known: Iterable[str], environ: Mapping[str, str] | None = None) -> tuple[KeyRow, ...]:
+    """List the keys that are set, by name; `known` are the names that are looked for in the environment."""
     environ = os.environ if environ is None else environ
     stored = _read(settings.keys_path)
-    known = {provider.key_name for provider in PROVIDERS.values()} | {
-        resolve(f"{name}:any", base_urls=settings.base_urls).key_name for name in settings.base_urls
-    }
-    rows: list[KeyRow] = []
-    for name in sorted({name for name in known if name and environ.get(name)} | set(stored)):
-        if not environ.get(name):
-            rows.append(KeyRow(name, "set"))
-        else:
-            rows.append(KeyRow(name, "from environment (one is set too)" if name in stored else "from environment"))
-    return tuple(rows)
+    outside = {name for name in known if environ.get(name)}
+    both: set[str] = outside & set(stored)
+    return tuple(
+        KeyRow(
+            name,
+            "from environment (one is set too)" if name in both else "from environment" if name in outside else "set",
+        )
+        for name in sorted(outside | set(stored))
+    )
 
 
 def set_key(settings: Settings, name: str, text: str) -> str:
-    """Store a key in the file and return its full name; white space around it, which pasting adds, is removed.
+    """Store a key in the file and return its name; white space around it, which pasting adds, is removed.
 
     Raises:
-        ConfigError: the name or the key is invalid, or the file cannot be written.
+        ConfigError: the key is invalid, or the file cannot be written.
     """
-    name = key_name(name, settings)
     key = Secret(text.strip(), name)
     _write(settings.keys_path, _read(settings.keys_path) | {name: key.reveal()})
     return name
 
 
 def remove_key(settings: Settings, name: str) -> str:
-    """Remove a key from the file and return its full name.
+    """Remove a key from the file and return its name.
 
     Raises:
         ConfigError: it is not in the file.
     """
-    name = key_name(name, settings)
     stored = _read(settings.keys_path)
     if stored.pop(name, None) is None:
         raise ConfigError(f"{name} is not set in {settings.keys_path}; remove a key in the environment there")
     _write(settings.keys_path, stored)
     return name
-
-
-def check_key(target: Target, key: Secret | None, model: HttpModel | None = None) -> None:
-    """Check a key by a request that costs nothing, or one token if the provider has no such request.
-
-    Raises:
-        AuthenticationError: the provider does not accept the key.
-        ModelError: the request failed.
-    """
-    path = CHECK_PATHS.get(parse_base_url(target.base_url).host, "models")
-    with model or HttpModel(target, key, limits=RequestLimits(first_byte=20.0, total=30.0)) as opened:
-        if path:
-            try:
-                opened.fetch(path)
-            except AuthenticationError:
-                raise
-            except ModelError as error:
-                if error.status not in (404, 405, 501):
-                    raise
-            else:
-                return
-        for _ in opened.stream(HELLO):
-            pass
 
 
 def _read(path: Path) -> dict[str, str]:

@@ -4,14 +4,20 @@ Sources are the documentation of the providers and the code of the servers, as o
 that every server has; a probe (`probe_server`) or an override in the config adds the rest.
 """
 
+import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import cast, get_args
+from pathlib import Path
+from typing import Literal, cast, get_args
 
 from taiwa.kernel.errors import ConfigError, UnsupportedError
-from taiwa.kernel.messages import Capability
+from taiwa.kernel.messages import Capability, Usage
+from taiwa.kernel.records import Json, item_at, parse_json, text_at
+from taiwa.models.http_api.provider_interface import Target
+from taiwa.settings import Settings
+from taiwa.yamlfile import write_private
 
 ALL: tuple[Capability, ...] = get_args(Capability)
 DESCRIPTIONS: Mapping[Capability, str] = {
@@ -138,3 +144,107 @@ def _routed(model: str) -> Capabilities:
         known = _known(vendor, name.partition(":")[0])
         return Capabilities(known.capabilities & ROUTED, known.sampling)
     return _can("stop tools")
+
+
+# --- reports of probes ------------------------------------------------------------------------------------------------
+
+Verdict = Literal["enforced", "ignored", "refused", "unknown"]
+"""The answer satisfies the constraint · violates it · the server refuses the request · the answer does not show it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one check: its name (`stop`, `schema.enum`), the verdict, and a note on the reason."""
+
+    name: str
+    verdict: Verdict
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeReport:
+    """All findings about one model on one server, and their cost; `server` is the name that it gives itself, or ''; `day` the date of a stored report."""
+
+    model: str
+    base_url: str
+    findings: tuple[Finding, ...]
+    requests: int = 0
+    usage: Usage = field(default_factory=Usage)
+    server: str = ""
+    day: str = ""
+
+    @property
+    def capabilities(self) -> Mapping[Capability, bool]:
+        """The capabilities that are known; `json_schema` requires a server that enforces the plainest schema."""
+        verdicts: dict[str, Verdict] = {finding.name: finding.verdict for finding in self.findings}
+        verdicts["json_schema"] = _weakest(verdicts.get("schema.enum"), verdicts.get("schema.required"))
+        known = {"enforced": True, "ignored": False, "refused": False}
+        return {name: known[verdicts[name]] for name in get_args(Capability) if verdicts.get(name) in known}
+
+
+def _weakest(*verdicts: Verdict | None) -> Verdict:
+    for verdict in ("refused", "ignored"):
+        if verdict in verdicts:
+            return verdict
+    return "enforced" if set(verdicts) == {"enforced"} else "unknown"
+
+
+def save_report(settings: Settings, report: ProbeReport) -> None:
+    """Store a report in place of an older one about the same model on the same server.
+
+    Raises:
+        ConfigError: the file is invalid or cannot be written.
+    """
+    path = settings.probes_path
+    data = _read(path)
+    data[_report_key(report.base_url, report.model)] = {
+        "day": report.day,
+        "requests": report.requests,
+        "server": report.server,
+        "findings": {finding.name: [finding.verdict, finding.note] for finding in report.findings},
+    }
+    write_private(path, json.dumps(data, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+
+
+def load_report(settings: Settings, target: Target) -> ProbeReport | None:
+    """Return the stored report about a model on its server, or None.
+
+    Raises:
+        ConfigError: the file is invalid.
+    """
+    data = _read(settings.probes_path).get(_report_key(target.base_url, target.model))
+    found = item_at(data, "findings")
+    if not isinstance(found, dict):
+        return None
+    findings = tuple(
+        Finding(name, cast("Verdict", verdict), note)
+        for name, (verdict, note) in ((name, _pair(pair)) for name, pair in found.items())
+        if verdict in get_args(Verdict)
+    )
+    count = item_at(data, "requests")
+    requests = count if isinstance(count, int) else 0
+    server, day = text_at(data, "server"), text_at(data, "day")
+    return ProbeReport(target.model, target.base_url, findings, requests, server=server, day=day)
+
+
+def _report_key(base_url: str, model: str) -> str:
+    return f"{base_url}#{model}"
+
+
+def _pair(pair: Json) -> tuple[str, str]:
+    texts = [each for each in pair if isinstance(each, str)] if isinstance(pair, list) else []
+    return (texts[0], texts[1]) if len(texts) > 1 else ("", "")
+
+
+def _read(path: Path) -> dict[str, Json]:
+    try:
+        data = parse_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError:  # not UTF-8, or not JSON
+        data = None
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path} is not the JSON that `taiwa probe` writes; delete it and probe again")
+    return data

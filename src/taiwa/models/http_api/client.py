@@ -5,25 +5,32 @@ a deadline or a cancellation ends any wait; a blocking call runs its coroutine o
 """
 
 import asyncio
+import builtins
 import os
+import random
 import threading
+import time
 import weakref
 import zlib
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from itertools import count
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from taiwa.kernel.errors import ConfigError, ModelError, ProtocolError
+from taiwa.kernel.errors import ConfigError, ModelError, OverloadedError, ProtocolError, RateLimitError, TimeoutError
 from taiwa.kernel.messages import Capability, Chunk, Request, StreamEnd, user
-from taiwa.models.http_api.base_url import BaseUrl, parse_base_url
-from taiwa.models.http_api.connections import Connections, Pool, connection_faults
-from taiwa.models.http_api.errors import Endpoint, Stage, map_fault, quoted, wait_asked
-from taiwa.models.http_api.provider_interface import Codec, Enforce, Target, WireRequest
-from taiwa.models.http_api.retries import Clock, Deadline, RequestLimits, RetryPolicy
-from taiwa.models.http_api.secrets import MASK, Secret, mask_error
+from taiwa.models.http_api.api_keys import MASK, Secret, mask_error
+from taiwa.models.http_api.connections import (
+    Connections,
+    Pool,
+    RequestLimits,
+    connection_faults,
+    parse_base_url,
+)
+from taiwa.models.http_api.errors import Stage, map_fault, quoted, wait_asked
+from taiwa.models.http_api.provider_interface import Enforce, Target, WireRequest
 
 if TYPE_CHECKING:
     import httpx2
@@ -40,7 +47,98 @@ FAILURE_SECONDS = 10.0
 REST_BYTES = 2**20
 """How much of a response is read after its answer, or when it is not 2xx."""
 
+TRANSIENT = (RateLimitError, OverloadedError, TimeoutError)
+PERMANENT_STATUSES = frozenset({501, 505, 507, 508, 510, 511})
+"""Statuses of the 5xx class that another attempt does not change."""
+JITTER = 0.1
+"""How far a wait that the server asked for is stretched at most, so that clients do not all come back at one moment."""
+CLOCK_TOLERANCE = 0.01
+"""Seconds by which a timer may fire before its moment."""
+
 T = TypeVar("T")
+
+
+# --- limits and retries ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The time in seconds, a way to sleep, and random numbers from [0, 1); tests pass their own."""
+
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    random: Callable[[], float] = random.random
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """At most `attempts` attempts; waits double from `base` to `cap` seconds.
+
+    A wait that the server asks for is respected whatever its length, as long as the deadline of the call allows it.
+    """
+
+    attempts: int = 3
+    base: float = 0.5
+    cap: float = 30.0
+
+    def decide(
+        self, error: ModelError, attempt: int, left: float, random: float, asked: float | None = None
+    ) -> float | None:
+        """Return the seconds to wait before the next attempt, or None to give up.
+
+        `attempt` counts the attempts so far, `left` is the rest of the time of the call in seconds, `random` is drawn from
+        [0, 1), `asked` is the wait that the server asked for (a `RateLimitError` carries its own).
+        """
+        if attempt >= self.attempts or not isinstance(error, TRANSIENT) or error.status in PERMANENT_STATUSES:
+            return None
+        if isinstance(error, RateLimitError) and error.retry_after is not None:
+            asked = error.retry_after
+        if asked is not None:
+            wait = asked * (1 + JITTER * random)
+        else:
+            # half of the wait is fixed: full jitter may call again at once, which does not relieve a busy server
+            wait = min(self.cap, self.base * 2.0 ** min(attempt - 1, 60)) * (0.5 + random / 2)
+        return wait if wait < left else None
+
+
+class Deadline:
+    """The moments at which a call and its current attempt must end."""
+
+    __slots__ = ("_end", "_first_byte", "_limits", "_now")
+
+    def __init__(self, limits: RequestLimits, now: Callable[[], float]) -> None:
+        self._limits = limits
+        self._now = now
+        self._end = now() + limits.total
+        self._first_byte = self._end
+
+    def begin_attempt(self) -> dict[str, float]:
+        """Start the time to the first byte; return the timeouts of the operations of this attempt, in seconds.
+
+        Both body reads and the wait for the headers have the same one, because the transport takes only one per response.
+        """
+        self._first_byte = min(self._now() + self._limits.first_byte, self._end)
+        left = max(self.left, 0.0)
+        read = min(max(self._limits.first_byte, self._limits.between), left)
+        return {"connect": min(self._limits.connect, left), "read": read, "write": read}
+
+    @property
+    def left(self) -> float:
+        """Seconds until the call must end; negative when that has passed."""
+        return self._end - self._now()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time of the whole call is used up."""
+        return self.left <= CLOCK_TOLERANCE
+
+    def until_first_byte(self) -> float:
+        """Seconds that a wait for the first byte of a response may take now."""
+        return self._first_byte - self._now()
+
+    def until_next_byte(self) -> float:
+        """Seconds that a wait for a further byte may take now."""
+        return min(self._limits.between, self.left)
 
 
 # --- blocking calls ---------------------------------------------------------------------------------------------------
@@ -117,17 +215,6 @@ def _abandon(connections: dict[asyncio.AbstractEventLoop, Connections]) -> None:
 # --- calls ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Outgoing:
-    """One call, ready to be sent; nothing in `secrets` may stand in an error."""
-
-    http: "httpx2.Request"
-    base: BaseUrl
-    codec: Codec
-    secrets: tuple[str, ...]
-    request: Request | None = None
-
-
 @dataclass(eq=False)
 class HttpModel:
     """The model that a target names, over HTTP; one object serves all threads and event loops of a process.
@@ -146,9 +233,10 @@ class HttpModel:
     clock: Clock = field(default_factory=Clock, repr=False)
 
     def __post_init__(self, key: str | Secret | None) -> None:
-        if self.target.inside:
+        if self.target.inside or self.target.codec is None:
             raise ConfigError(f"{self.target.name} runs in this process and has no server")
-        self._base = parse_base_url(self.target.base_url)
+        self.codec = self.target.codec
+        self.base = parse_base_url(self.target.base_url)
         self._key = Secret(key, self.target.key_name or "the key") if isinstance(key, str) else key
         self._lock = threading.Lock()
         self._urls: dict[str, httpx2.URL] = {}
@@ -182,13 +270,13 @@ class HttpModel:
 
     async def astream(self, request: Request) -> AsyncGenerator[Chunk]:
         """As `stream`; cancelling the task closes the connection at once."""
-        call = self.target.codec.encode(request)
+        call = self.codec.encode(request)
         check = None
         if call.enforcement is not None:
             from taiwa.models.http_api.constraint_encoding import ConstraintCheck
 
             check = ConstraintCheck(call.enforcement, request)
-        async with aclosing(self._attempts(self._outgoing("POST", call, request), _Attempt.answer)) as chunks:
+        async with aclosing(self._attempts("POST", call, _Attempt.answer, request)) as chunks:
             async for chunk in chunks:
                 yield chunk if check is None else check.seen(chunk)
 
@@ -199,9 +287,9 @@ class HttpModel:
             ModelError: the call failed.
         """
         # a protocol's own headers, its version for one, are those of any of its calls
-        call = self.target.codec.encode(Request((user("x"),)))
+        call = self.codec.encode(Request((user("x"),)))
         own = tuple(header for header in call.headers if header[0] != "content-type")
-        [body] = _iterate(self._attempts(self._outgoing("GET", WireRequest(path, b"", own)), _Attempt.whole))
+        [body] = _iterate(self._attempts("GET", WireRequest(path, b"", own), _Attempt.whole))
         return body
 
     def send(self, call: WireRequest) -> bytes:
@@ -210,17 +298,22 @@ class HttpModel:
         Raises:
             ModelError: the call failed.
         """
-        [body] = _iterate(self._attempts(self._outgoing("POST", call), _Attempt.whole))
+        [body] = _iterate(self._attempts("POST", call, _Attempt.whole))
         return body
 
     async def _attempts(
-        self, call: _Outgoing, read: "Callable[[_Attempt, httpx2.AsyncHTTPTransport], AsyncGenerator[T]]"
+        self,
+        method: str,
+        call: WireRequest,
+        read: "Callable[[_Attempt, httpx2.AsyncHTTPTransport], AsyncGenerator[T]]",
+        request: Request | None = None,
     ) -> AsyncGenerator[T]:
         """Try until an attempt succeeds, something was given out, or the retry policy gives up."""
+        http = self._http_request(method, call)
         with await self._pool() as transport:
             deadline = Deadline(self.limits, self.clock.now)
             for made in count(1):
-                attempt = _Attempt(call, self.limits, deadline)
+                attempt = _Attempt(self, http, request, deadline)
                 try:
                     async with aclosing(read(attempt, transport)) as items:
                         async for item in items:
@@ -234,12 +327,17 @@ class HttpModel:
                     if wait is None:
                         if made > 1:
                             error.message += f" (tried {made} times)"
-                        mask_error(error, call.secrets)
-                        error.request = call.request.digest if call.request else ""
+                        mask_error(error, self.secrets)
+                        error.request = request.digest if request else ""
                         raise
                 await self.clock.sleep(wait)
 
-    def _outgoing(self, method: str, call: WireRequest, request: Request | None = None) -> _Outgoing:
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What no error may contain."""
+        return (self._key.reveal(),) if self._key else ()
+
+    def _http_request(self, method: str, call: WireRequest) -> "httpx2.Request":
         """Write a call; httpx2 adds the headers `host` and `content-length`, and nothing else.
 
         Raises:
@@ -247,16 +345,15 @@ class HttpModel:
         """
         import httpx2
 
-        codec, secret = self.target.codec, self._key.reveal() if self._key else ""
-        own = (*self.target.headers, *(codec.auth(secret) if secret else ()), *call.headers)
+        auth = [header for secret in self.secrets for header in self.codec.auth(secret)]
+        own = (*self.target.headers, *auth, *call.headers)
         for name, text in own:
             if not (name.isascii() and name.isprintable() and text.isascii() and text.isprintable()):
                 raise ConfigError(f"the header {name[:40]!r} contains a character that is not allowed; set it again")
         url = self._urls.get(call.path)
         if url is None:
-            url = self._urls[call.path] = httpx2.URL(self._base.join(call.path))
-        http = httpx2.Request(method, url, headers=[*HEADERS, *own], content=call.body or None)
-        return _Outgoing(http, self._base, codec, (secret,) if secret else (), request)
+            url = self._urls[call.path] = httpx2.URL(self.base.join(call.path))
+        return httpx2.Request(method, url, headers=[*HEADERS, *own], content=call.body or None)
 
     async def _pool(self) -> Pool:
         """Return a pool of the running event loop with room for a call."""
@@ -265,7 +362,7 @@ class HttpModel:
             with self._lock:
                 for old in [old for old in self._connections if old.is_closed()]:
                     del self._connections[old]
-                self._connections[loop] = Connections(self._base)
+                self._connections[loop] = Connections(self.base)
         return await self._connections[loop].pool()
 
     def __enter__(self) -> Self:
@@ -350,9 +447,10 @@ class _Body:
 class _Attempt:
     """One attempt of a call: how far it came, and how long it may still take."""
 
-    def __init__(self, call: _Outgoing, limits: RequestLimits, deadline: Deadline) -> None:
-        self._call = call
-        self._limits = limits
+    def __init__(self, model: HttpModel, http: "httpx2.Request", request: Request | None, deadline: Deadline) -> None:
+        self._model = model
+        self._http = http
+        self._request = request
         self._deadline = deadline
         self._stage: Stage = "open"
         self._unpaid = True
@@ -374,12 +472,12 @@ class _Attempt:
         Raises:
             ModelError: the call failed.
         """
-        request = self._call.request
         finished: StreamEnd | None = None
         ended = False
         try:
             body = await self._open(transport)
-            decoder = self._call.codec.decoder(self.headers.get("content-type", ""), request.prefix if request else "")
+            prefix = self._request.prefix if self._request else ""
+            decoder = self._model.codec.decoder(self.headers.get("content-type", ""), prefix)
             while not ended and finished is None:
                 fault: Exception | None = None
                 try:
@@ -427,14 +525,14 @@ class _Attempt:
 
     async def _open(self, transport: "httpx2.AsyncHTTPTransport") -> _Body:
         """Send the request and check the head of the response."""
-        http, deadline = self._call.http, self._deadline
+        http, deadline = self._http, self._deadline
         http.extensions["timeout"] = deadline.begin_attempt()
         try:
             async with asyncio.timeout(deadline.until_first_byte()):
                 self._response = await transport.handle_async_request(http)
         except connection_faults() as fault:
             raise self._error(fault) from None
-        self._body = body = _Body(self._response, self._limits.response_bytes)
+        self._body = body = _Body(self._response, self._model.limits.response_bytes)
         headers: dict[str, str] = {}
         for name, text in self._response.headers.raw:
             headers.setdefault(name.decode("latin-1").lower(), text.decode("latin-1"))
@@ -443,9 +541,9 @@ class _Attempt:
         if not 200 <= status < 300:  # the status says enough, if its body does not come or cannot be read
             seconds = min(FAILURE_SECONDS, deadline.left)
             said = await body.read_rest(seconds) if coding == "identity" else b""
-            for secret in self._call.secrets:
+            for secret in self._model.secrets:
                 said = said.replace(secret.encode(), MASK.encode())
-            raise self._call.codec.failure(status, headers, said)
+            raise self._model.codec.failure(status, headers, said)
         kind = headers.get("content-type", "").lower()
         if kind and not any(word in kind for word in READABLE):
             raise self._not_an_answer(f"sends {quoted(kind, 60)} instead of an answer")
@@ -457,13 +555,13 @@ class _Attempt:
 
     async def _read(self, body: _Body) -> bytes:
         """Return the next bytes of the body, unpacked; none at its end."""
-        deadline, most = self._deadline, self._limits.response_bytes
+        deadline, most = self._deadline, self._model.limits.response_bytes
         while True:
             data = await body.read(deadline.until_first_byte() if self._stage == "open" else deadline.until_next_byte())
             if not data:
                 return b""
             if deadline.is_over:
-                raise TimeoutError
+                raise builtins.TimeoutError
             if self._stage == "open":
                 self._stage = "answer"
             if self._inflate is not None:
@@ -487,13 +585,12 @@ class _Attempt:
                 await self._response.aclose()
 
     def _error(self, fault: Exception) -> ModelError:
-        base, limits = self._call.base, self._limits
-        endpoint = Endpoint(base.authority, base.text, limits.connect, limits.first_byte, limits.between, limits.total)
-        error, self._unpaid = map_fault(fault, self._stage, endpoint, late=self._deadline.is_over)
+        model = self._model
+        error, self._unpaid = map_fault(fault, self._stage, model.base, model.limits, late=self._deadline.is_over)
         return error
 
     def _not_an_answer(self, what: str) -> ProtocolError:
-        base = self._call.base
+        base = self._model.base
         return ProtocolError(
-            f"{base.authority} {what}; check that {base.text} leads to a model server (mostly it ends in /v1)"
+            f"{base.authority} {what}; check that {base} leads to a model server (mostly it ends in /v1)"
         )

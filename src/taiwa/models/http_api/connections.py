@@ -1,22 +1,103 @@
-"""Connections to one server, kept for later calls: pools of httpx2 per event loop, TLS and proxies."""
+"""Base URLs of model servers, limits of calls, and kept connections: pools of httpx2 per event loop, TLS and proxies."""
 
+import re
 import time
 from collections.abc import AsyncGenerator
 from contextlib import suppress
-from functools import cache, partial
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache, partial
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from taiwa.kernel.errors import ConfigError
-from taiwa.models.http_api.base_url import DEFAULT_PORTS, BaseUrl
 
 if TYPE_CHECKING:
     import httpx2
 
+DEFAULT_PORTS = {"http": 80, "https": 443}
+API_VERSION = re.compile(r"api-version=([0-9A-Za-z-]+)")
+FORM = "http://HOST:PORT/v1"
+SAFE_IN_URL = "/%:@!$&'()*+,;=-._~?[]"
 KEPT_SECONDS = 20.0
 """How long an idle connection is kept open."""
 POOL_CALLS = 16
 """Calls at a time in one connection pool."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaseUrl:
+    """A base URL in its parts; an error may show its text."""
+
+    scheme: str
+    host: str
+    port: int | None
+    path: str
+    api_version: str = ""
+    """The version that Azure expects in the query of every request."""
+
+    @property
+    def authority(self) -> str:
+        """The host and port as the `Host` header has them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port is None else f"{host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.authority}{self.path}{self._query}"
+
+    @property
+    def _query(self) -> str:
+        return f"?api-version={self.api_version}" if self.api_version else ""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a loopback address, which is never reached through a proxy."""
+        if self.host == "localhost" or self.host.endswith(".localhost"):
+            return True
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def join(self, path: str) -> str:
+        """Return the URL of a path below it, quoted for the wire."""
+        return quote(f"{replace(self, api_version='')}/{path.lstrip('/')}", safe=SAFE_IN_URL) + self._query
+
+
+@lru_cache(maxsize=64)
+def parse_base_url(text: str, what: str = "the base URL") -> BaseUrl:
+    """Parse and check a base URL, which `what` names in errors; they never repeat one that may contain a password or a key.
+
+    Raises:
+        ConfigError: it is not an HTTP address, or contains more than one, such as a password.
+    """
+    try:
+        url = urlsplit(text)
+        port, name = url.port, url.hostname or ""
+        host = name if ":" in name else name.encode("idna").decode("ascii")
+    except ValueError:  # UnicodeError, for a name that DNS cannot hold, is one of them
+        raise ConfigError(f"{what} contains an invalid URL; use {FORM}") from None
+    if "@" in url.netloc:
+        raise ConfigError(f"{what} contains a user name or password in its URL; remove it and use `taiwa keys set`")
+    version = API_VERSION.fullmatch(url.query)
+    if (url.query and version is None) or url.fragment:
+        raise ConfigError(f"{what} contains a query or a fragment in its URL; remove the '?' or '#' and what follows")
+    if url.scheme not in DEFAULT_PORTS or not host or port == 0 or not text.isprintable():
+        raise ConfigError(f"{what} is not a web address; use {FORM}")
+    port = None if port == DEFAULT_PORTS[url.scheme] else port
+    return BaseUrl(url.scheme, host, port, url.path.rstrip("/"), version[1] if version else "")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLimits:
+    """Limits of one call: seconds to connect, to the first byte, between two bytes, and in total with retries; and bytes."""
+
+    connect: float = 10.0
+    first_byte: float = 300.0
+    between: float = 120.0
+    total: float = 600.0
+    response_bytes: int = 64 * 2**20
 
 
 @cache

@@ -278,23 +278,19 @@ def _encode_for_llguidance(schema: str) -> EncodedConstraint:
 
 def _is_recursive(schema: Mapping[str, Json]) -> bool:
     """Whether a schema refers to itself, directly or not: a pattern can express that to a small depth only."""
-    references: dict[str, set[str]] = {}
-    for pointer, here, keyword in _keywords(schema):
-        if keyword == "$ref":
-            references.setdefault(pointer, set()).add(str(here["$ref"]).removeprefix("#"))
-    targets = {target for found in references.values() for target in found}
-    reach = {
-        target: {other for pointer, found in references.items() if pointer.startswith(target) for other in found}
-        for target in targets
-    }
-    for target in targets:
-        seen, todo = set[str](), list(reach[target])
+    references = [
+        (pointer, str(here["$ref"]).removeprefix("#"))
+        for pointer, here, keyword in _keywords(schema)
+        if keyword == "$ref"
+    ]
+    for _, start in references:
+        reached, todo = set[str](), [start]
         while todo:
-            each = todo.pop()
-            if each not in seen:
-                seen.add(each)
-                todo += reach.get(each, ())
-        if target in seen:
+            here = todo.pop()
+            new = {target for pointer, target in references if pointer.startswith(here)} - reached
+            reached |= new
+            todo += new
+        if start in reached:
             return True
     return False
 

@@ -10,13 +10,12 @@ from threading import Lock
 from typing import Literal
 
 from taiwa.kernel.errors import ConfigError, ModelError, ProtocolError, TaiwaError
-from taiwa.kernel.records import Json, count_at, item_at, items_at, text_at
+from taiwa.kernel.records import Json, count_at, item_at, items_at, parse_json, text_at, to_json
 from taiwa.models.http_api.anthropic import AnthropicMessages
 from taiwa.models.http_api.api_keys import find_key
-from taiwa.models.http_api.base_url import parse_base_url
-from taiwa.models.http_api.client import HttpModel
-from taiwa.models.http_api.provider_interface import WireRequest, parse_json, to_json
-from taiwa.models.http_api.retries import RequestLimits, RetryPolicy
+from taiwa.models.http_api.client import HttpModel, RetryPolicy
+from taiwa.models.http_api.connections import RequestLimits, parse_base_url
+from taiwa.models.http_api.provider_interface import WireRequest
 from taiwa.models.registry import resolve
 from taiwa.retrieval import Index
 from taiwa.retrieval.embedding import Embedder, Vectors, unit_rows

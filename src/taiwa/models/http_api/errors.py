@@ -6,7 +6,6 @@ import re
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
 from math import isfinite
 from time import time
 from typing import Literal, NamedTuple, TypeAlias, cast
@@ -21,9 +20,9 @@ from taiwa.kernel.errors import (
     TimeoutError,
     UnsupportedError,
 )
-from taiwa.kernel.records import Json, count_at, item_at, text_at
+from taiwa.kernel.records import Json, count_at, item_at, parse_json, text_at
 from taiwa.kernel.text import join_surrogates
-from taiwa.models.http_api.provider_interface import parse_json
+from taiwa.models.http_api.connections import BaseUrl, RequestLimits
 
 QUOTED = 300
 """The most characters of a server's text in an error message."""
@@ -302,8 +301,7 @@ Stage: TypeAlias = Literal["open", "answer", "given"]
 """The progress of a call: no byte of a response yet · a response began · chunks of it were yielded."""
 
 
-@dataclass(frozen=True, slots=True)
-class FaultMapping:
+class FaultMapping(NamedTuple):
     """The error for one fault: its class, the message, and whether the call may be repeated.
 
     A call that a server may still be working on is not repeated: it would be charged twice.
@@ -315,7 +313,7 @@ class FaultMapping:
 
 
 TABLE = {
-    "late": FaultMapping(TimeoutError, "{host} did not finish within {total:g} s; raise `timeout` in the settings"),
+    "late": FaultMapping(TimeoutError, "{host} did not finish within {limits.total:g} s; raise `timeout` in the settings"),
     "no route": FaultMapping(OverloadedError, "cannot reach {host}; check the network", again=True),
     "no host": FaultMapping(OverloadedError, "unknown host {host}; check the base URL {url} and the network", again=True),
     "refused": FaultMapping(OverloadedError, "nothing listens at {host}: is the server running at {url}?", again=True),
@@ -323,11 +321,11 @@ TABLE = {
     "no tls": FaultMapping(ProtocolError, "{host} does not speak TLS; is it http:// instead of https://?"),
     "unconnected": FaultMapping(OverloadedError, "no connection to {host}: is the server running at {url}?", again=True),
     "no connection": FaultMapping(
-        TimeoutError, "no connection to {host} within {connect:g} s: is the server running at {url}?", again=True
+        TimeoutError, "no connection to {host} within {limits.connect:g} s: is the server running at {url}?", again=True
     ),
-    "not taken": FaultMapping(TimeoutError, "{host} did not accept the request within {first_byte:g} s; try again later"),
-    "no answer": FaultMapping(TimeoutError, "no answer from {host} within {first_byte:g} s; try again, or raise the time to the first byte"),
-    "stalled": FaultMapping(TimeoutError, "{host} stalled for {between:g} s in the middle of its answer; try again"),
+    "not taken": FaultMapping(TimeoutError, "{host} did not accept the request within {limits.first_byte:g} s; try again later"),
+    "no answer": FaultMapping(TimeoutError, "no answer from {host} within {limits.first_byte:g} s; try again, or raise the time to the first byte"),
+    "stalled": FaultMapping(TimeoutError, "{host} stalled for {limits.between:g} s in the middle of its answer; try again"),
     "hung up": FaultMapping(OverloadedError, "{host} hung up before it answered; see the log of the server at {url}", again=True),
     "cut": FaultMapping(ProtocolError, "{host} broke off in the middle of its answer; try again"),
     "not http": FaultMapping(ProtocolError, "{host} does not speak HTTP; check that {url} leads to a model server"),
@@ -336,25 +334,15 @@ TABLE = {
 UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EADDRNOTAVAIL})
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """The values in messages: the host, its base URL, and the limits of a call in seconds."""
-
-    host: str
-    url: str
-    connect: float
-    first_byte: float
-    between: float
-    total: float
-
-
-def map_fault(cause: Exception, stage: Stage, endpoint: Endpoint, *, late: bool) -> tuple[ModelError, bool]:
+def map_fault(
+    cause: Exception, stage: Stage, base: BaseUrl, limits: RequestLimits, *, late: bool
+) -> tuple[ModelError, bool]:
     """Map an exception of httpx2, or an `OSError`, to an error and whether the call may be repeated.
 
     `late`: the time of the whole call is used up.
     """
     row = TABLE["late" if late else _fault(cause, stage)]
-    return row.kind(row.message.format(**asdict(endpoint))), row.again
+    return row.kind(row.message.format(host=base.authority, url=base, limits=limits)), row.again
 
 
 def _fault(cause: Exception, stage: Stage) -> str:

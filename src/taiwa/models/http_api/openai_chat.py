@@ -24,11 +24,11 @@ from taiwa.kernel.messages import (
     Usage,
     YesNoQuestion,
 )
-from taiwa.kernel.records import Json, count_at, item_at, items_at, text_at
+from taiwa.kernel.records import Json, count_at, item_at, items_at, text_at, to_json
 from taiwa.kernel.text import join_surrogates
 from taiwa.models.http_api.capabilities import Capabilities
 from taiwa.models.http_api.errors import Server, error_from_status, error_in_response, protocol_error
-from taiwa.models.http_api.provider_interface import ConstraintWire, Decoder, Enforce, Target, WireRequest, to_json
+from taiwa.models.http_api.provider_interface import ConstraintWire, Decoder, Enforce, Target, WireRequest
 from taiwa.models.http_api.stream_decoder import CallIds, ResponseBuilder, StreamDecoder, ToolCallBuilder
 
 MANY = 1_000
@@ -53,7 +53,7 @@ class ServerDialect:
     - `strict`: whether a schema is rewritten into the strict form, which the server enforces.
     - `max_tokens`, `seed`: the names of these fields. `stops`: the most stop strings. `usage`: whether a stream must be asked to
       report its usage. `call_id`: the pattern that an id must match; `call_form` formats a position into one.
-    - `prefix_path`: the path for requests with a prefix, if it is another.
+    - `prefix_path`: the path for requests with a prefix, if it is another. `key_header`: the header that carries the key.
     """
 
     label: str
@@ -68,10 +68,14 @@ class ServerDialect:
     call_id: str = r"[!-~]{1,64}"
     call_form: str = "call_{}"
     prefix_path: str = ""
+    key_header: str = "authorization"
 
 
 DIALECTS: Mapping[str, ServerDialect] = {
     "openai": ServerDialect("OpenAI", strict=True, max_tokens="max_completion_tokens", call_id=r"[A-Za-z0-9_-]{1,40}"),
+    "azure": ServerDialect(
+        "Azure OpenAI", strict=True, max_tokens="max_completion_tokens", call_id=r"[A-Za-z0-9_-]{1,40}", key_header="api-key"
+    ),
     "llamacpp": ServerDialect("the llama.cpp server", prefix="last", echo="whole", constraints="gbnf", stops=MANY),
     "gguf": ServerDialect("llama.cpp", prefix="last", echo="whole", constraints="gbnf", stops=MANY),
     "vllm": ServerDialect("the vLLM server", prefix="continue", constraints="structured_outputs", stops=MANY),
@@ -170,7 +174,8 @@ class ChatCompletions:
 
     def auth(self, key: str) -> tuple[tuple[str, str], ...]:
         """Return the headers that carry a key."""
-        return (("authorization", f"Bearer {key}"),) if key else ()
+        header = self.dialect.key_header
+        return ((header, f"Bearer {key}" if header == "authorization" else key),) if key else ()
 
     @property
     def _server(self) -> Server:
@@ -313,11 +318,13 @@ class _Reader:
     def read_event(self, data: Json) -> None:
         self._read_head(data)
         for choice in items_at(data, "choices"):
-            if item_at(choice, "index") in (0, None):
-                delta = item_at(choice, "delta")
-                self._read_message(item_at(choice, "message") if delta is None else delta)
-                self._response.logprobs += _read_logprobs(choice)
-                self._read_finish(choice)
+            if isinstance(choice, dict) and choice.get("index") in (0, None):
+                delta = choice.get("delta")
+                self._read_message(choice.get("message") if delta is None else delta)
+                if choice.get("logprobs"):
+                    self._response.logprobs += _read_logprobs(choice)
+                if choice.get("finish_reason"):
+                    self._read_finish(choice)
 
     def read_whole(self, data: Json) -> None:
         self._read_head(data)
@@ -341,7 +348,8 @@ class _Reader:
 
     def _read_head(self, data: Json) -> None:
         response = self._response
-        response.model = response.model or text_at(data, "model")
+        if not response.model:
+            response.model = text_at(data, "model")
         # Most events have no usage; some servers send a growing one with each, of which the last one counts.
         if usage := item_at(data, "usage") or item_at(data, "x_groq", "usage"):
             response.usage = _read_usage(usage) or response.usage

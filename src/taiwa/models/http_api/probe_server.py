@@ -1,20 +1,17 @@
-"""Probe a server: find out what it really enforces, and store the findings.
+"""Probe a server: find out what it really enforces.
 
 A model is asked to break each constraint. An answer that satisfies it anyway shows that the server enforces it.
 """
 
-import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import cast
 
 from taiwa.kernel.effects import Complete, Program, gather, notify, perform
 from taiwa.kernel.errors import (
     AuthenticationError,
-    ConfigError,
     ModelError,
     OverloadedError,
     RateLimitError,
@@ -22,7 +19,6 @@ from taiwa.kernel.errors import (
 )
 from taiwa.kernel.execution import RunResult
 from taiwa.kernel.messages import (
-    Capability,
     Constraint,
     Grammar,
     JsonSchema,
@@ -32,18 +28,13 @@ from taiwa.kernel.messages import (
     Response,
     Sampling,
     ToolSpec,
-    Usage,
     user,
 )
-from taiwa.kernel.records import Json, canonical, item_at, text_at
+from taiwa.kernel.records import Json, item_at, parse_json, text_at
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.usage_limits import UsageLimits
+from taiwa.models.http_api.capabilities import Finding, ProbeReport, Verdict
 from taiwa.models.http_api.client import HttpModel
-from taiwa.models.http_api.openai_chat import ChatCompletions
-from taiwa.models.http_api.provider_interface import Target, WireRequest, parse_json
-from taiwa.models.registry import resolve
-from taiwa.settings import Settings
-from taiwa.yamlfile import write_private
 
 WORD, OTHER = "qz7", "kw3"
 """Words that a model does not write unless asked."""
@@ -136,9 +127,6 @@ PROBE_CASES = (
     ),
 )  # fmt: skip
 
-Verdict = Literal["enforced", "ignored", "refused", "unknown"]
-"""The answer satisfies the constraint · violates it · the server refuses the request · the answer does not show it."""
-
 SHORT = Sampling(temperature=0.0, max_tokens=48)
 
 BEGUN = re.compile(r'\s*\{\s*"[vw]"\s*:')
@@ -146,48 +134,6 @@ BEGUN = re.compile(r'\s*\{\s*"[vw]"\s*:')
 
 ROOMY = Sampling(temperature=0.0, max_tokens=300)
 """A small model under a grammar may write white space wherever it is allowed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of one check: its name (`stop`, `schema.enum`), the verdict, and a note on the reason."""
-
-    name: str
-    verdict: Verdict
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeReport:
-    """All findings about one model on one server, and their cost; `server` is the name that it gives itself, or ''."""
-
-    model: str
-    base_url: str
-    findings: tuple[Finding, ...]
-    requests: int = 0
-    usage: Usage = field(default_factory=Usage)
-    server: str = ""
-
-    @property
-    def capabilities(self) -> Mapping[Capability, bool]:
-        """The capabilities that are known; `json_schema` requires a server that enforces the plainest schema."""
-        verdicts: dict[str, Verdict] = {finding.name: finding.verdict for finding in self.findings}
-        verdicts["json_schema"] = _weakest(verdicts.get("schema.enum"), verdicts.get("schema.required"))
-        known = {"enforced": True, "ignored": False, "refused": False}
-        return {name: known[verdicts[name]] for name in get_args(Capability) if verdicts.get(name) in known}
-
-    @property
-    def keywords(self) -> frozenset[str]:
-        """The keywords of JSON Schema that the server enforces; all others are checked afterwards."""
-        names = (each.name for each in self.findings if each.verdict == "enforced")
-        return frozenset(name.removeprefix("schema.") for name in names if name.startswith("schema."))
-
-
-def _weakest(*verdicts: Verdict | None) -> Verdict:
-    for verdict in ("refused", "ignored"):
-        if verdict in verdicts:
-            return verdict
-    return "enforced" if set(verdicts) == {"enforced"} else "unknown"
 
 
 # --- JSON Schema ------------------------------------------------------------------------------------------------------
@@ -228,14 +174,17 @@ def probe_program() -> Program[tuple[Finding, ...]]:
         AuthenticationError, RateLimitError: the server does not answer this key.
     """
     findings = [(yield from _stop()), (yield from _prefix())]
-    prompt = "Reply with the word blue and nothing else."
-    findings += yield from _constraint("regex", prompt, Regex("[xyz]{4}"), _matches("[xyz]{4}"))
-    findings += yield from _constraint("grammar", prompt, Grammar('start: "qz7" | "kw3"'), _one_of_two)
+    findings.append((yield from _constraint("regex", Regex("[xyz]{4}"), _matches("[xyz]{4}"))))
+    findings.append((yield from _constraint("grammar", Grammar('start: "qz7" | "kw3"'), _one_of_two)))
     findings.append((yield from _tools()))
     findings.append((yield from _seed()))
     findings += yield from _usage()
     findings += yield from _schema_checks()
-    return tuple(findings)
+    request = Request((user("Reply with: ok"),), sampling=replace(SHORT, max_tokens=2), top_logprobs=2)
+    return (
+        *findings,
+        (yield from _check("logprobs", request, lambda answer: "enforced" if answer.logprobs else "ignored")),
+    )
 
 
 def _complete(request: Request) -> Program[Response | ModelError]:
@@ -284,14 +233,7 @@ def _stop() -> Program[Finding]:
         return "enforced" if answer.finish == "stop" else "unknown"
 
     request = Request((user("Repeat: The quick brown fox jumps over the lazy dog."),), stop=stops, sampling=SHORT)
-    answer = yield from _complete(request)
-    if isinstance(answer, Response) and not answer.text and answer.finish == "stop":
-        return (yield from _report(Finding("stop", "enforced")))
-    return (
-        yield from _report(
-            _failed("stop", answer) if isinstance(answer, ModelError) else Finding("stop", judge(answer))
-        )
-    )
+    return (yield from _check("stop", request, judge))
 
 
 def _prefix() -> Program[Finding]:
@@ -311,11 +253,9 @@ def _prefix() -> Program[Finding]:
     return (yield from _check("prefix", replace(request, prefix=text[:cut]), judge))
 
 
-def _constraint(
-    name: str, prompt: str, constraint: Constraint, satisfies: Callable[[Json], bool]
-) -> Program[tuple[Finding, ...]]:
-    request = Request((user(prompt),), constraint=constraint, sampling=SHORT)
-    return ((yield from _check(name, request, lambda answer: "enforced" if satisfies(answer.text) else "ignored")),)
+def _constraint(name: str, constraint: Constraint, satisfies: Callable[[Json], bool]) -> Program[Finding]:
+    request = Request((user("Reply with the word blue and nothing else."),), constraint=constraint, sampling=SHORT)
+    return (yield from _check(name, request, lambda answer: "enforced" if satisfies(answer.text) else "ignored"))
 
 
 def _tools() -> Program[Finding]:
@@ -368,12 +308,6 @@ def _usage() -> Program[list[Finding]]:
 # --- over HTTP --------------------------------------------------------------------------------------------------------
 
 
-def resolve_permissive(name: str, settings: Settings) -> Target:
-    """Resolve a name as if its server had every capability, so that every request can be sent."""
-    every = dict.fromkeys(get_args(Capability), True)
-    return resolve(name, base_urls=settings.base_urls, overrides={name: every})
-
-
 def probe(model: HttpModel, report: Callable[[str], None] = lambda _: None) -> ProbeReport:
     """Probe the server of a model with about thirty short requests; `report` is called with a line per finding.
 
@@ -386,10 +320,8 @@ def probe(model: HttpModel, report: Callable[[str], None] = lambda _: None) -> P
         if isinstance(event, Notice):
             report(event.text)
         elif isinstance(event, RunResult):
-            logprobs = _logprobs(model)
-            report(f"{logprobs.name}: {logprobs.verdict}")
-            target, spent, findings = model.target, event.spent, (*event.value, logprobs)
-            return ProbeReport(target.model, target.base_url, findings, spent.requests + 1, spent.usage, server)
+            target, spent = model.target, event.spent
+            return ProbeReport(target.model, target.base_url, event.value, spent.requests, spent.usage, server)
     raise AssertionError("a run ends with a RunResult")
 
 
@@ -401,105 +333,3 @@ def _server(model: HttpModel) -> str:
         return ""
     listed = item_at(data, "data")
     return text_at(listed[0], "owned_by") if isinstance(listed, list) and listed else ""
-
-
-def _logprobs(model: HttpModel) -> Finding:
-    call = model.target.codec.encode(Request((user("Reply with: ok"),), sampling=replace(SHORT, max_tokens=2)))
-    body = cast("dict[str, Json]", json.loads(call.body)) | {"logprobs": True, "top_logprobs": 2}
-    try:
-        raw = model.send(WireRequest(call.path, canonical(body), call.headers))
-    except (AuthenticationError, RateLimitError):
-        raise
-    except ModelError as error:
-        return _failed("logprobs", error)
-    found = re.search(rb'"logprobs"\s*:\s*\{', raw)
-    return Finding("logprobs", "enforced" if found else "ignored")
-
-
-@dataclass(frozen=True, slots=True)
-class StoredReport:
-    """A stored report and its day."""
-
-    report: ProbeReport
-    day: str = ""
-
-
-def save_report(settings: Settings, report: ProbeReport, day: str) -> None:
-    """Store a report in place of an older one about the same model on the same server.
-
-    Raises:
-        ConfigError: the file is invalid or cannot be written.
-    """
-    path = settings.probes_path
-    data = _read(path)
-    data[_report_key(report.base_url, report.model)] = {
-        "day": day,
-        "requests": report.requests,
-        "server": report.server,
-        "findings": {finding.name: [finding.verdict, finding.note] for finding in report.findings},
-    }
-    write_private(path, json.dumps(data, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
-
-
-def load_report(settings: Settings, target: Target) -> StoredReport | None:
-    """Return the stored report about a model on its server, or None.
-
-    Raises:
-        ConfigError: the file is invalid.
-    """
-    data = _read(settings.probes_path).get(_report_key(target.base_url, target.model))
-    found = item_at(data, "findings")
-    if not isinstance(found, dict):
-        return None
-    findings = tuple(
-        Finding(name, cast("Verdict", verdict), note)
-        for name, (verdict, note) in ((name, _pair(pair)) for name, pair in found.items())
-        if verdict in get_args(Verdict)
-    )
-    count = item_at(data, "requests")
-    requests = count if isinstance(count, int) else 0
-    report = ProbeReport(target.model, target.base_url, findings, requests, server=text_at(data, "server"))
-    return StoredReport(report, text_at(data, "day"))
-
-
-def resolve_probed(name: str, settings: Settings) -> Target:
-    """Resolve the name of a model; a stored probe corrects the table of capabilities, the config corrects the probe.
-
-    Raises:
-        ConfigError: the name or the file is invalid.
-    """
-    target = resolve(name, base_urls=settings.base_urls, overrides=settings.capabilities)
-    stored = load_report(settings, target)
-    if stored is None:
-        return target
-    found = {str(capability): can for capability, can in stored.report.capabilities.items()}
-    override = found | dict(settings.capabilities.get(name, {}))
-    target = resolve(name, base_urls=settings.base_urls, overrides={name: override})
-    codec = target.codec
-    if not isinstance(codec, ChatCompletions):
-        return target
-    verdicts = tuple((each.name.removeprefix("schema."), each.verdict) for each in stored.report.findings)
-    return replace(target, codec=replace(codec, capabilities=replace(codec.capabilities, verdicts=verdicts)))
-
-
-def _report_key(base_url: str, model: str) -> str:
-    return f"{base_url}#{model}"
-
-
-def _pair(pair: Json) -> tuple[str, str]:
-    texts = [each for each in pair if isinstance(each, str)] if isinstance(pair, list) else []
-    return (texts[0], texts[1]) if len(texts) > 1 else ("", "")
-
-
-def _read(path: Path) -> dict[str, Json]:
-    try:
-        data = parse_json(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError:  # not UTF-8, or not JSON
-        data = None
-    if not isinstance(data, dict):
-        raise ConfigError(f"{path} is not the JSON that `taiwa probe` writes; delete it and probe again")
-    return data

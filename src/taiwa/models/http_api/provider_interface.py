@@ -6,15 +6,13 @@ Completions is a row in `taiwa.models.registry.PROVIDERS`; one with a protocol o
 on `stream_decoder` and `errors`, which `taiwa.models.registry` puts into the `Target`.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Literal, Protocol, TypeAlias, cast
+from typing import Literal, Protocol, TypeAlias
 
-from taiwa.kernel.errors import ConfigError, InputError, ModelError
+from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.messages import Capability, Chunk, Enforcement, Request
-from taiwa.kernel.records import Json, record
 
 ConstraintWire: TypeAlias = Literal["response_format", "structured_outputs", "fields", "gbnf", "llguidance"]
 """JSON Schema only · vLLM's field · SGLang's own fields · llama.cpp's grammars · the same, with llguidance as the engine."""
@@ -86,69 +84,19 @@ class Codec(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the name of a model resolves to: its codec, its address, its capabilities and the name of its key."""
+    """What the name of a model resolves to: its codec (None in this process), address, capabilities and key."""
 
     name: str
     base_url: str
     model: str
-    codec: Codec = field(repr=False)
+    codec: Codec | None = field(repr=False)
     capabilities: frozenset[Capability]
     key_name: str = ""
+    provider: str = ""
+    """The provider, where it requires a key."""
     inside: bool = False
     """Whether the model runs in this process, without a server."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-
-
-class NoCodec:
-    """The `Codec` of a model in this process, which never gets a response to decode."""
-
-    def encode(self, request: Request) -> WireRequest:
-        """Encode the record of a request, for previews."""
-        return WireRequest("", json.dumps(record(request), ensure_ascii=False).encode())
-
-    def decoder(self, content_type: str, prefix: str = "") -> Decoder:  # noqa: ARG002  (the protocol's)
-        """Raise: a model without a server sends no bytes."""
-        raise self.failure(0, {}, b"")
-
-    def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:  # noqa: ARG002  (the protocol's)
-        """Return an error: a model without a server has no status."""
-        return ModelError("a model in this process has no server to call")
-
-    def auth(self, key: str) -> tuple[tuple[str, str], ...]:  # noqa: ARG002  (the protocol's)
-        """Return no headers: a model without a server needs no key."""
-        return ()
-
-
-def to_json(data: Json) -> bytes:
-    """Write JSON as compact UTF-8, keys in their given order.
-
-    Keys are not sorted as in a digest: servers generate a constrained answer field by field in the order of its schema, and
-    a type that asks for the reason before the verdict relies on it.
-
-    Raises:
-        InputError: the text contains a lone surrogate, or a number that JSON cannot represent.
-    """
-    try:
-        return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8")
-    except UnicodeEncodeError as error:
-        half = f"U+{ord(error.object[error.start]):04X}"
-        raise InputError(f"the request contains half a character ({half}); give valid Unicode") from None
-    except ValueError as error:
-        raise InputError(f"the request contains a value that JSON cannot represent: {error}") from None
-
-
-def parse_json(text: str | bytes) -> Json:
-    """Parse JSON; bytes that are not UTF-8 are decoded with replacement characters.
-
-    Raises:
-        ValueError: the text is not JSON, or is nested too deeply.
-    """
-    if isinstance(text, bytes):
-        text = text.decode("utf-8", "replace")
-    try:
-        return cast(Json, json.loads(text))
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
 
 
 def parse_options(text: str, known: Sequence[str], kind: str) -> dict[str, str]:

@@ -21,10 +21,9 @@ from taiwa.kernel.messages import (
     ToolResult,
     Usage,
 )
-from taiwa.kernel.records import Json, item_at
+from taiwa.kernel.records import Json, item_at, parse_json
 from taiwa.kernel.text import SurrogateJoiner, join_surrogates
 from taiwa.models.http_api.errors import Server, error_in_response, protocol_error
-from taiwa.models.http_api.provider_interface import parse_json
 
 LARGEST_EVENT_BYTES = 16 * 2**20
 LARGEST_RESPONSE_BYTES = 64 * 2**20
@@ -52,10 +51,11 @@ class SseReader:
     Whole lines are decoded, so a character may be cut between two pieces.
     """
 
-    __slots__ = ("_after_cr", "_data", "_name", "_parts", "_size", "_start")
+    __slots__ = ("_after_cr", "_data", "_name", "_partial", "_size", "_start")
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []
+        self._partial: list[bytes] = []
+        """The pieces of a line of which the end is missing."""
         self._size = 0
         self._after_cr = False
         self._start = True
@@ -71,45 +71,50 @@ class SseReader:
         if self._after_cr and data:
             data = data.removeprefix(b"\n")
             self._after_cr = False
+        if b"\r" in data:
+            self._after_cr = data.endswith(b"\r")
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        lines, newline, rest = data.rpartition(b"\n")
         events: list[Event] = []
-        for line in data.splitlines(keepends=True):
-            self._size += len(line)
-            if self._size > LARGEST_EVENT_BYTES:
-                raise ProtocolError(f"an event of the answer is larger than {LARGEST_EVENT_BYTES // 2**20} MiB")
-            self._parts.append(line)
-            if line.endswith((b"\n", b"\r")):
-                self._line(b"".join(self._parts).rstrip(b"\r\n"), events)
-                self._parts.clear()
-        self._after_cr = data.endswith(b"\r")
+        if newline:
+            self._read_lines(b"".join((*self._partial, lines)), events)
+            self._partial.clear()
+        self._partial.append(rest)
+        self._size += len(rest)
+        self._check_size()
         return events
 
     def close(self) -> list[Event]:
         """Return the event that the end of the bytes completes: some servers omit the last empty line."""
         events: list[Event] = []
-        if self._parts:
-            self._line(b"".join(self._parts), events)
-            self._parts.clear()
-        self._line(b"", events)
+        self._read_lines(b"".join((*self._partial, b"\n")), events)
+        self._partial.clear()
         return events
 
-    def _line(self, line: bytes, events: list[Event]) -> None:
+    def _read_lines(self, lines: bytes, events: list[Event]) -> None:
         if self._start:
-            line = line.removeprefix(BYTE_ORDER_MARK)
+            lines = lines.removeprefix(BYTE_ORDER_MARK)
             self._start = False
-        if not line:
-            if self._data:
-                events.append(Event("\n".join(self._data), self._name))
-            self._data, self._name, self._size = [], "", 0
-            return
-        field, _, value = line.partition(b":")
-        text = value.removeprefix(b" ").decode("utf-8", "replace")
-        if field == b"data":
-            self._data.append(text)
-        elif field == b"event":
-            self._name = text
-        elif field == b"error":  # not in the standard: a failure in mid-stream by llama.cpp
-            self._data.append(text)
-            self._name = "error"
+        for line in lines.decode("utf-8", "replace").split("\n"):
+            if not line:
+                if self._data:
+                    events.append(Event("\n".join(self._data), self._name))
+                self._data, self._name, self._size = [], "", 0
+                continue
+            self._size += len(line)
+            self._check_size()
+            name, _, value = line.partition(":")
+            if name == "data":
+                self._data.append(value.removeprefix(" "))
+            elif name == "event":
+                self._name = value.removeprefix(" ")
+            elif name == "error":  # not in the standard: a failure in mid-stream by llama.cpp
+                self._data.append(value.removeprefix(" "))
+                self._name = "error"
+
+    def _check_size(self) -> None:
+        if self._size > LARGEST_EVENT_BYTES:
+            raise ProtocolError(f"an event of the answer is larger than {LARGEST_EVENT_BYTES // 2**20} MiB")
 
 
 # --- one response -----------------------------------------------------------------------------------------------------
@@ -186,16 +191,19 @@ class ResponseBuilder:
         self.model = ""
         self.done = False
         self._out: list[Chunk] = []
+        self._pieces: list[str] = []
+        """Text that is not in a chunk yet: what arrives together becomes one chunk."""
         self._echo = EchoFilter(prefix)
         self._text = SurrogateJoiner()
         self._thinking = SurrogateJoiner()
 
     def add_text(self, text: str) -> None:
         """Add to the text of the answer."""
-        self._emit_text(self._text.feed(self._echo.feed(text)))
+        self._pieces.append(text)
 
     def add_thinking(self, text: str) -> None:
         """Add to the reasoning of the model."""
+        self._flush()
         if whole := self._thinking.feed(text):
             self._out.append(ThinkingDelta(whole))
 
@@ -204,9 +212,11 @@ class ResponseBuilder:
         if self.done:
             return
         self.done = True
+        self._flush()
         if left := self._thinking.close():
             self._out.append(ThinkingDelta(left))
-        self._emit_text(self._text.feed(self._echo.close()) + self._text.close())
+        if left := self._text.feed(self._echo.close()) + self._text.close():
+            self._out.append(TextDelta(left))
         calls = tuple(call.build(index) for index, call in enumerate(self.calls) if call.name)
         finish = self.finish or "stop"
         if finish in ("stop", "tool_calls"):
@@ -217,12 +227,14 @@ class ResponseBuilder:
 
     def take_chunks(self) -> list[Chunk]:
         """Return the chunks that are ready, each once."""
+        self._flush()
         out, self._out = self._out, []
         return out
 
-    def _emit_text(self, text: str) -> None:
-        if text:
+    def _flush(self) -> None:
+        if text := self._text.feed(self._echo.feed("".join(self._pieces))):
             self._out.append(TextDelta(text))
+        self._pieces.clear()
 
 
 class EventReader(Protocol):
@@ -363,12 +375,6 @@ class StreamDecoder:
         self._response.end()
 
 
-class _OpenCall(NamedTuple):
-    id: str
-    name: str
-    wire_id: str
-
-
 class CallIds:
     """Assigns each call of a conversation an id that the protocol accepts, and each result the id of its call.
 
@@ -381,7 +387,8 @@ class CallIds:
         self._form = form
         self._count = 0
         self._used: set[str] = set()
-        self._open: list[_OpenCall] = []
+        self._open: list[tuple[ToolCall, str]] = []
+        """The calls that have no result yet, and their ids on the wire."""
 
     def of_call(self, call: ToolCall) -> str:
         """Return the id of the next call."""
@@ -392,17 +399,17 @@ class CallIds:
             position += 1
         self._count += 1
         self._used.add(wire_id)
-        self._open.append(_OpenCall(call.id, call.name, wire_id))
+        self._open.append((call, wire_id))
         return wire_id
 
     def of_result(self, result: ToolResult) -> str:
         """Return the id of the call of a result: the one that it names, else the first open one of its tool, else the first."""
         if result.call:
-            calls = [call for call in self._open if call.id == result.call]
+            calls = [each for each in self._open if each[0].id == result.call]
         else:
-            calls = [call for call in self._open if call.name == result.name] or self._open
+            calls = [each for each in self._open if each[0].name == result.name] or self._open
         if not calls:
             return result.call or self._form.format(self._count)
-        call = calls[0]
-        self._open.remove(call)
-        return call.wire_id
+        first = calls[0]
+        self._open.remove(first)
+        return first[1]

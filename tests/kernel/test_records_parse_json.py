@@ -2,9 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.kernel.records import Json, count_at, item_at, items_at, text_at
+from taiwa.kernel.records import Json, count_at, item_at, items_at, parse_json, text_at
 from taiwa.kernel.text import SurrogateJoiner, join_surrogates
-from taiwa.models.http_api.provider_interface import parse_json
 from tests.models.pieces import PLACES, cut
 
 ANSWER: Json = {"a": {"text": "x", "count": 3, "list": [1], "none": None}, "b": [{"text": "y"}]}

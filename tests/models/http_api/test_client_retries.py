@@ -12,7 +12,7 @@ from taiwa.kernel.errors import (
     TimeoutError,
     UnsupportedError,
 )
-from taiwa.models.http_api.retries import Deadline, RequestLimits, RetryPolicy
+from taiwa.models.http_api.client import Deadline, RequestLimits, RetryPolicy
 
 DAY = 86_400.0
 chance = st.floats(0, 1, exclude_max=True)
