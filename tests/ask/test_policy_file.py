@@ -11,8 +11,8 @@ from taiwa.ask.clarify_then_retrieve import ClarifyOptions, clarify
 from taiwa.ask.decide_search_or_clarify import decide
 from taiwa.ask.policy_file import read_policy, shipped_policy
 from taiwa.ask.types import Advise, Ask, Decision, HandOver, Search, UserProfile
-from taiwa.kernel import Capability, ConfigError, Passage, user
-from taiwa.kernel.messages import Message, Response, ToolCall
+from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.messages import Capability, Message, Passage, Response, ToolCall, user
 from taiwa.kernel.records import record, restore
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.retrieval import InMemoryRetriever
