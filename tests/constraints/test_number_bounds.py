@@ -20,7 +20,7 @@ from taiwa.constraints.gbnf import tool_calls_to_gbnf
 from taiwa.constraints.guide import Guide
 from taiwa.constraints.number_bounds import JsonScan, number_bounds
 from taiwa.constraints.schema_regex import to_regex
-from taiwa.kernel import InputError
+from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import JsonSchema, ToolCallsInText, ToolSpec
 from taiwa.structured import OutputType
 from tests.constraints.vocabularies import with_bytes

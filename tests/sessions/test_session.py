@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
@@ -450,3 +451,20 @@ def test_a_check_of_the_store_follows_every_state(store: Store) -> None:
     tip = store.import_lines(exported(store, state="0" * 32), "forged")
 
     assert [fault.where for fault in Repository(store).fsck()] == [f"node {tip}"]
+
+
+def test_the_loop_goes_on_while_another_writer_holds_the_store(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    talk = session_with(Store.open(path), scripted_model(turn("Hello.")))
+    other = sqlite3.connect(path, isolation_level=None)
+
+    async def main() -> TurnResult:
+        other.execute("BEGIN IMMEDIATE")
+        task = asyncio.create_task(talk.asay("こんにちは"))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        other.execute("ROLLBACK")
+        return await task
+
+    assert asyncio.run(main()).text == "Hello."
+    other.close()

@@ -10,13 +10,14 @@ import pytest
 import taiwa
 from hatch_build import compile_catalogues
 from taiwa import i18n
+from taiwa.ask.types import UserProfile
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.messages import Capability, Chunk, Request
 from taiwa.kernel.records import Json
 from taiwa.models.scripted import scripted_model
 from taiwa.retrieval import Library
 from taiwa.sessions.replay import replay_history
-from taiwa.sessions.stored_ask import BUNDLED_HANDBOOK, NoModel, profile_of
+from taiwa.sessions.stored_ask import BUNDLED_HANDBOOK, NoModel
 from taiwa.sessions.users import UserProfiles
 from taiwa.store import Store
 
@@ -218,15 +219,10 @@ def test_the_handbook_of_another_place_is_let_go(tmp_path: Path) -> None:
 
 
 def test_a_conversation_is_that_of_the_person_who_asks(tmp_path: Path, folder: Path) -> None:
-    profile = tmp_path / "ann.yaml"
-    profile.write_text("name: ann\noffice: Leith\n")
     store = Store.open(tmp_path / "store.db")
-    people = UserProfiles(store)
-    people.put(profile_of(str(profile), store))
+    UserProfiles(store).put(UserProfile("ann", (("office", "Leith"),)))
 
-    talk = taiwa.open(
-        "ask", model=NoModel(), store=store, session="s", params={"in": [str(folder)], "user": str(profile)}
-    )
+    talk = taiwa.open("ask", model=NoModel(), store=store, session="s", params={"in": [str(folder)], "user": "ann"})
     talk.say(QUESTION)
 
     assert store.users.sessions("ann") == ("s",)
@@ -238,7 +234,7 @@ def test_a_conversation_is_that_of_the_person_who_asks(tmp_path: Path, folder: P
         ({"policy": "wisdom"}, InputError, "unknown policy"),
         ({"policy": "functions"}, ConfigError, "scores of a model"),
         ({"assess_by": "dice"}, InputError, "unknown method of assessment"),
-        ({"user": "nobody"}, InputError, "neither a user"),
+        ({"user": "nobody"}, InputError, "is not a user of the store"),
         ({"in": ["nowhere"]}, InputError, "neither an index nor a folder"),
     ],
 )

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, replace
 
 from taiwa.apps.front_matter import ASK_PARAMS, Front, Keys, Problem, Problems, quoted, read_front, suggest
-from taiwa.conversation.app import PLACEHOLDER, App, AppSource, Example
+from taiwa.conversation.app import PLACEHOLDER, PROMPT, App, AppSource, Example
 from taiwa.conversation.state import StateField, delta_output_type
 from taiwa.kernel.errors import OutputValidationError
 from taiwa.yamlfile import SURROGATE, Location, Table, parse_yaml, to_json
@@ -143,10 +143,13 @@ def _check_placeholders(parts: Parts, front: Front, problems: Problems) -> None:
         for row, line in enumerate(block.text.split("\n")):
             for match in PLACEHOLDER.finditer(line):
                 used.add(match[1])
-                if match[1] not in names:
+                at = Location(block.line + row, match.start() + 1)
+                if match[1] == PROMPT and block is parts.body:
+                    if front.app.flow == "ask":
+                        problems.error(at, f"{quoted(match[0])} has no meaning with `flow: ask`", "remove it")
+                elif match[1] not in names:
                     near = f", or correct its name: {suggest(match[1], names, 'params')}" if names else ""
                     message = f"the placeholder {quoted(match[0])} has no parameter"
-                    at = Location(block.line + row, match.start() + 1)
                     problems.error(at, message, f"add {match[1]} to params{near}")
     for name, at in front.param_locations.items():
         if name not in used and name not in (ASK_PARAMS if front.app.flow == "ask" else ()):

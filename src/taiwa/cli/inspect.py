@@ -247,7 +247,7 @@ def print_why(repository: "Repository", path: str, revision: str, *, as_json: bo
         print_result(found)
         return
     origin, node, shown = found.origin, found.origin.node, inspect.format_value
-    by = {"turn": f"turn {origin.turn}", "edit": "an edit by hand", "app": "a change of app"}.get(
+    by = {"turn": f"turn {origin.turn}", "edit": origin.node.answer or "an edit by hand", "app": "a change of app"}.get(
         node.kind, "the app's start"
     )
     before = f", before: {shown(origin.before)}" if origin.before is not None else ""

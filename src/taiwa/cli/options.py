@@ -140,10 +140,6 @@ server_option = click.option(
     "--mcp-server", "servers", metavar="COMMAND", multiple=True,
     help="Use the tools of the MCP server that COMMAND starts too.",
 )  # fmt: skip
-whitespace_option = click.option(
-    "--whitespace", type=click.Choice(["bounded", "compact"]), default="bounded", show_default=True,
-    help="Allow spaces and line breaks in JSON, or none.",
-)  # fmt: skip
 constraint_options = add_options(
     click.option(
         "--type", metavar="TYPE", help="Use a type: module:Type, FILE.ts:Type, or a JSON Schema in FILE.json."

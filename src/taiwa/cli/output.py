@@ -41,6 +41,8 @@ WARNINGS = (
 """Warnings of a turn that have a translation."""
 MAX_PLACES = 5
 MAX_CLAUSES = 6
+MAX_SKIPPED = 5
+"""Rows of another form that are shown."""
 SHOWN_CHARS = 200
 CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200e\u200f\u2028-\u202e\u2061-\u206f\ufeff\ufff9-\ufffb"
@@ -110,6 +112,19 @@ def print_notice(text: str, style: str = "dim") -> None:
         errors().print(plain(text), style=style)
     else:
         click.echo(plain(text), err=True)
+
+
+def print_skipped(skipped: Sequence[str]) -> None:
+    """Print how many rows of a file have another form, and what is wrong with the first ones."""
+    if skipped:
+        rows = ngettext(
+            "{n} row has another form and is skipped; --strict stops at it",
+            "{n} rows have another form and are skipped; --strict stops at the first",
+            len(skipped),
+        )
+        print_notice(f"{rows}:", "yellow")
+        for line in (*skipped[:MAX_SKIPPED], *(("…",) if len(skipped) > MAX_SKIPPED else ())):
+            print_notice(f"  {line}", "yellow")
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[int] = frozenset()) -> None:

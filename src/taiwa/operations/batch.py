@@ -283,6 +283,10 @@ class RowFile:
     def __exit__(self, *_: object) -> None:
         self.stream.close()
 
+    def unreadable(self) -> tuple[str, ...]:
+        """Return what is wrong with the rows that cannot be read, each with its line."""
+        return tuple(f"{self.name}: {row.error}" for row in self if row.error)
+
     def __iter__(self) -> Iterator[BatchInput]:
         """Yield every row that is not blank; a row has the number of its line."""
         for number, raw in _lines(self.stream):

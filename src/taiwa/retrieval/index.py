@@ -11,10 +11,10 @@ from types import TracebackType
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
-from taiwa.kernel.errors import InputError
+from taiwa.kernel.errors import ConfigError, ConflictError, InputError, StoreError
 from taiwa.kernel.messages import Evidence, Message, Passage
 from taiwa.retrieval.analyzer import Analyzer
-from taiwa.retrieval.ingest import Progress, RefreshReport, refresh
+from taiwa.retrieval.ingest import Progress, RefreshReport, RuleListing, list_rules, refresh
 from taiwa.retrieval.tables import IndexBackend, LibraryBackend
 from taiwa.retrieval.types import DocumentListing, IndexSummary, PassageFeedback, Principals, TermCounts
 from taiwa.sql import PostgresUrl, is_postgres_url
@@ -295,6 +295,29 @@ class Index:
             ConfigError: the access rules are invalid.
         """
         return refresh(self.backend, wait, progress)
+
+    def catch_up(self, wait: float = 0.0, progress: Progress | None = None) -> str:
+        """Read what changed in the folder before a search; return why the index must be used as it is, or ""."""
+        if not self.root:
+            return ""
+        try:
+            self.refresh(wait, progress)
+        except ConflictError:
+            why = "another process is indexing its folder"
+        except (ConfigError, InputError, StoreError) as error:
+            why = error.message
+        else:
+            return ""
+        return f"{self.name}: searched as it was indexed before, since {why}"
+
+    def rules(self) -> tuple[RuleListing, ...]:
+        """List the access rules of the folder as they are now; none without a folder.
+
+        Raises:
+            ConfigError: the access rules are invalid.
+            InputError: the folder does not exist.
+        """
+        return list_rules(self.root) if self.root else ()
 
     def documents(self, principals: Iterable[str] | None = NO_PRINCIPALS) -> tuple[DocumentListing, ...]:
         """List documents by path; None stands for the owner of the index, who may see all."""

@@ -263,10 +263,13 @@ class Repository:
                 "turns": list(turns),
                 "summary": str(summary),
                 "count": int(n),
+                **more,
             }:
                 nodes = [(str(name), self.store.nodes.get(str(name))) for name in turns]
                 past = tuple(PastTurn(name, node.user or "", node.answer or "", node.delta) for name, node in nodes)
-                here = Conversation(self.app(app), tip, state, past, summary, n)
+                last = more.get("last_answer")  # older snapshots do not hold it
+                last_answer = last if isinstance(last, str) else past[-1].answer if past else ""
+                here = Conversation(self.app(app), tip, state, past, summary, n, last_answer)
                 if here.state_hash == self.store.nodes.get(tip).state_hash:
                     return here
             case _:
@@ -276,4 +279,5 @@ class Repository:
 
 def _snapshot(conversation: Conversation) -> Json:
     here, turns = conversation, list[Json]([past.hash for past in conversation.turns])
-    return {"app": here.app.hash, "state": here.state, "turns": turns, "summary": here.summary, "count": here.count}
+    snapshot: dict[str, Json] = {"app": here.app.hash, "state": here.state, "turns": turns, "summary": here.summary}
+    return snapshot | {"count": here.count, "last_answer": here.last_answer}

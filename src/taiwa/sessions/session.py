@@ -99,14 +99,16 @@ class Session:
 
     async def asay(self, text: str) -> TurnResult:
         """As `say`, on an event loop."""
-        turn = self._turn(TurnInput(self.conversation, text))
+        from taiwa.kernel.async_runtime import finish_in_thread
+
+        turn = await self._abegin(text)
         with self._count_usage(turn):
             done = await self._async_runtime(turn).run_result(turn.program, turn.journal)
-        return self._settle(turn, done)
+        return await finish_in_thread(lambda: self._settle(turn, done))
 
     def astream(self, text: str) -> AsyncIterator[TurnEvent]:
         """As `stream`, on an event loop."""
-        return self._aplay(self._turn(TurnInput(self.conversation, text)))
+        return self._aplay(text)
 
     def retry(self) -> Iterator[TurnEvent]:
         """Repeat the last turn from the same state; the new answer replaces the old one.
@@ -232,7 +234,23 @@ class Session:
                     yield event
         yield self._settle(turn, done[0])
 
-    async def _aplay(self, turn: ActiveTurn) -> AsyncIterator[TurnEvent]:
+    async def _abegin(self, text: str) -> ActiveTurn:
+        """Begin a turn without blocking the event loop; a caller that is cancelled leaves no turn open."""
+        from taiwa.kernel.async_runtime import finish_in_thread
+
+        begun: list[ActiveTurn] = []
+        try:
+            await finish_in_thread(lambda: begun.append(self._turn(TurnInput(self.conversation, text))))
+        except BaseException:
+            for turn in begun:
+                self.repository.store.runs.end(turn.run, "abandoned")
+            raise
+        return begun[0]
+
+    async def _aplay(self, text: str) -> AsyncIterator[TurnEvent]:
+        from taiwa.kernel.async_runtime import finish_in_thread
+
+        turn = await self._abegin(text)
         done: list[RunResult[TurnValue]] = []
         with self._count_usage(turn):
             # Closed here and not by the garbage collector, so that closing the iterator cancels the call.
@@ -242,7 +260,7 @@ class Session:
                         done.append(event)
                     else:
                         yield event
-        yield self._settle(turn, done[0])
+        yield await finish_in_thread(lambda: self._settle(turn, done[0]))
 
     def _settle(self, turn: ActiveTurn, done: "RunResult[TurnValue]") -> TurnResult:
         self.spent = self.spent + done.spent
@@ -322,7 +340,7 @@ def open_priced_model(
         return PricedModel(model, find_prices(chosen.prices, model.name))
     name = chosen_model(chosen, app, last)
     if app is not None and app.flow == "ask":
-        return _open_models_of_ask(name, chosen)
+        return _open_models_of_ask(chosen, name)
     return _open_named(name or BUILTIN, chosen)
 
 
@@ -334,7 +352,7 @@ def _open_named(name: str, chosen: Settings) -> PricedModel:
     return PricedModel(open_model(target, chosen), find_prices(chosen.prices, target.name, local=local))
 
 
-def _open_models_of_ask(name: str, chosen: Settings) -> PricedModel:
+def _open_models_of_ask(chosen: Settings, name: str) -> PricedModel:
     """Open the model that answers, and those that judge and rewrite if they are set."""
     from taiwa.sessions.stored_ask import ModelPerTask, NoModel
 

@@ -277,9 +277,11 @@ def _library(place: Path | PostgresUrl | None, stack: ExitStack) -> "Library":
 
 
 def _index(library: "Library", name: str) -> "Index":
-    """Open the index of a name, or of a folder, which is refreshed first."""
+    """Open the index of a name, or of a folder; what changed in its folder is read first, where that is possible."""
     if name in library.names():
-        return library.index(name)
+        index = library.index(name)
+        index.catch_up()
+        return index
     if not Path(name).is_dir():
         raise InputError(f"{name!r} is neither an index nor a folder; see `taiwa index list`")
     index = library.find_by_folder(name) or library.create(name)
