@@ -1,5 +1,6 @@
 """Sessions of the flow `ask`: what they open, close and store, and how an interrupted turn resumes."""
 
+import asyncio
 import json
 import shutil
 from collections.abc import Iterator
@@ -17,9 +18,10 @@ from taiwa.kernel.records import Json
 from taiwa.models.scripted import scripted_model
 from taiwa.retrieval import Library
 from taiwa.sessions.replay import replay_history
-from taiwa.sessions.stored_ask import BUNDLED_HANDBOOK, NoModel
+from taiwa.sessions.stored_ask import BUNDLED_HANDBOOK, ModelPerTask, NoModel
 from taiwa.sessions.users import UserProfiles
 from taiwa.store import Store
+from tests.ask.scored import written
 
 NONE: frozenset[Capability] = frozenset()
 SCORES = json.dumps({"clarity": 1, "is_question": 1, "is_consultation": 5, "in_internal_docs": 1, "ask_person": 5})
@@ -254,3 +256,24 @@ def test_without_a_model_nothing_can_be_asked_of_one(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match="no model is set"):
         talk.say("hello")
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_each_task_goes_to_its_model_blocking_and_asynchronous(tmp_path: Path, folder: Path, blocking: bool) -> None:
+    nothing: frozenset[Capability] = frozenset()
+    scores = written(1, 1, 5, 1, 5)
+    judge = scripted_model(scores, scores, name="judge", capabilities=nothing)
+    rewriting = scripted_model("how many days of leave are there", name="rewriting", capabilities=nothing)
+    models = ModelPerTask(NoModel(), judge, rewriting)
+    talk = taiwa.open("ask", model=models, store=tmp_path / "store.db", params={"in": [str(folder)]})
+
+    for text in (QUESTION, "and in days?"):
+        result = talk.say(text).ask if blocking else asyncio.run(talk.asay(text)).ask
+        assert result is not None
+        assert result.answer is not None
+        assert result.answer.source == "extractive"
+
+    assert [request.task for request in judge.requests] == ["assess", "assess"]
+    assert [request.task for request in rewriting.requests] == ["rewrite_query"]
+    assert result.queries[0].startswith("how many days of leave are there")
+    assert models.names == {"judge", "rewriting"}
