@@ -34,7 +34,18 @@ CHECK_INTERVAL = 0.02
 @click.command()
 @click.argument("app", default="")
 @common_options(
-    "model", "params", "session", "continue_latest", "as_json", "verbose", "max_cost", "no_store", "strict", "store"
+    "model",
+    "params",
+    "session",
+    "continue_latest",
+    "as_json",
+    "verbose",
+    "max_cost",
+    "retry_paid",
+    "wire",
+    "no_store",
+    "strict",
+    "store",
 )
 def chat(common: CommonOptions, app: str) -> None:
     """Converse with APP (default: plain), line by line. /help lists the commands.

@@ -87,7 +87,7 @@ def _preview(common: CommonOptions, app: str, text: str) -> None:
 
 
 @click.command()
-@common_options("session", "model", "as_json", "verbose", "max_cost", "strict", "store")
+@common_options("session", "model", "as_json", "verbose", "max_cost", "retry_paid", "strict", "store")
 def retry(common: CommonOptions) -> None:
     """Send the text of the last turn again, from the same state; the new answer replaces the old one.
 
@@ -103,7 +103,7 @@ def retry(common: CommonOptions) -> None:
 @click.argument("revision")
 @click.argument("text")
 @click.option("--fork", "name", metavar="NAME", help="Answer on a new branch and leave the conversation unchanged.")
-@common_options("model", "as_json", "verbose", "max_cost", "strict", "store")
+@common_options("model", "as_json", "verbose", "max_cost", "retry_paid", "strict", "store")
 def edit(common: CommonOptions, revision: str, text: str, name: str | None) -> None:
     """Go back to the turn at REVISION and send TEXT instead; later turns stay in the log.
 
@@ -123,7 +123,7 @@ def edit(common: CommonOptions, revision: str, text: str, name: str | None) -> N
 
 
 @click.command()
-@common_options("session", "model", "as_json", "verbose", "max_cost", "store")
+@common_options("session", "model", "as_json", "verbose", "max_cost", "retry_paid", "store")
 def resume(common: CommonOptions) -> None:
     """Finish a turn that was cut off; calls that were answered are not paid for again.
 
@@ -181,7 +181,7 @@ def replay(common: CommonOptions, revision: str) -> None:
 @click.argument("revision", required=False, default="")
 @click.option("-o", "--as", "name", metavar="NAME", required=True, help="Name the new conversation.")
 @click.option("--app", metavar="APP", default="", help="Use another app.")
-@common_options("model", "params", "as_json", "verbose", "max_cost", "strict", "store")
+@common_options("model", "params", "as_json", "verbose", "max_cost", "retry_paid", "strict", "store")
 def rerun(common: CommonOptions, revision: str, name: str, app: str) -> None:
     """Send every text of a conversation to a model again, on a new branch NAME; compare with taiwa diff.
 

@@ -290,16 +290,18 @@ def open(
     store: str | Path | Store | None = None,
     params: Mapping[str, Json] | None = None,
     options: TurnOptions | None = None,
+    retry_paid: bool = False,
 ) -> Session:
     """Open the session of that name if it exists, else start a new one with the app.
 
     `store` is a file, a PostgreSQL URL, `":memory:"`, or an open store; by default the configured one.
+    `retry_paid` repeats calls that failed although the server may have charged them.
 
     Raises:
         ConfigError: the model, the app or the store cannot be opened.
         InputError: a parameter is missing, unknown, or of the wrong type.
     """
-    chosen = configured.load({"model": model} if isinstance(model, str) else {})
+    chosen = configured.load({"model": model if isinstance(model, str) else None, "retry_paid": retry_paid or None})
     repository = Repository(open_store(store, chosen))
     repository.settings = chosen
     if session and repository.store.refs.has(session):
