@@ -445,6 +445,19 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.parametrize("mode", ["fold", "map"])
+def test_a_batch_that_passes_its_cost_limit_fails(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str], mode: str
+) -> None:
+    model_server(*[delta("a")] * 9, prices={"*": {"input": "1", "output": "1"}})
+
+    stopped = taiwa("batch", "chat", lines("one", "two", "three"), "--mode", mode, "-j", "1", "--max-cost", "0.0000001")
+
+    assert stopped.code == 1
+    assert len(model_server.requests) <= 1
+    assert "the cost limit was reached" in stopped.err
+
+
 def test_rows_of_another_form_are_shown_with_their_lines_and_strict_stops_before_anything_is_sent(
     taiwa: Taiwa, model_server: ModelServer, tmp_path: Path
 ) -> None:
