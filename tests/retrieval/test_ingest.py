@@ -89,6 +89,19 @@ def test_a_change_within_the_same_second_and_of_the_same_size_is_seen(index: Ind
     assert sources(index, "quince") == ["a.txt"]
 
 
+def test_reading_an_unchanged_file_again_changes_no_score(index: Index, folder: Path) -> None:
+    for name in "abc":
+        (folder / f"{name}.txt").write_text("apples and pears " * (1 + ord(name) % 3))
+    index.refresh()
+    before = index.find("apples")
+
+    for _ in range(3):
+        os.utime(folder / "a.txt")
+        assert index.refresh().changed == 0
+
+    assert index.find("apples") == before
+
+
 def test_a_folder_that_is_not_there_empties_nothing(filled: Index, folder: Path) -> None:
     folder.rename(folder.with_name("elsewhere"))
 

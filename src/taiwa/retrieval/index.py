@@ -296,7 +296,7 @@ class Index:
         """
         return refresh(self.backend, wait, progress)
 
-    def catch_up(self, wait: float = 0.0, progress: Progress | None = None) -> str:
+    def catch_up(self, wait: float = 1.0, progress: Progress | None = None) -> str:
         """Read what changed in the folder before a search; return why the index must be used as it is, or ""."""
         if not self.root:
             return ""

@@ -440,8 +440,8 @@ def read_document(raw: bytes, kind: str, characters: int) -> ParsedDocument:
         reading = READERS[kind](raw)
     except (UnreadableError, MemoryError, RecursionError):
         raise
-    except Exception as error:  # noqa: BLE001  (whatever the library of a format raises)
-        raise UnreadableError(f"broken: its reader failed ({type(error).__name__})") from None
+    except Exception as error:
+        raise UnreadableError(f"broken: its reader failed ({type(error).__name__})") from error
     if len(reading.text) > characters:
         raise too_long
     if not reading.text.strip():
