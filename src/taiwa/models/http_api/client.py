@@ -262,10 +262,8 @@ class HttpModel:
         self.codec = self.target.codec
         self.base = parse_base_url(self.target.base_url)
         self._key = Secret(key, self.target.key_variable or "the key") if isinstance(key, str) else key
-        if self._key is not None and self.base.scheme == "http" and not self.base.is_local:
-            raise ConfigError(
-                f"a key is not sent over plain HTTP to {self.base.origin}; use https://, or a tunnel to 127.0.0.1"
-            )
+        if self._key is not None:
+            self.base.check_transport()
         self._lock = threading.Lock()
         self._urls: dict[str, httpx2.URL] = {}
         self._connections: dict[asyncio.AbstractEventLoop, Connections] = {}
