@@ -55,5 +55,6 @@ def changes(text: str) -> taiwa.Program[taiwa.Extraction[list[Add | Move | Invit
 
 
 if __name__ == "__main__":
-    for change in taiwa.run(changes(" ".join(sys.argv[1:]) or "Lunch with Ken on Monday at noon")).value:
-        print(change)
+    with taiwa.exit_on_error():
+        for change in taiwa.run(changes(" ".join(sys.argv[1:]) or "Lunch with Ken on Monday at noon")).value:
+            print(change)

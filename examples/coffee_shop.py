@@ -52,5 +52,6 @@ def order(text: str) -> taiwa.Program[taiwa.Extraction[Order]]:
 
 
 if __name__ == "__main__":
-    for item in taiwa.run(order(" ".join(sys.argv[1:]) or "A large oat latte and two scones")).value.items:
-        print(item)
+    with taiwa.exit_on_error():
+        for item in taiwa.run(order(" ".join(sys.argv[1:]) or "A large oat latte and two scones")).value.items:
+            print(item)

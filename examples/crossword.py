@@ -39,7 +39,8 @@ def clues(page: str) -> taiwa.Program[taiwa.Extraction[Crossword]]:
 
 
 if __name__ == "__main__":
-    found = taiwa.run(clues(sys.stdin.read())).value
-    for name, listed in (("across", found.across), ("down", found.down)):
-        for clue in listed:
-            print(f"{clue.number:>3} {name:6} {clue.words} ({', '.join(map(str, clue.lengths))})")
+    with taiwa.exit_on_error():
+        found = taiwa.run(clues(sys.stdin.read())).value
+        for name, listed in (("across", found.across), ("down", found.down)):
+            for clue in listed:
+                print(f"{clue.number:>3} {name:6} {clue.words} ({', '.join(map(str, clue.lengths))})")

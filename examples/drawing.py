@@ -52,4 +52,5 @@ def draw(text: str) -> taiwa.Program[taiwa.Extraction[Drawing]]:
 
 
 if __name__ == "__main__":
-    print(svg(taiwa.run(draw(" ".join(sys.argv[1:]) or "A yellow sun over a green field")).value))
+    with taiwa.exit_on_error():
+        print(svg(taiwa.run(draw(" ".join(sys.argv[1:]) or "A yellow sun over a green field")).value))

@@ -49,8 +49,9 @@ def desk(text: str) -> taiwa.Program[Routed | NeedsClarification]:
 
 
 if __name__ == "__main__":
-    match taiwa.run(desk(" ".join(sys.argv[1:]) or "It is cold in my room")):
-        case Routed(to, value):
-            print(f"{to}: {value}")
-        case NeedsClarification(question):
-            print(question)
+    with taiwa.exit_on_error():
+        match taiwa.run(desk(" ".join(sys.argv[1:]) or "It is cold in my room")):
+            case Routed(to, value):
+                print(f"{to}: {value}")
+            case NeedsClarification(question):
+                print(question)

@@ -49,4 +49,5 @@ def entry(said: Sequence[str]) -> taiwa.Program[Routed | NeedsClarification]:
 
 
 if __name__ == "__main__":
-    print(taiwa.run(entry(sys.argv[1:] or ["38.5 degrees this morning"])))
+    with taiwa.exit_on_error():
+        print(taiwa.run(entry(sys.argv[1:] or ["38.5 degrees this morning"])))

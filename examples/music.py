@@ -55,6 +55,6 @@ def obey(text: str, *, dry: bool = False) -> taiwa.Program[PlanResult]:
 
 
 if __name__ == "__main__":
-    print(
-        *taiwa.run(taiwa.extract(PLAYER, " ".join(sys.argv[1:]) or "Save my top five as 'best'")).value.calls, sep="\n"
-    )
+    with taiwa.exit_on_error():
+        text = " ".join(sys.argv[1:]) or "Save my top five as 'best'"
+        print(*taiwa.run(taiwa.extract(PLAYER, text)).value.calls, sep="\n")

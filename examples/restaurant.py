@@ -50,4 +50,5 @@ def kitchen(wanted: Table) -> list[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(kitchen(taiwa.run(table(" ".join(sys.argv[1:]) or "Two miso ramen and some dumplings")).value)))
+    with taiwa.exit_on_error():
+        print("\n".join(kitchen(taiwa.run(table(" ".join(sys.argv[1:]) or "Two miso ramen and some dumplings")).value)))

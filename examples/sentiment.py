@@ -22,4 +22,5 @@ def mood(text: str) -> taiwa.Program[taiwa.Extraction[Mood]]:
 
 
 if __name__ == "__main__":
-    print(taiwa.run(mood(" ".join(sys.argv[1:]) or "Well, that could have gone worse")).value)
+    with taiwa.exit_on_error():
+        print(taiwa.run(mood(" ".join(sys.argv[1:]) or "Well, that could have gone worse")).value)

@@ -43,4 +43,5 @@ def solve(text: str) -> taiwa.Program[PlanResult]:
 
 
 if __name__ == "__main__":
-    print(taiwa.run(solve(" ".join(sys.argv[1:]) or "2 + 3 * 4"), tools=SUMS.bind(Sums())).result)
+    with taiwa.exit_on_error():
+        print(taiwa.run(solve(" ".join(sys.argv[1:]) or "2 + 3 * 4"), tools=SUMS.bind(Sums())).result)

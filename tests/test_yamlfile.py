@@ -113,6 +113,14 @@ def test_a_text_above_the_bound_is_not_parsed() -> None:
     assert problems == [(Location(0), "4 characters are too many (at most 3)", "make it smaller")]
 
 
+def test_a_text_of_too_many_values_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taiwa.yamlfile.MAX_NODES", 10)
+
+    with pytest.raises(ConfigError, match=r"^a\.yaml:1: more than 10 values; divide the file$"):
+        read_yaml(f"[{'x, ' * 10}x]", "a.yaml")
+    assert read_yaml(f"[{'x, ' * 8}x]", "a.yaml") is not None
+
+
 def test_the_first_of_two_values_of_a_key_stays_and_the_second_is_reported() -> None:
     problems: Problems = []
 

@@ -19,7 +19,7 @@ taiwa eval reason --data questions.jsonl --shots 0,5 --ablate none,cal+mml,all -
 #== wrong
 printf '{"question": "How many?", "answer": 3}\n{"question": "How many more?"}\n' > broken.jsonl
 #! fails
-taiwa eval reason --data broken.jsonl
+taiwa eval reason --data broken.jsonl --strict
 #== retrieve
 cat > help_passages.jsonl <<'END'
 {"id": "paid", "title": "Paid leave", "text": "Paid leave is asked for in the portal, two weeks before."}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from taiwa.apps.catalog import load_app
+    from taiwa.cli.main import exit_on_error
     from taiwa.flows.api import Api
     from taiwa.flows.chat import Reply, say
     from taiwa.flows.extract import Extraction, extract
@@ -61,6 +62,7 @@ __all__ = [
     "UsageLimits",
     "arun",
     "astream",
+    "exit_on_error",
     "extract",
     "gather",
     "load_app",
@@ -81,6 +83,7 @@ __version__ = "0.1.0"
 
 MODULES = {
     "apps.catalog": "load_app",
+    "cli.main": "exit_on_error",
     "flows.api": "Api",
     "flows.chat": "Reply say",
     "flows.extract": "Extraction extract",

@@ -37,6 +37,8 @@ class Settings:
     store: Path | PostgresUrl
     path: Path
     model: str | None = None
+    judge_model: str | None = None
+    rewrite_model: str | None = None
     max_cost_nano: int | None = None
     timeout: float = 600.0
     attempts: int = 3
@@ -161,6 +163,8 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
         "model": Setting("the model used when a command names none", _text),
         "store": Setting("the file that holds the conversations, or postgresql://USER@HOST/DATABASE", _store),
+        "judge_model": Setting("the model by which taiwa ask assesses a dialogue", _text),
+        "rewrite_model": Setting("the model by which taiwa ask rewrites a dialogue as queries", _text),
         "max_cost": Setting("the most that one command may spend, in the currency of the prices", _nano),
         "timeout": Setting("seconds that one answer may take in all", _seconds),
         "attempts": Setting("how often a call is tried before it fails", _count),

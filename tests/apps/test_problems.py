@@ -263,6 +263,13 @@ def test_a_problem_is_one_line_with_its_location_and_a_hint(old: str, new: str, 
 
 WARNED = [
     (
+        "a reducer of what the model writes whole",
+        "union }\n  turns: { computed: turn_count }",
+        "log }\n  turns: { computed: turn_count }\nreply: environment",
+        "7: the field topics: with `reply: environment` the model writes it whole, so 'log' is not applied; "
+        "remove `reduce`, or bound the value by union, table or last(n)",
+    ),
+    (
         "a tool that is not built in",
         "name: a",
         "name: a\ntools: [calculater]",

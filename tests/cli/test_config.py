@@ -91,7 +91,7 @@ def test_a_key_never_reaches_the_store_a_log_or_an_error(taiwa: Taiwa, provider:
     refused = status(401, f'{{"error": {{"message": "Incorrect API key provided: {CANARY}"}}}}'.encode())
     provider(delta("Hello!"), refused, base_urls={"openai": provider.url})
 
-    output = taiwa.ok("say", "-m", "openai:gpt-x", "-v", "Hi")
+    output = taiwa.ok("say", "chat", "-m", "openai:gpt-x", "-v", "Hi")
     failed = taiwa("say", "-m", "openai:gpt-x", "-c", "Hi")
     shown = [taiwa("show"), taiwa("cost"), taiwa("export"), taiwa("models", "show", "openai:gpt-x")]
 

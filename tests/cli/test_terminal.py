@@ -15,7 +15,7 @@ PASTE = "\x1b[200~{}\x1b[201~"
 
 @pytest.fixture
 def open_chat(place: Place) -> Callable[..., Terminal]:
-    return lambda *arguments: Terminal(place.environment(), "chat", *arguments)
+    return lambda *arguments: Terminal(place.environment(), "chat", "chat", *arguments)
 
 
 def test_a_whole_conversation_on_a_terminal(
@@ -188,7 +188,7 @@ def test_the_answer_s_control_codes_are_shown_and_not_obeyed(
 def cut_off(taiwa: Taiwa, model_server: ModelServer) -> None:
     """Kill a turn of `chat-1` that has one answer and waits for the repair of its state."""
     model_server(delta("Hello!", topics="wrong"), silence())
-    process = taiwa.start("chat", "-s", "chat-1")
+    process = taiwa.start("chat", "chat", "-s", "chat-1")
     assert process.stdin is not None
     process.stdin.write(b"Hi\n")
     process.stdin.flush()
@@ -238,7 +238,7 @@ def test_over_a_pipe_a_turn_that_was_cut_off_only_gives_a_notice(model_server: M
     cut_off(taiwa, model_server)
     model_server()
 
-    talked = taiwa.ok("chat", "-s", "chat-1", input="/cost\n")
+    talked = taiwa.ok("chat", "chat", "-s", "chat-1", input="/cost\n")
 
     assert talked.err == "a turn was cut off (Hi); taiwa resume finishes it without paying again\n"
     assert not model_server.requests

@@ -6,8 +6,9 @@ from typing import Any, Literal
 import pytest
 
 from taiwa import constraints
-from taiwa.constraints import UnsupportedConstraintError, Vocabulary
+from taiwa.constraints import RegexGuide, UnsupportedConstraintError, Vocabulary
 from taiwa.constraints.allowed_tokens import MatcherGuide, MatcherState
+from taiwa.constraints.schema_regex import space_regex
 from taiwa.constraints.tool_call_grammar import check_samples
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.messages import Grammar, JsonSchema, OneOf, Regex, ToolCallsInText, ToolSpec
@@ -168,6 +169,22 @@ def test_white_space_is_bounded() -> None:
     assert passing(schema, spaced, whitespace="free") == spaced
     with pytest.raises(InputError, match="unknown whitespace mode 'none'"):
         made(schema, whitespace="none")
+
+
+def test_white_space_of_ones_own_is_allowed_and_no_other() -> None:
+    schema: dict[str, Any] = {"type": "array", "items": {"type": "integer"}}
+    texts = ["[1,2]", "[1, 2]", "[1,\t2]", "[1,\n2]"]
+    own = Regex("\\t| ")
+
+    assert passing(JsonSchema(schema), texts, whitespace=own) == texts[:3]
+    assert [RegexGuide.of_schema(schema, BYTES, space_regex(own)).accepts(text) for text in texts] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+    with pytest.raises(InputError, match="for white space matches 'x'"):
+        made(JsonSchema(schema), whitespace=Regex(" |x"))
 
 
 @pytest.mark.parametrize("whitespace", ["bounded", "compact"])

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -238,10 +239,12 @@ def test_clues_are_read_and_only_faulty_places_are_asked_for_again() -> None:
     assert found.value.down[-1].lengths == [20, 10]
 
 
-def test_an_example_runs_as_a_program_of_its_own(real_environment: dict[str, str]) -> None:
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_an_example_runs_as_a_program_of_its_own(real_environment: dict[str, str], path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "examples" / "sentiment.py", "fine"], check=False, capture_output=True, text=True,
+        [sys.executable, path, "fine"], check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL,
         cwd=ROOT, env=real_environment | {"TAIWA_MODEL": "", "TAIWA_CONFIG": "/nonexistent.yaml"},
     )  # fmt: skip
 
-    assert "UnsupportedError: builtin" in done.stderr
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("taiwa: builtin was not trained to answer this")

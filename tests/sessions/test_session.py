@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -19,6 +21,7 @@ from taiwa.kernel.errors import (
     OverloadedError,
 )
 from taiwa.kernel.messages import Request, Response, TextDelta, Usage, assistant
+from taiwa.kernel.records import Json
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.pricing import Prices
 from taiwa.models.scripted import ScriptedModel, scripted_model
@@ -31,12 +34,12 @@ from taiwa.store import Store
 Face = Callable[[Session, str], TurnResult]
 
 
-def blocking(talk: Session, text: str) -> TurnResult:
-    return talk.say(text)
+def blocking(session: Session, text: str) -> TurnResult:
+    return session.say(text)
 
 
-def awaited(talk: Session, text: str) -> TurnResult:
-    return asyncio.run(talk.asay(text))
+def awaited(session: Session, text: str) -> TurnResult:
+    return asyncio.run(session.asay(text))
 
 
 @pytest.fixture(params=[blocking, awaited], ids=["blocking", "asynchronous"])
@@ -54,7 +57,7 @@ def turn(answer: str, delta: str = "{}") -> str:
     return f"{answer}\n@@delta\n{delta}"
 
 
-def talk_with(store: Store, model: ScriptedModel, session: str = "t", options: TurnOptions | None = None) -> Session:
+def session_with(store: Store, model: ScriptedModel, session: str = "t", options: TurnOptions | None = None) -> Session:
     repository = Repository(store)
     app = load_app("translate").with_params({"target_lang": "English"})
     start = repository.at(session) if store.refs.has(session) else repository.start(app)
@@ -62,84 +65,84 @@ def talk_with(store: Store, model: ScriptedModel, session: str = "t", options: T
 
 
 def test_a_turn_is_answered_reduced_and_stored(store: Store, face: Face) -> None:
-    talk = talk_with(store, scripted_model(turn("This is a sentence.", '{"dictionary":{"文":"sentence"}}')))
+    session = session_with(store, scripted_model(turn("This is a sentence.", '{"dictionary":{"文":"sentence"}}')))
 
-    said = face(talk, "文(sentence)です。")
+    said = face(session, "文(sentence)です。")
 
     assert (said.text, said.delta) == ("This is a sentence.", {"dictionary": {"文": "sentence"}})
-    assert talk.state["dictionary"] == {"文": "sentence"}
+    assert session.state["dictionary"] == {"文": "sentence"}
     assert store.refs.tip("t") == said.node
-    assert Repository(store).at("t").state == talk.state
+    assert Repository(store).at("t").state == session.state
 
 
 def test_a_failed_turn_leaves_the_conversation_where_it_was_and_its_bill_in_the_store(store: Store, face: Face) -> None:
-    talk = talk_with(store, scripted_model(turn("One"), OverloadedError("the server is busy"), turn("Two")))
-    face(talk, "first")
-    before = talk.conversation
+    session = session_with(store, scripted_model(turn("One"), OverloadedError("the server is busy"), turn("Two")))
+    face(session, "first")
+    before = session.conversation
 
     with pytest.raises(OverloadedError):
-        face(talk, "second")
+        face(session, "second")
 
-    assert talk.conversation == before
+    assert session.conversation == before
     assert store.refs.tip("t") == before.tip
     assert sum(line.requests for line in store.costs("session")) == 2
-    assert face(talk, "second again").text == "Two"
+    assert face(session, "second again").text == "Two"
 
 
 def test_a_first_turn_that_fails_leaves_no_conversation_behind(store: Store, face: Face) -> None:
-    talk = talk_with(store, scripted_model(ModelError("no")))
+    session = session_with(store, scripted_model(ModelError("no")))
 
     with pytest.raises(ModelError):
-        face(talk, "hello")
+        face(session, "hello")
 
     assert not store.refs.has("t")
 
 
 def test_undo_and_redo_move_message_state_and_window_together(store: Store) -> None:
-    talk = talk_with(
+    session = session_with(
         store, scripted_model(turn("a", '{"dictionary":{"x":"1"}}'), turn("b", '{"dictionary":{"y":"2"}}'))
     )
-    talk.say("one")
-    after_one = talk.conversation
-    talk.say("two")
-    after_two = talk.conversation
+    session.say("one")
+    after_one = session.conversation
+    session.say("two")
+    after_two = session.conversation
 
-    assert talk.undo() == after_one
-    assert talk.redo() == after_two
+    assert session.undo() == after_one
+    assert session.redo() == after_two
 
 
 def test_a_retry_replaces_the_answer_and_keeps_the_old_one_in_the_log(store: Store) -> None:
-    talk = talk_with(store, scripted_model(turn("a"), turn("b", '{"dictionary":{"x":"1"}}')))
-    old = talk.say("one")
+    session = session_with(store, scripted_model(turn("a"), turn("b", '{"dictionary":{"x":"1"}}')))
+    old = session.say("one")
 
-    *_, new = list(talk.retry())
+    *_, new = list(session.retry())
 
     assert isinstance(new, TurnResult)
-    assert (new.text, new.parent, talk.conversation.count) == ("b", old.parent, 1)
+    assert (new.text, new.parent, session.conversation.count) == ("b", old.parent, 1)
     assert old.node in {moved.old for moved in store.refs.reflog("t")}
 
 
 def test_an_edit_goes_back_some_turns_and_continues_with_another_text(store: Store) -> None:
-    talk = talk_with(store, scripted_model(*(turn(word) for word in "abcd")))
+    session = session_with(store, scripted_model(*(turn(word) for word in "abcd")))
     for word in ("one", "two", "three"):
-        talk.say(word)
+        session.say(word)
 
-    list(talk.edit("else", turns=2))
+    list(session.edit("else", turns=2))
 
-    assert [past.user for past in talk.conversation.turns] == ["one", "else"]
+    assert [past.user for past in session.conversation.turns] == ["one", "else"]
 
 
 def test_a_retry_without_a_turn_is_refused(store: Store) -> None:
     with pytest.raises(InputError, match="no turn yet"):
-        talk_with(store, scripted_model()).retry()
+        session_with(store, scripted_model()).retry()
 
 
 def test_a_fork_changes_nothing_of_the_other_branch(store: Store) -> None:
-    talk = talk_with(store, scripted_model(turn("a"), turn("b", '{"dictionary":{"x":"1"}}')))
-    talk.say("one")
-    here = talk.conversation
+    session = session_with(store, scripted_model(turn("a"), turn("b", '{"dictionary":{"x":"1"}}')))
+    session.say("one")
+    here = session.conversation
 
-    other = talk.fork("other")
+    other = session.fork("other")
     other.say("two")
 
     assert Repository(store).at("t") == here
@@ -147,24 +150,24 @@ def test_a_fork_changes_nothing_of_the_other_branch(store: Store) -> None:
 
 
 def test_a_conversation_is_forked_before_its_first_turn(store: Store) -> None:
-    talk = talk_with(store, scripted_model(turn("a"), turn("b")))
+    session = session_with(store, scripted_model(turn("a"), turn("b")))
 
-    other = talk.fork("other")
+    other = session.fork("other")
 
-    assert talk.say("one").text == "a"
+    assert session.say("one").text == "a"
     assert other.say("two").text == "b"
     assert Repository(store).at("other").count == 1
 
 
 def test_of_two_writers_one_commits_and_the_calls_of_both_are_stored(store: Store, face: Face) -> None:
-    talk_with(store, scripted_model(turn("a"))).say("one")
-    other = talk_with(store, scripted_model(turn("theirs")))
+    session_with(store, scripted_model(turn("a"))).say("one")
+    other = session_with(store, scripted_model(turn("theirs")))
 
     def interrupted(_: Request) -> str:
         other.say("theirs")
         return turn("mine")
 
-    mine = talk_with(store, scripted_model(interrupted))
+    mine = session_with(store, scripted_model(interrupted))
     with pytest.raises(ConflictError, match="another program changed it first"):
         face(mine, "mine")
 
@@ -173,8 +176,8 @@ def test_of_two_writers_one_commits_and_the_calls_of_both_are_stored(store: Stor
 
 
 def test_a_session_that_another_writer_moved_makes_no_call(store: Store, face: Face) -> None:
-    talk_with(store, scripted_model(turn("a"))).say("one")
-    mine, other = talk_with(store, scripted_model(turn("mine"))), talk_with(store, scripted_model(turn("theirs")))
+    session_with(store, scripted_model(turn("a"))).say("one")
+    mine, other = session_with(store, scripted_model(turn("mine"))), session_with(store, scripted_model(turn("theirs")))
     other.say("theirs")
 
     with pytest.raises(ConflictError, match="another program changed it first"):
@@ -184,31 +187,31 @@ def test_a_session_that_another_writer_moved_makes_no_call(store: Store, face: F
 
 
 def test_an_edit_by_hand_has_its_own_node_and_why_finds_it(store: Store) -> None:
-    talk = talk_with(store, scripted_model(turn("a", '{"dictionary":{"x":"1"}}')))
-    first = talk.say("one")
+    session = session_with(store, scripted_model(turn("a", '{"dictionary":{"x":"1"}}')))
+    first = session.say("one")
 
-    talk.set_state({"dictionary": {"x": "2"}})
+    session.set_state({"dictionary": {"x": "2"}})
 
-    origin = talk.repository.origin(talk.conversation.tip, ("dictionary", "x"))
+    origin = session.repository.origin(session.conversation.tip, ("dictionary", "x"))
     assert (origin.node.kind, origin.before, origin.after) == ("edit", "1", "2")
-    assert talk.repository.origin(first.node, ("dictionary", "x")).turn == 1
+    assert session.repository.origin(first.node, ("dictionary", "x")).turn == 1
 
 
 def test_a_change_of_app_keeps_the_values_that_fit(store: Store) -> None:
-    talk = talk_with(store, scripted_model(turn("a", '{"dictionary":{"x":"1"}}')))
-    talk.say("one")
+    session = session_with(store, scripted_model(turn("a", '{"dictionary":{"x":"1"}}')))
+    session.say("one")
 
-    talk.change_app(load_app("translate").with_params({"target_lang": "日本語"}))
+    session.change_app(load_app("translate").with_params({"target_lang": "日本語"}))
 
-    assert talk.state["dictionary"] == {"x": "1"}
-    assert "日本語" in talk.app.instructions
-    assert Repository(store).at("t") == talk.conversation
+    assert session.state["dictionary"] == {"x": "1"}
+    assert "日本語" in session.app.instructions
+    assert Repository(store).at("t") == session.conversation
 
 
 def test_streamed_words_come_before_the_committed_turn(store: Store) -> None:
-    talk = talk_with(store, scripted_model(turn("one two three")))
+    session = session_with(store, scripted_model(turn("one two three")))
 
-    *words, said = list(talk.stream("go"))
+    *words, said = list(session.stream("go"))
 
     assert "".join(event.text for event in words if isinstance(event, TextDelta)) == "one two three"
     assert isinstance(said, TurnResult)
@@ -218,8 +221,8 @@ def test_strict_fails_a_turn_whose_delta_cannot_be_read(store: Store, face: Face
     answers = (turn("a", '{"dictionary": 3}'), '{"dictionary": 4}')
 
     with pytest.raises(OutputValidationError):
-        face(talk_with(store, scripted_model(*answers), options=TurnOptions(strict=True)), "one")
-    loose = talk_with(store, scripted_model(*answers), session="loose")
+        face(session_with(store, scripted_model(*answers), options=TurnOptions(strict=True)), "one")
+    loose = session_with(store, scripted_model(*answers), session="loose")
     said = face(loose, "one")
 
     assert (said.text, said.delta) == ("a", {})
@@ -230,40 +233,40 @@ def test_strict_fails_a_turn_whose_delta_cannot_be_read(store: Store, face: Face
 def test_a_cost_limit_counts_all_turns_of_a_session(store: Store) -> None:
     usage = Usage(1000, 1000)
     model = scripted_model(*(Response(assistant(turn(word)), usage=usage) for word in "abc"))
-    talk = talk_with(store, model, options=TurnOptions(limits=UsageLimits(cost=3_000_000)))
-    talk.priced_model = PricedModel(model, Prices("1", "1"))
+    session = session_with(store, model, options=TurnOptions(limits=UsageLimits(cost=3_000_000)))
+    session.priced_model = PricedModel(model, Prices("1", "1"))
 
-    talk.say("one")
-    talk.say("two")
+    session.say("one")
+    session.say("two")
 
     with pytest.raises(LimitError, match="cost"):
-        talk.say("three")
-    assert talk.spent.cost == 4_000_000
+        session.say("three")
+    assert session.spent.cost == 4_000_000
 
 
 def test_a_cost_limit_requires_calls_that_report_usage(store: Store, face: Face) -> None:
-    talk = talk_with(store, scripted_model(), options=TurnOptions(limits=UsageLimits(cost=3_000_000)))
-    talk.priced_model = PricedModel(
+    session = session_with(store, scripted_model(), options=TurnOptions(limits=UsageLimits(cost=3_000_000)))
+    session.priced_model = PricedModel(
         scripted_model(*(Response(assistant(turn(word))) for word in "abc")), Prices("1", "1")
     )
-    face(talk, "one")
-    face(talk, "two")
+    face(session, "one")
+    face(session, "two")
 
     with pytest.raises(ConfigError, match="does not report usage"):
-        face(talk, "three")
+        face(session, "three")
 
-    assert talk.conversation.count == 2
+    assert session.conversation.count == 2
 
 
 def test_an_interrupted_turn_is_finished_without_repeating_its_calls(tmp_path: Path) -> None:
     """The end of the process is played by a run whose process is gone; `tests/cli` kills a real one."""
     store = Store.open(tmp_path / "s.db")
-    talk = talk_with(store, scripted_model(turn("a", '{"dictionary": 3}'), _killed))
+    session = session_with(store, scripted_model(turn("a", '{"dictionary": 3}'), _killed))
     with pytest.raises(KeyboardInterrupt):
-        talk.say("one")
+        session.say("one")
     run = _gone(store)
 
-    again = talk_with(store, scripted_model('{"dictionary":{"x":"1"}}'))
+    again = session_with(store, scripted_model('{"dictionary":{"x":"1"}}'))
     events = again.resume()
 
     assert events is not None
@@ -274,19 +277,19 @@ def test_an_interrupted_turn_is_finished_without_repeating_its_calls(tmp_path: P
 
 
 def test_an_interrupted_turn_can_be_resumed_at_once(store: Store) -> None:
-    talk = talk_with(store, scripted_model(turn("a", '{"dictionary": 3}'), _killed, '{"dictionary":{"x":"1"}}'))
+    session = session_with(store, scripted_model(turn("a", '{"dictionary": 3}'), _killed, '{"dictionary":{"x":"1"}}'))
     with pytest.raises(KeyboardInterrupt):
-        talk.say("one")
+        session.say("one")
 
-    *_, said = list(talk.resume() or ())
+    *_, said = list(session.resume() or ())
 
     assert isinstance(said, TurnResult)
     assert (said.text, said.delta) == ("a", {"dictionary": {"x": "1"}})
 
 
 def test_a_stream_that_is_closed_early_leaves_a_turn_to_resume(store: Store) -> None:
-    talk = talk_with(store, scripted_model(turn("a long answer"), turn("another")))
-    events = talk.stream("one")
+    session = session_with(store, scripted_model(turn("a long answer"), turn("another")))
+    events = session.stream("one")
     next(events)
 
     events.close()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]  (a generator)
@@ -296,16 +299,16 @@ def test_a_stream_that_is_closed_early_leaves_a_turn_to_resume(store: Store) -> 
 
 @pytest.mark.parametrize("why", ["retry", "edit"])
 def test_an_interrupted_retry_or_edit_is_finished_too(store: Store, why: str) -> None:
-    talk = talk_with(store, scripted_model(turn("a"), turn("b"), turn("c", '{"dictionary": 3}'), _killed, "{}"))
-    talk.say("one")
-    old = talk.say("two")
+    session = session_with(store, scripted_model(turn("a"), turn("b"), turn("c", '{"dictionary": 3}'), _killed, "{}"))
+    session.say("one")
+    old = session.say("two")
     with pytest.raises(KeyboardInterrupt):
-        list(talk.retry() if why == "retry" else talk.edit("else"))
+        list(session.retry() if why == "retry" else session.edit("else"))
 
-    *_, said = list(talk.resume() or ())
+    *_, said = list(session.resume() or ())
 
     assert isinstance(said, TurnResult)
-    assert (said.text, said.parent, talk.conversation.count) == ("c", old.parent, 2)
+    assert (said.text, said.parent, session.conversation.count) == ("c", old.parent, 2)
     assert store.refs.reflog("t")[0].reason == why
 
 
@@ -318,10 +321,10 @@ def _gone(store: Store) -> int:
 
 
 def test_an_interrupted_call_is_on_the_bill(store: Store) -> None:
-    talk = talk_with(store, scripted_model(turn("a"), _killed))
-    talk.say("one")
+    session = session_with(store, scripted_model(turn("a"), _killed))
+    session.say("one")
     with pytest.raises(KeyboardInterrupt):
-        talk.say("two")
+        session.say("two")
 
     for axis in ("session", "model", "app", "day"):
         (line,) = store.costs(axis)
@@ -332,12 +335,12 @@ def test_an_interrupted_call_is_on_the_bill(store: Store) -> None:
 
 def test_replay_uses_every_recorded_answer_and_no_model(store: Store) -> None:
     answers = [turn("a", '{"dictionary": 3}'), '{"dictionary":{"x":"1"}}', turn("b"), turn("c")]
-    talk = talk_with(store, scripted_model(*answers))
+    session = session_with(store, scripted_model(*answers))
     for word in ("one", "two", "three"):
-        talk.say(word)
-    talk.set_state({"dictionary": {}})
+        session.say(word)
+    session.set_state({"dictionary": {}})
 
-    rows = tuple(replay_history(talk.repository, "t"))
+    rows = tuple(replay_history(session.repository, "t"))
 
     assert [(row.kind, row.difference) for row in rows] == [
         ("root", ""), ("turn", ""), ("turn", ""), ("turn", ""), ("edit", ""),
@@ -346,12 +349,12 @@ def test_replay_uses_every_recorded_answer_and_no_model(store: Store) -> None:
 
 
 def test_a_rerun_repeats_every_turn_on_a_new_branch(store: Store) -> None:
-    talk = talk_with(store, scripted_model(turn("a"), turn("b")))
-    talk.say("one")
-    talk.say("two")
+    session = session_with(store, scripted_model(turn("a"), turn("b")))
+    session.say("one")
+    session.say("two")
 
     said = list(
-        rerun(talk.repository, "t", "other", PricedModel(scripted_model(turn("x"), turn("y"))), None, TurnOptions())
+        rerun(session.repository, "t", "other", PricedModel(scripted_model(turn("x"), turn("y"))), None, TurnOptions())
     )
 
     assert [one.text for one in said] == ["x", "y"]
@@ -360,43 +363,55 @@ def test_a_rerun_repeats_every_turn_on_a_new_branch(store: Store) -> None:
 
 
 def test_a_rerun_with_an_existing_name_makes_no_call(store: Store) -> None:
-    talk = talk_with(store, scripted_model(turn("a")))
-    talk.say("A")
+    session = session_with(store, scripted_model(turn("a")))
+    session.say("A")
     model = scripted_model(turn("x"))
 
     with pytest.raises(ConflictError, match="choose another name"):
-        list(rerun(talk.repository, "t", "t", PricedModel(model), None, TurnOptions()))
+        list(rerun(session.repository, "t", "t", PricedModel(model), None, TurnOptions()))
 
     assert not model.requests
 
 
 def test_a_checkout_from_a_snapshot_equals_one_from_the_root(store: Store) -> None:
     turns = SNAPSHOT_EVERY + 7
-    talk = talk_with(
+    session = session_with(
         store, scripted_model(*(turn(f"a{n}", f'{{"dictionary":{{"k{n % 5}":"v{n}"}}}}') for n in range(turns)))
     )
     for n in range(turns):
-        talk.say(f"u{n}")
+        session.say(f"u{n}")
 
     quick = Repository(store).at("t")
     assert store.snapshots.clear() == 1
     slow = Repository(store).at("t")
 
-    assert quick == slow == talk.conversation
+    assert quick == slow == session.conversation
+
+
+@pytest.mark.parametrize("damaged", [{"app": 5}, {"state": {"dictionary": {"forged": "x"}}}, {"turns": ["ab"]}])
+def test_a_damaged_snapshot_is_ignored(store: Store, damaged: dict[str, Json]) -> None:
+    session = session_with(store, scripted_model(*(turn(f"a{n}") for n in range(SNAPSHOT_EVERY))))
+    for n in range(SNAPSHOT_EVERY):
+        session.say(f"u{n}")
+    near = store.snapshots.checkout(session.conversation.tip).near
+    assert near is not None
+    store.snapshots.put(session.conversation.tip, {**cast("dict[str, Json]", near[1]), **damaged})
+
+    assert Repository(store).at("t") == session.conversation
 
 
 def test_a_history_without_snapshots_gets_one_when_it_is_checked_out(store: Store, tmp_path: Path) -> None:
     turns = SNAPSHOT_EVERY + 7
-    talk = talk_with(store, scripted_model(*(turn(f"a{n}") for n in range(turns))))
+    session = session_with(store, scripted_model(*(turn(f"a{n}") for n in range(turns))))
     for n in range(turns):
-        talk.say(f"u{n}")
+        session.say(f"u{n}")
     copy = Store.open(tmp_path / "copy.db")
     copy.import_lines(store.export("t"), "copy")
 
     first = Repository(copy).at("copy")
 
     assert copy.snapshots.clear() == 1
-    assert first == talk.conversation
+    assert first == session.conversation
 
 
 def exported(store: Store, **forged: object) -> list[str]:
@@ -418,7 +433,7 @@ def exported(store: Store, **forged: object) -> list[str]:
 def test_a_history_with_an_invalid_node_is_not_imported(
     store: Store, forged: dict[str, object], complaint: str
 ) -> None:
-    talk_with(store, scripted_model(turn("a", '{"dictionary":{"x":"1"}}'))).say("one")
+    session_with(store, scripted_model(turn("a", '{"dictionary":{"x":"1"}}'))).say("one")
     other = Store.open(":memory:")
 
     assert Repository(other).import_lines(exported(store)).state["dictionary"] == {"x": "1"}
@@ -430,9 +445,26 @@ def test_a_history_with_an_invalid_node_is_not_imported(
 
 
 def test_a_check_of_the_store_follows_every_state(store: Store) -> None:
-    talk_with(store, scripted_model(turn("a"))).say("one")
+    session_with(store, scripted_model(turn("a"))).say("one")
     assert Repository(store).fsck() == ()
 
     tip = store.import_lines(exported(store, state="0" * 32), "forged")
 
     assert [fault.where for fault in Repository(store).fsck()] == [f"node {tip}"]
+
+
+def test_the_loop_goes_on_while_another_writer_holds_the_store(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    talk = session_with(Store.open(path), scripted_model(turn("Hello.")))
+    other = sqlite3.connect(path, isolation_level=None)
+
+    async def main() -> TurnResult:
+        other.execute("BEGIN IMMEDIATE")
+        task = asyncio.create_task(talk.asay("こんにちは"))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        other.execute("ROLLBACK")
+        return await task
+
+    assert asyncio.run(main()).text == "Hello."
+    other.close()

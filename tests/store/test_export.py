@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node
 from taiwa.kernel.errors import ConflictError, InputError, StoreError
 from taiwa.kernel.records import Json, canonical
@@ -187,3 +188,68 @@ def test_exporting_an_unknown_session_fails(store: Store) -> None:
 
     with pytest.raises((InputError, StoreError)):
         list(store.export("mein"))
+
+
+OTHER = AppSource("other", "---\ntaiwa: 1\nname: other\n---\nYou talk.\n", {})
+
+
+def test_an_imported_session_is_not_the_latest_until_it_moves(store: Store) -> None:
+    lines = exported("a")
+    store.import_lines(lines, "foreign")
+    assert store.refs.latest() is None
+    with pytest.raises(InputError, match="only imported conversations, which are continued by name: foreign"):
+        store.resolve("")
+
+    begin(store, "own", "b")
+    store.import_lines(lines, "again")
+    assert store.refs.latest() == "own"
+    assert [ref.name for ref in store.refs.list()] == ["again", "own", "foreign"]
+
+    tip = store.refs.tip("foreign")
+    store.commit("foreign", [turn(tip, "c")], expected=tip)
+    assert store.refs.latest() == "foreign"
+
+
+def test_an_imported_app_is_untrusted_until_the_user_trusts_it(place: str) -> None:
+    lines = exported("a")
+    with Store.open(place) as store:
+        store.import_lines(lines, "foreign")
+        assert not store.nodes.is_trusted(APP.hash)
+        assert store.nodes.untrusted_apps() == (APP,)
+        store.nodes.put_app(APP)  # as a rerun of the conversation does
+        store.gc()
+    with Store.open(place) as store:
+        assert not store.nodes.is_trusted(APP.hash)
+        store.nodes.trust(APP.hash)
+    with Store.open(place) as store:
+        assert store.nodes.is_trusted(APP.hash)
+        store.import_lines(lines, "again")
+        assert store.nodes.is_trusted(APP.hash)
+        with pytest.raises(StoreError, match="app abababab not found"):
+            store.nodes.trust("ab" * 16)
+
+
+def test_an_app_that_the_store_had_before_an_import_stays_trusted(store: Store) -> None:
+    begin(store, "own", "b")
+    store.import_lines(exported("a"), "foreign")
+
+    assert store.nodes.is_trusted(APP.hash)
+    assert store.nodes.untrusted_apps() == ()
+
+
+def test_an_import_can_be_trusted_at_once(store: Store) -> None:
+    store.import_lines(exported("a"), "foreign")
+    store.import_lines(exported("a", "b"), "trusted", trusted=True)
+
+    assert store.nodes.is_trusted(APP.hash)
+
+
+def test_a_failed_import_leaves_no_mark_of_trust(store: Store) -> None:
+    store.import_lines(exported("a"), "foreign")
+    lines = exported("a", "b")
+
+    with pytest.raises(InputError):
+        store.import_lines([*lines[:-1], "{"], "broken", trusted=True)
+
+    assert not store.nodes.is_trusted(APP.hash)
+    assert store.nodes.is_trusted(OTHER.hash)

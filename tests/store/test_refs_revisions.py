@@ -54,7 +54,7 @@ def test_an_unknown_revision_is_reported_with_what_exists(store: Store, revision
 
 
 def test_an_empty_store_has_no_latest_revision(store: Store) -> None:
-    with pytest.raises(InputError, match="start one with `taiwa chat`"):
+    with pytest.raises(InputError, match="begin one with `taiwa chat`"):
         store.resolve("")
 
 

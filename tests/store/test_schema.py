@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from taiwa.conversation.app import AppSource
+from taiwa.conversation.history import Node
 from taiwa.kernel.errors import StoreError
+from taiwa.kernel.records import digest
 from taiwa.sql import DatabaseSpec, Migration, PostgresUrl
+from taiwa.sql.base import Dialect
 from taiwa.sql.postgres import PostgresDatabase
 from taiwa.sql.sqlite import SqliteDatabase
 from taiwa.store import Store
@@ -17,6 +21,7 @@ from taiwa.store.schema import STORE
 from tests.database import Database
 from tests.store.turns import begin
 
+OTHER = AppSource("other", "---\ntaiwa: 1\nname: other\n---\nYou talk.\n", {})
 MORE = Migration(("ALTER TABLE node ADD COLUMN pinned {int} NOT NULL DEFAULT 0", "UPDATE node SET pinned = turns"))
 NEXT = replace(STORE, migrations=(*STORE.migrations, MORE))
 HALF = Migration(("CREATE TABLE half(x {int}){strict}", "CREATE TABLE half(x {int}){strict}"))
@@ -48,7 +53,7 @@ def fresh(place: str, request: pytest.FixtureRequest) -> str:
     return place
 
 
-def test_a_store_of_the_first_version_is_brought_to_the_second_with_all_it_holds(fresh: str) -> None:
+def test_an_older_store_is_migrated_with_all_its_rows(fresh: str) -> None:
     with Store.open(fresh) as store:
         begin(store, "main", "a", "b")
 
@@ -75,15 +80,27 @@ def test_a_newer_store_is_refused_and_left_as_it_is(fresh: str) -> None:
     Store.open(fresh).close()
     opened_as(fresh, NEXT).close()
 
-    with pytest.raises(StoreError, match=r"has format 2, this version of taiwa reads up to 1; update taiwa"):
+    with pytest.raises(StoreError, match=r"has format 3, this version of taiwa reads up to 2; update taiwa"):
         Store.open(fresh)
 
 
-def test_an_older_store_cannot_be_read_only_until_it_was_opened_for_writing(fresh: str) -> None:
-    Store.open(fresh).close()
+def test_an_older_file_is_read_from_a_migrated_copy(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with Store.open(path) as store:
+        begin(store, "main", "a", "b")
+    before = path.read_bytes()
+
+    db = opened_as(str(path), NEXT, readonly=True)
+    assert db.rows("SELECT pinned FROM node ORDER BY seq") == [(0,), (1,), (2,)]
+    db.close()
+    assert path.read_bytes() == before
+
+
+def test_an_older_schema_cannot_be_read_before_it_was_opened_for_writing(dropped: Database) -> None:
+    Store.open(dropped.url).close()
 
     with pytest.raises(StoreError, match="has an older format; open it once for writing"):
-        opened_as(fresh, NEXT, readonly=True)
+        opened_as(dropped.url, NEXT, readonly=True)
 
 
 @pytest.mark.parametrize("readonly", [False, True])
@@ -135,3 +152,30 @@ def test_every_table_says_what_its_columns_hold() -> None:
     tables = store._db.rows("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'search%'")
 
     assert {name for name, sql in tables if name != "sqlite_sequence" and not sql.endswith("STRICT")} == set()
+
+
+DIGESTS: dict[str, tuple[str, ...]] = {
+    "sqlite": ("8834146607f1989f6ac7b11138a7ee1e", "65fb3522b1ec57875341b20892b3e438"),
+    "postgres": ("7d03563dc5139e07000617b19fde6573", "0304742288303895eff40db193320d89"),
+}
+"""Of the statements of each migration. Only a new line may be added here: stores that ran a migration never run it again."""
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_a_migration_is_never_edited(dialect: Dialect) -> None:
+    digests = tuple(digest("\n".join(each.statements(dialect))) for each in STORE.migrations)
+
+    assert digests == DIGESTS[dialect]
+
+
+def test_the_migration_to_the_second_version_distrusts_what_was_imported(fresh: str) -> None:
+    first = replace(STORE, migrations=STORE.migrations[:1])
+    with Store(opened_as(fresh, first)) as old:
+        begin(old, "main", "a")
+        old.refs.create(
+            "copy", old.commit("other", [Node(None, "root", OTHER.hash)], expected=None, apps=[OTHER]), "import"
+        )
+
+    with Store.open(fresh) as store:
+        assert [app.name for app in store.nodes.untrusted_apps()] == ["other"]
+        assert store.fsck() == ()

@@ -140,12 +140,13 @@ def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
             Store.open(path, readonly=readonly)
 
 
-def test_a_read_only_store_of_an_older_version_is_refused(tmp_path: Path) -> None:
+def test_an_empty_file_is_read_as_an_empty_store(tmp_path: Path) -> None:
     path = tmp_path / "empty.db"
     path.touch()
 
-    with pytest.raises(StoreError, match="has an older format; open it once for writing"):
-        Store.open(path, readonly=True)
+    with Store.open(path, readonly=True) as store:
+        assert store.refs.list() == ()
+    assert path.read_bytes() == b""
 
 
 @pytest.mark.parametrize("name", ["folder", "file/store.db", "nul\0.db"])

@@ -176,8 +176,9 @@ class AskResult:
         assessment = self.decision.situation.assessment
         if assessment is None:
             return {}
-        questions = (name for name in QUESTIONS if getattr(assessment, name))
-        return {name: getattr(assessment, name) for name in (*SCORES, *questions, "source")}
+        questions = (name for name in (*QUESTIONS, "reply") if getattr(assessment, name))
+        own = dict[str, Json](assessment.own_scores) | dict[str, Json](assessment.own_questions)
+        return {name: getattr(assessment, name) for name in (*SCORES, *questions, "source")} | own
 
     @property
     def answer_text(self) -> str:

@@ -52,14 +52,30 @@ QUOTED = re.compile("(⟦[^⟧]*⟧)")
 @click.argument("question")
 @index_option
 @principal_option
-@click.option("--user", default="", metavar="FILE|NAME", help="Ask as this user: a profile, or a user of `taiwa user`.")
-@click.option("--policy", type=click.Choice(POLICIES), help="Set when to ask back.  [default: look_first]")
+@click.option(
+    "--user", default="", metavar="FILE|NAME", help="Ask as this user of `taiwa user`; a FILE is stored as one."
+)
+@click.option(
+    "--policy",
+    metavar="NAME|FILE.md",
+    help=f"Set when to ask back: {', '.join(POLICIES)}, or a policy file.  [default: look_first]",
+)
 @click.option(
     "--assess-by", type=click.Choice(ASSESS_BY), help="Set how a model assesses the dialogue.  [default: auto]"
 )
 @click.option("--max-questions", type=click.IntRange(0, 10), metavar="N", help="Ask back at most N times in a row.")
 @common_options(
-    "model", "session", "continue_latest", "as_json", "verbose", "max_cost", "retry_paid", "no_store", "store"
+    "model",
+    "judge_model",
+    "rewrite_model",
+    "session",
+    "continue_latest",
+    "as_json",
+    "verbose",
+    "max_cost",
+    "retry_paid",
+    "no_store",
+    "store",
 )
 def ask(
     common: CommonOptions,
@@ -85,10 +101,15 @@ def ask(
     taiwa ask "Who approves a journey?" -m openai:NAME --max-questions 1 --json | jq .claims
     """
     from taiwa.operations.ask import AskOptions
+    from taiwa.sessions.users import UserProfiles
 
     text = read_text(question)
-    options = AskOptions(indexes, audience, user, policy or "", assess_by or "", max_questions)
+    profile = _read_profile(user)
+    name = user if profile is None else profile.name
+    options = AskOptions(indexes, audience, name, policy or "", assess_by or "", max_questions)
     session = open_session(common, _app(common, options))
+    if profile is not None:
+        UserProfiles(session.repository.store).put(profile)
     live = sys.stdin.isatty() and sys.stdout.isatty() and not common.as_json
     result = _turn(session, text, common)
     while live and result.act_name == "ask":
@@ -100,6 +121,16 @@ def ask(
         raise click.exceptions.Exit(ASKED_BACK)
     if result.act_name == "hand_over" or (result.act_name == "search" and not result.is_answered):
         raise click.exceptions.Exit(NOT_ANSWERED)
+
+
+def _read_profile(user: str) -> "UserProfile | None":
+    """Read the file of a profile; None for the name of a user."""
+    if not Path(user).is_file():
+        return None
+    from taiwa.sessions.users import load_profile
+
+    profile = load_profile(Path(user))
+    return profile if profile.name else replace(profile, name=Path(user).stem)
 
 
 def _app(common: CommonOptions, options: "AskOptions") -> "App | str":
@@ -181,10 +212,10 @@ def user() -> None:
     """
 
 
-def _users(common: CommonOptions) -> "UserProfiles":
+def _users(common: CommonOptions, *, reading: bool = False) -> "UserProfiles":
     from taiwa.sessions.users import UserProfiles
 
-    return UserProfiles(common.repository().store)
+    return UserProfiles(common.repository(reading=reading).store)
 
 
 @user.command("list")
@@ -193,7 +224,7 @@ def list_(common: CommonOptions) -> None:
     """List the users."""
     from taiwa.operations.result_json import members
 
-    users = common.repository().store.users.list()
+    users = common.repository(reading=True).store.users.list()
     if common.as_json:
         print_json([members(each, "user=name feedback sessions") for each in users])
     elif not users:
@@ -289,11 +320,11 @@ def export_(common: CommonOptions, name: str) -> None:
     from taiwa.operations.result_json import members
     from taiwa.sessions.users import write_profile
 
-    users = _users(common)
+    users = _users(common, reading=True)
     profile = users.get(name)
     if common.as_json:
         feedback: list[Json] = [members(each, "verdict asked decision") for each in users.feedback(name)]
-        sessions: list[Json] = list(common.repository().store.users.sessions(name))
+        sessions: list[Json] = list(common.repository(reading=True).store.users.sessions(name))
         print_json({**_profile(profile), "feedback": feedback, "sessions": sessions})
     else:
         print_line(write_profile(profile).rstrip("\n"))

@@ -18,7 +18,7 @@ from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
 
 if TYPE_CHECKING:
-    from taiwa.conversation.app import App
+    from taiwa.conversation.history import Conversation
     from taiwa.conversation.state import State, StateField
     from taiwa.conversation.state_paths import Change
     from taiwa.kernel.execution import Event
@@ -48,7 +48,7 @@ CHECK_INTERVAL = 0.02
     "store",
 )
 def chat(common: CommonOptions, app: str) -> None:
-    """Converse with APP (default: chat), line by line. /help lists the commands.
+    """Converse with APP (default: plain), line by line. /help lists the commands.
 
     Ctrl-C stops an answer and keeps its text so far. From a pipe, each line is a turn; --json prints one line per turn.
 
@@ -60,7 +60,7 @@ def chat(common: CommonOptions, app: str) -> None:
     printf '%s\\n' Hello /state | taiwa chat
     """
     from taiwa.cli.keyboard import Keyboard, Pipe, history_of
-    from taiwa.sessions.session import open_priced_model
+    from taiwa.operations.say import model_of
 
     live = sys.stdin.isatty() and sys.stdout.isatty() and not common.as_json
     interrupts = InterruptHandler()
@@ -71,7 +71,7 @@ def chat(common: CommonOptions, app: str) -> None:
         else Pipe()
     )
     repl = Repl(session, lines, interrupts, as_json=common.as_json, verbose=common.verbose)
-    repl.open_model = lambda new: open_priced_model(None, common.settings(), new)
+    repl.open_model = lambda conversation: model_of(session.repository, common.settings(), conversation)
     if live:
         print_notice(
             _(
@@ -172,13 +172,13 @@ class Repl:
     session: "Session"
     lines: Lines
     interrupts: InterruptHandler = field(default_factory=InterruptHandler)
-    open_model: "Callable[[App], PricedModel] | None" = None
-    """Opens the model that an app names; without it the session keeps its model."""
+    open_model: "Callable[[Conversation], PricedModel] | None" = None
+    """Opens the model of another conversation; without it the session keeps its model."""
     as_json: bool = False
     verbose: bool = False
     draft: str = ""
     failed: bool = False
-    """Whether a turn failed."""
+    """Whether a turn or a slash command failed."""
     is_ended: bool = False
     announced_name: str = ""
     """The announced name of a new conversation, until it has one."""
@@ -210,6 +210,7 @@ class Repl:
             else:
                 self.turn(self.session.stream(text), text)
         except TaiwaError as error:
+            self.failed = True
             print_notice(f"taiwa: {error.message}", "red")
 
     def turn(self, events: "Iterator[TurnEvent]", text: str) -> None:
@@ -220,7 +221,7 @@ class Repl:
         try:
             turn = print_stream(self._stoppable(events), as_json=self.as_json, verbose=self.verbose)
         except TaiwaError as error:
-            self.draft, self.failed = text, True
+            self.draft = text
             if isinstance(error, ConflictError):
                 self.session.conversation = self.session.repository.at(self.session.session)
             raise
@@ -288,11 +289,9 @@ class Repl:
                 runs.end(run.id, "abandoned")
             print_notice(_("the turn was abandoned"))
 
-    def priced_model(self, app: "App") -> "PricedModel":
-        """Return the model for an app: the present one, unless the app names another."""
-        if self.open_model is None or app.model == self.session.app.model:
-            return self.session.priced_model
-        return self.open_model(app)
+    def priced_model(self, conversation: "Conversation") -> "PricedModel":
+        """Return the model of another conversation; without settings the present one."""
+        return self.open_model(conversation) if self.open_model else self.session.priced_model
 
 
 def visible_changes(
@@ -374,13 +373,17 @@ def _retry(repl: Repl, _: str) -> None:
 
 def _edit(repl: Repl, rest: str) -> None:
     """Replace the text of a turn; without a text the old one is offered to be edited."""
-    first, _, text = rest.partition(" ")
-    turns = _count(first, "edit") if first.isdecimal() else 1
+    first, _space, text = rest.partition(" ")
+    last = repl.session.conversation.count
+    number = _count(first, "edit") if first.isdecimal() else last
     text = text.strip() if first.isdecimal() else rest
+    turns = last - number + 1
+    if turns < 1:
+        raise InputError(_("there are not that many turns"))
     if text:
-        repl.turn(repl.session.edit(text, turns=turns), f"/edit {turns} {text}")
+        repl.turn(repl.session.edit(text, turns=turns), f"/edit {number} {text}")
     else:
-        repl.draft = f"/edit {turns} {repl.session.last_turn_text(turns)}"
+        repl.draft = f"/edit {number} {repl.session.last_turn_text(turns)}"
 
 
 def _fork(repl: Repl, rest: str) -> None:
@@ -397,7 +400,7 @@ def _switch(repl: Repl, rest: str) -> None:
     here = repository.at(repository.session(rest))
     repository.store.refs.move(rest, here.tip, here.tip, "switch")
     repl.session = Session(
-        repository, rest, here, repl.priced_model(here.app), options=old.options, observers=(repl.interrupts.watch,)
+        repository, rest, here, repl.priced_model(here), options=old.options, observers=(repl.interrupts.watch,)
     )
     repl.session.spent, repl.announced_name = old.spent, ""
     print_notice(_("now on {session}, turn {turn}", session=rest, turn=here.count))
@@ -409,9 +412,8 @@ def _app(repl: Repl, rest: str) -> None:
         app = open_app(name, tuple(params))
     except click.Abort:
         raise InputError(_("nothing changed")) from None
-    priced_model = repl.priced_model(app)
     repl.session.change_app(app)
-    repl.session.priced_model = priced_model
+    repl.session.priced_model = repl.priced_model(repl.session.conversation)
     repl.report_name()
     print_notice(_("switched to app {app}; state that fits it was kept", app=repl.session.app.name))
 
@@ -504,7 +506,10 @@ SLASHES: dict[str, Slash] = {
     "redo": Slash("[n]", gettext_noop("restore turns that were taken back"), _redo),
     "retry": Slash("", gettext_noop("ask the last question again"), _retry, needs="turn"),
     "edit": Slash(
-        "[n] [TEXT]", gettext_noop("replace the text of the last turn, or of the n-th last"), _edit, needs="turn"
+        "[n] [TEXT]",
+        gettext_noop("replace the text of the last turn, or of turn n as /log counts"),
+        _edit,
+        needs="turn",
     ),
     "fork": Slash("NAME", gettext_noop("continue on a new branch called NAME"), _fork, needs="session"),
     "switch": Slash("NAME", gettext_noop("switch to another conversation"), _switch),

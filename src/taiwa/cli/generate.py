@@ -30,7 +30,9 @@ FAILED = 1
 )  # fmt: skip
 @click.option("--prefix", metavar="TEXT", default="", help="Begin the answer with this text.")
 @click.option("--stop", metavar="TEXT", multiple=True, help="End before this text; may be given several times.")
-@click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Write at most N tokens.")
+@click.option(
+    "--max-tokens", type=click.IntRange(1), metavar="N", default=1024, show_default=True, help="Write at most N tokens."
+)
 @click.option(
     "--temperature", type=click.FloatRange(0), metavar="T", default=0.0, show_default=True,
     help="Set the temperature of sampling.",
@@ -83,6 +85,8 @@ def _print_text(text: str) -> None:
 
 def _print_answer(answer: "GenerateResult", *, is_printed: bool, verbose: bool) -> None:
     print_line("" if is_printed else answer.text)
+    if answer.finish == "length":
+        print_notice(_("cut off at the limit of tokens; raise --max-tokens for more"), "yellow")
     if answer.fits is False:
         print_notice(f"does not fit: {answer.why}", "yellow")
     if not verbose:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import NEW_FILE, CommonOptions, common_options, read_whole
+from taiwa.cli.options import NEW_FILE, CommonOptions, common_options, confirm, read_whole
 from taiwa.cli.output import (
     bracketed,
     inert,
@@ -20,7 +20,7 @@ from taiwa.cli.output import (
     table,
 )
 from taiwa.i18n import _, ngettext
-from taiwa.kernel.errors import InputError
+from taiwa.kernel.errors import InputError, StoreError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def log(common: CommonOptions, revision: str, tree: bool, limit: int) -> None:
     taiwa log chat-1~3 -n 5  list the five turns up to that revision
     taiwa log --tree         show branches
     """
-    repository = common.repository()
+    repository = common.repository(reading=True)
     if tree:
         _print_tree(repository, as_json=common.as_json)
     elif revision:
@@ -77,8 +77,12 @@ def print_log(repository: "Repository", revision: str, limit: int, *, as_json: b
     if as_json:
         print_result(entries)
         return
-    lines = [(str(each.turn), each.hash[:12], each.node.kind, _excerpt(each.node)) for each in entries]
-    table(("turn", "node", "kind", "text"), lines, frozenset({0}))
+    models = [each.model for each in entries if each.model]
+    rows = [(str(each.turn), each.hash[:12], each.node.kind, each.model, _excerpt(each.node)) for each in entries]
+    if len(set(models)) < 2:  # the model is of interest where it changed
+        table(("turn", "node", "kind", "text"), [(*row[:3], row[4]) for row in rows], frozenset({0}))
+    else:
+        table(("turn", "node", "kind", "model", "text"), rows, frozenset({0}))
 
 
 def _print_tree(repository: "Repository", *, as_json: bool) -> None:
@@ -123,12 +127,13 @@ def show(common: CommonOptions, revision: str) -> None:
 
     \b
     taiwa show             the last turn of the latest conversation
+    taiwa show 2           its second turn
     taiwa show chat-1~2    two turns earlier
     taiwa show 3f9a12      by the beginning of its hash
     """
     from taiwa.operations import inspect
 
-    found = inspect.show(common.repository(), revision)
+    found = inspect.show(common.repository(reading=True), revision)
     if common.as_json:
         print_result(found)
         return
@@ -158,7 +163,11 @@ def search(common: CommonOptions, text: str, limit: int) -> None:
     taiwa search "apple pie" -n 5
     """
 
-    hits = common.repository().store.search(text, limit)
+    try:
+        repository = common.repository()  # searching adds new turns to the index where it can
+    except StoreError:
+        repository = common.repository(reading=True)
+    hits = repository.store.search(text, limit)
     if common.as_json:
         print_result(hits)
     elif not hits:
@@ -183,7 +192,7 @@ def diff(common: CommonOptions, before: str, after: str) -> None:
     taiwa diff chat-1~2            what the last two turns of chat-1 changed, if it is the current one
     taiwa diff chat-1 plan-b       two branches
     """
-    print_diff(common.repository(), before, after, as_json=common.as_json)
+    print_diff(common.repository(reading=True), before, after, as_json=common.as_json)
 
 
 def print_diff(repository: "Repository", before: str, after: str, *, as_json: bool = False) -> None:
@@ -225,7 +234,7 @@ def why(common: CommonOptions, path: str, revision: str) -> None:
     taiwa why dictionary.文
     taiwa why 'order[0].size' chat-1~3
     """
-    print_why(common.repository(), path, revision or common.session, as_json=common.as_json)
+    print_why(common.repository(reading=True), path, revision or common.session, as_json=common.as_json)
 
 
 def print_why(repository: "Repository", path: str, revision: str, *, as_json: bool = False) -> None:
@@ -238,7 +247,7 @@ def print_why(repository: "Repository", path: str, revision: str, *, as_json: bo
         print_result(found)
         return
     origin, node, shown = found.origin, found.origin.node, inspect.format_value
-    by = {"turn": f"turn {origin.turn}", "edit": "an edit by hand", "app": "a change of app"}.get(
+    by = {"turn": f"turn {origin.turn}", "edit": origin.node.answer or "an edit by hand", "app": "a change of app"}.get(
         node.kind, "the app's start"
     )
     before = f", before: {shown(origin.before)}" if origin.before is not None else ""
@@ -274,7 +283,7 @@ def state(common: CommonOptions, ctx: click.Context) -> None:
     taiwa state history topics             every value that the field had
     """
     if ctx.invoked_subcommand is None:
-        print_state(common.repository().at(common.session), as_json=common.as_json)
+        print_state(common.repository(reading=True).at(common.session), as_json=common.as_json)
 
 
 @state.command()
@@ -285,7 +294,7 @@ def get(common: CommonOptions, path: str, revision: str) -> None:
     """Show the value at PATH, or the whole state."""
     from taiwa.operations import inspect
 
-    here = common.repository().at(revision or common.session)
+    here = common.repository(reading=True).at(revision or common.session)
     if not path:
         print_state(here, as_json=common.as_json)
         return
@@ -319,7 +328,7 @@ def history(common: CommonOptions, path: str) -> None:
     """Show every value that PATH had, oldest first."""
     from taiwa.operations import inspect
 
-    entries = inspect.value_history(common.repository(), path, common.session)
+    entries = inspect.value_history(common.repository(reading=True), path, common.session)
     if common.as_json:
         print_result(entries)
     elif not entries:
@@ -361,7 +370,7 @@ def export(common: CommonOptions, revision: str, output: Path | None, form: str 
     """
     from taiwa.operations.text_files import write_file
 
-    repository = common.repository()
+    repository = common.repository(reading=True)
     form = form or (_format_of(output) if output else "jsonl")
     text = _exported(repository, revision, form, calls=calls)
     if output is None:
@@ -398,19 +407,38 @@ def _format_of(path: Path) -> str:
 @click.command("import")
 @click.argument("file")
 @click.argument("name", required=False)
+@click.option("--trust", is_flag=True, help="Trust its app, after what it names is shown and confirmed.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @common_options("as_json", "store")
-def import_(common: CommonOptions, file: str, name: str | None) -> None:
+def import_(common: CommonOptions, file: str, name: str | None, trust: bool, yes: bool) -> None:
     """Read an exported conversation from FILE (`-` for standard input): all or nothing, every hash checked.
+
+    It does not become the latest conversation. Of an app that comes with it only the words count; its model, tools and
+    documents count once it is trusted, here or with taiwa apps trust.
 
     \b
     taiwa import chat-1.jsonl
     taiwa import chat-1.jsonl chat-from-home
     """
-    repository = common.repository()
+    from taiwa.cli.apps import print_untrusted
+    from taiwa.operations.trust import untrusted_apps
+
+    settings = common.settings()
+    repository = common.repository(settings)
     here = repository.import_lines(read_whole(file).split("\n"), name)  # `splitlines` splits at more than line feeds
     sessions: list[Json] = [ref.name for ref in repository.store.refs.list() if ref.tip == here.tip]
     line = ngettext(
         "{names}: {n} turn, every hash is right", "{names}: {n} turns, every hash is right",
         here.count, names=", ".join(map(str, sessions)),
     )  # fmt: skip
-    print_item({"node": here.tip, "turns": here.count, "sessions": sessions}, line, as_json=common.as_json)
+    item: dict[str, Json] = {"node": here.tip, "turns": here.count, "sessions": sessions}
+    trusted = repository.store.nodes.is_trusted(here.app.hash)
+    if not trusted and (apps := untrusted_apps(repository, settings, here.app.hash)):
+        if not common.as_json:
+            print_untrusted(apps)
+        if trust:
+            confirm("trust it?", "trusting an app", yes=yes)
+            repository.trust(here.app.hash)
+        elif apps[0].lines():
+            print_notice(f"this does not count until you trust it: taiwa apps trust {here.app.name}", "yellow")
+    print_item(item | {"trusted": trusted or trust}, line, as_json=common.as_json)

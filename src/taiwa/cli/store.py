@@ -1,12 +1,11 @@
 """Costs, and maintenance of the store: cost, fsck, gc, delete."""
 
-import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options
+from taiwa.cli.options import CommonOptions, common_options, confirm
 from taiwa.cli.output import print_item, print_json, print_line, print_notice, print_result, table
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import CorruptError, InputError
@@ -29,7 +28,7 @@ def fsck(common: CommonOptions) -> None:
     """
     from taiwa.operations.result_json import members
 
-    repository = common.repository()
+    repository = common.repository(reading=True)
     problems = repository.fsck()
     if common.as_json:
         print_json(
@@ -66,7 +65,7 @@ def gc(common: CommonOptions, keep: int, snapshots: bool) -> None:
     \b
     taiwa gc --dry-run
     """
-    store = common.repository().store
+    store = common.repository(reading=common.dry_run).store
     deleted = store.gc(keep, dry_run=common.dry_run)
     dropped = store.snapshots.clear() if snapshots and not common.dry_run else 0
     if common.as_json:
@@ -138,11 +137,7 @@ def _delete_rows(repository: "Repository", common: CommonOptions, *, yes: bool) 
 
 
 def _confirm(what: str, *, yes: bool) -> None:
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise InputError(f"deleting {what} cannot be undone; add --yes")
-    click.confirm(f"delete {what} permanently?", abort=True, err=True)
+    confirm(f"delete {what} permanently?", f"deleting {what}, which cannot be undone,", yes=yes)
 
 
 @click.command()
@@ -158,7 +153,7 @@ def cost(common: CommonOptions, by: "Axis") -> None:
     from taiwa.models.pricing import format_cost
     from taiwa.operations.results import CostResult
 
-    lines = common.repository().store.costs(by)
+    lines = common.repository(reading=True).store.costs(by)
     if common.as_json:
         print_result(CostResult(by, tuple(lines)))
         return

@@ -10,6 +10,7 @@ from threading import Lock
 from taiwa.constraints.allowed_tokens import ESCAPES, MatcherGuide, error_line, lark_string
 from taiwa.constraints.explain import Describe, describe_json_state, describe_state
 from taiwa.constraints.guide import Coverage, Source, UnsupportedConstraintError, Whitespace
+from taiwa.constraints.schema_regex import space_regex
 from taiwa.constraints.schema_rewriter import RewrittenSchema, rewrite_schema
 from taiwa.constraints.tool_call_grammar import ToolCallGrammar, check_samples, sample_texts
 from taiwa.constraints.vocabulary import Vocabulary, import_llguidance
@@ -56,11 +57,7 @@ def _gbnf_to_lark(text: str) -> str:
 
 GUIDES = 128
 """The size of the cache; a guide takes up to 14 MB."""
-WHITESPACE: Mapping[Whitespace, Mapping[str, Json]] = {
-    "bounded": {"whitespace_pattern": r" |\n {0,24}"},
-    "compact": {"whitespace_flexible": False},
-    "free": {"whitespace_flexible": True},
-}
+BOUNDED_SPACE = r" |\n {0,24}"
 MERGED = "(min/max|pattern)Propert|intersection stack"
 MOST_CHARACTERS = 4 << 20
 """The maximum length of a source; larger ones exceed the engine's limits as well."""
@@ -92,7 +89,7 @@ def compile(
 
     `source` is a `JsonSchema`, `Regex`, `Grammar`, `OneOf` or `ToolCallsInText`, an `OutputType`, or a type. `strict` refuses what cannot be
     enforced; otherwise it is left out, the guide's coverage lists it, and the answer must be validated. The keys of an object
-    come in the order of the schema, those in `order` first.
+    come in the order of the schema, those in `order` first. `whitespace` is a mode, or a `Regex` of white space.
 
     Raises:
         ConfigError: llguidance is not installed.
@@ -136,8 +133,7 @@ class _Compilation:
     """One compilation."""
 
     def __init__(self, vocabulary: Vocabulary, strict: bool, whitespace: Whitespace, order: tuple[str, ...]) -> None:
-        if whitespace not in WHITESPACE:
-            raise InputError(f"unknown whitespace mode {whitespace!r}; choose one of {', '.join(WHITESPACE)}")
+        space_regex(whitespace)
         self.vocabulary = vocabulary
         self.strict = strict
         self.whitespace: Whitespace = whitespace
@@ -179,9 +175,17 @@ class _Compilation:
             raise NoValidTokenError(f"{nothing or '/'}: no finite value fits this part of the schema", state=nothing)
         text = json.dumps(written.schema, ensure_ascii=False)
         _bounded(text, "schema")
-        options = {**WHITESPACE[self.whitespace], "json_allowed_escapes": ESCAPES}
+        options: dict[str, Json] = {
+            "json_allowed_escapes": ESCAPES,
+            "whitespace_flexible": self.whitespace != "compact",
+        }
+        if isinstance(self.whitespace, Regex):
+            options["whitespace_pattern"] = self.whitespace.pattern
+        elif self.whitespace == "bounded":
+            options["whitespace_pattern"] = BOUNDED_SPACE
         grammar = import_llguidance().LLMatcher.grammar_from_json_schema(text, overrides=options)
-        return self._guide(grammar, f"the schema {source.name}", coverage, describe_json_state(source.schema))
+        what, describe = f"the schema {source.name}", describe_json_state(source.schema)
+        return self._guide(grammar, what, coverage, describe, ("",))
 
     def _check_coverage(self, coverage: Coverage) -> Coverage:
         missed = coverage.relaxed
@@ -214,10 +218,12 @@ class _Compilation:
         trial = _Compilation(Vocabulary.of_bytes(), self.strict, self.whitespace, self.order)
         tried = trial._guide(made, "the grammar of the tools", coverage, describe)
         check_samples(lambda text: tried.accepts(text.encode()), *sample_texts(source))
-        return self._guide(made, "the grammar of the tools", coverage, describe)
+        return self._guide(made, "the grammar of the tools", coverage, describe, tuple(grammar.json_openings()))
 
-    def _guide(self, grammar: str, what: str, coverage: Coverage, describe: Describe) -> MatcherGuide:
-        guide = MatcherGuide(self.vocabulary, grammar, coverage, describe)
+    def _guide(
+        self, grammar: str, what: str, coverage: Coverage, describe: Describe, json_after: tuple[str, ...] = ()
+    ) -> MatcherGuide:
+        guide = MatcherGuide(self.vocabulary, grammar, coverage, describe, json_after)
         if guide.fault:
             raise _refused(what, guide.fault)
         if guide.warnings and self.strict:

@@ -220,7 +220,13 @@ class GrammarGuide(ReadableGuide[EarleyState]):
         for byte in text:
             place = None if place is None else self.step(place, byte)
         rules = dict.fromkeys(self._dotted(place)) if place is not None else {}
-        return replace(explanation, keyword="; ".join(list(rules)[:SHOWN]) + ("; …" if len(rules) > SHOWN else ""))
+        keyword = "; ".join(list(rules)[:SHOWN]) + ("; …" if len(rules) > SHOWN else "")
+        return replace(explanation, keyword=keyword, accepts=() if place is None else self.accepts_next(place))
+
+    def accepts_next(self, place: EarleyState) -> tuple[str, ...]:
+        """Return the terminals that may begin here by name, and `$END` where the text may end."""
+        names = sorted(place.column.terminals) if place.column is not None else []
+        return (*names, *(["$END"] if self.is_end(place) else []))
 
     def _dotted(self, place: EarleyState) -> Iterator[str]:
         for name, _, column in place.threads:

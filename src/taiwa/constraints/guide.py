@@ -73,7 +73,8 @@ class Explanation:
     """The position of a text under its constraint. Advisory: for display, never for masks.
 
     `pointer` is the JSON pointer of the value that is being written, `keyword` and `expected` what the source requires there.
-    `count` tokens are allowed, `examples` are some of them, and `why` says why the token that was asked about is not.
+    `count` tokens are allowed, `examples` are some of them, and `why` says why the token that was asked about is not. `accepts`
+    are the terminals of a grammar that may begin here, as Lark's incremental parser names them, `$END` for the end of the text.
     """
 
     pointer: str = ""
@@ -82,6 +83,7 @@ class Explanation:
     count: int = 0
     examples: tuple[str, ...] = ()
     why: str = ""
+    accepts: tuple[str, ...] = ()
 
 
 @runtime_checkable
@@ -184,8 +186,9 @@ def fill_mask(out: "Mask", tokens: Iterable[int]) -> None:
         out[word] = setting
 
 
-Whitespace: TypeAlias = Literal["bounded", "compact", "free"]
-"""Between the parts of a JSON text: one space, or a line break and at most 24 spaces · nothing · what JSON allows."""
+Whitespace: TypeAlias = Literal["bounded", "compact", "free"] | Regex
+"""Between the parts of a JSON text: one space, or a line break and at most 24 spaces · nothing · what JSON allows · nothing, or
+what a pattern of one's own matches."""
 
 
 Source: TypeAlias = JsonSchema | Regex | Grammar | OneOf | ToolCallsInText

@@ -85,12 +85,16 @@ class ReadableGuide(ABC, Generic[P]):
         """Return the next state by token that the machine can read, whether or not a text can be finished."""
         return token_trie(self.vocabulary).reached(place, self.step)
 
-    def next_instruction(self, state: "ReadableState[P]") -> Instruction:
-        """Return the next instruction of a decode loop: generate a token, or write what must follow."""
-        if forced := state.forced():
+    def next_instruction(self, state: "ReadableState[P]", *, write: bool = True) -> Instruction:
+        """Return the next instruction of a decode loop: generate a token, or write what must follow.
+
+        Without `write`, the model is asked for every token, also where only one is allowed, and only the end is written.
+        """
+        if write and (forced := state.forced()):
             return Write(forced)
         tokens = state.everything()
-        return Write(tokens) if len(tokens) == 1 else Generate(tokens)
+        is_end = set(tokens) <= set(self.vocabulary.end)
+        return Write(tokens) if len(tokens) == 1 and (write or is_end) else Generate(tokens)
 
     def next_state(self, state: "ReadableState[P]", token: int) -> "ReadableState[P]":
         """Return the state after one more token.

@@ -67,6 +67,8 @@ PROVIDERS: Mapping[str, Provider] = {
     "lmstudio": Provider("http://127.0.0.1:1234/v1", "LMSTUDIO_API_KEY", "lmstudio", self_hosted=True),
 }
 
+AZURE_HOSTS = (".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com")
+
 IN_PROCESS: Mapping[str, str] = {
     "local": "FOLDER or VENDOR/NAME: a model of transformers, in this process",
     "gguf": "FILE.gguf: a llama.cpp server of our own, in a process beside this one",
@@ -142,6 +144,8 @@ def _resolve_url(name: str, override: Mapping[str, bool] | None) -> Target:
         if not provider.self_hosted and parse_base_url(provider.base_url).origin == url.origin:
             return _target(name, prefix, provider, _base_url(url, provider), model, override)
     provider = Provider("", self_hosted=True)
+    if url.host.endswith(AZURE_HOSTS):
+        provider = Provider("", "", "azure", "openai", self_hosted=True)
     return _target(name, "", provider, _base_url(url, provider), model, override)
 
 

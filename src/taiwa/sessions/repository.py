@@ -13,12 +13,12 @@ from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node, PastTurn, advance, apply_nodes, begin, change_app, edit_state
 from taiwa.conversation.state import State
 from taiwa.conversation.state_paths import MISSING, Missing, StatePath, format_path, get_path
-from taiwa.kernel.errors import ConfigError, CorruptError, InputError, StoreError
+from taiwa.kernel.errors import ConfigError, CorruptError, InputError, StoreError, TaiwaError
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.runtime import Tool
 from taiwa.settings import Settings
 from taiwa.sql import PostgresUrl
-from taiwa.store import FsckProblem, Store
+from taiwa.store import Checkout, FsckProblem, Store
 
 SNAPSHOT_EVERY = 32
 
@@ -58,10 +58,22 @@ class Repository:
         self._apps: dict[str, App] = {}
 
     def app(self, name: str) -> App:
-        """Open the app that a node was made with."""
+        """Open the app that a node was made with; of an untrusted one neither the model nor the tools count."""
         if name not in self._apps:
-            self._apps[name] = load_source(self.store.nodes.app(name))
+            app = load_source(self.store.nodes.app(name))
+            self._apps[name] = app if self.store.nodes.is_trusted(name) else replace(app, model="", tools=())
         return self._apps[name]
+
+    def trust(self, name: str) -> None:
+        """Let everything count that an app names, from now on; an app that the store does not have is trusted already."""
+        if not self.store.nodes.is_trusted(name):
+            self.store.nodes.trust(name)
+            self._apps.pop(name, None)
+
+    def last_model(self, tip: str) -> str:
+        """Return the name of the model that wrote last on the way to a node; "" where none in this store did."""
+        models = (self.store.runs.model_of(name) for name, _ in self.store.nodes.path(tip))
+        return next(filter(None, models), "")
 
     def tools_of(self, app: App) -> tuple[Tool, ...]:
         """Find the tools that an app names.
@@ -88,9 +100,7 @@ class Repository:
         Raises:
             InputError: it does not exist.
         """
-        session = name or self.store.refs.latest()
-        if session is None:
-            raise InputError("there are no conversations yet; begin one with `taiwa chat` or `taiwa say`")
+        session = name or self.store.refs.require_latest()
         self.store.refs.tip(session)
         return session
 
@@ -118,14 +128,11 @@ class Repository:
         Raises:
             CorruptError: a node leads to another state than it recorded.
         """
-        start_from = self.store.snapshots.checkout(tip)
-        steps = start_from.steps
-        if start_from.near is None:
-            start, steps = self._root(*steps[0]), steps[1:]
-        else:
-            start = self._restored(*start_from.near)
-        here = apply_nodes(start, steps, self.app)
-        if len(steps) > SNAPSHOT_EVERY:
+        try:
+            here, steps = self._folded(self.store.snapshots.checkout(tip))
+        except (StoreError, InputError):  # perhaps only the snapshot, which is a cache
+            here, steps = self._folded(self.store.snapshots.checkout(tip, from_root=True))
+        if steps > SNAPSHOT_EVERY:
             with suppress(StoreError):  # a store that cannot be written is only slower
                 self.store.snapshots.put(tip, _snapshot(here))
         return here
@@ -145,17 +152,20 @@ class Repository:
         for tip in dict.fromkeys(ref.tip for ref in self.store.refs.list()):
             try:
                 deque(self.walk(tip), maxlen=0)
-            except (CorruptError, ConfigError) as error:
+            except TaiwaError as error:
                 yield FsckProblem(f"node {tip}", error.message)
 
-    def import_lines(self, lines: Iterable[str], name: str | None = None) -> Conversation:
+    def import_lines(self, lines: Iterable[str], name: str | None = None, *, trusted: bool = False) -> Conversation:
         """Import an exported conversation, all or nothing; every hash and every state is checked.
+
+        It does not become the latest session, and its apps are untrusted (`store.nodes.is_trusted`), unless the store had
+        them before; with `trusted`, they are trusted.
 
         Raises:
             InputError: a line is invalid, or a state is not the recorded one; nothing was imported.
             ConflictError: a session of that name has another tip.
         """
-        return self.checkout(self.store.import_lines(lines, name, self.checkout))
+        return self.checkout(self.store.import_lines(lines, name, self.checkout, trusted=trusted))
 
     def commit(
         self,
@@ -234,6 +244,12 @@ class Repository:
             raise InputError(f"no value at {format_path(path)}; `taiwa state` shows the state")
         return origin
 
+    def _folded(self, parts: Checkout) -> tuple[Conversation, int]:
+        """Fold nodes, and return the conversation with their number."""
+        if parts.near is None:
+            return apply_nodes(self._root(*parts.steps[0]), parts.steps[1:], self.app), len(parts.steps) - 1
+        return apply_nodes(self._restored(*parts.near), parts.steps, self.app), len(parts.steps)
+
     def _root(self, name: str, root: Node) -> Conversation:
         if root.kind != "root":
             raise CorruptError(f"node {name[:12]} has no parent and is not a root")
@@ -247,14 +263,21 @@ class Repository:
                 "turns": list(turns),
                 "summary": str(summary),
                 "count": int(n),
+                **more,
             }:
                 nodes = [(str(name), self.store.nodes.get(str(name))) for name in turns]
                 past = tuple(PastTurn(name, node.user or "", node.answer or "", node.delta) for name, node in nodes)
-                return Conversation(self.app(app), tip, state, past, summary, n)
+                last = more.get("last_answer")  # older snapshots do not hold it
+                last_answer = last if isinstance(last, str) else past[-1].answer if past else ""
+                here = Conversation(self.app(app), tip, state, past, summary, n, last_answer)
+                if here.state_hash == self.store.nodes.get(tip).state_hash:
+                    return here
             case _:
-                raise CorruptError(f"the snapshot of {tip[:12]} cannot be read; run `taiwa gc --snapshots`")
+                pass
+        raise CorruptError(f"the snapshot of {tip[:12]} cannot be read; run `taiwa gc --snapshots`")
 
 
 def _snapshot(conversation: Conversation) -> Json:
     here, turns = conversation, list[Json]([past.hash for past in conversation.turns])
-    return {"app": here.app.hash, "state": here.state, "turns": turns, "summary": here.summary, "count": here.count}
+    snapshot: dict[str, Json] = {"app": here.app.hash, "state": here.state, "turns": turns, "summary": here.summary}
+    return snapshot | {"count": here.count, "last_answer": here.last_answer}

@@ -34,7 +34,7 @@ from taiwa.sessions.durable_turn import (
     resume_turn,
 )
 from taiwa.sessions.repository import Repository
-from taiwa.settings import Settings
+from taiwa.settings import BUILTIN, Settings
 from taiwa.store import Store
 
 if TYPE_CHECKING:
@@ -99,14 +99,16 @@ class Session:
 
     async def asay(self, text: str) -> TurnResult:
         """As `say`, on an event loop."""
-        turn = self._turn(TurnInput(self.conversation, text))
+        from taiwa.kernel.async_runtime import finish_in_thread
+
+        turn = await self._abegin(text)
         with self._count_usage(turn):
             done = await self._async_runtime(turn).run_result(turn.program, turn.journal)
-        return self._settle(turn, done)
+        return await finish_in_thread(lambda: self._settle(turn, done))
 
     def astream(self, text: str) -> AsyncIterator[TurnEvent]:
         """As `stream`, on an event loop."""
-        return self._aplay(self._turn(TurnInput(self.conversation, text)))
+        return self._aplay(text)
 
     def retry(self) -> Iterator[TurnEvent]:
         """Repeat the last turn from the same state; the new answer replaces the old one.
@@ -232,7 +234,23 @@ class Session:
                     yield event
         yield self._settle(turn, done[0])
 
-    async def _aplay(self, turn: ActiveTurn) -> AsyncIterator[TurnEvent]:
+    async def _abegin(self, text: str) -> ActiveTurn:
+        """Begin a turn without blocking the event loop; a caller that is cancelled leaves no turn open."""
+        from taiwa.kernel.async_runtime import finish_in_thread
+
+        begun: list[ActiveTurn] = []
+        try:
+            await finish_in_thread(lambda: begun.append(self._turn(TurnInput(self.conversation, text))))
+        except BaseException:
+            for turn in begun:
+                self.repository.store.runs.end(turn.run, "abandoned")
+            raise
+        return begun[0]
+
+    async def _aplay(self, text: str) -> AsyncIterator[TurnEvent]:
+        from taiwa.kernel.async_runtime import finish_in_thread
+
+        turn = await self._abegin(text)
         done: list[RunResult[TurnValue]] = []
         with self._count_usage(turn):
             # Closed here and not by the garbage collector, so that closing the iterator cancels the call.
@@ -242,7 +260,7 @@ class Session:
                         done.append(event)
                     else:
                         yield event
-        yield self._settle(turn, done[0])
+        yield await finish_in_thread(lambda: self._settle(turn, done[0]))
 
     def _settle(self, turn: ActiveTurn, done: "RunResult[TurnValue]") -> TurnResult:
         self.spent = self.spent + done.spent
@@ -265,7 +283,7 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def open(
-    app: str | App = "chat",
+    app: str | App = "plain",
     *,
     model: str | AnyModel | None = None,
     session: str = "",
@@ -289,8 +307,11 @@ def open(
     if session and repository.store.refs.has(session):
         start = repository.at(session)
     else:
-        start = repository.start((load_app(app) if isinstance(app, str) else app).with_params(params or {}))
-    priced_model = open_priced_model(None if isinstance(model, str) else model, chosen, start.app)
+        opened = (load_app(app) if isinstance(app, str) else app).with_params(params or {})
+        repository.trust(opened.hash)  # the caller names it, so it is their own
+        start = repository.start(opened)
+    last = "" if start.new_nodes else repository.last_model(start.tip)
+    priced_model = open_priced_model(None if isinstance(model, str) else model, chosen, start.app, last=last)
     return Session(repository, session, start, priced_model, options=options)
 
 
@@ -299,25 +320,51 @@ def open_store(store: str | Path | Store | None, chosen: Settings) -> Store:
     return store if isinstance(store, Store) else Store.open(chosen.store if store is None else store)
 
 
-def open_priced_model(model: AnyModel | None, chosen: Settings, app: App | None = None) -> PricedModel:
-    """Open a model with its prices. The model of the app takes precedence over all but an argument; the default is the
-    built-in model, except for an app of the flow `ask`, which runs without a model.
+def chosen_model(chosen: Settings, app: App | None = None, last: str = "") -> str:
+    """Return the name of the model that answers, "" without one.
+
+    The first of these counts: an argument, the model that wrote the conversation so far (`last`, unless it is the built-in
+    one), the configured one, and that of the app.
+    """
+    earlier = "" if chosen.origins.get("model") == "argument" or last == BUILTIN else last
+    return earlier or chosen.model or (app.model if app is not None else "") or last
+
+
+def open_priced_model(
+    model: AnyModel | None, chosen: Settings, app: App | None = None, *, last: str = ""
+) -> PricedModel:
+    """Open a model with its prices: that of `chosen_model`, else the built-in one; an app of the flow `ask` runs without one.
 
     Raises:
         ConfigError: the model is unknown, or its key is missing.
     """
     if model is not None:
         return PricedModel(model, find_prices(chosen.prices, model.name))
-    if app is not None and app.flow == "ask" and not app.model and chosen.model is None:
-        from taiwa.sessions.stored_ask import NoModel
+    name = chosen_model(chosen, app, last)
+    if app is not None and app.flow == "ask":
+        return _open_models_of_ask(chosen, name)
+    return _open_named(name or BUILTIN, chosen)
 
-        return PricedModel(NoModel())
+
+def _open_named(name: str, chosen: Settings) -> PricedModel:
     from taiwa.models.registry import open_model, resolve_probed
 
-    asked_for = app.model if app is not None and chosen.origins.get("model") != "argument" else ""
-    target = resolve_probed(asked_for or chosen.chosen_model(), chosen)
+    target = resolve_probed(name, chosen)
     local = target.inside or urlsplit(target.base_url).hostname in LOOPBACK
     return PricedModel(open_model(target, chosen), find_prices(chosen.prices, target.name, local=local))
+
+
+def _open_models_of_ask(chosen: Settings, name: str) -> PricedModel:
+    """Open the model that answers, and those that judge and rewrite if they are set."""
+    from taiwa.sessions.stored_ask import ModelPerTask, NoModel
+
+    answering = _open_named(name, chosen) if name else PricedModel(NoModel())
+    if chosen.judge_model is None and chosen.rewrite_model is None:
+        return answering
+    named = [None if each is None else _open_named(each, chosen) for each in (chosen.judge_model, chosen.rewrite_model)]
+    judge, rewriting = (None if each is None else each.model for each in named)
+    parts = tuple(each for each in (answering, *named) if each is not None and each.model.name)
+    return PricedModel(ModelPerTask(answering.model, judge, rewriting), answering.rates, parts)
 
 
 T = TypeVar("T")

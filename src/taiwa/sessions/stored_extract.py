@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from taiwa.flows.extract import ExtractError, Extraction, extract
-from taiwa.flows.output_modes import Choice
+from taiwa.flows.output_modes import Choice, PromptStyle
 from taiwa.flows.retry_invalid_output import DEFAULT_REPAIR, Attempt, RepairPolicy
 from taiwa.kernel import execution
 from taiwa.kernel.effects import Program
@@ -29,6 +29,7 @@ class ExtractRun:
     output_type: OutputType[Any]
     repair: RepairPolicy = DEFAULT_REPAIR
     mode: Choice = "auto"
+    style: PromptStyle = "plain"
 
     def program(self, text: str) -> Program[Extraction[Any]]:
         """Return the program that extracts from a text.
@@ -38,12 +39,17 @@ class ExtractRun:
         """
         if not text.strip():
             raise InputError("the text is empty")
-        return extract(self.output_type, text, repair=self.repair, mode=self.mode)
+        return extract(self.output_type, text, repair=self.repair, mode=self.mode, style=self.style)
 
     @property
     def options(self) -> dict[str, Json]:
         """All that an answer depends on beside the text and the model."""
-        return {"type": digest(self.output_type.schema()), "repair": record(self.repair), "mode": self.mode}
+        options: dict[str, Json] = {
+            "type": digest(self.output_type.schema()),
+            "repair": record(self.repair),
+            "mode": self.mode,
+        }
+        return options if self.style == "plain" else options | {"style": self.style}
 
 
 def first_request(typing: ExtractRun, text: str, model: AnyModel) -> Request:

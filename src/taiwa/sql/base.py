@@ -116,7 +116,7 @@ class Database(Protocol):
         ...
 
     def damages(self) -> list[str]:
-        """Check the pages of the file, and describe what is damaged; nothing on a server, which checks its own."""
+        """Check the tables and indexes, and the pages of a file, and describe what is missing or damaged."""
         ...
 
 

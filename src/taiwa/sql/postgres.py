@@ -36,6 +36,7 @@ OWNER = 0x74616977
 IS_ALIVE = """
 SELECT EXISTS(SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND classid = CAST(? AS oid)
     AND objid = CAST(? AS oid) AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"""
+RELATION = re.compile(r"CREATE (?:UNIQUE )?(TABLE|INDEX|SEQUENCE) (\w+)")
 PLACEHOLDER = re.compile(r"\?(\d*)")
 READS = ("SELECT", "WITH")
 MARK = "taiwa_format"
@@ -157,8 +158,15 @@ class PostgresDatabase(Database):
         return False
 
     def damages(self) -> list[str]:
-        """Return nothing: the pages are the server's business."""
-        return []
+        """Name tables, indexes and sequences that are missing; the pages are the server's business."""
+        statements = "\n".join(
+            each for migration in self.spec.migrations for each in migration.statements(self.dialect)
+        )
+        select = "SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = ?"
+        own = {name for (name,) in self.rows(select, self.spec.schema)}
+        return [
+            f"the {kind.lower()} {name} is missing" for kind, name in RELATION.findall(statements) if name not in own
+        ]
 
     def lock(self, *names: str) -> None:
         """Block other transactions that lock the same names, until this one ends."""

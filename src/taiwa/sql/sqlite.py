@@ -8,12 +8,12 @@ SQLite has one writer anyway; other processes open their own.
 import errno
 import fcntl
 import os
-import secrets
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -31,7 +31,10 @@ MARK = """
 SELECT application_id, user_version, EXISTS(SELECT 1 FROM sqlite_master)
 FROM pragma_application_id, pragma_user_version"""
 """One statement, so one snapshot: another process that makes the tables sets the mark and the version at once."""
-FAULTS = (sqlite3.Error, sqlite3.Warning, UnicodeEncodeError, OverflowError)
+SCHEMA = """
+SELECT type, name, sql FROM sqlite_master
+WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!' AND name NOT IN (SELECT name FROM pragma_table_list WHERE type = 'shadow')"""
+FAULTS = (sqlite3.Error, sqlite3.Warning, UnicodeError, OverflowError)
 
 NOT_WRITABLE = "cannot be written; correct the permissions of the file and its folder, or choose another {name}"
 NOT_READABLE = "cannot be opened; check that its folder exists and is readable"
@@ -115,8 +118,20 @@ class SqliteDatabase(Database):
         return not self.one("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def damages(self) -> list[str]:
-        """Check the pages of the file, and describe what is damaged."""
-        return [str(line) for (line,) in self.rows("PRAGMA integrity_check") if line != "ok"]
+        """Check the tables and indexes against those of a new file, and the pages, and describe what is damaged."""
+        pages = [str(line) for (line,) in self.rows("PRAGMA integrity_check") if line != "ok"]
+        new, own = ({(kind, name): sql for kind, name, sql in db.rows(SCHEMA)} for db in (self._empty(), self))
+        changed = [f"the {kind} {name} is missing" for kind, name in new.keys() - own.keys()]
+        changed += [f"the {kind} {name} is not ours" for kind, name in own.keys() - new.keys()]
+        changed += [
+            f"the {kind} {name} was changed"
+            for kind, name in new.keys() & own.keys()
+            if new[kind, name] != own[kind, name]
+        ]
+        return [*sorted(changed), *pages]
+
+    def _empty(self) -> "SqliteDatabase":
+        return SqliteDatabase(MEMORY, self.spec)
 
     def vacuum(self) -> None:
         """Return the space of deleted rows to the disk; not allowed within a transaction."""
@@ -168,11 +183,26 @@ class SqliteDatabase(Database):
 
     def _open(self) -> sqlite3.Connection:
         target = self._target()
+        if not self.readonly or self.path is None:
+            return self._connect(target, writable=True)
+        log = self.path.with_name(f"{self.path.name}-wal")
+        has_log = log.exists() and log.stat().st_size > 0
+        with suppress(sqlite3.OperationalError):
+            return self._connect(target)
+        # On a read-only or a full disk SQLite cannot lock the file. Without a log there is no writer.
+        if not has_log:
+            return self._connect(f"{target}&immutable=1")
+        return self._connect(self._copy(), writable=True)
+
+    def _connect(self, target: str, *, writable: bool = False) -> sqlite3.Connection:
         deadline = time.monotonic() + WAIT
         while True:
             sql = sqlite3.connect(target, uri=True, isolation_level=None, check_same_thread=False, timeout=WAIT)
             try:
-                self._prepare(sql)
+                if self._prepare(sql, writable=writable):
+                    return sql
+                sql.close()
+                return self._connect(self._copy(), writable=True)  # of an older version: a copy is migrated
             except sqlite3.OperationalError as error:
                 sql.close()
                 # Where two processes switch a new file to the write-ahead log, SQLite makes one of them fail at once.
@@ -182,10 +212,23 @@ class SqliteDatabase(Database):
             except BaseException:
                 sql.close()
                 raise
-            else:
-                return sql
 
-    def _prepare(self, sql: sqlite3.Connection) -> None:
+    def _copy(self) -> str:
+        """Copy the file with its log to a temporary folder, where it can be recovered or migrated, and return its target."""
+        import shutil
+        from tempfile import mkdtemp
+
+        assert self.path is not None
+        folder = Path(mkdtemp(prefix="taiwa-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        for suffix in ("", "-wal"):
+            source = self.path.with_name(self.path.name + suffix)
+            if source.exists():
+                shutil.copyfile(source, folder / f"copy{suffix}")
+        return f"{(folder / 'copy').as_uri()}?mode=rw"
+
+    def _prepare(self, sql: sqlite3.Connection, *, writable: bool) -> bool:
+        """Set a connection up, and report whether its tables are of the newest version."""
         sql.execute("PRAGMA foreign_keys = ON")
         sql.execute("PRAGMA synchronous = NORMAL")
         sql.execute("PRAGMA secure_delete = ON")  # deleted content is overwritten with zeros
@@ -193,30 +236,28 @@ class SqliteDatabase(Database):
         sql.execute("PRAGMA wal_autocheckpoint = 4000")  # pages; at the usual 1000, a turn in 50 waits for the disk
         target, where = _Migrating(sql, self.spec, self.path), self.path or "in memory"
         current = base.check_version(target, self.spec, where)  # before anything is changed: the file may not be ours
-        if not self.readonly:
-            sql.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only a new file takes this
+        size = 0 if current or self.path is None else self.path.stat().st_size
+        if size % sql.execute("PRAGMA page_size").fetchone()[0]:
+            raise CorruptError(f"{self.spec} {self.path} is damaged: its end is missing; {self.spec.repair}")
+        if writable:
+            if not current:
+                sql.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only a new file takes this
             sql.execute("PRAGMA journal_mode = WAL").fetchone()
             base.migrate(target, self.spec, where)
-        elif not current:
-            raise StoreError(f"{self.spec} {self.path} has an older format; open it once for writing")
+        return current or writable
 
     def _target(self) -> str:
         if self.path is None:
             return "file::memory:"
         if "\0" in str(self.path):
             raise InputError(f"the path of {self.spec} contains a NUL character")
-        uri = self.path.absolute().as_uri()
         if self.readonly:
             if not self.path.exists():
                 raise StoreError(f"{self.spec.name} {self.path} not found; {self.spec.created_by}")
-            # In a folder that cannot be written SQLite cannot keep its log; without a log there, no process is writing.
-            log = self.path.with_name(self.path.name + "-wal")
-            frozen = not os.access(self.path.parent, os.W_OK) and not log.exists()
-            return f"{uri}?mode=ro{'&immutable=1' if frozen else ''}"
-        if not self.path.exists():
+        elif not self.path.exists():
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-        return f"{uri}?mode=rw"
+        return f"{self.path.absolute().as_uri()}?mode={'ro' if self.readonly else 'rw'}"
 
     def _follow_fork(self) -> None:
         """Open a connection of its own in a forked child; the inherited one is kept, since closing it could hurt the parent."""
@@ -233,6 +274,8 @@ class SqliteDatabase(Database):
             return base.find_fault(FILES, [error.errno], file, self.spec) or StoreError(f"{file} {NOT_READABLE}")
         if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
             return StoreError(f"{file} {base.CLOSED}")
+        if isinstance(error, UnicodeDecodeError) or "Could not decode" in str(error):
+            return CorruptError(f"{file} is damaged; {self.spec.repair}")
         code: int = getattr(error, "sqlite_errorcode", -1)
         name = getattr(error, "sqlite_errorname", type(error).__name__)
         unknown = StoreError(f"{file} refused a statement ({name}); {self.spec.repair}")
@@ -288,7 +331,7 @@ class _OwnerNumber:
     def get(self) -> int:
         if not self._number:
             file = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-            number = 1 + secrets.randbits(62)
+            number = 1 + (int.from_bytes(os.urandom(8)) >> 2)
             fcntl.lockf(file, fcntl.LOCK_EX, 1, number)
             self._number = number
         return self._number

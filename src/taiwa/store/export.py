@@ -8,20 +8,19 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from itertools import islice
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 from taiwa.conversation.app import AppSource
-from taiwa.conversation.history import Node, NodeKind
+from taiwa.conversation.history import Node
 from taiwa.kernel.errors import ConfigError, ConflictError, CorruptError, InputError
 from taiwa.kernel.records import Json, canonical, record
 from taiwa.sql import Database
-from taiwa.store.nodes import Nodes, check_json, short_hash
+from taiwa.store.nodes import KINDS, OPTIONAL, Nodes, check_json, short_hash
 from taiwa.store.refs import Refs, check_name
 from taiwa.store.runs import Runs
 
 KIND = "conversation"
 FORMAT = 1
-OPTIONAL = (str, type(None))
 MOST_TOGETHER = 64
 """How far back to search the tip on which a node was committed together with others."""
 
@@ -61,9 +60,12 @@ def import_lines(
     lines: Iterable[str],
     name: str | None = None,
     check: Callable[[str], object] | None = None,
+    *,
+    trusted: bool = False,
 ) -> str:
     """Read what `export_lines` wrote into a session, all or nothing, and return its tip; a second import changes nothing.
 
+    The apps of the file that the store does not have yet are marked as untrusted; with `trusted`, all of them are trusted.
     `check` is called with the tip before the commit: a store can verify hashes, not that a state follows from its parent.
 
     Raises:
@@ -71,7 +73,7 @@ def import_lines(
         ConflictError: a session of that name points elsewhere.
     """
     with db.transaction():
-        header = _take_all(nodes, lines)
+        header = _take_all(nodes, lines, trusted=trusted)
         tip = str(header["tip"])
         if not nodes.has(tip):
             raise InputError(f"the file ends before its tip, node {short_hash(tip)}; nothing was imported")
@@ -84,7 +86,7 @@ def import_lines(
     return tip
 
 
-def _take_all(nodes: Nodes, lines: Iterable[str]) -> dict[str, Any]:
+def _take_all(nodes: Nodes, lines: Iterable[str], *, trusted: bool) -> dict[str, Any]:
     """Store the content of the lines and return their header."""
     number = 0
     header: dict[str, Any] = {}
@@ -94,7 +96,7 @@ def _take_all(nodes: Nodes, lines: Iterable[str]) -> dict[str, Any]:
             if not line.strip():
                 continue
             if header:
-                _take(nodes, _read(line))
+                _take(nodes, _read(line), trusted=trusted)
             else:
                 header = _header(_read(line))
     except UnicodeDecodeError:
@@ -135,7 +137,7 @@ def _header(data: dict[str, Any]) -> dict[str, Any]:
     return data
 
 
-def _take(nodes: Nodes, data: dict[str, Any]) -> None:
+def _take(nodes: Nodes, data: dict[str, Any], *, trusted: bool) -> None:
     if "node" in data:
         node = _node(data)
         _compare(data["node"], node.hash)
@@ -146,7 +148,9 @@ def _take(nodes: Nodes, data: dict[str, Any]) -> None:
             raise InputError("an app must have a name and a source")
         app = AppSource(name, source, check_json(data.get("params")))
         _compare(data["app"], app.hash)
-        nodes.put_app(app)
+        nodes.put_app(app, untrusted=not trusted)
+        if trusted:
+            nodes.trust(app.hash)
     elif "call" not in data:
         raise InputError("expected an app, a node or a call")
 
@@ -155,7 +159,7 @@ def _node(data: dict[str, Any]) -> Node:
     user, answer = data.get("user"), data.get("answer")
     match data:
         case {"parent": str() | None as parent, "kind": kind, "of": str(app), "state": str(state)} if (
-            kind in get_args(NodeKind) and isinstance(user, OPTIONAL) and isinstance(answer, OPTIONAL)
+            kind in KINDS and isinstance(user, OPTIONAL) and isinstance(answer, OPTIONAL)
         ):
             return Node(parent, kind, app, user, answer, check_json(data.get("delta")), state)
         case _:

@@ -11,10 +11,11 @@ from functools import partial
 
 from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node
-from taiwa.kernel.errors import CorruptError, InputError
+from taiwa.kernel.errors import CorruptError, InputError, StoreError
 from taiwa.sql import Database
-from taiwa.store.nodes import COLUMNS, app_from_row, node_from_row, searchable_texts, unpack
+from taiwa.store.nodes import COLUMNS, app_from_row, decoding, node_from_row, searchable_texts, unpack
 from taiwa.store.refs import Refs, check_name, composed
+from taiwa.store.runs import MOST_TOKENS
 from taiwa.store.search import index_text, text_index
 
 BATCH = 500
@@ -52,10 +53,20 @@ REFERENCES = (
     ("call", "seq", "run", "run"),
     ("snapshot", "node", "node", "node"),
     ("feedback", "seq", "user_profile", "user_profile"),
+    ("untrusted_app", "app", "app", "app"),
     ("user_session", "ref", "ref", "ref"),
     ("user_session", "ref", "user_profile", "user_profile"),
 )
 """Tables, the column that names a row in a report, the column that refers, and the table that it refers to."""
+
+
+TIMED = ("node", "reflog", "run", "call", "batch_item", "user_profile", "feedback")
+"""Tables with a time; all but `batch_item`, which has `key`, have `seq`."""
+TIMES = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+"""The first and the last microsecond of the years 1 to 9999."""
+TOKENS = " OR ".join(
+    f"{column} NOT BETWEEN 0 AND ?" for column in ("input", "output", "cache_read", "cache_write", "reasoning")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +79,15 @@ class FsckProblem:
 
 def fsck(db: Database) -> tuple[FsckProblem, ...]:
     """Check the file, every hash, parent, name, body and word of the index, in one snapshot; nothing is changed."""
-    parts = (_file, _apps, _nodes, _names, _bodies, _index_words)
+    parts = (_file, _apps, _nodes, _names, _bodies, _numbers, _index_words)
     problems: list[FsckProblem] = []
-    with suppress(CorruptError), db.transaction(write=False):  # at its end a damaged file may raise once more
+    with suppress(StoreError), db.transaction(write=False):  # at its end a damaged file may raise once more
         for part in parts:
             try:
-                for problem in part(db):
-                    problems.append(problem)  # noqa: PERF402  (what was yielded before an error counts)
-            except CorruptError as error:
+                with decoding("table"):
+                    for problem in part(db):
+                        problems.append(problem)  # noqa: PERF402  (what was yielded before an error counts)
+            except StoreError as error:
                 problems.append(FsckProblem("file", error.message))
     return tuple(problems)
 
@@ -105,7 +117,7 @@ def _nodes(db: Database) -> Iterator[FsckProblem]:
             parents[seq], turns[seq] = parent, count
             if columns[1] is not None:  # the app; without it, the check of the references has reported it
                 yield from _content(where, hashed, partial(node_from_row, above, tuple(columns)))
-            if parent is not None and parent not in turns:
+            if parent is not None and (parent not in turns or parent >= seq):
                 yield FsckProblem(where, "its parent is missing or younger than it is")
             elif count != turns.get(parent or 0, 0) + (columns[0] == "turn"):
                 yield FsckProblem(where, "its number of turns is wrong")
@@ -127,7 +139,10 @@ def _content(where: str, hashed: bytes, read: Callable[[], AppSource | Node]) ->
 
 def _leads_to(parents: dict[int, int | None], seq: int | None, base: int | None) -> bool:
     while seq is not None and base is not None and seq > base:
-        seq = parents.get(seq)
+        above = parents.get(seq)
+        if above is not None and above >= seq:
+            return False
+        seq = above
     return seq == base
 
 
@@ -151,6 +166,16 @@ def _bodies(db: Database) -> Iterator[FsckProblem]:
                 yield FsckProblem(
                     f"{table} {which.hex() if isinstance(which, bytes) else which}", "its body cannot be read"
                 )
+
+
+def _numbers(db: Database) -> Iterator[FsckProblem]:
+    for table in TIMED:
+        key = "key" if table == "batch_item" else "seq"
+        for (row,) in db.rows(f"SELECT {key} FROM {table} WHERE at_us NOT BETWEEN ? AND ?", *TIMES):  # noqa: S608
+            where = row.hex() if isinstance(row, bytes) else row
+            yield FsckProblem(f"{table} {where}", "its time is not in a year from 1 to 9999")
+    for (row,) in db.rows(f"SELECT seq FROM call WHERE {TOKENS}", *[MOST_TOKENS] * TOKENS.count("?")):  # noqa: S608
+        yield FsckProblem(f"call {row}", "its numbers of tokens cannot be right")
 
 
 def _index_words(db: Database) -> Iterator[FsckProblem]:

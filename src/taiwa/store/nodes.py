@@ -2,11 +2,13 @@
 
 import json
 import zlib
-from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple, cast
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from types import NoneType
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from taiwa.conversation.app import AppSource
-from taiwa.conversation.history import Node
+from taiwa.conversation.history import Node, NodeKind
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
 from taiwa.kernel.records import Json, canonical
 from taiwa.sql import Database
@@ -83,20 +85,50 @@ def unpack(body: bytes) -> Json:
     Raises:
         CorruptError: the body is damaged.
     """
-    try:
-        data: Json = json.loads(zlib.decompress(body) if body[0] == ZLIB else body)
-    except (IndexError, ValueError, RecursionError, zlib.error):
-        raise CorruptError("a row of the store cannot be read; run `taiwa fsck`") from None
+    with decoding("row"):
+        text = (zlib.decompress(body) if body[0] == ZLIB else body).decode()
+        data: Json = json.loads(text, parse_constant=_refuse_constant)
+        if "\\u" in text:  # `pack` escapes control characters only; half a character could not be written again
+            canonical(data)
     return data
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+@contextmanager
+def decoding(what: str) -> Generator[None]:
+    """Report what fails in its block as a damaged row: a damaged file may hold any value in any column.
+
+    Raises:
+        CorruptError: the block failed.
+    """
+    try:
+        yield
+    except (
+        ArithmeticError,
+        AttributeError,
+        InputError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+        zlib.error,
+    ):
+        raise CorruptError(f"a {what} of the store cannot be read; run `taiwa fsck`") from None
 
 
 def searchable_texts(body: bytes) -> tuple[str, ...]:
     """Return the texts of a node's body that searching finds."""
-    texts = cast("dict[str, Any]", unpack(body))  # what `Nodes.insert` wrote
-    return tuple(text for text in (texts.get("user"), texts.get("answer")) if text)
+    with decoding("node"):
+        texts = cast("dict[str, Any]", unpack(body))
+        return tuple(text for text in (texts.get("user"), texts.get("answer")) if isinstance(text, str) and text)
 
 
 BATCH = 256
+KINDS = get_args(NodeKind)
+OPTIONAL = (str, NoneType)
 COLUMNS = "node.kind, app.hash, node.state, node.body"
 """What `node_from_row` reads, after the hash of the parent."""
 INSERT = """
@@ -107,7 +139,8 @@ SELECT ?, ?, ?, ?, seq, ?, ?, ?, ? FROM app WHERE hash = ? ON CONFLICT(hash) DO 
 UP = f"""
 WITH RECURSIVE up(seq, parent, steps) AS (
     SELECT seq, parent, 1 FROM node WHERE seq = ?
-    UNION ALL SELECT node.seq, node.parent, steps + 1 FROM up JOIN node ON node.seq = up.parent WHERE steps < {BATCH})
+    UNION ALL SELECT node.seq, node.parent, steps + 1 FROM up JOIN node ON node.seq = up.parent
+    WHERE steps < {BATCH} AND up.parent < up.seq)
 SELECT node.hash, up.parent, {COLUMNS} FROM up JOIN node ON node.seq = up.seq JOIN app ON app.seq = node.app
 ORDER BY up.seq DESC"""  # noqa: S608
 ONE = f"""
@@ -117,16 +150,24 @@ WHERE node.hash = ?"""  # noqa: S608
 
 def app_from_row(name: str, body: bytes) -> AppSource:
     """Return the app of a row."""
-    fields = cast("dict[str, Any]", unpack(body))  # what `put_app` wrote
-    return AppSource(name, fields["source"], fields["params"])
+    match unpack(body):
+        case {"source": str(source), "params": params} if isinstance(cast("object", name), str):
+            return AppSource(name, source, params)
+        case _:
+            raise CorruptError("an app of the store cannot be read; run `taiwa fsck`")
 
 
 def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
     """Return the node of a row: kind, hash of the app, hash of the state, body."""
-    kind, app, state, body = columns
-    fields = cast("dict[str, Any]", unpack(body))  # what `insert` wrote
-    above = None if parent is None else parent.hex()
-    return Node(above, kind, app.hex(), fields.get("user"), fields.get("answer"), fields.get("delta"), state.hex())
+    with decoding("node"):
+        kind, app, state, body = columns
+        fields = cast("dict[str, Any]", unpack(body))
+        user, answer = fields.get("user"), fields.get("answer")
+        if kind not in KINDS or not isinstance(user, OPTIONAL) or not isinstance(answer, OPTIONAL):
+            raise ValueError(kind)
+        return Node(
+            None if parent is None else parent.hex(), kind, app.hex(), user, answer, fields.get("delta"), state.hex()
+        )
 
 
 class Nodes:
@@ -135,14 +176,34 @@ class Nodes:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def put_app(self, app: AppSource) -> str:
-        """Store an app and return its hash."""
+    def put_app(self, app: AppSource, *, untrusted: bool = False) -> str:
+        """Store an app and return its hash; one that the store does not have yet may be marked as untrusted."""
         key = hash_to_bytes(app.hash)
         if self._db.one("SELECT seq FROM app WHERE hash = ?", key) is None:
             body = pack({"source": app.source, "params": check_json(app.params)})
             insert = "INSERT INTO app(hash, name, body) VALUES(?, ?, ?) ON CONFLICT(hash) DO NOTHING"
-            self._db.run(insert, key, app.name, body)
+            seq = self._db.insert(insert, key, app.name, body)
+            if untrusted and seq is not None:
+                self._db.run("INSERT INTO untrusted_app(app) VALUES(?)", seq)
         return app.hash
+
+    def is_trusted(self, app: str) -> bool:
+        """Report whether an app, by its hash, did not come with an import, or was trusted since; an unknown one is trusted."""
+        select = "SELECT 1 FROM untrusted_app JOIN app ON app.seq = untrusted_app.app WHERE app.hash = ?"
+        return self._db.one(select, hash_to_bytes(app)) is None
+
+    def trust(self, app: str) -> None:
+        """Trust an app from now on.
+
+        Raises:
+            StoreError: the store does not have it.
+        """
+        self._db.run("DELETE FROM untrusted_app WHERE app = ?", self.seq(app, "app"))
+
+    def untrusted_apps(self) -> tuple[AppSource, ...]:
+        """Return the untrusted apps, the first imported first."""
+        select = "SELECT name, body FROM app JOIN untrusted_app ON untrusted_app.app = app.seq ORDER BY app.seq"
+        return tuple(app_from_row(name, body) for name, body in self._db.rows(select))
 
     def app(self, name: str) -> AppSource:
         """Return the app of a hash.
@@ -248,6 +309,8 @@ class Nodes:
         seq: int | None = self.seq(tip)
         while seq is not None:
             rows = self._db.rows(UP, seq)
+            if not rows or (rows[-1][1] or 0) >= seq:  # a parent is older than its children
+                raise CorruptError("the history of a node cannot be followed; run `taiwa fsck`")
             keys = [row[0] for row in rows]
             seq = rows[-1][1]
             keys.append(None if seq is None else hash_to_bytes(self.hash_of(seq)))
@@ -268,7 +331,7 @@ WITH RECURSIVE up(seq, parent, snapshot) AS (
     WHERE node.hash = ?
     UNION ALL SELECT node.seq, node.parent, snapshot.node
     FROM up JOIN node ON node.seq = up.parent LEFT JOIN snapshot ON snapshot.node = node.seq
-    WHERE up.snapshot IS NULL)
+    WHERE (up.snapshot IS NULL OR ? <> 0) AND up.parent < up.seq)
 SELECT node.hash, up.snapshot, {COLUMNS} FROM up JOIN node ON node.seq = up.seq JOIN app ON app.seq = node.app
 ORDER BY up.seq"""  # noqa: S608  (parts that are constants)
 PUT = "INSERT INTO snapshot(node, state) VALUES(?, ?) ON CONFLICT(node) DO UPDATE SET state = excluded.state"
@@ -297,17 +360,17 @@ class Snapshots:
         with self._db.transaction():
             self._db.run(PUT, self._nodes.seq(name), body)
 
-    def checkout(self, name: str) -> Checkout:
-        """Return what the state after a node is computed from.
+    def checkout(self, name: str, *, from_root: bool = False) -> Checkout:
+        """Return what the state after a node is computed from: the nearest snapshot and nodes, or all nodes from the root.
 
         Raises:
             StoreError: the store does not have the node.
         """
-        rows = self._db.rows(STEPS, hash_to_bytes(name))
+        rows = self._db.rows(STEPS, hash_to_bytes(name), from_root)
         if not rows:
             raise StoreError(f"node {short_hash(name)} not found in the store")
         near: tuple[str, Json] | None = None
-        if rows[0][1] is not None:
+        if rows[0][1] is not None and not from_root:
             near = rows[0][0].hex(), unpack(self._db.one("SELECT state FROM snapshot WHERE node = ?", rows[0][1]))
         after = None if near is None else rows.pop(0)[0]
         steps: list[tuple[str, Node]] = []

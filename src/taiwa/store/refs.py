@@ -9,7 +9,7 @@ from difflib import get_close_matches
 
 from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.sql import Database
-from taiwa.store.nodes import HASH_LENGTH, Nodes, short_hash
+from taiwa.store.nodes import HASH_LENGTH, Nodes, decoding, short_hash
 
 LONGEST_NAME = 100
 FORBIDDEN = frozenset("~@{}")
@@ -42,19 +42,23 @@ def check_name(name: str) -> str:
 
 REVISION = re.compile(r"(?P<base>[^~@{}]*)@?(?:(?<=@)\{(?P<moved>[0-9]{1,9})\})?(?P<back>(?:~[0-9]{0,9})*)")
 PREFIX = re.compile(r"[0-9a-f]{4,32}")
+TURN = re.compile(r"[0-9]{1,3}")
 MOST_LISTED = 5
 ALL = 2**62
 BACK = """
 WITH RECURSIVE back(seq, steps) AS (
     SELECT CAST(? AS BIGINT), 0
     UNION ALL SELECT node.base, steps + 1 FROM back JOIN node ON node.seq = back.seq
-    WHERE steps < ? AND back.seq <> ? AND node.base IS NOT NULL)
+    WHERE steps < ? AND back.seq <> ? AND node.base < node.seq)
 SELECT seq, steps FROM back ORDER BY steps"""
 """From a node back along what undo goes to: at most so many steps, and not beyond a node."""
 LAST_OTHER = "SELECT new FROM reflog WHERE ref = ? AND op NOT IN ('undo', 'redo', 'rename') ORDER BY seq DESC LIMIT 1"
 FIND = """
 SELECT ref.seq, ref.node, node.hash FROM ref JOIN node ON node.seq = ref.node
 WHERE ref.name = ? AND ref.node IS NOT NULL"""
+LATEST = """
+SELECT name FROM ref JOIN reflog ON reflog.seq = ref.moved
+WHERE ref.node IS NOT NULL AND NOT (op = 'create' AND reason = 'import') ORDER BY moved DESC LIMIT 1"""
 SHOWN = """
 SELECT ref.name, node.hash, app.name, node.turns, reflog.at_us
 FROM ref JOIN node ON node.seq = ref.node JOIN app ON app.seq = node.app JOIN reflog ON reflog.seq = ref.moved
@@ -92,11 +96,29 @@ class Refs:
 
     def list(self) -> tuple[Ref, ...]:
         """Return all sessions, the latest moved first."""
-        return tuple(Ref(name, tip.hex(), app, turns, at) for name, tip, app, turns, at in self._db.rows(SHOWN))
+        with decoding("session"):
+            return tuple(
+                Ref(str(name), tip.hex(), str(app), int(turns), int(at))
+                for name, tip, app, turns, at in self._db.rows(SHOWN)
+            )
 
     def latest(self) -> str | None:
-        """Return the name that moved last, independent of clocks."""
-        name: str | None = self._db.one("SELECT name FROM ref WHERE node IS NOT NULL ORDER BY moved DESC LIMIT 1")
+        """Return the name that moved last, independent of clocks; a session that was only imported is not among them."""
+        name: str | None = self._db.one(LATEST)
+        return name
+
+    def require_latest(self) -> str:
+        """Return the same as `latest`.
+
+        Raises:
+            InputError: there is none; the message lists imported sessions.
+        """
+        name = self.latest()
+        if name is None:
+            imported = ", ".join(ref.name for ref in self.list()[:5])
+            if imported:
+                raise InputError(f"there are only imported conversations, which are continued by name: {imported}")
+            raise InputError("there are no conversations yet; begin one with `taiwa chat` or `taiwa say`")
         return name
 
     def has(self, name: str) -> bool:
@@ -213,6 +235,8 @@ class Refs:
         ops = [row[0] for row in self._db.rows("SELECT op FROM reflog WHERE ref = ? ORDER BY seq DESC", ref)]
         if "undo" not in ops:
             return "nothing was undone"
+        if next(op for op in ops if op not in ("redo", "rename")) == "undo":
+            return "everything that was undone is restored"
         return f"it has moved on since the undo; what was undone is at {name}@{{{ops.index('undo') + 1}}}"
 
     def rename(self, name: str, new: str) -> None:
@@ -268,7 +292,8 @@ class Refs:
     def resolve(self, revision: str) -> str:
         """Return the node of a revision.
 
-        `name~n` is n steps back, `name@{n}` where the name pointed n moves ago, `""` and `"@"` the session that moved last.
+        `name~n` is n steps back, `name@{n}` where the name pointed n moves ago, `""` and `"@"` the session that moved last. A
+        number of one to three digits is that turn of the session that moved last.
 
         Raises:
             InputError: the revision matches no node, or several.
@@ -278,16 +303,23 @@ class Refs:
             raise InputError(
                 f"invalid revision {revision!r}; write name, name~2, name@{{3}} or the beginning of a hash"
             )
-        name = form["base"] or self.latest()
-        if name is None:
-            raise InputError("there is no session yet; start one with `taiwa chat`")
+        name = form["base"] or self.require_latest()
         if form["moved"] is not None:
             tip = self._moved(name, int(form["moved"]))
         else:
             known = self.find(name)
-            tip = self._by_prefix(name) if known is None else known[2]
+            find = self._turn if TURN.fullmatch(name) else self._by_prefix
+            tip = find(name) if known is None else known[2]
         steps = sum(int(count or 1) for count in form["back"].split("~")[1:])
         return self.back(tip, steps) if steps else tip
+
+    def _turn(self, number: str) -> str:
+        """Return a turn of the session that moved last, counted from its beginning."""
+        name = self.latest()
+        turns = [] if name is None else [key for key, node in self._nodes.path(self.tip(name)) if node.kind == "turn"]
+        if not 1 <= int(number) <= len(turns):
+            raise InputError(f"there is no turn {number}: session {name!r} has {len(turns)} turns")
+        return turns[-int(number)]
 
     def _moved(self, name: str, moves: int) -> str:
         log = self.reflog(name, moves + 1)

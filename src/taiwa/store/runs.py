@@ -7,7 +7,7 @@ journal without paying twice.
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import date, timedelta
 from typing import Any, Literal, TypeAlias, cast
 
@@ -18,7 +18,7 @@ from taiwa.kernel.records import Json, record
 from taiwa.kernel.usage_limits import Price
 from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
-from taiwa.store.nodes import Nodes, hash_to_bytes, pack, unpack
+from taiwa.store.nodes import Nodes, decoding, hash_to_bytes, pack, unpack
 from taiwa.store.refs import composed
 
 Status: TypeAlias = Literal["open", "done", "failed", "conflict", "abandoned"]
@@ -78,6 +78,15 @@ class CallRecord:
     error: Json
 
 
+MOST_TOKENS = 2**40
+"""Tokens of one call from which on a server's report is taken as none: sums of more would not fit into 64 bits."""
+
+
+def is_credible(usage: Usage) -> bool:
+    """Report whether the numbers of a usage can be those of one call."""
+    return all(0 <= count <= MOST_TOKENS for count in astuple(usage))
+
+
 class Runs:
     """The runs of a store."""
 
@@ -117,6 +126,8 @@ class Runs:
             name, usage, cost = model, None, None
             if isinstance(entry.answer, Response):
                 name, usage = model or entry.answer.model, entry.answer.usage
+                if usage is not None and not is_credible(usage):
+                    usage = None
                 cost = None if price is None or usage is None else price(name, usage)
             tokens = usage or Usage()
             values: SqlRow = (
@@ -184,6 +195,11 @@ class Runs:
             map(_call, self._db.rows(f"{CALL} WHERE call.run IN ({runs}) ORDER BY call.seq", hash_to_bytes(node)))
         )
 
+    def model_of(self, node: str) -> str:
+        """Return the name of the model that a run asked which ended with exactly this node; "" without one."""
+        select = "SELECT model FROM run JOIN node ON node.seq = run.node WHERE node.hash = ? AND model <> '' LIMIT 1"
+        return str(self._db.one(select, hash_to_bytes(node)) or "")
+
     def journal_of(self, node: str) -> tuple[Entry, ...]:
         """Return the journal of the first run that ended with exactly this node; empty for nodes made without a run."""
         run: int | None = self._db.one(f"{HERE} ORDER BY run.seq LIMIT 1", hash_to_bytes(node))
@@ -220,17 +236,21 @@ class Runs:
 
 def _run(row: SqlRow) -> Run:
     seq, ref, base, app, status, body, at, _, calls = row
-    data = cast("dict[str, Json]", {"text": "", "options": None} if body is None else unpack(body))
-    return Run(seq, ref, base and base.hex(), app and app.hex(), status, str(data["text"]), data["options"], at, calls)
+    with decoding("run"):
+        data = cast("dict[str, Json]", {"text": "", "options": None} if body is None else unpack(body))
+        return Run(
+            seq, ref, base and base.hex(), app and app.hex(), status, str(data["text"]), data["options"], at, calls
+        )
 
 
 def _entry(row: SqlRow) -> Entry:
     strand, position, key, answer, error, ms = row
-    parts = {name: body and unpack(body) for name, body in (("answer", answer), ("error", error))}
-    steps: list[Json] = [int(step) for step in strand.split(".")] if strand else []
-    entry = Entry.restore({"strand": steps, "index": position, "key": key.hex(), **parts})
-    entry.seconds = ms / 1000
-    return entry
+    with decoding("call"):
+        parts = {name: body and unpack(body) for name, body in (("answer", answer), ("error", error))}
+        steps: list[Json] = [int(step) for step in strand.split(".")] if strand else []
+        entry = Entry.restore({"strand": steps, "index": position, "key": key.hex(), **parts})
+        entry.seconds = ms / 1000
+        return entry
 
 
 def _call(row: SqlRow) -> CallRecord:
@@ -310,4 +330,7 @@ def costs(db: Database, by: Axis) -> tuple[CostLine, ...]:
 
 
 def _day(number: int) -> str:
-    return (date(1970, 1, 1) + timedelta(days=number)).isoformat()
+    try:
+        return (date(1970, 1, 1) + timedelta(days=number)).isoformat()
+    except OverflowError:  # a clock that was wrong by millennia, or a damaged row
+        return "unknown"

@@ -1,4 +1,4 @@
-"""The tables of a store, one list for SQLite and PostgreSQL.
+"""The tables of a store, one list for SQLite and PostgreSQL. A migration is never edited: a change is a new one.
 
 Wide rows sit in rowid tables with a unique 16-byte hash beside (a WITHOUT ROWID table of the same rows was three times as
 large). Inside a store nodes refer to each other by row number (`seq`), which is never shown and not part of a hash. Only `seq`
@@ -133,12 +133,18 @@ POSTGRES = (
         AS $$ SELECT CAST(one AS bigint) FROM json_array_elements_text(CAST(listed AS json)) AS one $$""",
     "CREATE SEQUENCE owner AS integer CYCLE",
 )
+# What came with an import is the text of a stranger, until the user trusts it.
+TRUST = (
+    "CREATE TABLE untrusted_app(app {int} PRIMARY KEY REFERENCES app(seq) ON DELETE CASCADE){strict}",
+    """INSERT INTO untrusted_app SELECT DISTINCT node.app FROM reflog JOIN node ON node.seq = reflog.new
+        WHERE reflog.op = 'create' AND reflog.reason = 'import'""",
+)
 STORE = DatabaseSpec(
     "store",
     schema="taiwa_store",
     application_id=0x74777374,  # `twst`
     unreleased_id=0x74616977,
-    migrations=(Migration(TABLES, SQLITE, POSTGRES),),
+    migrations=(Migration(TABLES, SQLITE, POSTGRES), Migration(TRUST)),
     created_by="`taiwa chat` creates one",
     repair="run `taiwa fsck`, and export what is still readable or restore a backup",
 )

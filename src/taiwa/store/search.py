@@ -9,9 +9,10 @@ their beginning.
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from taiwa.kernel.errors import InputError
+from taiwa.kernel.errors import InputError, StoreError
 from taiwa.sql import Database, SqlRow
 from taiwa.store.nodes import searchable_texts
 
@@ -151,7 +152,10 @@ def search(db: Database, query: str, limit: int = 20) -> tuple[Hit, ...]:
         raise InputError(f"limit must be at least 1, got {limit}")
     index = text_index(db)
     if not db.readonly:
-        index.refresh()
+        with suppress(
+            StoreError
+        ):  # a full disk, or another writer: what is not indexed yet is searched without the index
+            index.refresh()
     hits: list[tuple[SqlRow, str]] = []
     before = FIRST
     while len(hits) < limit and (rows := index.candidates(terms, before, BATCH)):
@@ -189,7 +193,19 @@ class Fts5Index:
         self._db = db
 
     def refresh(self) -> None:
-        """Index new nodes, in steps, so that the lock is never held for long."""
+        """Index new nodes, in steps, so that the lock is never held for long; does not wait for another writer.
+
+        Raises:
+            StoreError: another program is writing, or the disk is full.
+        """
+        wait = self._db.one("PRAGMA busy_timeout")
+        self._db.run("PRAGMA busy_timeout = 0")
+        try:
+            self._index_new()
+        finally:
+            self._db.run(f"PRAGMA busy_timeout = {wait}")
+
+    def _index_new(self) -> None:
         while self._db.one("SELECT EXISTS(SELECT 1 FROM node WHERE seq > (SELECT seq FROM indexed))"):
             with self._db.transaction():
                 done: int = self._db.one("SELECT seq FROM indexed")

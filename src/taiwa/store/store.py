@@ -160,9 +160,16 @@ class Store:
         return export_lines(self.nodes, self.runs, self.resolve(revision), name, calls=calls)
 
     def import_lines(
-        self, lines: Iterable[str], name: str | None = None, check: Callable[[str], object] | None = None
+        self,
+        lines: Iterable[str],
+        name: str | None = None,
+        check: Callable[[str], object] | None = None,
+        *,
+        trusted: bool = False,
     ) -> str:
-        """Read exported lines into a session, all or nothing, and return its tip.
+        """Read exported lines into a session, all or nothing, and return its tip. It does not become the latest session.
+
+        Its apps are untrusted (`nodes.is_trusted`), unless the store had them before; with `trusted`, they are trusted.
 
         `check` is called with the tip before the commit; a `CorruptError` that it raises prevents the import.
 
@@ -170,7 +177,7 @@ class Store:
             InputError: a line is invalid or does not match its hash, or the check failed; the message names the line.
             ConflictError: a session of that name points elsewhere.
         """
-        return import_lines(self._db, self.nodes, self.refs, lines, name, check)
+        return import_lines(self._db, self.nodes, self.refs, lines, name, check, trusted=trusted)
 
     def gc(self, keep: int = KEPT_MOVES, *, dry_run: bool = False) -> GcResult:
         """Delete the nodes that neither a name nor one of the newest `keep` moves of names leads to."""

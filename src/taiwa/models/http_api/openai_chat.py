@@ -53,7 +53,7 @@ class ServerDialect:
     - `strict`: whether a schema is rewritten into the strict form, which the server enforces.
     - `max_tokens`, `seed`: the names of these fields. `stops`: the most stop strings. `usage`: whether a stream must be asked to
       report its usage. `call_id`: the pattern that an id must match; `call_form` formats a position into one.
-    - `prefix_path`: the path for requests with a prefix, if it is another.
+    - `prefix_path`: the path for requests with a prefix, if it is another. `key_header`: the header that carries the key.
     """
 
     label: str
@@ -68,10 +68,14 @@ class ServerDialect:
     call_id: str = r"[!-~]{1,64}"
     call_form: str = "call_{}"
     prefix_path: str = ""
+    key_header: str = "authorization"
 
 
 DIALECTS: Mapping[str, ServerDialect] = {
     "openai": ServerDialect("OpenAI", strict=True, max_tokens="max_completion_tokens", call_id=r"[A-Za-z0-9_-]{1,40}"),
+    "azure": ServerDialect(
+        "Azure OpenAI", strict=True, max_tokens="max_completion_tokens", call_id=r"[A-Za-z0-9_-]{1,40}", key_header="api-key"
+    ),
     "llamacpp": ServerDialect("the llama.cpp server", prefix="last", echo="whole", constraints="gbnf", stops=MANY),
     "gguf": ServerDialect("llama.cpp", prefix="last", echo="whole", constraints="gbnf", stops=MANY),
     "vllm": ServerDialect("the vLLM server", prefix="continue", constraints="structured_outputs", stops=MANY),
@@ -170,7 +174,8 @@ class ChatCompletions:
 
     def auth(self, key: str) -> tuple[tuple[str, str], ...]:
         """Return the headers that carry a key."""
-        return (("authorization", f"Bearer {key}"),) if key else ()
+        header = self.dialect.key_header
+        return ((header, f"Bearer {key}" if header == "authorization" else key),) if key else ()
 
     @property
     def server(self) -> Server:
