@@ -3,6 +3,7 @@
 Of an untrusted app only the words count: its instructions, examples and state. Its model, tools and documents do not.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -69,7 +70,7 @@ def untrusted_apps(repository: Repository, settings: Settings, name: str = "") -
 
 
 def _describe(app: App, sessions: tuple[str, ...], settings: Settings) -> UntrustedApp:
-    values = app.values if app.flow == "ask" else {}
+    values: Mapping[str, Json] = app.values if app.flow == "ask" else {}
     documents, principals = (tuple(map(str, _list(values.get(each)))) for each in ("in", "as"))
     user = str(values.get("user") or "")
     searches = app.flow == "ask"

@@ -151,10 +151,11 @@ def _run_loop(
     A server may refuse a mode at its second request only, which is the first one that continues a text or has results. The next
     mode then goes on with the text so far.
     """
-    modes = list(tool_modes(options.tool_mode, capabilities, allow_native=not options.shots and bool(tools)))
+    allow_native = not options.shots and bool(tools)
+    modes: list[ToolMode] = list(tool_modes(options.tool_mode, capabilities, allow_native=allow_native))
     refused: RationaleBuilder | None = None
     while True:
-        mode, *modes = modes
+        mode = modes.pop(0)
         request = options.request(question, tools, mode)
         calls = CallBudget(tools, options.limits, options.on_error, options.on_unknown, options.simulated_tools)
         loop: TextLoop | FunctionCallingLoop
