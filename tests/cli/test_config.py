@@ -109,7 +109,7 @@ def test_a_wrong_key_is_refused_and_not_stored(taiwa: Taiwa, provider: ModelServ
     done = taiwa("keys", "set", provider.url if named == "URL" else named, input=f"{CANARY}\n")
 
     assert done.code == 1
-    assert "does not accept the key" in done.err
+    assert "does not accept this key; it is not stored" in done.err
     assert CANARY not in done.err
     assert taiwa.ok("keys", "list").err == "no keys are stored; a local server needs none\n"
 

@@ -156,3 +156,20 @@ def test_any_name_is_resolved_or_refused_in_one_line(name: str) -> None:
 
     assert said
     assert said.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("name", "suggestion"),
+    [
+        ("127.0.0.1:9101", "http://127.0.0.1:9101/v1#MODEL"),
+        ("localhost:9101", "http://localhost:9101/v1#MODEL"),
+        ("[::1]:9101", "http://[::1]:9101/v1#MODEL"),
+        ("gpu.example:8000/v1", "http://gpu.example:8000/v1#MODEL"),
+        ("127.0.0.1:9101/v1#qwen", "http://127.0.0.1:9101/v1#qwen"),
+    ],
+)
+def test_an_address_without_http_is_told_how_it_is_written(name: str, suggestion: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        resolve(name)
+
+    assert f"did you mean '{suggestion}'?" in caught.value.message

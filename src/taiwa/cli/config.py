@@ -114,8 +114,10 @@ def _try(target: "Target", key: "Secret") -> None:
 
     try:
         check_key(target, key)
-    except AuthenticationError:
-        raise
+    except AuthenticationError as error:
+        raise AuthenticationError(
+            f"{target.origin} does not accept this key; it is not stored", status=error.status
+        ) from None
     except ModelError as error:
         print_notice(f"the key could not be tried: {error.message}", "yellow")
     else:

@@ -127,10 +127,16 @@ def _card() -> None:
 @common_options("as_json")
 def remote(common: CommonOptions, name: str | None) -> None:
     """List the models that a server lists."""
-    from taiwa.models.registry import open_server, resolve_probed
+    from taiwa.models.registry import open_server, resolve_probed, resolve_server
+    from taiwa.settings import BUILTIN
 
     settings = common.settings()
-    target = resolve_probed(name or settings.chosen_model(), settings)
+    names_server = name is not None and (":" not in name or "://" in name) and "#" not in name and name != BUILTIN
+    target = (
+        resolve_server(name or "", settings)
+        if names_server
+        else resolve_probed(name or settings.chosen_model(), settings)
+    )
     body = open_server(target, settings).fetch("/models")
     try:
         listing = json.loads(body)

@@ -77,6 +77,8 @@ IN_PROCESS: Mapping[str, str] = {
 
 FORMS = "use PROVIDER:MODEL (openai:gpt-…, ollama:…), http://HOST:PORT/v1#MODEL, local:FOLDER, gguf:FILE, or builtin"
 
+ADDRESS = re.compile(r"(?:localhost|\[[0-9a-fA-F:]+\]|[\w-]+(?:\.[\w-]+)+)(?::\d+)(?:/[^#]*)?(?:#.*)?")
+"""A host and port without `http://`."""
 TEXT_MODELS = re.compile(r"gpt-3\.5-turbo-instruct|davinci-|babbage-")
 """Models of OpenAI that only have the completions protocol."""
 
@@ -187,6 +189,8 @@ def _unknown(name: str, known: tuple[str, ...]) -> str:
     prefix, colon, model = name.partition(":")
     if prefix == BUILTIN:
         return f"the built-in model is called {BUILTIN!r}, and nothing follows its name"
+    if ADDRESS.fullmatch(name):
+        return f"{name!r} is an address: did you mean 'http://{name if '/' in name else f'{name}/v1'}{'' if '#' in name else '#MODEL'}'?"
     if not colon:
         guess = next((provider for pattern, provider in GUESSES if re.search(pattern, name)), "")
         hint = f"did you mean '{guess}:{name}'?" if guess else FORMS

@@ -129,6 +129,13 @@ def test_a_key_is_not_sent_over_plain_http(url: str) -> None:
     HttpModel(replace(OPENAI, base_url=url))
 
 
+def test_a_key_that_could_never_be_sent_is_not_stored(settings: Settings) -> None:
+    with pytest.raises(ConfigError, match="plain HTTP"):
+        set_key(settings, "http://gpu.example", Secret(KEY))
+
+    assert not settings.keys_path.exists()
+
+
 @pytest.mark.parametrize(
     "url", ["http://127.0.0.1:1/v1", "http://localhost:1/v1", "http://[::1]:1/v1", "https://gpu.example/v1"]
 )

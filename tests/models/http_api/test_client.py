@@ -80,7 +80,8 @@ def hasty(faults: FaultServer, sleeps: Sleeps) -> Iterator[HttpModel]:
 
 
 def model_at(url: str, sleeps: Sleeps, limits: RequestLimits = PATIENT) -> HttpModel:
-    return HttpModel(resolve(f"{url}#test-model"), KEY, limits=limits, clock=sleeps.clock)
+    key = None if ".invalid" in url else KEY  # none is sent there over plain HTTP
+    return HttpModel(resolve(f"{url}#test-model"), key, limits=limits, clock=sleeps.clock)
 
 
 def error_of(face: Face, model: HttpModel) -> ModelError:
@@ -328,7 +329,7 @@ def test_a_server_that_is_not_there_is_not_on_the_bill(sleeps: Sleeps) -> None:
 
     assert isinstance(caught.value.spent, RunUsage)
     assert caught.value.spent.calls_without_usage == 0
-    assert len(sleeps.slept) == 2
+    assert sleeps.slept == []
 
 
 def test_every_attempt_that_may_have_been_charged_is_on_the_bill(model: HttpModel, faults: FaultServer) -> None:
@@ -426,7 +427,10 @@ def test_a_kept_connection_that_the_server_closed_meanwhile_does_no_harm(
     ends = raw(head(len(body_of("one"))) + body_of("one"), close=True)
     faults.plays(ends, ends, speech("three"))
 
-    texts = [face.ask(model, ASK).text for _ in range(3)]
+    texts: list[str] = []
+    for _ in range(3):
+        texts.append(face.ask(model, ASK).text)
+        assert len(texts) == 3 or faults.seen[-1].ended.wait(300)
 
     assert texts == ["one", "one", "three"]
 
@@ -535,10 +539,17 @@ def test_a_server_that_is_not_there_is_named_with_its_address(face: Face, sleeps
         error = error_of(face, model)
 
     assert isinstance(error, OverloadedError)
-    assert str(error) == (
-        "nothing listens at 127.0.0.1:1: is the server running at http://127.0.0.1:1/v1? (tried 3 times)"
-    )
-    assert sleeps.slept == [0.25, 0.5]
+    assert str(error) == ("nothing listens at 127.0.0.1:1: is the server running at http://127.0.0.1:1/v1?")
+    assert sleeps.slept == []
+
+
+def test_a_provider_that_is_not_running_is_named(face: Face, sleeps: Sleeps) -> None:
+    target = resolve("ollama:qwen3", base_urls={"ollama": "http://127.0.0.1:1/v1"})
+    with HttpModel(target, clock=sleeps.clock) as model:
+        error = error_of(face, model)
+
+    assert str(error) == "nothing listens at 127.0.0.1:1: is the Ollama server running at http://127.0.0.1:1/v1?"
+    assert sleeps.slept == []
 
 
 def test_a_host_that_does_not_exist_is_told_so(face: Face, sleeps: Sleeps) -> None:
@@ -585,7 +596,7 @@ def test_over_tls_too_a_stall_ends_and_a_closed_iterator_hangs_up(
 # --- where keys go ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("key", ["two\nlines", "tail\n", "with space", "鍵", "caf\xe9", "nul\0"])
+@pytest.mark.parametrize("key", ["two\nlines", "with space", "鍵", "caf\xe9", "nul\0"])
 def test_a_key_that_no_header_can_carry_is_refused_without_being_shown(faults: FaultServer, key: str) -> None:
     with pytest.raises(ConfigError, match="OPENAI_API_KEY") as caught:
         HttpModel(replace(resolve("openai:gpt-4.1"), base_url=faults.base_url), key)
@@ -735,12 +746,13 @@ def test_many_calls_at_once_share_their_connections_with_the_next_ones(model: Ht
             await asyncio.gather(*(whole() for _ in range(40)))
 
     async def whole() -> None:
-        assert [chunk async for chunk in model.astream(ASK)]
+        assert [chunk async for chunk in model.astream(Request((user("one of many"),)))]
 
     asyncio.run(twice())
 
-    assert len(faults.seen) == 80
-    assert len({seen.connection for seen in faults.seen}) <= 40
+    many = [seen for seen in faults.seen if b"one of many" in seen.body]  # not the late call of an interrupted test
+    assert len(many) == 80
+    assert len({seen.connection for seen in many}) <= 40
 
 
 def test_closing_the_iterator_closes_the_connection_at_once(face: Face, model: HttpModel, faults: FaultServer) -> None:

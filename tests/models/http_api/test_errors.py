@@ -187,7 +187,8 @@ def test_an_address_without_a_model_server_is_told_apart() -> None:
 
     assert type(found) is ModelError
     assert (
-        found.message == "OpenAI does not have this path (404): Not Found; check the base URL, which mostly ends in /v1"
+        found.message
+        == "OpenAI does not have this path (404): Not Found; check the base URL, which mostly ends in /v1; a server without chat needs --wire completions"
     )
 
 

@@ -120,8 +120,9 @@ def set_key(settings: Settings, origin: str, key: Secret) -> None:
     """Store the key for an origin in the file.
 
     Raises:
-        ConfigError: the file is invalid or cannot be written.
+        ConfigError: the key could never be sent there, or the file is invalid or cannot be written.
     """
+    parse_base_url(origin).check_transport()
     _write(settings.keys_path, _read(settings.keys_path) | {origin: key.reveal()})
 
 

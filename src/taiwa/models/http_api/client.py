@@ -262,10 +262,8 @@ class HttpModel:
         self.codec = self.target.codec
         self.base = parse_base_url(self.target.base_url)
         self._key = Secret(key, self.target.key_variable or "the key") if isinstance(key, str) else key
-        if self._key is not None and self.base.scheme == "http" and not self.base.is_local:
-            raise ConfigError(
-                f"a key is not sent over plain HTTP to {self.base.origin}; use https://, or a tunnel to 127.0.0.1"
-            )
+        if self._key is not None:
+            self.base.check_transport()
         self._lock = threading.Lock()
         self._urls: dict[str, httpx2.URL] = {}
         self._connections: dict[asyncio.AbstractEventLoop, Connections] = {}
@@ -493,6 +491,7 @@ class _Attempt:
         self._request = request
         self._deadline = deadline
         self._stage: Stage = "open"
+        self._is_absent = False
         self._size = 0
         self._inflate: Callable[[bytes, int], bytes] | None = None
         self._response: httpx2.Response | None = None
@@ -502,8 +501,11 @@ class _Attempt:
 
     @property
     def may_repeat(self) -> bool:
-        """Whether the call can be made again: nothing was given out, and the server does not forbid it."""
-        return self._stage != "given" and self.headers.get("x-should-retry") != "false"
+        """Whether the call can be made again: nothing was given out, and the server is there and does not forbid it.
+
+        A server on this machine that does not listen will not do so a second later.
+        """
+        return self._stage != "given" and not self._is_absent and self.headers.get("x-should-retry") != "false"
 
     @property
     def is_answered(self) -> bool:
@@ -632,7 +634,11 @@ class _Attempt:
 
     def _error(self, fault: Exception) -> ModelError:
         model = self._model
-        return map_fault(fault, self._stage, model.base, model.limits, late=self._deadline.is_over)
+        error, row = map_fault(
+            fault, self._stage, model.base, model.limits, model.codec.server, late=self._deadline.is_over
+        )
+        self._is_absent = row == "refused" and model.base.is_local
+        return error
 
     def _not_an_answer(self, what: str) -> ProtocolError:
         base = self._model.base

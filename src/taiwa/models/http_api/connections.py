@@ -65,6 +65,17 @@ class BaseUrl:
         except ValueError:
             return False
 
+    def check_transport(self) -> None:
+        """Check that a key may be sent.
+
+        Raises:
+            ConfigError: others could read it on its way.
+        """
+        if self.scheme == "http" and not self.is_local:
+            raise ConfigError(
+                f"a key is not sent over plain HTTP to {self.origin}; use https://, or a tunnel to 127.0.0.1"
+            )
+
     def join(self, path: str) -> str:
         """Return the URL of a path below it, quoted for the wire."""
         return quote(f"{replace(self, api_version='')}/{path.lstrip('/')}", safe=SAFE_IN_URL) + self._query

@@ -252,7 +252,10 @@ def _parse_vector(data: Json) -> Sequence[float]:
             return ()
     if not isinstance(data, list):
         return ()
-    numbers = [each for each in data if isinstance(each, (int, float)) and not isinstance(each, bool)]
+    try:
+        numbers = [float(each) for each in data if isinstance(each, (int, float)) and not isinstance(each, bool)]
+    except OverflowError:  # a whole number of hundreds of digits
+        return ()
     return numbers if len(numbers) == len(data) else ()
 
 

@@ -74,7 +74,10 @@ MESSAGES: Mapping[str, tuple[type[ModelError], str]] = {
         "the request is longer than the context of {model}{code}{text}; keep fewer turns, or choose a model with a larger context",
     ),
     "missing": (ModelError, "{who} does not have the model {model}{code}{text}; see its list of models"),
-    "nowhere": (ModelError, "{who} does not have this path{code}{text}; check the base URL, which mostly ends in /v1"),
+    "nowhere": (
+        ModelError,
+        "{who} does not have this path{code}{text}; check the base URL, which mostly ends in /v1; a server without chat needs --wire completions",
+    ),
     "schema": (UnsupportedError, "{who} does not take this schema for {model}{code}{text}"),
     "prefix": (UnsupportedError, "{who} does not continue an answer for {model}{code}{text}"),
     "unsupported": (UnsupportedError, "{model} does not take {parameter}{code}{text}"),
@@ -157,11 +160,11 @@ def error_in_response(data: Json, server: Server) -> ModelError:
     return _error(reported, reported.status, server, None)
 
 
-def protocol_error(what: str, body: str, server: Server) -> ProtocolError:
+def protocol_error(
+    what: str, body: str, server: Server, advice: str = "check that its base URL leads to a model server"
+) -> ProtocolError:
     """Return the error for a response that violates its protocol; `what` follows the name of the server."""
-    return ProtocolError(
-        f"{server.label} {what}; check that its base URL leads to a model server", body=quoted(body, BODY)
-    )
+    return ProtocolError(f"{server.label} {what}; {advice}", body=quoted(body, BODY))
 
 
 def wait_asked(headers: Mapping[str, str]) -> float | None:
@@ -321,7 +324,7 @@ TABLE = {
     "late": FaultMapping(TimeoutError, "{host} did not finish within {limits.total:g} s; raise `timeout` in the settings"),
     "no route": FaultMapping(OverloadedError, "cannot reach {host}; check the network", unsent=True),
     "no host": FaultMapping(OverloadedError, "unknown host {host}; check the base URL {url} and the network", unsent=True),
-    "refused": FaultMapping(OverloadedError, "nothing listens at {host}: is the server running at {url}?", unsent=True),
+    "refused": FaultMapping(OverloadedError, "nothing listens at {host}: is {who} running at {url}?", unsent=True),
     "untrusted": FaultMapping(ProtocolError, "the certificate of {host} is not trusted; name its authority in SSL_CERT_FILE", unsent=True),
     "no tls": FaultMapping(ProtocolError, "{host} does not speak TLS; is it http:// instead of https://?", unsent=True),
     "unconnected": FaultMapping(OverloadedError, "no connection to {host}: is the server running at {url}?", unsent=True),
@@ -340,12 +343,19 @@ TABLE = {
 UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EADDRNOTAVAIL})
 
 
-def map_fault(cause: Exception, stage: Stage, base: BaseUrl, limits: RequestLimits, *, late: bool) -> ModelError:
-    """Map an exception of httpx2, or an `OSError`, to an error; `late`: the time of the whole call is used up."""
-    row = TABLE["late" if late else _fault(cause, stage)]
-    error = row.kind(row.message.format(host=base.authority, url=base, limits=limits))
+def map_fault(
+    cause: Exception, stage: Stage, base: BaseUrl, limits: RequestLimits, server: Server, *, late: bool
+) -> tuple[ModelError, str]:
+    """Map an exception of httpx2, or an `OSError`, to an error and its row in the table.
+
+    `late`: the time of the whole call is used up.
+    """
+    fault = "late" if late else _fault(cause, stage)
+    row = TABLE[fault]
+    who = server.label.partition(" at ")[0]
+    error = row.kind(row.message.format(host=base.authority, url=base, limits=limits, who=who))
     error.may_be_charged = not row.unsent
-    return error
+    return error, fault
 
 
 def _fault(cause: Exception, stage: Stage) -> str:

@@ -165,12 +165,12 @@ class ChatCompletions:
         """Create a decoder; `prefix` is removed from the start of a response if this kind of server repeats it."""
         echo = self.dialect.echo
         response = ResponseBuilder(prefix if echo == "always" else "")
-        reader = ChatReader(response, self._server, prefix if echo == "whole" else "")
-        return StreamDecoder(reader, response, self._server, content_type)
+        reader = ChatReader(response, self.server, prefix if echo == "whole" else "")
+        return StreamDecoder(reader, response, self.server, content_type)
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
         """Map a response that is not 2xx to an error; header names are lower-case."""
-        return error_from_status(status, headers, body, self._server)
+        return error_from_status(status, headers, body, self.server)
 
     def auth(self, key: str) -> tuple[tuple[str, str], ...]:
         """Return the headers that carry a key."""
@@ -178,7 +178,8 @@ class ChatCompletions:
         return ((header, f"Bearer {key}" if header == "authorization" else key),) if key else ()
 
     @property
-    def _server(self) -> Server:
+    def server(self) -> Server:
+        """The server and the model that errors name."""
         return Server(self.dialect.label, self.model)
 
     def _messages(self, request: Request) -> list[Json]:
@@ -476,4 +477,7 @@ def clean_logprob(number: Json) -> float | None:
     """Return a log probability as a finite number of at most 0; None if it is not a number."""
     if isinstance(number, bool) or not isinstance(number, (int, float)):
         return None
-    return min(float(number), 0.0) if isfinite(number) else ZERO_LOGPROB
+    try:
+        return min(float(number), 0.0) if isfinite(number) else ZERO_LOGPROB
+    except OverflowError:  # a whole number of hundreds of digits
+        return ZERO_LOGPROB

@@ -84,18 +84,19 @@ class TextCompletions:
     def decoder(self, content_type: str, prefix: str = "") -> Decoder:  # noqa: ARG002  (no server repeats the prompt unasked)
         """Create a decoder."""
         response = ResponseBuilder()
-        return StreamDecoder(CompletionReader(response, self._server), response, self._server, content_type)
+        return StreamDecoder(CompletionReader(response, self.server), response, self.server, content_type)
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
         """Map a response that is not 2xx to an error; header names are lower-case."""
-        return error_from_status(status, headers, body, self._server)
+        return error_from_status(status, headers, body, self.server)
 
     def auth(self, key: str) -> tuple[tuple[str, str], ...]:
         """Return the headers that carry a key."""
         return (("authorization", f"Bearer {key}"),) if key else ()
 
     @property
-    def _server(self) -> Server:
+    def server(self) -> Server:
+        """The server and the model that errors name."""
         return Server(self.dialect.label, self.model)
 
 

@@ -14,6 +14,7 @@ from typing import Literal, Protocol, TypeAlias
 from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.messages import Capability, Chunk, Enforcement, Request
 from taiwa.models.http_api.connections import parse_base_url
+from taiwa.models.http_api.errors import Server
 
 ConstraintWire: TypeAlias = Literal["response_format", "structured_outputs", "fields", "gbnf", "llguidance"]
 """JSON Schema only · vLLM's field · SGLang's own fields · llama.cpp's grammars · the same, with llguidance as the engine."""
@@ -58,6 +59,11 @@ class Decoder(Protocol):
 
 class Codec(Protocol):
     """One provider protocol as pure functions on bytes."""
+
+    @property
+    def server(self) -> Server:
+        """The server and the model that errors name."""
+        ...
 
     def encode(self, request: Request) -> WireRequest:
         """Encode a request.
