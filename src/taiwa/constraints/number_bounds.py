@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MOST_DIGITS = 20
 """The maximum number of digits before the point."""
 MOST_DECIMALS = 24
-EXPONENT = r"([eE](\+?[0-9]{1,2}|-[0-9]{1,3}))?"
+EXPONENT = r"([eE]\+?[0-9]{1,2}|[eE]-[0-9]{1,3})?"
 BEGINNING = re.compile(
     rb"(?:-?(?:(?:0|[1-9][0-9]{0,%d})(?:\.[0-9]{0,%d})?(?:[eE](?:\+?[0-9]{0,2}|-[0-9]{0,3}))?)?)?"
     % (MOST_DIGITS - 1, MOST_DECIMALS)
