@@ -32,7 +32,8 @@ def load(path: Path | str, values: Mapping[str, Json] | None = None) -> App:
     text = _text(path)
     if isinstance(text, Problem):
         raise ConfigError(text.format(printable_path(path)))
-    app = load_text(pin_files(text, path.parent), printable_path(path), _stem(path))
+    text = pin_files(text, path.parent) if ".py:" in text else text
+    app = load_text(text, printable_path(path), _stem(path))
     return app if values is None else app.with_params(values)
 
 

@@ -380,7 +380,7 @@ def _computed(entry: Entry, keys: Keys, description: str) -> StateField:
 def _reduce(keys: Keys) -> str:
     name = keys.text("reduce", "set")
     try:
-        if add_user_reducer(name):
+        if ".py" in name and add_user_reducer(name):
             return name
     except ConfigError as error:
         keys.error("reduce", error.message, "a reducer of your own is written FILE.py:NAME or FILE.py:NAME(ARGUMENT)")
