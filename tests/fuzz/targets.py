@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -19,7 +20,9 @@ from taiwa.kernel.errors import TaiwaError
 from taiwa.kernel.records import Json
 from taiwa.models.http_api.stream_decoder import SseReader
 from taiwa.operations.generate import ExplainOptions, explain
-from taiwa.retrieval.readers import document_format, read_text_format
+from taiwa.retrieval.access import audience_of, read_rules
+from taiwa.retrieval.chunks import split_into_chunks
+from taiwa.retrieval.readers import read_document
 from taiwa.retrieval.types import UnreadableError
 from taiwa.sessions.repository import Repository
 from taiwa.store import Store
@@ -76,13 +79,10 @@ def _read_stream(text: str) -> None:
 
 
 def _read_document(text: str) -> None:
-    try:
-        for name in ("a.md", "a.txt", "a.csv"):
-            kind = document_format(Path(name))
-            assert kind is not None
-            read_text_format(text.encode("utf-8", "surrogatepass"), kind)
-    except UnreadableError:
-        pass
+    raw = text.encode("utf-8", "surrogatepass")
+    for kind in ("markdown", "text", "table", "html"):
+        with suppress(UnreadableError):
+            split_into_chunks(read_document(raw, kind, 1_000_000))
 
 
 def _resolve(text: str) -> None:
@@ -105,6 +105,7 @@ TARGETS: Mapping[str, Callable[[str], object]] = {
     "settings": lambda text: read_settings(text, "x.yaml"),
     "stream": _read_stream,
     "document": _read_document,
+    "access rules": lambda text: audience_of("/".join("a" * 40), read_rules(text, "x")),
     "import": lambda text: Repository(Store.open(":memory:")).import_lines(text.split("\n")),
     "revision": _resolve,
     "regex": lambda text: explain(ExplainOptions("regex", text, engine="llguidance"), "a"),
