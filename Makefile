@@ -13,6 +13,7 @@ COG := $(BIN)/cog -I docs -I .
 CATALOGUES := $(wildcard src/taiwa/locale/*/LC_MESSAGES/*.po)
 MESSAGES := $(CATALOGUES:.po=.mo)
 BABEL := --no-location --no-wrap --sort-output --keyword=gettext_noop --keyword=sentence
+EXPLORE_SECONDS ?= 600
 # What is compiled once is kept, whatever the environment says: to compile it anew takes each test worker seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -52,8 +53,8 @@ demo: $(CORE_READY) $(MESSAGES) ## watch the built-in model: solving, an order d
 test: setup ## run every test, the documents' examples included
 	@$(PYTEST)
 
-explore: setup ## run every test on new random examples, and on more of them than `make test` tries
-	@$(PYTEST) --hypothesis-profile explore
+explore: setup ## run the fuzzers and property tests for EXPLORE_SECONDS (600), each round with a fresh seed
+	@$(BIN)/python -m tests.explore --seconds $(EXPLORE_SECONDS)
 
 check: setup ## lint, types, layers, dependencies, budgets, documents (changes nothing)
 	$(BIN)/ruff check

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 import taiwa
-from taiwa.flows.route import NeedsClarification, Routed
+from taiwa.programs import NeedsClarification, Routed
 
 
 class Booking(BaseModel):
@@ -45,12 +45,13 @@ DESK: dict[str, object] = {"booking": Booking, "complaint": Complaint, "bill": t
 
 def desk(text: str) -> taiwa.Program[Routed | NeedsClarification]:
     """Find out what a guest wants."""
-    return taiwa.route(DESK, text)
+    return taiwa.programs.route(DESK, text)
 
 
 if __name__ == "__main__":
-    match taiwa.run(desk(" ".join(sys.argv[1:]) or "It is cold in my room")):
-        case Routed(to, value):
-            print(f"{to}: {value}")
-        case NeedsClarification(question):
-            print(question)
+    with taiwa.exit_on_error():
+        match taiwa.run(desk(" ".join(sys.argv[1:]) or "It is cold in my room")):
+            case Routed(to, value):
+                print(f"{to}: {value}")
+            case NeedsClarification(question):
+                print(question)

@@ -6,7 +6,7 @@ python examples/sums.py "What are 12 boxes of 24 eggs, less 5 percent that break
 import sys
 
 import taiwa
-from taiwa.flows.api import PlanResult, execute_plan
+from taiwa.programs import PlanResult, execute_plan
 
 
 class Sums:
@@ -38,9 +38,10 @@ SUMS = taiwa.Api(Sums, undeclared="read")
 
 def solve(text: str) -> taiwa.Program[PlanResult]:
     """Plan a calculation, check it, and carry it out."""
-    plan = yield from taiwa.extract(SUMS, text)
+    plan = yield from taiwa.programs.extract(SUMS, text)
     return (yield from execute_plan(SUMS, plan.value))
 
 
 if __name__ == "__main__":
-    print(taiwa.run(solve(" ".join(sys.argv[1:]) or "2 + 3 * 4"), tools=SUMS.bind(Sums())).result)
+    with taiwa.exit_on_error():
+        print(taiwa.run(solve(" ".join(sys.argv[1:]) or "2 + 3 * 4"), tools=SUMS.bind(Sums())).result)

@@ -3,6 +3,7 @@
 The inputs come from a seed: pieces of real notation in any order, mutations of right inputs, and bombs.
 """
 
+import os
 import time
 from collections.abc import Iterator, Mapping
 from random import Random
@@ -14,7 +15,7 @@ from taiwa.tools.registry import builtin_tools
 
 __all__ = ["EXPENSIVE_INPUTS", "VALID_INPUTS", "FuzzResult", "fuzz_tools", "inputs"]
 
-SEED = 20_261_121
+SEED = int(os.environ.get("EXPLORE_SEED", "20261121"))
 MAX_ERROR_LENGTH = 1_000
 SLOW_RETRIES = 3
 """Attempts with a slow input: a busy machine rarely delays three of them."""

@@ -49,10 +49,10 @@ def read(text: str) -> object:
     ],
 )
 def test_plain_words_mean_what_yaml_1_2_says(written: str, meant: object) -> None:
-    held = read(f"a: {written}")
+    values = read(f"a: {written}")
 
-    assert held == {"a": meant}
-    assert type(held["a"]) is type(meant)  # type: ignore[index]  # pyright: ignore[reportIndexIssue]
+    assert values == {"a": meant}
+    assert type(values["a"]) is type(meant)  # type: ignore[index]  # pyright: ignore[reportIndexIssue]
 
 
 def test_keys_are_always_texts_and_a_merge_key_is_a_key_like_any_other() -> None:
@@ -111,6 +111,14 @@ def test_a_text_above_the_bound_is_not_parsed() -> None:
 
     assert parse_yaml("a: 1", lambda *problem: problems.append(problem), max_chars=3) is None
     assert problems == [(Location(0), "4 characters are too many (at most 3)", "make it smaller")]
+
+
+def test_a_text_of_too_many_values_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taiwa.yamlfile.MAX_NODES", 10)
+
+    with pytest.raises(ConfigError, match=r"^a\.yaml:1: more than 10 values; divide the file$"):
+        read_yaml(f"[{'x, ' * 10}x]", "a.yaml")
+    assert read_yaml(f"[{'x, ' * 8}x]", "a.yaml") is not None
 
 
 def test_the_first_of_two_values_of_a_key_stays_and_the_second_is_reported() -> None:

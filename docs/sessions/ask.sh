@@ -5,6 +5,15 @@ taiwa ask "How many days of annual leave do I have in Galway?"
 #== broad
 taiwa ask 休暇について
 taiwa ask -c 1
+#== topic
+#! fails
+taiwa ask "I have a question about leave."
+taiwa ask -c 1
+#== topic-ja
+#! fails
+taiwa ask 休暇について質問があります
+taiwa ask -c 1
+taiwa ask 育児休業は何か月取れますか
 #== back
 #! fails
 taiwa ask この書類はだれに出せばいいですか

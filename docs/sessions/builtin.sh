@@ -25,15 +25,8 @@ taiwa say -c "やっぱりチーズケーキはやめます。"
 taiwa state
 taiwa why items
 
-#== back
-#! fails
-taiwa ask "I have a question about leave."
-taiwa ask -c 1
 #== cited
 taiwa ask "How many days of annual leave do I have in Galway?" -v
-
-#== ja-ask
-taiwa ask 育児休業は何か月取れますか
 
 #== generate
 taiwa generate --task solve "What is the formula of ammonia?" -v \

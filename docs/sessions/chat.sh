@@ -6,7 +6,7 @@
 #> Then book a room this week: the 20th falls into the busiest days of the year.
 #| @@delta
 #| {"topics": ["rooms"], "summary": "The user travels to Kyoto on 20 November.", "confidence": 0.8}
-taiwa chat <<'END'
+taiwa chat chat <<'END'
 When do the maples in Kyoto turn?
 We come on the 20th.
 /state

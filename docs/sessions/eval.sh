@@ -15,11 +15,11 @@ cat > questions.jsonl <<'END'
 {"id": 2, "question": "Tea for 4 people takes 10 g of leaves. How many grams do 14 people need?", "answer": 35}
 END
 taiwa eval reason --data questions.jsonl --dry-run
-taiwa eval reason --data questions.jsonl --shots 0,5 --ablate none,cal+mml,all --mode execution,exposure --dry-run
+taiwa eval reason --data questions.jsonl --shots 0,5 --tools-on none,cal+mml,all --mode execution,exposure --dry-run
 #== wrong
 printf '{"question": "How many?", "answer": 3}\n{"question": "How many more?"}\n' > broken.jsonl
 #! fails
-taiwa eval reason --data broken.jsonl
+taiwa eval reason --data broken.jsonl --strict
 #== retrieve
 cat > help_passages.jsonl <<'END'
 {"id": "paid", "title": "Paid leave", "text": "Paid leave is asked for in the portal, two weeks before."}

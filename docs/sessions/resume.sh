@@ -6,7 +6,7 @@
 #> Six it is.
 #| @@delta
 #| {"topics": "dinner for six"}
-taiwa say "Dinner for six."
+taiwa say chat "Dinner for six."
 taiwa cost
 #> {"topics": ["dinner for six"]}
 taiwa resume -v

@@ -30,7 +30,7 @@ taiwa say ""
 #> Hello.
 #| @@delta
 #| {}
-taiwa say "Hi"
+taiwa say chat "Hi"
 #! fails
 taiwa why topics[3]
 #! fails

@@ -10,6 +10,7 @@ Both ends are in this file: the parent starts `python -m taiwa.isolation '{"entr
 import json
 import math
 import os
+import re
 import resource
 import select
 import signal
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -34,6 +35,11 @@ END_SECONDS = 2.0
 MEGABYTE = 1 << 20
 MAX_FILE_BYTES = 64 * MEGABYTE
 SPARE_CPU_SECONDS = 2
+SECRET_NAME = re.compile(
+    r"(?:\A|_)(?:API_?KEY|ACCESS_KEY|PRIVATE_KEY|KEY|TOKEN|SECRET|CREDENTIALS?)(?:_|\Z)|PASSWORD|PASSWD|PASSPHRASE",
+    re.IGNORECASE,
+)
+PASSWORD_IN_URL = re.compile(r"://[^/@\s]*:[^/@\s]+@")
 
 Handler: TypeAlias = Callable[[dict[str, Json], int], dict[str, Json]]
 """What an entry returns: a function from a question and a number of characters to an answer of at most that length."""
@@ -54,14 +60,26 @@ def in_child() -> bool:
     return getattr(spec, "name", "") == MODULE
 
 
+def environment_without_secrets(kept: Iterable[str] = ()) -> dict[str, str]:
+    """Return the environment for a process of ours without API keys, tokens and passwords, except those that are named."""
+    named = set(kept)
+    return {
+        name: text
+        for name, text in os.environ.items()
+        if name in named or not (SECRET_NAME.search(name) or PASSWORD_IN_URL.search(text))
+    }
+
+
 class IsolatedProcess:
     """One child process; its standard input takes questions, a pipe of its own gives answers, both one line each.
 
     `entry` is `module:function`: in the child, the function is called with `start` and returns the handler of the questions.
-    `name` is what errors call the process.
+    `name` is what errors call the process. Of the environment it gets no secrets but those named by `secrets`.
     """
 
-    def __init__(self, entry: str, start: dict[str, Json], name: str, limits: ProcessLimits) -> None:
+    def __init__(
+        self, entry: str, start: dict[str, Json], name: str, limits: ProcessLimits, secrets: Iterable[str] = ()
+    ) -> None:
         self._name = name
         self._answers, write = os.pipe()
         # A file and not a pipe: it cannot fill up, and the limit on file sizes bounds it.
@@ -75,6 +93,7 @@ class IsolatedProcess:
                 stdout=subprocess.DEVNULL,
                 stderr=self._stderr,
                 pass_fds=(write,),
+                env=environment_without_secrets(secrets),
                 start_new_session=True,
                 bufsize=0,
             )
@@ -99,8 +118,8 @@ class IsolatedProcess:
             self._ready = True
         until = time.monotonic() + limits.seconds
         self._send(json.dumps({"question": question, "limits": asdict(limits)}).encode() + b"\n", until)
-        # A character is at most 12 bytes of JSON; a value may be as long again as its text.
-        line = self._read_line(until - time.monotonic(), 24 * limits.characters + MEGABYTE)
+        # A character is at most 6 bytes of JSON; a value may be as long again as its text.
+        line = self._read_line(until - time.monotonic(), 12 * limits.characters + MEGABYTE)
         return cast("dict[str, Json]", json.loads(line))
 
     def end(self) -> None:
@@ -133,7 +152,7 @@ class IsolatedProcess:
             except BrokenPipeError:
                 raise self._crashed() from None
 
-    def _read_line(self, seconds: float, max_bytes: int) -> bytes:
+    def _read_line(self, seconds: float, max_bytes: int) -> bytearray:
         until = time.monotonic() + seconds
         line = bytearray()
         while not line.endswith(b"\n"):
@@ -145,7 +164,7 @@ class IsolatedProcess:
             line += piece
             if len(line) > max_bytes:
                 raise ToolError(f"{self._name} returned too much", code="too_large", hint="ask for less")
-        return bytes(line)
+        return line
 
     def _timeout(self) -> ToolError:
         return ToolError(f"{self._name} timed out", code="timeout")
@@ -195,7 +214,7 @@ def _lower(which: int, wanted: int) -> None:
 
 
 def _write_line(handle: int, answer: dict[str, Json]) -> None:
-    line = json.dumps(answer).encode() + b"\n"
+    line = memoryview(json.dumps(answer, ensure_ascii=False).encode("utf-8", errors="surrogatepass") + b"\n")
     while line:
         line = line[os.write(handle, line) :]
 

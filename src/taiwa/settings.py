@@ -37,9 +37,12 @@ class Settings:
     store: Path | PostgresUrl
     path: Path
     model: str | None = None
+    judge_model: str | None = None
+    rewrite_model: str | None = None
     max_cost_nano: int | None = None
     timeout: float = 600.0
     attempts: int = 3
+    retry_paid: bool = False
     base_urls: Mapping[str, str] = field(default_factory=dict[str, str])
     capabilities: Mapping[str, Mapping[str, bool]] = field(default_factory=dict[str, Mapping[str, bool]])
     prices: Mapping[str, Mapping[str, Decimal | str]] = field(default_factory=dict[str, Mapping[str, Decimal | str]])
@@ -160,9 +163,12 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
         "model": Setting("the model used when a command names none", _text),
         "store": Setting("the file that holds the conversations, or postgresql://USER@HOST/DATABASE", _store),
+        "judge_model": Setting("the model by which taiwa ask assesses a dialogue", _text),
+        "rewrite_model": Setting("the model by which taiwa ask rewrites a dialogue as queries", _text),
         "max_cost": Setting("the most that one command may spend, in the currency of the prices", _nano),
         "timeout": Setting("seconds that one answer may take in all", _seconds),
         "attempts": Setting("how often a call is tried before it fails", _count),
+        "retry_paid": Setting("whether a call that may have been charged is tried again", _flag),
         "base_urls": Setting("the address of a provider, by its name", _url, NAMED),
         "capabilities": Setting("what a model can do, by its name", _flag, TABLE, (*get_args(Capability), "sampling")),
         "prices": Setting("prices of a model, by its name", _price, TABLE, PRICES),

@@ -27,6 +27,8 @@ Keys: TypeAlias = tuple[str, ...]
 MAX_CHARS = 4 << 20
 MAX_SETTINGS_CHARS = 256 << 10
 MAX_DEPTH = 20
+MAX_NODES = 100_000
+"""Values of one text; PyYAML reads about 20,000 in a second."""
 MAX_SETTINGS_DEPTH = 3
 MAX_DIGITS = 100
 SHOWN_CHARS = 60
@@ -170,6 +172,7 @@ class _Parser:
     report: Report
     typed: bool
     starts: list[int] = field(default_factory=list[int])
+    nodes: int = 0
 
     def __post_init__(self) -> None:
         # PyYAML also counts U+0085 and U+2028 as line ends, which no editor does: lines are counted here.
@@ -198,6 +201,9 @@ class _Parser:
         start = _index(event.start_mark)
         at = self.location(start)
         self.refuse_references(event)
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            self.fail(event, f"more than {MAX_NODES:,} values", "divide the file")
         if depth > MAX_DEPTH:
             self.fail(event, f"nested deeper than {MAX_DEPTH}", "make it flatter")
         if isinstance(event, yaml.ScalarEvent):

@@ -12,8 +12,9 @@ from taiwa.conversation.replies import parse_reply
 from taiwa.conversation.turn_prompt import turn_request
 
 ASK = BUILT_IN / "ask.md"
-FILES = sorted(path for path in BUILT_IN.iterdir() if path != ASK)
-"""The apps that only talk."""
+PLAIN = BUILT_IN / "plain.md"
+FILES = sorted(path for path in BUILT_IN.iterdir() if path not in (ASK, PLAIN))
+"""The apps with a state that the model writes."""
 PUBLISHED = {
     "chat": {"topics", "language", "summary", "confidence", "ambiguity", "turns", "tokens"},
     "translate": {"dictionary", "turns", "tokens"},
@@ -55,7 +56,21 @@ def test_the_seventh_has_the_flow_ask() -> None:
     assert load_source(app.source).hash == app.hash
 
 
-@pytest.mark.parametrize("path", [*FILES, ASK], ids=[path.stem for path in (*FILES, ASK)])
+def test_the_plain_one_adds_nothing_to_what_the_user_wrote() -> None:
+    conversation = begin(load(PLAIN, {}))
+
+    messages = turn_request(add_turn(conversation, "One?", "1\n@@delta\n{}", {}), "Two?").messages
+
+    assert [(message.role, message.text) for message in messages] == [
+        ("user", "One?"),
+        ("assistant", "1\n@@delta\n{}"),
+        ("user", "Two?"),
+    ]
+    assert conversation.state == {}
+    assert parse_reply(conversation.app, "1\n@@delta\n{}").answer == "1\n@@delta\n{}"
+
+
+@pytest.mark.parametrize("path", [*FILES, ASK, PLAIN], ids=[path.stem for path in (*FILES, ASK, PLAIN)])
 def test_it_has_neither_errors_nor_warnings(path: Path) -> None:
     assert check(path) == ()
 
@@ -128,10 +143,10 @@ def test_every_bracket_of_a_parse_is_closed() -> None:
         conversation = add_turn(conversation, example.user, example.answer, example.delta)
     parses = conversation.state["parses"]
     assert isinstance(parses, list)
-    kept = [str(entry["parse"]) for entry in parses if isinstance(entry, dict)]
+    described = [str(entry["parse"]) for entry in parses if isinstance(entry, dict)]
 
-    assert len(kept) == 2
-    for parse in [*shown, *kept]:
+    assert len(described) == 2
+    for parse in [*shown, *described]:
         depth = [parse[:end].count("[") - parse[:end].count("]") for end in range(1, len(parse) + 1)]
         assert min(depth) >= 0
         assert depth[-1] == 0

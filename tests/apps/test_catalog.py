@@ -5,7 +5,7 @@ import pytest
 from taiwa.apps.catalog import BUILT_IN, apps, check, find_path, load, load_app, new, user_folder
 from taiwa.kernel.errors import ConfigError
 
-BUILT_IN_NAMES = ["ask", "chat", "code", "linguistic", "novel", "order", "translate"]
+BUILT_IN_NAMES = ["ask", "chat", "code", "linguistic", "novel", "order", "plain", "translate"]
 
 
 @pytest.fixture
@@ -64,7 +64,8 @@ def test_an_unknown_app_is_reported_with_the_nearest_name(environ: dict[str, str
     with pytest.raises(ConfigError, match=r"^app 'transalte' not found; did you mean 'translate'\?$"):
         load_app("transalte", environ)
     with pytest.raises(
-        ConfigError, match=r"^app 'x' not found; the apps are ask, chat, code, linguistic, novel, order, translate$"
+        ConfigError,
+        match=r"^app 'x' not found; the apps are ask, chat, code, linguistic, novel, order, plain, translate$",
     ):
         load_app("x", environ)
 

@@ -108,12 +108,12 @@ def test_parameters_reach_the_instructions_and_the_text_for_folds_but_no_example
 
 
 @given(st.text(alphabet="{} langtonemost<>/@JSONstate\\0", max_size=40))
-def test_what_a_user_writes_is_never_taken_for_a_placeholder(said: str) -> None:
+def test_what_a_user_writes_is_never_taken_for_a_placeholder(text: str) -> None:
     app = load_text(WHOLE, "whole.md", "whole").with_params({"lang": "Thai", "most": 3})
 
-    parts = turn_request(begin(app), said).messages[-1].parts
+    parts = turn_request(begin(app), text).messages[-1].parts
 
-    assert parts[0].text == said  # type: ignore[union-attr]  # pyright: ignore[reportAttributeAccessIssue]
+    assert parts[0].text == text  # type: ignore[union-attr]  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_byte_order_mark_and_line_ends_make_no_difference(tmp_path: Path) -> None:
@@ -243,8 +243,8 @@ def test_a_strange_file_name_stays_on_one_printable_line(name: str) -> None:
     assert caught.value.message.isprintable()
 
 
-def told(text: str) -> str:
-    """The message that a text is refused with, or nothing where it opens."""
+def refusal(text: str) -> str:
+    """Return the message that a text is refused with, '' if it opens."""
     try:
         load_text(text, "a.md", "a")
     except ConfigError as error:
@@ -257,19 +257,19 @@ def is_one_line_with_a_place(message: str) -> bool:
 
 
 @given(st.text(max_size=300) | st.text(alphabet="-:[]{}&*!|>'\"#%@` \n\tabtaiwa1", max_size=300))
-def test_no_text_at_all_makes_the_loader_fail_in_another_way(text: str) -> None:
+def test_any_text_opens_or_is_refused_with_a_line(text: str) -> None:
     for whole in (
         text,
         f"---\n{text}\n---\nHello\n",
         f"---\ntaiwa: 1\nstate: {{ a: str }}\n---\nHello\n## example\n{text}",
     ):
-        message = told(whole)
+        message = refusal(whole)
 
         assert not message or is_one_line_with_a_place(message)
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_at_all_make_the_loader_fail_in_another_way(
+def test_any_bytes_of_another_format_are_refused_in_printable_lines(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "bytes.md"
@@ -294,6 +294,6 @@ def test_a_file_that_was_damaged_anywhere_opens_or_is_refused_in_one_line(text: 
         )
     )
 
-    message = told(text[:at] + new + text[at + gone :])
+    message = refusal(text[:at] + new + text[at + gone :])
 
     assert not message or is_one_line_with_a_place(message)

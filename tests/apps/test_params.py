@@ -32,7 +32,7 @@ def test_a_value_is_read_as_the_type_of_its_parameter(kind: str, typed: str, mea
 
 
 @pytest.mark.parametrize(
-    ("kind", "typed", "said"),
+    ("kind", "typed", "message"),
     [
         ("int(1..5)", "6", "the parameter 'n' has the type int(1..5), and 6 does not fit: "),
         ("int", "three", "the parameter 'n' has the type int, and \"three\" does not fit: "),
@@ -43,11 +43,11 @@ def test_a_value_is_read_as_the_type_of_its_parameter(kind: str, typed: str, mea
         ("int", "[" * 5000, "the parameter 'n' has the type int, and \"[[[["),
     ],
 )
-def test_a_value_of_another_type_is_refused_in_one_line(kind: str, typed: str, said: str) -> None:
+def test_a_value_of_another_type_is_refused_in_one_line(kind: str, typed: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         convert_param(Param("n", kind), typed)
 
-    assert caught.value.message.startswith(said)
+    assert caught.value.message.startswith(message)
     assert caught.value.message.isprintable()
     assert len(caught.value.message) < 250
 

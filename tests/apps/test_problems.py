@@ -83,7 +83,7 @@ BROKEN = [
         "5: not YAML: expected '<document start>', but found '<block mapping start>'; keep to one document: no `---` or `...` inside",
     ),
     (
-        "a type nobody knows",
+        "a type that does not exist",
         "list[str]",
         "list[string]",
         "7: the type of topics, column 6: expected a type: str, int, float, bool, null, any, list[T], dict[str, T], {name: T}"
@@ -95,7 +95,7 @@ BROKEN = [
         "int",
         "7: the field topics: the reducer 'union' requires list, and the type is 'int'; change one of the two",
     ),
-    ("a reducer nobody knows", "union", "unoin", "7: unknown reducer 'unoin'; did you mean 'union'?"),
+    ("a reducer that does not exist", "union", "unoin", "7: unknown reducer 'unoin'; did you mean 'union'?"),
     (
         "an unknown computed field",
         "turn_count",
@@ -207,7 +207,7 @@ BROKEN = [
         "6: unknown field 'topic'; did you mean 'topics'?",
     ),
     (
-        "a reply mode nobody knows",
+        "a reply mode that does not exist",
         "state:",
         "reply: text\nstate:",
         "6: reply must be text+delta, json or environment, not 'text'; change it, or leave the key out",
@@ -251,17 +251,24 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "said"), [row[1:] for row in BROKEN], ids=[row[0] for row in BROKEN])
-def test_a_problem_is_one_line_with_its_location_and_a_hint(old: str, new: str, said: str) -> None:
+@pytest.mark.parametrize(("old", "new", "message"), [row[1:] for row in BROKEN], ids=[row[0] for row in BROKEN])
+def test_a_problem_is_one_line_with_its_location_and_a_hint(old: str, new: str, message: str) -> None:
     assert old in GOOD
 
     with pytest.raises(ConfigError) as caught:
         load_text(GOOD.replace(old, new, 1), "a.md", "a")
 
-    assert caught.value.message == f"a.md:{said}"
+    assert caught.value.message == f"a.md:{message}"
 
 
 WARNED = [
+    (
+        "a reducer of what the model writes whole",
+        "union }\n  turns: { computed: turn_count }",
+        "log }\n  turns: { computed: turn_count }\nreply: environment",
+        "7: the field topics: with `reply: environment` the model writes it whole, so 'log' is not applied; "
+        "remove `reduce`, or bound the value by union, table or last(n)",
+    ),
     (
         "a tool that is not built in",
         "name: a",
@@ -269,7 +276,7 @@ WARNED = [
         "4: the tool calculater is not built in; the program must pass it; did you mean 'calculator'?",
     ),
     (
-        "a parameter nobody uses",
+        "a parameter that is never used",
         " in {{lang}}",
         "",
         "5: the parameter lang is never used; write {{lang}} in the instructions, or remove it",
@@ -307,15 +314,15 @@ WARNED = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "said"), [row[1:] for row in WARNED], ids=[row[0] for row in WARNED])
-def test_a_probable_slip_is_a_warning_and_the_app_opens(old: str, new: str, said: str) -> None:
+@pytest.mark.parametrize(("old", "new", "message"), [row[1:] for row in WARNED], ids=[row[0] for row in WARNED])
+def test_a_probable_slip_is_a_warning_and_the_app_opens(old: str, new: str, message: str) -> None:
     assert old in GOOD
     text = GOOD.replace(old, new, 1).replace("delta: { topics: [greetings] }\n", "")
 
     app, faults = read_app(text, "a")
 
     assert app is not None
-    assert [(fault.level, fault.format("a.md")) for fault in faults] == [("warning", f"a.md:{said}")]
+    assert [(fault.level, fault.format("a.md")) for fault in faults] == [("warning", f"a.md:{message}")]
 
 
 def test_all_problems_of_a_file_are_reported_in_order() -> None:

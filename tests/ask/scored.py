@@ -18,8 +18,10 @@ def scored(*scores: float, **texts: str) -> Assessment:
 
 
 def written(*scores: int, **texts: str) -> str:
-    """The same as a model writes it."""
-    return json.dumps({**dict(zip(SCORES, scores, strict=False)), **texts}, ensure_ascii=False)
+    """The same as a model writes it; scores that are left out are 1."""
+    return json.dumps(
+        {**dict.fromkeys(SCORES, 1), **dict(zip(SCORES, scores, strict=False)), **texts}, ensure_ascii=False
+    )
 
 
 def digit(**chances: float) -> Response:

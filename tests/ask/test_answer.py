@@ -122,7 +122,9 @@ def test_an_answer_is_requested_as_a_type_and_checked(drive: Drive) -> None:
     done = drive(lambda: answer_with_citations("how many?", BOTH), scripted_model(json.dumps(said), capabilities=NONE))
 
     assert done.value.text == "20. [1]"
-    assert [note.text for note in done.notes] == ["1 of 2 quotations were not found in their passages"]
+    assert [note.text for note in done.notes] == [
+        "1 of 2 quotations are not in their passages or do not support their statements"
+    ]
     assert done.shown == ""
 
 

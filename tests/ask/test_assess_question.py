@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.ask.assess_question import _drop_repetition, assess
+from taiwa.ask.assess_question import REPETITION, AssessmentMethod, assess
 from taiwa.ask.prompts import load_prompts
 from taiwa.ask.types import SCORES, Assessment
 from taiwa.kernel.async_runtime import AsyncRuntime
@@ -24,6 +24,7 @@ from tests.peers.llama import KEY as LLAMA_KEY
 from tests.peers.llama import LlamaServer
 
 LEAVE = (user("Tell me about leave."),)
+ONES = {"in_internal_docs": 1, "ask_person": 1}
 NONE: frozenset[Capability] = frozenset()
 WIRE = frozenset[Capability](("decisions",))
 LABELS = frozenset[Capability](("logprobs",))
@@ -365,9 +366,10 @@ def call_of(name: str, **arguments: object) -> Response:
 
 
 def test_the_chosen_function_distinguishes_question_and_consultation(drive: Drive) -> None:
-    asks = scripted_model(call_of("evaluate_question", clarity=3, ask_missing_info=LACK), capabilities=TOOLS)
+    asks = scripted_model(call_of("evaluate_question", clarity=3, **ONES, ask_missing_info=LACK), capabilities=TOOLS)
     worries = scripted_model(
-        call_of("evaluate_consultation", clarity=2, in_internal_docs=4, res_consultation=WORRY), capabilities=TOOLS
+        call_of("evaluate_consultation", clarity=2, in_internal_docs=4, ask_person=1, res_consultation=WORRY),
+        capabilities=TOOLS,
     )
 
     question = drive(lambda: assess(LEAVE, by="functions"), asks).value
@@ -379,23 +381,49 @@ def test_the_chosen_function_distinguishes_question_and_consultation(drive: Driv
 
 
 def test_without_function_calling_the_choice_is_a_typed_answer(drive: Drive) -> None:
-    answer = json.dumps({"to": "evaluate_consultation", "content": {"clarity": 2, "res_consultation": WORRY}})
+    answer = json.dumps({"to": "evaluate_consultation", "content": {"clarity": 2, **ONES, "res_consultation": WORRY}})
 
     found = drive(lambda: assess(LEAVE, by="functions"), scripted_model(answer, capabilities=NONE)).value
 
     assert found == Assessment(2, 5, 1, 1, 1, "", WORRY, source="functions")
 
 
-@pytest.mark.parametrize("fault", [assistant("Let me see."), Message("assistant", (ToolCall("other", "{}"),))])
-def test_a_model_that_calls_no_function_is_asked_for_a_typed_answer(drive: Drive, fault: Message) -> None:
-    answer = json.dumps({"to": "evaluate_question", "content": {"clarity": 2}})
+def test_a_model_that_calls_another_function_is_asked_for_a_typed_answer(drive: Drive) -> None:
+    answer = json.dumps({"to": "evaluate_question", "content": {"clarity": 2, **ONES}})
+    other = Response(Message("assistant", (ToolCall("other", "{}"),)))
 
-    found = drive(
-        lambda: assess(LEAVE, by="functions"), scripted_model(Response(fault), answer, answer, capabilities=TOOLS)
-    ).value
+    found = drive(lambda: assess(LEAVE, by="functions"), scripted_model(other, answer, capabilities=TOOLS)).value
 
     assert found.is_question == 1
     assert found.clarity == 2
+
+
+@pytest.mark.parametrize("by", ["functions", "typed"])
+def test_a_model_that_answers_in_words_asks_back_with_them(drive: Drive, by: AssessmentMethod) -> None:
+    model = scripted_model(Response(assistant("Which leave do you\nmean [1]?")), capabilities=TOOLS)
+
+    found = drive(lambda: assess(LEAVE, by=by), model).value
+
+    assert found.reply == "Which leave do you mean ?"
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize("capabilities", [NONE, TOOLS])
+def test_all_scores_are_required_and_a_missing_one_is_requested_again(
+    drive: Drive, capabilities: frozenset[Capability]
+) -> None:
+    empty: str | Response = call_of("Assessment") if capabilities else "{}"
+    found = drive(
+        lambda: assess(LEAVE),
+        scripted_model(empty, "{}", written(3), capabilities=capabilities)
+        if capabilities
+        else scripted_model(empty, written(3), capabilities=NONE),
+    ).value
+
+    assert found.clarity == 3
+
+    with pytest.raises(OutputValidationError, match="clarity: missing"):
+        drive(lambda: assess(LEAVE), scripted_model("{}", "{}", "{}", capabilities=NONE))
 
 
 def test_neither_question_nor_consultation_is_a_result(drive: Drive) -> None:
@@ -407,6 +435,6 @@ def test_neither_question_nor_consultation_is_a_result(drive: Drive) -> None:
 
 
 def test_a_repetitive_question_back_is_dropped() -> None:
-    assert _drop_repetition("休暇、休暇、休暇、どれですか") == ""
-    assert _drop_repetition("Which insurance insurance insurance insurance?") == ""
-    assert _drop_repetition("Is it for a day, or for a day and a half?") == "Is it for a day, or for a day and a half?"
+    assert REPETITION.search("休暇、休暇、休暇、どれですか")
+    assert REPETITION.search("Which insurance insurance insurance insurance?")
+    assert not REPETITION.search("Is it for a day, or for a day and a half?")

@@ -1,10 +1,13 @@
 """Quotations are found in spite of widths, spaces, quotation marks and emphasis, and absent words are not."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from taiwa.ask.check_citations import clean_untrusted, find_quotation
+from taiwa.ask.check_citations import clean_untrusted, find_quotation, supports
+from tests.ask.claims import claim_cases
 
 ALPHABET = "ab 12がﾞｶ。、\n*|“\"'’—-ß①ﬁÅ\u0301\u200b"
 
@@ -99,3 +102,67 @@ def test_a_whole_word_is_a_quotation_anywhere(words: str, text: str, found: str)
     start, end = find_quotation(words, text) or (0, 0)
 
     assert text[start:end] == found
+
+
+def test_claims_with_a_changed_number_or_negation_are_refused_and_right_ones_are_not() -> None:
+    counts: Counter[tuple[str, bool]] = Counter()
+    for case in claim_cases():
+        kind = "right" if case.is_right else case.kind
+        counts[kind, supports(case.claim, case.quotation) == case.is_right] += 1
+    shares = {kind: counts[kind, True] / (counts[kind, True] + counts[kind, False]) for kind, _ in counts}
+
+    assert counts["number", True] > 800
+    assert counts["negation", True] > 800
+    assert shares["number"] >= 0.99  # measured: 1.0
+    assert shares["negation"] >= 0.99  # measured: 1.0
+    assert shares["right"] >= 0.98  # measured: 0.991
+
+
+@pytest.mark.parametrize(
+    ("claim", "quotation"),
+    [
+        ("90 days are paid.", "a"),
+        ("90 days are paid.", "a year"),
+        ("Breakfast is included.", "All leave is asked for in the calendar tool"),
+        ("Colleagues in Galway have 28 days.", "Full-time colleagues in Leith have 28 days of annual leave a year"),
+        ("Galway has 28 days of leave.", "Full-time colleagues in Leith have 28 days of annual leave a year"),
+        ("The year runs from 1 May to 31 March.", "The year of leave runs from 1 April to 31 March"),
+        ("The office opens at 9:30 on Tuesday.", "On Monday the office opens at 09:30"),
+        ("The desk is staffed until 4 pm.", "The desk is staffed until 4 am"),
+        ("Leave can be paid out.", "Leave cannot be paid out"),
+        ("You may bring a cat.", "You may not bring a cat"),
+        ("年に30日休めます。", "一年に二十日休めます"),
+        ("木曜日に出社します。", "火曜日に出社します"),
+        ("有給休暇は買い取れます。", "有給休暇の買い取りは、できません"),
+        ("员工每年有15天年假。", "员工每年有五天年假"),
+        ("周三开门。", "图书馆周一至周五开放"),
+        ("The limit is 200 pounds.", "上限は一泊二万円です"),
+        ("犬は禁止です。", "Dogs are welcome in Leith on Mondays"),
+    ],
+)
+def test_a_quotation_does_not_support_what_it_does_not_say(claim: str, quotation: str) -> None:
+    assert not supports(claim, quotation, sources="Those in Galway have more. In Leith it rains.")
+
+
+@pytest.mark.parametrize(
+    ("claim", "quotation"),
+    [
+        ("You get 26 days of leave a year in Galway.", "Full-time colleagues in Leith have 28 days of annual leave a year, those in Galway 26"),
+        ("Annual leave is 28 days.", "have twenty-eight days of annual leave"),
+        ("A dog may come on Mondays and Fridays.", "Dogs are welcome in Leith on Mondays and Fridays after a trial day"),
+        ("Leave can't be paid out unless you leave.", "Leave cannot be paid out, except when you leave the company"),
+        ("The deadline is 30 June.", "they must be taken by 30 June"),
+        ("The limit is 1000 pounds.", "up to 1,000 pounds"),
+        ("The shift starts at 9:30.", "from 09:30 in core time"),
+        ("申請は前日の正午までです。", "申請は前日の正午まで、五日以上続けて休むときは一か月前までにお願いします"),
+        ("20日まで繰り越せます。", "繰り越せるのは二十日までです"),
+        ("買い取りはできません。", "有給休暇の買い取りは、退職のとき以外はできません"),
+        ("五日は取らなければなりません。", "一年に五日は必ず取ってください"),
+        ("年假为15天。", "员工每年有十五天年假"),
+        ("不能养宠物。", "不允许在办公室养宠物"),
+        ("一年に28日の休暇があります。", "Full-time colleagues in Leith have 28 days of annual leave a year"),
+        ("Leave is counted per day, half day or hour.", "一日、半日、一時間の単位で取れます"),
+    ],
+)  # fmt: skip
+def test_a_claim_in_other_words_or_another_language_is_supported(claim: str, quotation: str) -> None:
+    assert supports(claim, quotation)

@@ -9,6 +9,7 @@ import pytest
 from taiwa.ask.answer import Answer, Citation
 from taiwa.ask.clarify_then_retrieve import ClarifyOptions, ask, clarify
 from taiwa.ask.decide_search_or_clarify import decide
+from taiwa.ask.prompts import load_prompts
 from taiwa.ask.types import (
     Advise,
     Ask,
@@ -22,6 +23,7 @@ from taiwa.ask.types import (
     Situation,
     UserProfile,
 )
+from taiwa.i18n import dialogue_catalogue
 from taiwa.kernel.effects import Retrieve
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Capability, Evidence, Message, Passage, assistant, system, user
@@ -39,6 +41,7 @@ PAID = Passage("leave.md", "Paid leave is 20 days a year.", heading=("Paid leave
 SICK = Passage("leave.md", "Sick leave needs a note from day 3.", start=90, heading=("Sick leave",))
 HANDBOOK = InMemoryRetriever((PAID, SICK, Passage("travel.md", "Trains are booked by yourself.", heading=("Trains",))))
 ARTICLE = ClarifyOptions("article")
+CONTENT = {"clarity": 2, "in_internal_docs": 1, "ask_person": 1, "res_consultation": WORRY}
 
 
 def model(*answers: str) -> ScriptedModel:
@@ -96,7 +99,7 @@ def test_a_single_question_is_looked_up_as_it_stands(drive: Drive) -> None:
 
 
 def test_the_second_published_variant_branches_by_the_function_that_was_chosen(drive: Drive) -> None:
-    chosen = json.dumps({"to": "evaluate_consultation", "content": {"clarity": 2, "res_consultation": WORRY}})
+    chosen = json.dumps({"to": "evaluate_consultation", "content": CONTENT})
 
     done = drive(lambda: ask((user("I am tired."),), ClarifyOptions("functions")), model(chosen), retriever=SHELF)
 
@@ -347,7 +350,7 @@ def test_a_quotation_that_is_not_in_its_passage_is_dropped(drive: Drive, quotati
 
     assert isinstance(done.value.answer, Answer)
     assert done.value.answer.citations == (Citation(1, "rules.md#100-127", "rules.md", "看護休暇", 100, 104),)
-    assert done.notes[-1].text == "1 of 2 quotations were not found in their passages"
+    assert done.notes[-1].text == "1 of 2 quotations are not in their passages or do not support their statements"
 
 
 @pytest.mark.parametrize("policy", ["article", "look_first"])
@@ -410,3 +413,73 @@ def test_a_dialogue_without_the_user_is_refused_before_any_call(drive: Drive) ->
 def test_an_unknown_policy_is_an_error(drive: Drive) -> None:
     with pytest.raises(InputError, match="unknown policy"):
         drive(lambda: clarify((user("leave"),), ClarifyOptions("wisdom")), model(written(1)), retriever=SHELF)
+
+
+# --- announcements, facts, languages -----------------------------------------------------------------------------------
+
+JAPANESE = InMemoryRetriever(
+    [
+        Passage("kyuka.md", "年次有給休暇は十日です。", heading=("年次休暇",)),
+        Passage("kyuka.md", "病気のときの休暇は上長に知らせます。", start=40, heading=("病気休暇",)),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "retriever", "question"),
+    [
+        ("I have a question about leave.", HANDBOOK, "Which of these do you mean?"),
+        ("休暇について質問があります。", JAPANESE, "次のどれについてのご質問ですか。"),
+    ],
+)
+def test_an_announced_question_is_asked_back_with_the_options_found_and_no_call(
+    drive: Drive, text: str, retriever: InMemoryRetriever, question: str
+) -> None:
+    done = drive(lambda: clarify((user(text),), ClarifyOptions(assess_by="auto")), model(), retriever=retriever).value
+
+    assert isinstance(done.act, Ask)
+    assert done.act.question == question
+    assert len(done.act.options) == 2
+    assert decide("look_first", done.decision.situation) == done.decision
+
+
+def test_a_question_about_the_user_has_no_options_and_is_not_asked_if_its_fact_is_known(drive: Drive) -> None:
+    written_back = written(4, 1, 5, ask_user_meta_info="In which office do you work?")
+    ann = UserProfile("ann", (("office", "Osaka"),))
+
+    unknown = drive(lambda: clarify((user("leave"),)), model(written_back), retriever=HANDBOOK).value.act
+    known = drive(lambda: clarify((user("leave"),), profile=ann), model(written_back), retriever=HANDBOOK).value.act
+
+    assert unknown == Ask("In which office do you work?")
+    assert isinstance(known, Ask)
+    assert known.question == "Which of these do you mean?"
+    assert len(known.options) == 2
+
+
+@pytest.mark.parametrize(("locale", "language"), [("", "ja"), ("en", "ja"), ("zh", "zh")])
+def test_chinese_characters_are_in_the_language_of_the_passages_found_in_question_and_prompt(
+    drive: Drive, locale: str, language: str
+) -> None:
+    played = model(written(4, 1, 5))
+
+    done = drive(lambda: clarify((user("休暇"),), ClarifyOptions(locale=locale)), played, retriever=JAPANESE).value
+
+    assert isinstance(done.act, Ask)
+    assert done.act.question == dialogue_catalogue(language)("Which of these do you mean?")
+    assert played.requests[0].messages[0].text.startswith(load_prompts(language).sections["material"])
+
+
+def test_words_instead_of_an_assessment_are_asked_back(drive: Drive) -> None:
+    played = scripted_model("Which kind of leave?", capabilities=frozenset({"tools"}))
+
+    found = drive(lambda: clarify((user("leave"),)), played, retriever=HANDBOOK).value
+    table = drive(
+        lambda: clarify((user("leave"),), ARTICLE),
+        scripted_model("Which kind of leave?", capabilities=frozenset({"tools"})),
+        retriever=HANDBOOK,
+    ).value
+
+    assert isinstance(found.act, Ask)
+    assert found.act.question == "Which kind of leave?"
+    assert table.act == Ask("Which kind of leave?")
+    assert len(played.requests) == 1

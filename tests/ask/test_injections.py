@@ -45,10 +45,12 @@ def asked(passage: Passage, model: ScriptedModel | None = None) -> tuple[Reply, 
 
 def parrot(attack: Attack) -> ScriptedModel:
     """A model that does what a document wants as far as it can: it repeats everything, and cites what is not there."""
-    quotations = [{"passage": 1, "words": "ten days of holiday"}, {"passage": 7, "words": attack.text}]
     said = {
         "in_documents": True,
-        "statements": [{"text": attack.text, "quotations": quotations}],
+        "statements": [
+            {"text": "There are ten days of holiday.", "quotations": [{"passage": 1, "words": "ten days of holiday"}]},
+            {"text": attack.text, "quotations": [{"passage": 7, "words": attack.text}]},
+        ],
         "missing": attack.text,
     }
     return scripted_model(written(1, 1, 5, 1, 5), json.dumps(said), capabilities=NONE)

@@ -6,13 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.ask.decide_search_or_clarify import POLICIES, article, decide, policy_article, policy_named
-from taiwa.ask.types import Ask, Assessment, ClarificationState, Search, Situation, Thresholds, UserProfile
+from taiwa.ask.decide_search_or_clarify import POLICIES, article, choose_case, decide, policy_named
+from taiwa.ask.policy_file import shipped_policy
+from taiwa.ask.types import Act, Ask, Assessment, ClarificationState, Search, Situation, Thresholds, UserProfile
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import user
 from tests.ask.scored import LACK, WORRY, scored
 
 SCORES = st.integers(1, 5)
+
+
+def policy_article(assessment: Assessment, thresholds: Thresholds | None = None) -> Act:
+    return choose_case(shipped_policy("article"), assessment, thresholds or Thresholds())[0]
 
 
 def test_case_1_an_unclear_consultation_is_asked_for_its_worry() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.ask.read_dialogue import detect_route, select_option
+from taiwa.ask.read_dialogue import announced_topic, detect_route, select_option
 from taiwa.ask.types import Option
 
 OFFERED = (Option("Paid leave"), Option("Sick leave"), Option("看護休暇"))
@@ -77,3 +77,19 @@ def test_an_option_is_chosen_by_its_number_or_its_label(reply: str, label: str) 
 @pytest.mark.parametrize("reply", ["0", "4", "99", "", "leave", "Paid leave or sick leave?", "two days", "in 2025"])
 def test_a_reply_that_names_several_options_selects_none(reply: str) -> None:
     assert select_option(reply, OFFERED) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "topic"),
+    [
+        ("I have a question about leave.", "leave"), ("Hi, I'd like to ask about the pension", "the pension"),
+        ("Can I ask you something about travel?", ""), ("Question about parking", "parking"),
+        ("休暇について質問があります。", "休暇"), ("出張のことで聞きたいことがあります", "出張"), ("経費の件で、少し相談があります", "経費"),
+        ("我有个关于年假的问题", "年假"), ("想问一下关于报销的事", "报销"),
+        ("How many days of leave are there?", ""), ("休暇について教えてください", ""), ("I have a question", ""), ("年假有几天", ""),
+    ],
+)  # fmt: skip
+def test_an_announced_question_has_a_topic_and_a_question_has_none(text: str, topic: str) -> None:
+    assert announced_topic(text) == topic
+    assert (detect_route(text) == "topic") == bool(topic)
+    assert detect_route(text, asked=True) != "topic"

@@ -96,7 +96,7 @@ class Taiwa:
         """Run a command in a process of its own, for what only a process can show."""
         return subprocess.Popen(
             [sys.executable, "-m", "taiwa", *arguments],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            stdin=subprocess.PIPE if arguments[0] == "chat" else subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=self.place.environment(**environment),
         )  # fmt: skip
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.cli.conftest import ModelServer, Place, Taiwa
 from tests.cli.terminal import Terminal
+from tests.house.figures import trace
 
 SCORES = json.dumps({"clarity": 1, "is_question": 1, "is_consultation": 5, "in_internal_docs": 1, "ask_person": 5})
 
@@ -51,6 +52,14 @@ def test_without_a_named_model_no_network_is_loaded(taiwa: Taiwa, monkeypatch: p
         assert result.json["scores"] is None
         assert result.json["source"] == "extractive"
     taiwa("chat", "ask", input="May I work from Spain?\n")
+
+
+def test_asking_without_a_model_runs_few_files_and_loads_no_provider(tmp_path: Path) -> None:
+    found = trace(tmp_path, "ask", "How many days of annual leave do I have in Galway?")
+
+    assert len(found.functions) <= 70  # measured: 63
+    assert not any("/models/inprocess/" in name or "/models/builtin/" in name for name in found.functions)
+    assert not found.modules & {"httpx2", "llguidance", "taiwa.models.open_model"}
 
 
 def test_the_built_in_network_judges_where_it_is_named(taiwa: Taiwa) -> None:
@@ -162,7 +171,7 @@ def test_a_quotation_that_is_not_there_marks_the_claim(taiwa: Taiwa, model_serve
     result = taiwa.ok("ask", "how many days of paid leave are there", "--in", str(folder))
 
     assert result.lines == ["Thirty days. (not supported by any passage)"]
-    assert "1 of 1 quotations were not found in their passages" in result.err
+    assert "1 of 1 quotations are not in their passages or do not support their statements" in result.err
 
 
 def test_the_article_s_policy_asks_what_the_model_worded(taiwa: Taiwa, model_server: ModelServer, folder: Path) -> None:
@@ -173,12 +182,62 @@ def test_the_article_s_policy_asks_what_the_model_worded(taiwa: Taiwa, model_ser
     assert (asked.code, asked.lines) == (3, ["Which leave?"])
 
 
+def test_the_article_s_policy_answers_a_question_that_the_documents_answer(taiwa: Taiwa) -> None:
+    question = "How many days of annual leave do I have in Galway?"
+
+    result = taiwa.ok("ask", question, "--policy", "article", "-m", "builtin")
+    absent = taiwa("ask", "How do I breed penguins with many hats?", "--policy", "article", "-m", "builtin", "--json")
+
+    assert result.lines[0].startswith("Full-time colleagues in Leith have 28 days")
+    assert (absent.code, absent.json["is_uncertain"]) == (4, True)
+
+
+def test_the_queries_of_the_article_s_policy_are_those_that_were_searched(
+    taiwa: Taiwa, model_server: ModelServer, folder: Path
+) -> None:
+    lacking = json.dumps({**json.loads(SCORES), "clarity": 3, "ask_missing_info": "Which leave?"})
+    model_server(lacking, SCORES, "How many days of paid leave are there?", answer("Ten.", 1, "ten days of paid leave"))
+
+    assert taiwa("ask", "How many days?", "--in", str(folder), "--policy", "article").code == 3
+    found = taiwa.ok("ask", "-c", "paid leave", "--json").json
+
+    assert found["queries"] == ["How many days of paid leave are there?"]
+
+
+def test_no_question_is_asked_back_if_none_is_allowed(taiwa: Taiwa) -> None:
+    assert taiwa("ask", "それはいつまでですか").code == 3
+    assert taiwa("ask", "それはいつまでですか", "--max-questions", "0").code in (0, 4)
+
+
+def test_a_policy_file_is_kept_by_the_conversation(
+    taiwa: Taiwa, model_server: ModelServer, folder: Path, tmp_path: Path
+) -> None:
+    policy = tmp_path / "urgent.md"
+    policy.write_text(
+        "---\ntaiwa: 1\npolicy: urgent\ncases:\n  - urgency <= 2: hand over\n  - otherwise: search\n---\n"
+        "Judge.\n\n## statements\n\n- urgency: The machine stands still.\n"
+    )
+    model_server(
+        '{"urgency": 5}', answer("Ten days.", 1, "ten days of paid leave"), '{"urgency": 1}', "It stands still"
+    )
+
+    first = taiwa.ok("ask", "how much paid leave", "--in", str(folder), "--policy", str(policy), "--json").json
+    policy.unlink()
+    second = taiwa("ask", "-c", "The press stands still!", "--json")
+
+    assert (first["policy"], first["scores"]["urgency"], first["act"]) == ("urgent", 5, "search")
+    assert (second.code, second.json["act"]) == (4, "hand_over")
+    assert taiwa.ok("replay").lines[-1].endswith("every state has its recorded hash")
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         (("leave", "--in", "nowhere"), "neither an index nor a folder"),
         (("leave", "--policy", "article"), "scores of a model"),
-        (("leave", "--user", "nobody"), "neither a user"),
+        (("leave", "--policy", "nowhere.md"), "cannot read the policy nowhere.md: No such file"),
+        (("leave", "--policy", "often"), "unknown policy 'often'; choose one of look_first"),
+        (("leave", "--user", "nobody"), "is not a user of the store"),
         ((" ",), "empty"),
     ],
 )
@@ -222,3 +281,49 @@ def test_a_terminal_is_answered_at_once(place: Place) -> None:
         terminal.type("休暇の申請\r")
         terminal.see("[1]")
         assert terminal.end() == 0
+
+
+def test_one_model_judges_and_another_answers_each_at_its_price(
+    taiwa: Taiwa, model_server: ModelServer, folder: Path
+) -> None:
+    model_server(
+        answer("Ten days.", 1, "ten days of paid leave"), prices={model_server.model: {"input": 1, "output": 1}}
+    )
+
+    question = "how many days of paid leave are there"
+    judge = ("--judge-model", "builtin", "--max-questions", "0")
+    found = taiwa.ok("ask", question, "--in", str(folder), *judge, "--json").json
+
+    assert found["answer"] == "Ten days."
+    assert found["scores"]["source"] == "labels"
+    assert len(model_server.requests) == 1
+    models = {row["model"]: row for row in taiwa.ok("cost", "--by", "model", "--json").json}
+    assert models["builtin"]["requests"] >= 5
+    assert models[model_server.model]["requests"] == 1
+    assert models[model_server.model]["cost"] > 0 == models["builtin"]["cost"]
+    assert found["cost"] == models[model_server.model]["cost"]
+
+
+def test_a_model_may_judge_and_rewrite_where_answers_are_quoted(
+    taiwa: Taiwa, model_server: ModelServer, folder: Path, place: Place
+) -> None:
+    model_server(SCORES, SCORES, "How many days of paid leave are there?")
+    place.set(model=None)
+    judge = ("--judge-model", model_server.model, "--json")
+
+    first = taiwa.ok("ask", "how much paid leave is there", "--in", str(folder), *judge).json
+    second = taiwa.ok("ask", "-c", "In days, please, for everybody", *judge).json
+
+    assert first["source"] == second["source"] == "extractive"
+    assert second["queries"][0].startswith("How many days of paid leave are there?")
+    assert len(model_server.requests) == 3
+
+
+def test_the_rewriting_model_gets_the_rewriting_only(taiwa: Taiwa, model_server: ModelServer, folder: Path) -> None:
+    model_server("How many days of paid leave are there?")
+    taiwa("ask", "paid leave", "--in", str(folder), "-m", "builtin")
+
+    taiwa("ask", "-c", "how many days", "-m", "builtin", "--rewrite-model", model_server.model)
+
+    assert len(model_server.requests) == 1
+    assert "JSON" in str(model_server.requests[0]["messages"][0])

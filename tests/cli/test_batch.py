@@ -443,3 +443,33 @@ def wait_for(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize("mode", ["fold", "map"])
+def test_a_batch_that_passes_its_cost_limit_fails(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str], mode: str
+) -> None:
+    model_server(*[delta("a")] * 9, prices={"*": {"input": "1", "output": "1"}})
+
+    stopped = taiwa("batch", "chat", lines("one", "two", "three"), "--mode", mode, "-j", "1", "--max-cost", "0.0000001")
+
+    assert stopped.code == 1
+    assert len(model_server.requests) <= 1
+    assert "the cost limit was reached" in stopped.err
+
+
+def test_rows_of_another_form_are_shown_with_their_lines_and_strict_stops_before_anything_is_sent(
+    taiwa: Taiwa, model_server: ModelServer, tmp_path: Path
+) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"text": "one"}\n{"txt": "x"}\nnot json\n{"text": "two"}\n')
+    model_server(delta("a"), delta("b"))
+
+    strict = taiwa("batch", "chat", str(file), "--mode", "map", "--strict")
+
+    assert (strict.code, strict.out, model_server.requests) == (2, "", [])
+    assert f'{file}: line 2 has no "text"' in strict.err
+    done = taiwa("batch", "chat", str(file), "--mode", "map", "-j", "1")
+    assert [row["answer"] for row in done.rows] == ["a", None, None, "b"]
+    assert "2 rows have another form and are skipped" in done.err
+    assert f"{file}: line 3 is not JSON" in done.err

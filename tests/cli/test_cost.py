@@ -26,7 +26,7 @@ def test_nothing_was_spent_yet(taiwa: Taiwa) -> None:
 def test_a_call_costs_what_its_tokens_cost(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("a"), prices=PRICES)
 
-    assert taiwa.ok("say", "--json", "Hi").json["cost"] == pytest.approx(ONE_CALL)
+    assert taiwa.ok("say", "chat", "--json", "Hi").json["cost"] == pytest.approx(ONE_CALL)
 
     (line,) = taiwa.ok("cost", "--json").json
     assert (line["model"], line["requests"], line["cost"]) == (model_server.model, 1, pytest.approx(ONE_CALL))
@@ -35,8 +35,8 @@ def test_a_call_costs_what_its_tokens_cost(taiwa: Taiwa, model_server: ModelServ
 
 def test_a_bill_is_cut_by_session_app_and_day(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(*[delta(answer) for answer in "abc"])
-    taiwa.ok("say", "one")
-    taiwa.ok("say", "two")
+    taiwa.ok("say", "chat", "one")
+    taiwa.ok("say", "chat", "two")
     taiwa.ok("say", "code", "three")
 
     def names(by: str) -> list[tuple[str, int]]:
@@ -49,7 +49,7 @@ def test_a_bill_is_cut_by_session_app_and_day(taiwa: Taiwa, model_server: ModelS
 
 def test_usage_that_a_server_does_not_report_is_unknown_and_not_zero(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("a"), speech(delta("b"), usage=False), prices=PRICES)
-    taiwa.ok("say", "one")
+    taiwa.ok("say", "chat", "one")
     result = taiwa.ok("say", "-c", "--json", "two").json
 
     assert (result["usage"], result["cost"]) == (None, None)
@@ -65,7 +65,7 @@ def test_the_cost_of_a_model_without_a_price_is_unknown(taiwa: Taiwa, model_serv
     model_server(delta("a"))
     place.set(model=model_server.model.replace("127.0.0.1", "0.0.0.0"))
 
-    assert taiwa.ok("say", "--json", "Hi").json["cost"] is None
+    assert taiwa.ok("say", "chat", "--json", "Hi").json["cost"] is None
 
 
 def test_a_limit_stops_the_call_that_would_pass_it_and_keeps_what_was_paid_for(
@@ -73,7 +73,7 @@ def test_a_limit_stops_the_call_that_would_pass_it_and_keeps_what_was_paid_for(
 ) -> None:
     model_server(delta("a", topics="wrong"), '{"topics": []}', prices=PRICES)
 
-    result = taiwa.ok("say", "--max-cost", "0.00003", "Hi")
+    result = taiwa.ok("say", "chat", "--max-cost", "0.00003", "Hi")
 
     assert result.out == "a\n"
     assert "the limit on cost is reached" in result.err
@@ -84,7 +84,7 @@ def test_a_limit_stops_the_call_that_would_pass_it_and_keeps_what_was_paid_for(
 def test_a_cost_limit_holds_over_the_turns_of_a_session(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("a"), delta("b"), delta("c"), prices=PRICES)
 
-    talked = taiwa("chat", "--max-cost", "0.00005", input="one\ntwo\nthree\n")
+    talked = taiwa("chat", "chat", "--max-cost", "0.00005", input="one\ntwo\nthree\n")
 
     assert talked.code == 1
     assert len(model_server.requests) == 2

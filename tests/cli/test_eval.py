@@ -127,7 +127,7 @@ def test_an_unusable_row_is_an_error_of_one_line_with_exit_code_2(
 def test_every_setting_has_its_figures(taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str]) -> None:
     model_server.plays(pupil())
 
-    done = taiwa.ok("eval", "reason", "--data", sums(6), "--shots", "0,2", "--ablate", "none,mml,all", "--json")
+    done = taiwa.ok("eval", "reason", "--data", sums(6), "--shots", "0,2", "--tools-on", "none,mml,all", "--json")
 
     found = by_setting(done)
     assert list(found) == [
@@ -142,10 +142,17 @@ def test_every_setting_has_its_figures(taiwa: Taiwa, model_server: ModelServer, 
     # The calculator is shown and not called: the model writes its result, one too low.
     assert (without["accuracy"], without["model_written"], without["calls"]) == (0.0, 6, 6)
     assert without["mcnemar"] == {"against": "+ALL@2", "pairs": 6, "only_this": 0, "only_that": 6, "p": 0.03125}
-    assert (direct["accuracy"], direct["calls"], direct["answered_by"]) == (0.0, 0, {"prompt": 6})
+    assert (direct["accuracy"], direct["calls"], direct["answered_by"]) == (0.0, 0, {"line": 6})
     assert direct["input_tokens"] == 6 * 7
     assert done.json["model"].endswith(MODEL)
     assert (done.json["failed"], done.json["stopped"]) == (0, None)
+
+
+def test_it_is_said_that_the_built_in_model_has_no_zero_shot_baseline(taiwa: Taiwa, sums: Callable[..., str]) -> None:
+    words = ("eval", "reason", "--data", sums(1), "--shots", "0", "--model", "builtin")
+
+    assert "has no zero-shot chain of thought" in taiwa.ok(*words, "--tools-on", "none,all").out
+    assert "has no zero-shot chain of thought" not in taiwa.ok(*words, "--tools-on", "all", "--mode", "exposure").out
 
 
 def test_a_tool_that_is_not_exposed_is_in_no_prompt(
@@ -154,7 +161,7 @@ def test_a_tool_that_is_not_exposed_is_in_no_prompt(
     model_server.plays(pupil())
 
     done = taiwa.ok(
-        "eval", "reason", "--data", sums(2), "--shots", "3", "--ablate", "none,mml", "--mode", "exposure", "--json"
+        "eval", "reason", "--data", sums(2), "--shots", "3", "--tools-on", "none,mml", "--mode", "exposure", "--json"
     )
 
     assert list(by_setting(done)) == ["Few-Shot@3", "Few-Shot+CoT@3 exposure", "+MML@3 exposure"]
@@ -170,7 +177,7 @@ def test_a_folder_holds_rows_table_summary_and_chart(
     model_server.plays(pupil())
     folder = place.folder / "run"
 
-    done = taiwa.ok("eval", "reason", "--data", sums(), "--shots", "1,2", "--ablate", "all", "--out", str(folder))
+    done = taiwa.ok("eval", "reason", "--data", sums(), "--shots", "1,2", "--tools-on", "all", "--out", str(folder))
 
     assert sorted(path.name for path in folder.iterdir()) == [
         "chart.png", "chart.svg", "rows.jsonl", "summary.json", "table.md",
@@ -188,7 +195,18 @@ def test_a_folder_holds_rows_table_summary_and_chart(
 def test_a_second_run_sends_only_missing_and_failed_rows(
     taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str], place: Any
 ) -> None:
-    words = ("eval", "reason", "--data", sums(), "--shots", "0", "--ablate", "none", "--out", str(place.folder / "run"))
+    words = (
+        "eval",
+        "reason",
+        "--data",
+        sums(),
+        "--shots",
+        "0",
+        "--tools-on",
+        "none",
+        "--out",
+        str(place.folder / "run"),
+    )
     model_server.plays(pupil(ill=lambda first: first == 3))
     first = taiwa(*words, "--json")
     model_server.plays(pupil())
@@ -207,7 +225,18 @@ def test_a_second_run_sends_only_missing_and_failed_rows(
 def test_a_third_run_sends_nothing(
     taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str], place: Any
 ) -> None:
-    words = ("eval", "reason", "--data", sums(), "--shots", "0", "--ablate", "none", "--out", str(place.folder / "run"))
+    words = (
+        "eval",
+        "reason",
+        "--data",
+        sums(),
+        "--shots",
+        "0",
+        "--tools-on",
+        "none",
+        "--out",
+        str(place.folder / "run"),
+    )
     model_server.plays(pupil())
     first = taiwa.ok(*words, "--json").json
     asked = len(model_server.requests)
@@ -239,7 +268,18 @@ def test_rows_of_another_evaluation_are_not_continued(
     own = {"id": "o", "question": "Q", "parts": ["So it is 3."], "answer": "3"}
     (place.folder / "own.jsonl").write_text(json.dumps(own))
     sums(5, "other.jsonl")
-    words = ("eval", "reason", "--data", sums(), "--shots", "0", "--ablate", "none", "--out", str(place.folder / "run"))
+    words = (
+        "eval",
+        "reason",
+        "--data",
+        sums(),
+        "--shots",
+        "0",
+        "--tools-on",
+        "none",
+        "--out",
+        str(place.folder / "run"),
+    )
     taiwa.ok(*words)
     before = (place.folder / "run" / "rows.jsonl").read_bytes()
 
@@ -261,7 +301,7 @@ def test_a_cost_limit_ends_a_run_and_a_higher_one_continues_it(
         sums(),
         "--shots",
         "0",
-        "--ablate",
+        "--tools-on",
         "none",
         "-j",
         "1",
@@ -308,7 +348,7 @@ def test_a_server_that_never_answers_ends_a_run(
     [
         (("--shots", "five"), "invalid --shots 'five'"),
         (("--shots", "21,90"), "90 worked examples requested, but only"),
-        (("--ablate", "cal,abc"), "unknown tool 'abc'; choose one of none, cal, crp, mml"),
+        (("--tools-on", "cal,abc"), "unknown tool 'abc'; choose one of none, cal, crp, mml"),
         (("--mode", "both"), "unknown --mode 'both'"),
         (("--tools", "hammer"), "unknown tool 'hammer'"),
         (("--only", "Type_9"), "holds no question of Type_9"),
@@ -354,7 +394,7 @@ def test_a_question_that_is_a_worked_example_gives_a_warning(
 
     done = taiwa.ok(
         "eval", "reason", "--data", str(place.folder / "q.jsonl"), "--examples", str(place.folder / "own.jsonl"),
-        "--shots", "1", "--ablate", "none", "--json",
+        "--shots", "1", "--tools-on", "none", "--json",
     )  # fmt: skip
 
     assert "1 question is also a worked example (0)" in done.json["notes"][0]
@@ -369,7 +409,7 @@ def test_answers_that_are_not_numbers_give_a_warning(taiwa: Taiwa, model_server:
     path.write_text("\n".join(map(json.dumps, rows)))
     model_server.plays(pupil())
 
-    done = taiwa.ok("eval", "reason", "--data", str(path), "--shots", "0", "--ablate", "none", "--json")
+    done = taiwa.ok("eval", "reason", "--data", str(path), "--shots", "0", "--tools-on", "none", "--json")
 
     assert "1 of 2 answers is not a number (Entailment)" in done.json["notes"][0]
 
@@ -377,7 +417,7 @@ def test_answers_that_are_not_numbers_give_a_warning(taiwa: Taiwa, model_server:
 def test_a_progress_bar_is_shown_on_a_terminal_only(
     taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str], place: Any
 ) -> None:
-    words = ("eval", "reason", "--data", sums(6), "--shots", "0", "--ablate", "none", "-j", "1")
+    words = ("eval", "reason", "--data", sums(6), "--shots", "0", "--tools-on", "none", "-j", "1")
     model_server.plays(pupil(wait=0.03))
     with Terminal(place.environment(), *words) as terminal:
         terminal.see("/12")
@@ -393,7 +433,7 @@ def test_every_field_of_a_line_is_described(taiwa: Taiwa, model_server: ModelSer
     model_server.plays(pupil())
     page = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
 
-    found = taiwa.ok("eval", "reason", "--data", sums(1), "--shots", "0", "--ablate", "none", "--json").json
+    found = taiwa.ok("eval", "reason", "--data", sums(1), "--shots", "0", "--tools-on", "none", "--json").json
 
     assert [name for name in found["rows"][0] if f"`{name}`" not in page] == []
 
@@ -426,7 +466,7 @@ def test_rows_of_a_killed_run_are_kept_and_none_is_sent_twice(
         sums(20),
         "--shots",
         "0",
-        "--ablate",
+        "--tools-on",
         "none",
         "-j",
         str(width),
@@ -492,7 +532,19 @@ def test_on_ray_a_killed_worker_loses_no_row_and_doubles_none(
     taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str], place: Any
 ) -> None:
     folder, width = place.folder / "run", 4
-    words = ("eval", "reason", "--data", sums(30), "--shots", "0,2", "--ablate", "all", "--out", str(folder), "--json")
+    words = (
+        "eval",
+        "reason",
+        "--data",
+        sums(30),
+        "--shots",
+        "0,2",
+        "--tools-on",
+        "all",
+        "--out",
+        str(folder),
+        "--json",
+    )
     model_server.plays(pupil(wait=0.05))
     process = taiwa.start(*words, "--ray", "local:2", "-j", str(width))
     until(10, folder, process)
@@ -528,7 +580,7 @@ def test_a_genuine_server_is_measured_without_a_failed_row(
 
     done = taiwa.ok(
         "eval", "reason", "--data", str(shared_data / "numglue_task2.jsonl"), "--limit", "3", "--shots", "0,2",
-        "--ablate", "none,all", "--max-tokens", "40", "-j", "4", "--out", str(folder), "--json",
+        "--tools-on", "none,all", "--max-tokens", "40", "-j", "4", "--out", str(folder), "--json",
     )  # fmt: skip
 
     found = by_setting(done)

@@ -130,3 +130,71 @@ def test_help_shows_what_can_be_done(taiwa: Taiwa) -> None:
     for name in ("reason", "tools", "retrieve"):
         assert f"taiwa eval {name} --data" in taiwa.ok("eval", name, "--help").out
     assert "taiwa eval extract shop:Order --data" in taiwa.ok("eval", "extract", "--help").out
+
+
+MIXED = (
+    {"question": "2 + 2?", "answer": "<<2+2=4>>4", "id": "a"},
+    {"text": "no question"},
+    {"question": "3 + 3?", "answer": None},
+    {"question": "4 + 4?", "answer": "<<4+4=8>>8", "kind": "sum"},
+)
+
+
+@pytest.mark.parametrize(
+    "command", [("tools",), ("reason", "-m", "builtin", "--shots", "0", "--ablate", "none", "--dry-run")]
+)
+def test_rows_of_another_form_are_skipped_with_their_lines_and_strict_stops(
+    taiwa: Taiwa, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    data = tmp_path / "mixed.jsonl"
+    data.write_text("".join(f"{json.dumps(row)}\n" for row in MIXED) + "not json\n[1]\n")
+
+    shown = taiwa.ok("eval", *command, "--data", str(data))
+    skipped = taiwa.ok("eval", *command, "--data", str(data), "--json").json["skipped"]
+    strict = taiwa("eval", *command, "--data", str(data), "--strict")
+
+    assert "4 rows have another form" in shown.err
+    assert {line.split(":")[1] for line in skipped} == {"2", "3", "5", "6"}
+    assert f"{data}:5: not JSON" in shown.err
+    assert (strict.code, len(strict.err.splitlines())) == (2, 1)
+
+
+def test_only_the_kinds_that_are_asked_for_are_judged(taiwa: Taiwa, tmp_path: Path) -> None:
+    data = tmp_path / "mixed.jsonl"
+    rows = (
+        *MIXED,
+        {"text": "x", "expected": {"a": 1}, "kind": "good"},
+        {"text": 5.5, "kind": "bad"},
+        {"kind": "good", "text": ""},
+    )
+    data.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    schema = tmp_path / "a.json"
+    schema.write_text('{"type": "object", "properties": {"a": {"type": "integer"}}}')
+
+    reason = taiwa.ok(
+        "eval", "reason", "-m", "builtin", "--shots", "0", "--data", str(data), "--only", "sum", "--dry-run", "--json"
+    )
+    extract = taiwa.ok(
+        "eval", "extract", str(schema), "-m", "builtin", "--data", str(data), "--only", "good", "--dry-run"
+    )
+
+    assert (reason.json["items"], reason.json["skipped"]) == (1, [])
+    assert "1 row has another form" in extract.err
+    assert f"{data}:7: the field 'expected' is missing" in extract.err
+
+
+def test_the_report_says_how_many_rows_were_skipped(taiwa: Taiwa, tmp_path: Path) -> None:
+    data = tmp_path / "few_questions.jsonl"
+    rows = [
+        {"id": "1", "question": "leave?", "relevant": ["p"]},
+        {"id": "2", "question": 4},
+        {"question": "x", "relevant": []},
+    ]
+    data.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    (tmp_path / "few_passages.jsonl").write_text('{"id": "p", "text": "Days of leave."}\n')
+
+    result = taiwa.ok("eval", "retrieve", "--data", str(data), "--out", str(tmp_path / "run"))
+
+    assert "2 rows of the data have another form and were skipped." in (tmp_path / "run" / "table.md").read_text()
+    assert f"{data}:2: the field 'relevant' is missing" in result.err
+    assert taiwa("eval", "retrieve", "--data", str(data), "--strict").code == 2

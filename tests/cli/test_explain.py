@@ -48,7 +48,7 @@ def test_a_text_is_stepped_through(taiwa: Taiwa) -> None:
 
 
 def test_steps_of_a_type_have_pointer_and_keyword(taiwa: Taiwa) -> None:
-    done = taiwa.ok("explain", "--type", "explained_shop:Order", '{"name": "抹茶", "cups": 12}')
+    done = taiwa("explain", "--type", "explained_shop:Order", '{"name": "抹茶", "cups": 12}')
 
     assert any("/name /properties/name: enum" in line and '"抹茶"' in line for line in done.lines)
     assert "integer, minimum 1, maximum 9" in done.out
@@ -158,7 +158,7 @@ def test_a_page_of_a_small_automaton_lists_its_moves(taiwa: Taiwa, files: Path) 
 
     words = " ".join(Page((files / "o.html").read_text(encoding="utf-8")).words)
     assert "Transitions by tokens" in words
-    assert "-?(0|[1-9][0-9]*)" in words
+    assert "-?(0|[1-9][0-9]{0,19})" in words
 
 
 def test_an_automaton_is_drawn_and_the_way_of_the_text_marked(taiwa: Taiwa, files: Path) -> None:
@@ -194,6 +194,8 @@ def test_an_automaton_is_drawn_and_the_way_of_the_text_marked(taiwa: Taiwa, file
         (("--regex", "a{400}", "--dot", "x.dot"), "401 states"),
         (("--regex", "a", "--dot", "nowhere/x.dot"), "cannot write"),
         (("--choice", "a", "--engine", "other"), "'other' is not one of"),
+        (("--schema", "value.json", "--whitespace", "loose"), "choose one of bounded, compact, free, or a pattern"),
+        (("--schema", "value.json", "--whitespace", "("), "this group is not closed"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(
@@ -206,6 +208,33 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert (done.code, done.out) == (2, "")
     assert complaint in done.err
     assert done.err.count("\n") == 1
+
+
+def test_a_refused_text_exits_with_1_and_an_unfinished_one_with_0(taiwa: Taiwa) -> None:
+    refused = taiwa("explain", "--regex", "[0-9]{1,2}%", "4x")
+    unfinished = taiwa("explain", "--regex", "[0-9]{1,2}%", "4", "--json")
+
+    assert (refused.code, refused.lines[-1][:24]) == (1, "refused: 'x' is not allo")
+    assert (unfinished.code, unfinished.json["accepted"]) == (0, False)
+    assert taiwa("explain", "--regex", "a", "b", "--json").code == 1
+
+
+@pytest.mark.parametrize("engine", ["reference", "llguidance"])
+def test_white_space_may_have_a_pattern_of_ones_own(taiwa: Taiwa, engine: str) -> None:
+    arguments = ("explain", "--schema", "value.json", "--engine", engine, "--whitespace", " {2}")
+
+    assert taiwa(*arguments, '{  "value":  1}').lines[-1] == "accepted: the text is complete"
+    assert taiwa(*arguments, '{"value":1  }').code == 0
+    assert taiwa(*arguments, '{ "value":1}').code == 1
+
+
+def test_v_names_the_terminals_that_may_come(taiwa: Taiwa) -> None:
+    done = taiwa.ok("explain", "--grammar", "number.lark", "(1)", "-v", "--vocab", "bytes")
+
+    assert [line.strip() for line in done.lines if "terminals" in line] == [
+        "0: terminals: LPAR", "1: terminals: NUMBER", "2: terminals: RPAR", "3: terminals: $END"
+    ]  # fmt: skip
+    assert taiwa.ok("explain", "--grammar", "number.lark", "(1)", "--json").json["steps"]
 
 
 def test_standard_input_is_read(taiwa: Taiwa) -> None:
@@ -221,3 +250,12 @@ def test_the_tokens_of_the_built_in_model_can_be_looked_at(taiwa: Taiwa) -> None
     assert data["vocabulary"] == {"name": "builtin", "tokens": len(builtin_tokens())}
     assert [step["text"] for step in data["steps"]] == ["", "H", "H2", "H2O"]
     assert data["accepted"]
+
+
+def test_a_refused_text_is_a_failure(taiwa: Taiwa) -> None:
+    refused = taiwa("explain", "--regex", "[0-9]{1,3}%", "42")
+    accepted = taiwa("explain", "--regex", "[0-9]{1,3}%", "42%")
+    wrong = taiwa("explain", "--regex", "[0-9]{1,3}%", "4x", "--json")
+
+    assert [refused.code, accepted.code, wrong.code] == [0, 0, 1]
+    assert wrong.json["refused"]

@@ -21,7 +21,7 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)> \"'&\x1b[2J ```
 def talked(taiwa: Taiwa, model_server: ModelServer) -> Taiwa:
     """`chat-1`: an innocent turn and a hostile one."""
     model_server(delta("こんにちは", topics=["tea"]), delta(HOSTILE, topics=[HOSTILE]))
-    taiwa.ok("say", "やあ")
+    taiwa.ok("say", "chat", "やあ")
     taiwa.ok("say", "-c", HOSTILE)
     return taiwa
 
@@ -130,7 +130,7 @@ def test_a_file_that_is_not_an_export_is_an_error_of_one_line(taiwa: Taiwa, give
 def test_an_import_under_a_taken_name_changes_nothing(talked: Taiwa, model_server: ModelServer) -> None:
     exported = talked.ok("export", "chat-1~1", "--app").out
     model_server(delta("Other."))
-    talked.ok("say", "-s", "mine", "Hi")
+    talked.ok("say", "chat", "-s", "mine", "Hi")
 
     done = talked("import", "-", "mine", input=exported)
 
@@ -140,7 +140,7 @@ def test_an_import_under_a_taken_name_changes_nothing(talked: Taiwa, model_serve
 
 def test_no_form_of_an_export_can_drive_a_terminal(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("\x1b[2J\x9b31mred\u202e"))
-    taiwa.ok("say", "Hi")
+    taiwa.ok("say", "chat", "Hi")
 
     forms = {form: taiwa.ok("export", "chat-1", "--format", form).out for form in ("jsonl", "md", "html")}
     again = taiwa.ok("import", "-", "copy", input=forms["jsonl"])

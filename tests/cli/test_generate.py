@@ -95,6 +95,13 @@ def test_what_was_cut_off_does_not_fit_and_the_exit_code_says_so(
     assert "does not fit: not JSON" in done.err
 
 
+def test_an_answer_that_was_cut_off_says_so_and_a_limit_is_the_default(taiwa: Taiwa, local: str) -> None:
+    done = taiwa.ok("generate", "-m", local, "hello", "--max-tokens", "3")
+
+    assert "cut off at the limit of tokens; raise --max-tokens" in done.err
+    assert "[default: 1024" in taiwa.ok("generate", "--help").out
+
+
 def test_unenforceable_clauses_are_refused_or_listed(
     taiwa: Taiwa, local: str, file: Callable[[str, object], str]
 ) -> None:
@@ -141,13 +148,13 @@ def test_two_forms_are_one_too_many(taiwa: Taiwa, local: str) -> None:
 
 
 def test_any_command_talks_with_a_model_in_this_process(taiwa: Taiwa, local: str, place: Place) -> None:
-    result = taiwa("say", "-m", local, "hello", "--json", "--no-store")
+    result = taiwa("say", "chat", "-m", local, "hello", "--json", "--no-store")
 
     # Noise is no chat: the words come, the state that should follow them does not.
     assert result.json["text"]
     assert taiwa.ok("models", "show", local, "--json").json["capabilities"]["grammar"] is True
     assert "local:MODEL" in taiwa.ok("models", "list").out
-    assert taiwa.ok("say", "-m", local, "hello", "--dry-run", "--json").json["body"]["messages"]
+    assert taiwa.ok("say", "chat", "-m", local, "hello", "--dry-run", "--json").json["body"]["messages"]
 
 
 def test_a_model_in_this_process_cannot_be_probed(taiwa: Taiwa, local: str) -> None:

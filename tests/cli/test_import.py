@@ -10,7 +10,7 @@ def test_what_was_exported_is_imported_whatever_its_texts_hold(
     taiwa: Taiwa, model_server: ModelServer, separator: str
 ) -> None:
     model_server(delta(f"one{separator}two", topics=[f"a{separator}b"]))
-    taiwa.ok("say", f"said{separator}so")
+    taiwa.ok("say", "chat", f"said{separator}so")
     exported = taiwa.ok("export", "chat-1", "--app").out
 
     taiwa.ok("import", "-", "again", input=exported)
@@ -20,7 +20,7 @@ def test_what_was_exported_is_imported_whatever_its_texts_hold(
 
 def test_an_import_that_fails_leaves_nothing_behind(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("one", topics=["a"]))
-    taiwa.ok("say", "hello")
+    taiwa.ok("say", "chat", "hello")
     exported = taiwa.ok("export", "chat-1", "--app").out
 
     result = taiwa("import", "-", "again", input=exported.replace("hello", "hullo"))

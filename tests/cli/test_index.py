@@ -56,6 +56,54 @@ def test_a_folder_named_on_the_way_is_brought_up_to_date_each_time(taiwa: Taiwa,
     assert [row["index"] for row in taiwa.ok("index", "list", "--json").json] == ["handbook"]
 
 
+@pytest.mark.parametrize("place", ["notes", "./notes"])
+def test_an_index_answers_from_its_folder_as_it_is_now_however_it_is_named(
+    taiwa: Taiwa, folder: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    words = ("--in", place)
+    folder = folder.rename(folder.with_name("notes"))
+    monkeypatch.chdir(folder.parent)
+    taiwa.ok("index", "./notes")
+    (folder / "leave.md").write_text("Twelve weeks of vacation.")
+    (folder / "travel.pdf").unlink()
+
+    assert [row["path"] for row in taiwa.ok("find", "vacation", *words, "--json").json] == ["leave.md"]
+    assert taiwa.ok("find", "holiday", *words, "--json").json == []
+    assert taiwa.ok("find", "receipts", *words, "--json").json == []
+    assert "Twelve weeks" in taiwa.ok("ask", "How long is the vacation?", *words).out
+    (folder / "leave.md").write_text("Thirteen weeks of vacation.")
+    assert "Thirteen weeks" in taiwa.ok("find", "vacation").out
+    taiwa.ok("index", "drop", "notes")
+
+
+def test_an_index_whose_folder_is_gone_is_searched_with_a_warning(taiwa: Taiwa, folder: Path) -> None:
+    taiwa.ok("index", str(folder))
+    folder.rename(folder.with_name("elsewhere"))
+
+    found = taiwa.ok("find", "receipts", "--in", "handbook")
+
+    assert "travel.pdf" in found.out
+    assert "searched as it was indexed before" in found.err
+
+
+def test_the_owner_sees_the_rules_and_who_may_see_what(taiwa: Taiwa, folder: Path) -> None:
+    (folder / ".taiwa-access.yaml").write_text("'*.pdf': [group:staff]")
+    (folder / "shut.md").write_text("---\nAccess: [group:hr]\n---\nsecret")
+    taiwa.ok("index", str(folder))
+
+    shown = taiwa.ok("index", "show", "handbook", "--access")
+    data = taiwa.ok("index", "show", "handbook", "--access", "--json").json
+
+    assert [(row["pattern"], row["for"], row["files"]) for row in data["rules"]] == [("*.pdf", ["group:staff"], 2)]
+    assert {row["path"]: row["audience"] for row in data["files"]}["shut.md"] == [[]]
+    assert ".taiwa-access.yaml:1" in shown.out
+    assert "closed to everyone" in shown.out
+    (folder / ".taiwa-access.yaml").write_text("'*.PDF': [group:staff]")
+    refused = taiwa("index", str(folder))
+    assert (refused.code, refused.out, len(refused.err.splitlines())) == (2, "", 1)
+    assert "matches no file" in refused.err
+
+
 def test_restricted_documents_are_neither_found_nor_listed(taiwa: Taiwa, folder: Path) -> None:
     taiwa.ok("index", str(folder), "--json")
 

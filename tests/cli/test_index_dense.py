@@ -150,6 +150,17 @@ def test_an_invalid_embedder_is_refused_before_any_document_is_read(
     assert taiwa.ok("index", "list", "--json").json == []
 
 
+def test_the_article_s_policy_searches_the_chunks_by_their_vectors(
+    taiwa: Taiwa, folder: Path, server: EmbeddingServer
+) -> None:
+    taiwa.ok("index", str(folder), "--embeddings", f"{server.base_url}#topics", "--force-embeddings")
+
+    found = taiwa("ask", "holiday", "--in", "handbook", "--policy", "article", "-m", "builtin", "--json").json
+
+    assert (found["policy"], found["passages"][0]["path"]) == ("article", "leave.md")
+    assert "holiday" not in (folder / "leave.md").read_text()
+
+
 def test_a_server_of_several_models_asks_for_the_name(taiwa: Taiwa, folder: Path, server: EmbeddingServer) -> None:
     server.models = ["a", "b"]
 

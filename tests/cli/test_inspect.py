@@ -117,8 +117,8 @@ def test_diff_of_a_place_with_itself_is_nothing(talked: Taiwa) -> None:
 
 def test_columns_of_wide_characters_align(talked: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("你好"), delta("Hello"))
-    talked.ok("say", "-s", "会話", "你好")
-    talked.ok("say", "-s", "talk", "Hello")
+    talked.ok("say", "chat", "-s", "会話", "你好")
+    talked.ok("say", "chat", "-s", "talk", "Hello")
 
     lines = talked.ok("log").lines
 

@@ -140,7 +140,7 @@ def test_an_error_is_one_line_without_debug_and_has_its_traceback_with_it(
     taiwa: Taiwa, model_server: ModelServer
 ) -> None:
     model_server()
-    command = ("say", "-s", "x y", "Hi")
+    command = ("say", "chat", "-s", "x y", "Hi")
 
     plain = taiwa.start(*command).communicate(timeout=300)[1].decode()
     debugged = taiwa.start(*command, "--debug").communicate(timeout=300)[1].decode()
@@ -154,7 +154,7 @@ def test_an_error_is_one_line_without_debug_and_has_its_traceback_with_it(
 def test_debug_behind_two_dashes_is_a_text(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("Hello!"))
 
-    taiwa.ok("say", "--", "--debug")
+    taiwa.ok("say", "chat", "--", "--debug")
 
     assert model_server.last_message().startswith("--debug")
 
@@ -204,7 +204,7 @@ def test_a_closed_pipe_is_not_an_error(place: Place) -> None:
 
 def test_closed_streams_are_not_an_error(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
     model_server(delta("Hello!"))
-    command = f"{sys.executable} -m taiwa say Hi <&- >&- 2>&-"
+    command = f"{sys.executable} -m taiwa say chat Hi <&- >&- 2>&-"
 
     done = subprocess.run(["bash", "-c", command], check=False, env=place.environment())
 
@@ -215,7 +215,7 @@ def test_closed_streams_are_not_an_error(taiwa: Taiwa, model_server: ModelServer
 def test_a_terminal_without_a_sign_for_a_character_gets_its_number(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("文"))
 
-    out, err = taiwa.start("say", "Hi", PYTHONIOENCODING="latin-1").communicate(timeout=300)
+    out, err = taiwa.start("say", "chat", "Hi", PYTHONIOENCODING="latin-1").communicate(timeout=300)
 
     assert out == b"\\u6587\n"
     assert err == b""

@@ -1,25 +1,39 @@
 """What reaches a terminal is plain text, aligned by cells."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from taiwa.cli.output import plain, table
+from taiwa.cli.output import inert, plain, table
 from tests.cli.conftest import Place
 from tests.cli.terminal import Terminal
 
 FORBIDDEN = {chr(code) for code in (*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0))} | set(
-    "\u202a\u202e\u2066\u2069\u200e"
+    "\u202a\u202e\u2066\u2069\u200e\u061c\u2028\u2029\u180e\ufeff\ufff9\U000e0001\U000e0041\U000e007f"
 )
 
 
-@given(st.text())
+@given(st.text(st.characters() | st.sampled_from(sorted(FORBIDDEN))))
 def test_no_control_code_and_no_turn_of_direction_gets_through(text: str) -> None:
     shown = plain(text)
 
     assert not FORBIDDEN & set(shown)
     assert len(shown) == len(text)
+
+
+@given(st.text(st.characters() | st.sampled_from(sorted(FORBIDDEN))))
+def test_json_without_control_codes_is_read_as_the_same_text(text: str) -> None:
+    shown = inert(json.dumps(text, ensure_ascii=False))
+
+    assert not FORBIDDEN & set(shown)
+    assert json.loads(shown) == text
+
+
+def test_what_a_script_needs_between_letters_stays() -> None:
+    assert plain("👩\u200d💻 می\u200cخواهم") == "👩\u200d💻 می\u200cخواهم"
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp"])))

@@ -36,7 +36,7 @@ def test_a_conversation_is_continued_on_another_machine(
     ok: Callable[..., str], taiwa: Taiwa, model_server: ModelServer, place: Place
 ) -> None:
     model_server(delta("Hello!", topics=["greeting"]), delta("Kyoto."), delta("Nara."))
-    ok("say", "Hi")
+    ok("say", "chat", "Hi")
     ok("say", "-c", "京都はどこ?")
     ok("retry")
 

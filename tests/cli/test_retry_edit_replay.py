@@ -12,7 +12,7 @@ from tests.peers.faults import silence
 def talked(taiwa: Taiwa, model_server: ModelServer) -> Taiwa:
     """`chat-1` with two turns."""
     model_server(delta("A", topics=["a"]), delta("B", topics=["b"]))
-    taiwa.ok("say", "one")
+    taiwa.ok("say", "chat", "one")
     taiwa.ok("say", "-c", "two")
     return taiwa
 
@@ -124,7 +124,7 @@ def test_a_killed_turn_is_finished_without_asking_again_what_was_answered(
     taiwa: Taiwa, model_server: ModelServer
 ) -> None:
     model_server(delta("Hello!", topics="wrong"), silence())
-    killed(taiwa, model_server, "say", "Hi")
+    killed(taiwa, model_server, "say", "chat", "Hi")
     assert "cannot be used" in model_server.last_message(1)
     model_server('{"topics": ["tea"]}')
 
@@ -154,7 +154,7 @@ def test_an_interrupted_turn_prints_how_to_continue(taiwa: Taiwa, model_server: 
     import signal
 
     model_server(silence())
-    process = taiwa.start("say", "Hi")
+    process = taiwa.start("say", "chat", "Hi")
     end = time.monotonic() + 300
     while not model_server.seen:
         assert time.monotonic() < end
@@ -187,8 +187,8 @@ def test_a_cut_off_turn_is_not_appended_to_a_conversation_that_continued(
 
 def test_other_conversations_that_were_cut_off_are_named(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(silence(), silence())
-    killed(taiwa, model_server, "say", "-s", "one", "Hi", requests=1)
-    killed(taiwa, model_server, "say", "-s", "two", "Hi")
+    killed(taiwa, model_server, "say", "chat", "-s", "one", "Hi", requests=1)
+    killed(taiwa, model_server, "say", "chat", "-s", "two", "Hi")
     model_server(delta("b"), delta("a"))
 
     first = taiwa.ok("resume")
@@ -214,7 +214,7 @@ def test_replay_checks_every_hash_and_calls_nothing(talked: Taiwa, model_server:
 
 def test_replay_follows_repairs_and_edits_and_changes_of_app(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("A", topics="x"), '{"topics": ["a"]}', delta("B", topics="y"), '{"topics": "z"}', delta("C"))
-    taiwa.ok("say", "one")
+    taiwa.ok("say", "chat", "one")
     taiwa.ok("say", "-c", "two")
     taiwa.ok("state", "set", "topics", '["mine"]')
     taiwa.ok("chat", "-c", input="/app code\nthree\n")
@@ -273,7 +273,7 @@ def test_rerun_under_a_taken_name_sends_nothing(talked: Taiwa, model_server: Mod
 
 def test_a_turn_can_be_edited_by_the_beginning_of_its_hash(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("One."), delta("Two."), delta("Other."))
-    node = taiwa.ok("say", "first", "--json").json["node"]
+    node = taiwa.ok("say", "chat", "first", "--json").json["node"]
     taiwa.ok("say", "-c", "second")
 
     taiwa.ok("edit", node[:10], "instead")

@@ -4,6 +4,9 @@ import json
 import os
 import socket
 import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +20,7 @@ REFUSED = status(401, b'{"error": {"message": "bad key"}}')
 def test_the_answer_is_printed_and_its_state_is_not(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("Hello!", topics=["greeting"]))
 
-    result = taiwa.ok("say", "Hi")
+    result = taiwa.ok("say", "chat", "Hi")
 
     assert result.out == "Hello!\n"
     assert result.err == ""
@@ -26,7 +29,7 @@ def test_the_answer_is_printed_and_its_state_is_not(taiwa: Taiwa, model_server: 
 def test_json_has_what_a_script_needs_to_continue(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("Hello!", topics=["greeting"]))
 
-    result = taiwa.ok("say", "--json", "Hi")
+    result = taiwa.ok("say", "chat", "--json", "Hi")
 
     data = result.json
     assert list(data) == [
@@ -49,11 +52,11 @@ def test_two_words_are_an_app_and_a_text(taiwa: Taiwa, model_server: ModelServer
 
 def test_the_latest_or_the_named_conversation_is_continued(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(*[delta(answer) for answer in "abcd"])
-    taiwa.ok("say", "one")
-    taiwa.ok("say", "two")
+    taiwa.ok("say", "chat", "one")
+    taiwa.ok("say", "chat", "two")
 
     latest = taiwa.ok("say", "-c", "--json", "three").json
-    named = taiwa.ok("say", "-s", "chat-1", "--json", "four").json
+    named = taiwa.ok("say", "chat", "-s", "chat-1", "--json", "four").json
 
     assert (latest["session"], named["session"]) == ("chat-2", "chat-1")
     assert "two" in [message["content"] for message in model_server.requests[2]["messages"]]
@@ -62,7 +65,7 @@ def test_the_latest_or_the_named_conversation_is_continued(taiwa: Taiwa, model_s
 def test_the_text_comes_from_standard_input_for_a_dash(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("Hello!"))
 
-    taiwa.ok("say", "-", input="two\nlines\n")
+    taiwa.ok("say", "chat", "-", input="two\nlines\n")
 
     assert model_server.last_message().startswith("two\nlines")
 
@@ -70,7 +73,7 @@ def test_the_text_comes_from_standard_input_for_a_dash(taiwa: Taiwa, model_serve
 def test_verbose_prints_the_bill_to_standard_error(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("Hello!"))
 
-    result = taiwa.ok("say", "-v", "Hi")
+    result = taiwa.ok("say", "chat", "-v", "Hi")
 
     assert result.out == "Hello!\n"
     assert result.err.startswith("chat-1 ")
@@ -79,7 +82,7 @@ def test_verbose_prints_the_bill_to_standard_error(taiwa: Taiwa, model_server: M
 
 def test_dry_run_shows_the_exact_request_and_sends_nothing(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("Hello!"), delta("Bye."))
-    taiwa.ok("say", "Hi")
+    taiwa.ok("say", "chat", "Hi")
 
     data = taiwa.ok("say", "-c", "--dry-run", "--json", "Bye").json
     assert len(model_server.requests) == 1
@@ -91,7 +94,7 @@ def test_dry_run_shows_the_exact_request_and_sends_nothing(taiwa: Taiwa, model_s
 
 
 def test_dry_run_needs_no_model(taiwa: Taiwa) -> None:
-    shown = taiwa.ok("say", "--dry-run", "Hi")
+    shown = taiwa.ok("say", "chat", "--dry-run", "Hi")
 
     assert "── system" in shown.out
     assert "tokens in" in shown.out
@@ -100,7 +103,7 @@ def test_dry_run_needs_no_model(taiwa: Taiwa) -> None:
 def test_no_store_writes_nothing(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
     model_server(delta("Hello!"))
 
-    assert taiwa.ok("say", "--no-store", "Hi").out == "Hello!\n"
+    assert taiwa.ok("say", "chat", "--no-store", "Hi").out == "Hello!\n"
 
     assert not place.store.exists()
 
@@ -111,7 +114,7 @@ def test_no_store_writes_nothing(taiwa: Taiwa, model_server: ModelServer, place:
 def test_only_a_delta_of_the_wrong_type_is_requested_again(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("Hello!", topics="tea"), '{"topics": ["tea"]}')
 
-    data = taiwa.ok("say", "--json", "Hi").json
+    data = taiwa.ok("say", "chat", "--json", "Hi").json
 
     assert data["text"] == "Hello!"
     assert data["delta"] == {"topics": ["tea"]}
@@ -123,7 +126,7 @@ def test_only_a_delta_of_the_wrong_type_is_requested_again(taiwa: Taiwa, model_s
 def test_a_delta_that_stays_invalid_is_discarded_with_a_warning(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("Hello!", topics="tea"), '{"topics": "tea"}')
 
-    result = taiwa.ok("say", "Hi")
+    result = taiwa.ok("say", "chat", "Hi")
 
     assert result.out == "Hello!\n"
     assert result.err == 'the state was left as it was: $.topics = "tea": must be a list\n'
@@ -132,7 +135,7 @@ def test_a_delta_that_stays_invalid_is_discarded_with_a_warning(taiwa: Taiwa, mo
 
 def test_under_strict_the_turn_fails_and_its_bill_is_kept(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("One.", topics=["one"]), delta("Hello!", topics="tea"), '{"topics": "tea"}')
-    taiwa.ok("say", "One")
+    taiwa.ok("say", "chat", "One")
 
     result = taiwa("say", "-c", "--strict", "Hi")
 
@@ -179,12 +182,12 @@ def test_a_json_reply_shows_its_answer_alone(taiwa: Taiwa, model_server: ModelSe
 
 
 def test_without_a_model_the_built_in_one_answers_and_a_notice_shows_how_to_set_another(taiwa: Taiwa) -> None:
-    result = taiwa.ok("say", "Hi", "-v")
+    result = taiwa.ok("say", "chat", "Hi", "-v")
 
     assert "taiwa config set model" in result.out
     assert "no model is set, so the built-in small model" in result.err
-    assert taiwa.ok("say", "Hi").err == ""
-    assert "モデル" in taiwa.ok("say", "こんにちは").out
+    assert taiwa.ok("say", "chat", "Hi").err == ""
+    assert "モデル" in taiwa.ok("say", "chat", "こんにちは").out
 
 
 @pytest.mark.parametrize("words", [(), ("a", "b", "c")])
@@ -196,38 +199,38 @@ def test_too_few_or_too_many_arguments_print_the_usage(taiwa: Taiwa, words: tupl
 
 
 WRONG = {
-    "an empty text": (("say", ""), b"", "the text is empty"),
-    "an empty input": (("say", "-"), b" \n", "the text is empty"),
+    "an empty text": (("say", "chat", ""), b"", "the text is empty"),
+    "an empty input": (("say", "chat", "-"), b" \n", "the text is empty"),
     "ten megabytes": (
-        ("say", "-"),
+        ("say", "chat", "-"),
         b"x" * 10_000_000,
         "standard input is too large; a turn has at most 2,000,000 characters",
     ),
     "three million characters": (
-        ("say", "-"),
+        ("say", "chat", "-"),
         b"x" * 3_000_000,
         "the text has 3,000,000 characters; at most 2,000,000",
     ),
-    "bytes that are no text": (("say", "-"), b"abc\xffdef", "standard input is not UTF-8 at byte 3"),
-    "bytes in the argument": (("say", "abc\udcff"), b"", "the text is not UTF-8 at character 4"),
+    "bytes that are no text": (("say", "chat", "-"), b"abc\xffdef", "standard input is not UTF-8 at byte 3"),
+    "bytes in the argument": (("say", "chat", "abc\udcff"), b"", "the text is not UTF-8 at character 4"),
     "an unknown app": (("say", "translat", "Hi"), b"", "app 'translat' not found; did you mean 'translate'?"),
     "a missing param": (("say", "translate", "Hi"), b"", "requires the parameter 'target_lang'; pass -p target_lang="),
-    "an unknown param": (("say", "-p", "x=1", "Hi"), b"", "the app 'chat' has no parameter 'x'"),
-    "a param without a value": (("say", "-p", "x", "Hi"), b"", "-p must be KEY=VALUE, got 'x'"),
+    "an unknown param": (("say", "chat", "-p", "x=1", "Hi"), b"", "the app 'chat' has no parameter 'x'"),
+    "a param without a value": (("say", "chat", "-p", "x", "Hi"), b"", "-p must be KEY=VALUE, got 'x'"),
     "an app for a conversation that has one": (
         ("say", "code", "-s", "old", "Hi"),
         b"",
         "has the app 'chat'",
     ),
     "params for a conversation that has them": (
-        ("say", "-s", "old", "-p", "x=1", "Hi"),
+        ("say", "chat", "-s", "old", "-p", "x=1", "Hi"),
         b"",
         "has its parameters;",
     ),
-    "a name that is none": (("say", "-s", "a b", "Hi"), b"", "a session name must not contain spaces"),
-    "a model without a place": (("say", "-m", "gpt-4o", "Hi"), b"", "did you mean 'openai:gpt-4o'?"),
+    "a name that is none": (("say", "chat", "-s", "a b", "Hi"), b"", "a session name must not contain spaces"),
+    "a model without a place": (("say", "chat", "-m", "gpt-4o", "Hi"), b"", "did you mean 'openai:gpt-4o'?"),
     "a model without its key": (
-        ("say", "-m", "openai:x", "Hi"),
+        ("say", "chat", "-m", "openai:x", "Hi"),
         b"",
         "no key for openai:x: run `taiwa keys set openai`",
     ),
@@ -240,7 +243,7 @@ def test_bad_input_is_one_line_and_is_not_sent(
     taiwa: Taiwa, model_server: ModelServer, words: tuple[str, ...], given: bytes, line: str
 ) -> None:
     model_server(delta("Hello!"))
-    taiwa.ok("say", "-s", "old", "Hi")
+    taiwa.ok("say", "chat", "-s", "old", "Hi")
 
     result = taiwa(*words, input=given)
 
@@ -271,7 +274,7 @@ def test_a_server_that_is_not_there_is_one_line(taiwa: Taiwa, place: Place) -> N
         port = free.getsockname()[1]
     place.set(model=f"http://127.0.0.1:{port}/v1#x", attempts=1)
 
-    result = taiwa("say", "Hi")
+    result = taiwa("say", "chat", "Hi")
 
     assert result.code == 1
     assert result.err.count("\n") == 1
@@ -292,7 +295,7 @@ def test_a_failed_call_is_one_line_and_leaves_the_conversation_unchanged(
     taiwa: Taiwa, model_server: ModelServer, act: object, code: int, part: str
 ) -> None:
     model_server(delta("One."), act)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    taiwa.ok("say", "One")
+    taiwa.ok("say", "chat", "One")
 
     result = taiwa("say", "-c", "Two")
 
@@ -306,7 +309,7 @@ def test_a_failed_call_is_one_line_and_leaves_the_conversation_unchanged(
 def test_control_codes_of_an_answer_are_shown_and_not_sent(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("\x1b]0;owned\x07\x1b[2J\u202egnp"))
 
-    result = taiwa.ok("say", "Hi")
+    result = taiwa.ok("say", "chat", "Hi")
     shown = taiwa.ok("show").out
 
     assert result.out == "␛]0;owned␇␛[2J\ufffdgnp\n"
@@ -320,7 +323,7 @@ def test_control_codes_of_an_answer_are_shown_and_not_sent(taiwa: Taiwa, model_s
 def test_a_store_that_cannot_be_written_is_one_line(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
     model_server(delta("Hello!"))
 
-    result = taiwa("say", "--store", "/proc/taiwa.db", "Hi")
+    result = taiwa("say", "chat", "--store", "/proc/taiwa.db", "Hi")
 
     assert result.code == 2
     assert result.err.count("\n") == 1
@@ -333,7 +336,7 @@ def test_a_file_that_is_not_a_store_is_an_error_of_one_line(
     model_server(delta("Hello!"))
     place.store.write_bytes(b"no database at all, but long enough to be one" * 100)
 
-    result = taiwa("say", "Hi")
+    result = taiwa("say", "chat", "Hi")
 
     assert result.code == 2
     assert str(place.store) in result.err
@@ -342,7 +345,7 @@ def test_a_file_that_is_not_a_store_is_an_error_of_one_line(
 
 def test_a_store_of_a_newer_version_is_left_alone(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
     model_server(delta("Hello!"))
-    taiwa.ok("say", "Hi")
+    taiwa.ok("say", "chat", "Hi")
     with sqlite3.connect(place.store) as db:
         db.execute("PRAGMA user_version = 99")
     db.close()
@@ -357,12 +360,12 @@ def test_of_two_concurrent_turns_one_is_committed_and_the_other_is_a_conflict(
     taiwa: Taiwa, model_server: ModelServer, place: Place, tmp_path: Path
 ) -> None:
     model_server(delta("One."), speech(delta("Slow."), wait=1.0), delta("Quick."))
-    taiwa.ok("say", "One")
-    slow = taiwa.start("say", "-s", "chat-1", "Slow")
+    taiwa.ok("say", "chat", "One")
+    slow = taiwa.start("say", "chat", "-s", "chat-1", "Slow")
     while len(model_server.seen) < 2:
         os.sched_yield()
 
-    taiwa.ok("say", "-s", "chat-1", "Quick")
+    taiwa.ok("say", "chat", "-s", "chat-1", "Quick")
     _, err = slow.communicate(timeout=300)
 
     assert slow.returncode == 2
@@ -370,3 +373,149 @@ def test_of_two_concurrent_turns_one_is_committed_and_the_other_is_a_conflict(
     data = taiwa.ok("log", "chat-1", "--json").json
     assert [turn["user"] for turn in data] == [None, "One", "Quick"]
     assert json.loads(taiwa.ok("cost", "--json").out)[0]["requests"] == 3
+
+
+def test_without_an_app_the_prompt_is_what_the_user_wrote(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server("One.\n@@delta\n{}", "Two.", "Three.")
+
+    taiwa.ok("say", "first")
+    taiwa.ok("say", "-c", "second")
+    taiwa.ok("edit", "plain-1", "other")
+
+    messages = [(each["role"], each["content"]) for each in model_server.requests[-1]["messages"]]
+    assert messages == [("user", "first"), ("assistant", "One.\n@@delta\n{}"), ("user", "other")]
+    assert taiwa.ok("show", "plain-1").out.count("\n\n") == 2
+    assert taiwa.ok("undo").out == "back to turn 1\n"
+    assert taiwa.ok("state").err == "app plain has no state\n"
+
+
+def test_chat_begins_with_the_plain_app_too(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server("Hello!")
+
+    taiwa.ok("chat", input="Hi\n")
+
+    assert model_server.requests[0]["messages"] == [{"role": "user", "content": "Hi"}]
+    assert taiwa.ok("log").lines[1].split()[:2] == ["plain-1", "plain"]
+
+
+def test_no_code_of_typed_answers_runs_without_an_app(place: Place, model_server: ModelServer) -> None:
+    from tests.house.figures import trace
+
+    model_server("Hello!")
+
+    ran = trace(place.folder, "say", "Hi", "--model", model_server.model)
+
+    assert not [file for file in ran.functions if "/taiwa/structured/" in file]
+
+
+@pytest.mark.parametrize(
+    ("words", "piped", "sent"),
+    [
+        (("Sum up:",), "one\ntwo\n", "Sum up:\n\none\ntwo"),
+        (("Sum up:", "-"), "one\n", "Sum up:\n\none"),
+        (("plain", "Sum up:"), "one\n", "Sum up:\n\none"),
+        (("plain", "Sum up:", "-"), "one\n", "Sum up:\n\none"),
+        (("plain", "-"), "one\n", "one"),
+        (("-",), "one\n", "one"),
+        ((), "one\n", "one"),
+        (("Hi",), "", "Hi"),
+    ],
+)
+def test_piped_text_follows_the_prompt(
+    taiwa: Taiwa, model_server: ModelServer, words: tuple[str, ...], piped: str, sent: str
+) -> None:
+    model_server("Done.")
+
+    taiwa.ok("say", *words, input=piped)
+
+    assert model_server.last_message() == sent
+
+
+def test_a_file_as_standard_input_is_piped_text(taiwa: Taiwa, place: Place, model_server: ModelServer) -> None:
+    model_server("Done.", "Done.")
+    (place.folder / "in.txt").write_text("one\n")
+
+    for source in ("< in.txt", "< /dev/null"):
+        command = f"{sys.executable} -m taiwa say --no-store 'Sum up:' {source}"
+        subprocess.run(["bash", "-c", command], check=True, env=place.environment(), cwd=place.folder)
+
+    assert [model_server.last_message(number) for number in (0, 1)] == ["Sum up:\n\none", "Sum up:"]
+
+
+def test_a_prompt_that_waits_for_piped_text_says_so(taiwa: Taiwa, place: Place, model_server: ModelServer) -> None:
+    model_server("Done.")
+    command = [sys.executable, "-m", "taiwa", "say", "--no-store", "Sum up:"]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=place.environment(), text=True
+    )
+    assert process.stderr is not None
+
+    assert process.stderr.readline() == "waiting for the end of standard input; < /dev/null passes none\n"
+    process.communicate("one\n", timeout=300)
+
+    assert model_server.last_message() == "Sum up:\n\none"
+
+
+def test_a_conversation_keeps_its_model(taiwa: Taiwa, place: Place, model_server: ModelServer) -> None:
+    model_server("A", "B", "C", "D", "E")
+    place.set(attempts=1)
+    taiwa.ok("say", "-m", f"{model_server.url}#first", "one")
+    place.set(attempts=1, model=f"{model_server.url}#configured")
+
+    taiwa.ok("say", "-c", "two")
+    taiwa.ok("retry")
+    taiwa.ok("say", "-c", "-m", f"{model_server.url}#second", "three")
+    taiwa.ok("edit", "3", "four")
+
+    assert [request["model"] for request in model_server.requests] == ["first"] * 3 + ["second"] * 2
+    rows = [line.split()[3] for line in taiwa.ok("log", "plain-1").lines[2:]]
+    assert rows == [f"{model_server.url}#{name}" for name in ("first", "first", "second")]
+
+
+def test_the_built_in_model_does_not_take_over_a_conversation(
+    taiwa: Taiwa, place: Place, model_server: ModelServer
+) -> None:
+    model_server("A", "B")
+    place.set(attempts=1)
+    taiwa.ok("say", "-m", model_server.model, "one")
+
+    assert taiwa.ok("say", "-c", "two").out == "B\n"
+
+
+def test_a_configured_model_takes_over_from_the_built_in_one(
+    taiwa: Taiwa, place: Place, model_server: ModelServer
+) -> None:
+    taiwa.ok("say", "one")
+    model_server("A")
+
+    assert taiwa.ok("say", "-c", "two").out == "A\n"
+
+
+@pytest.mark.parametrize("capable", [True, False])
+@pytest.mark.parametrize(
+    "keys", ["about: nothing", "tools: [calculator]", "reply: json\nstate: { topics: { type: 'list[str]' } }"]
+)
+def test_a_dry_run_shows_the_request_that_is_sent(
+    taiwa: Taiwa, model_server: ModelServer, apps: Callable[[str, str], Path], keys: str, capable: bool
+) -> None:
+    apps("own", f"---\ntaiwa: 1\nname: own\n{keys}\n---\nTalk.\n")
+    model_server('{"answer": "A", "delta": {}}')
+    capabilities = {model_server.model: {"tools": capable, "json_schema": capable}}
+    model_server('{"answer": "A", "delta": {}}', capabilities=capabilities)
+
+    shown = taiwa.ok("say", "own", "--dry-run", "--json", "Hi").json["body"]
+    taiwa.ok("say", "own", "Hi")
+
+    assert model_server.requests[0] == shown
+
+
+def test_a_dry_run_of_an_app_that_searches_is_refused(taiwa: Taiwa) -> None:
+    refused = taiwa("say", "ask", "--dry-run", "Hi")
+
+    assert (refused.code, "searches documents before its first request" in refused.err) == (2, True)
+
+
+def test_a_rendered_app_shows_its_tools(taiwa: Taiwa, apps: Callable[[str, str], Path]) -> None:
+    apps("own", "---\ntaiwa: 1\nname: own\ntools: [calculator]\n---\nTalk.\n")
+
+    assert "── tools: calculator ──" in taiwa.ok("apps", "render", "own").out

@@ -67,3 +67,25 @@ def test_a_hostile_description_cannot_reach_the_terminal_or_gain_a_line(taiwa: T
 
     assert "\x1b" not in shown.out
     assert len(shown.lines) == 3
+
+
+DRINKS = """\
+interface Drink {
+  name: "tea" | "coffee";
+  cups: number; // 1 if not said
+}
+type Order = { drinks: Drink[] };
+"""
+
+
+def test_a_type_in_a_file_of_typescript_is_shown_parsed_and_refused_with_its_place(taiwa: Taiwa, place: Place) -> None:
+    (place.folder / "order.ts").write_text(DRINKS)
+    (place.folder / "bad.ts").write_text("type Order = {\n  at: Date;\n};\n")
+    (place.folder / "answer.txt").write_text('{"drinks": [{"name": "tea", "cups": 1}]}')
+    (place.folder / "wrong.txt").write_text('{"drinks": [{"name": "tea", "cups": 1, "sise": 2}]}')
+
+    assert "  cups: number; // 1 if not said" in taiwa.ok("schema", "order.ts:Order").out
+    assert taiwa.ok("parse", "answer.txt", "--type", "order.ts:Order").out.count('"cups": 1\n') == 1
+    assert "$.drinks[0].sise = 2: no key here" in taiwa("parse", "wrong.txt", "--type", "order.ts:Order").err
+    assert "bad.ts:2:7: unknown type Date; JSON has no dates; write string" in taiwa("schema", "bad.ts:Order").err
+    assert "order.ts:1:1: the text does not declare 'Ordr'; did you mean Order?" in taiwa("schema", "order.ts:Ordr").err

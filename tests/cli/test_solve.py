@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -39,6 +40,51 @@ def test_a_rationale_comes_with_its_results_and_the_answer_last(taiwa: Taiwa, mo
     assert done.out == f"{TEXT}\n\n132.027\n"
     assert done.err == ""
     assert model_server.requests[0]["messages"][-1]["content"] == QUESTION
+
+
+@pytest.mark.parametrize(
+    ("question", "call", "result"),
+    [
+        ("What percentage of N2O5 is N?", "<<molar_mass: N2O5>>", "108 g/mol"),
+        ("What percentage of N2O5 is N?", "<<calculator: 28/108*100>>", "25.93"),
+        ("7 mol for 6?", "<<calculator: 7/6>>", "1.17"),
+        ("And less?", "<<calculator: -0.005>>", "-0.01"),
+        ("Half?", "<<calculator: 1/2>>", "0.5"),
+    ],
+)
+def test_the_tools_give_what_the_paper_prints(
+    taiwa: Taiwa, model_server: ModelServer, question: str, call: str, result: str
+) -> None:
+    no_tools(model_server, f"{call}", "That is the answer: 1.")
+
+    done = taiwa.ok("solve", question, "--weights", "integer", "--round", "2", "--shots", "0")
+
+    assert f"{call} {result}\n" in done.out
+
+
+def test_worked_examples_show_the_chosen_weights_and_decimals(taiwa: Taiwa, model_server: ModelServer) -> None:
+    no_tools(model_server, "The answer is 4.", "The answer is 4.")
+
+    taiwa.ok("solve", "2 + 2?", "--shots", "12")
+    taiwa.ok("solve", "2 + 2?", "--shots", "12", "--weights", "integer", "--round", "1")
+
+    exact, school = (str(request["messages"]) for request in model_server.requests)
+    assert exact != school
+    assert re.findall(r"<<molar_mass: \w+>> \d+ g/mol", school)
+    assert not re.findall(r"<<(?:calculator|molar_mass): [^>]+>> -?\d+\.\d\d", school)
+    assert re.findall(r"<<(?:calculator|molar_mass): [^>]+>> -?\d+\.\d\d", exact)
+
+
+@pytest.mark.parametrize(("by", "answer", "requests"), [("auto", "4", 1), ("line", "4", 1), ("prompt", "5", 2)])
+def test_the_answer_is_taken_from_where_it_was_asked_for(
+    taiwa: Taiwa, model_server: ModelServer, by: str, answer: str, requests: int
+) -> None:
+    no_tools(model_server, "The answer is 4.", "5")
+
+    done = taiwa.ok("solve", "2 + 2?", "--shots", "0", "--answer-by", by)
+
+    assert done.out.splitlines()[-1] == answer
+    assert len(model_server.requests) == requests
 
 
 def test_built_in_worked_examples_are_shown_and_correct(taiwa: Taiwa, model_server: ModelServer) -> None:

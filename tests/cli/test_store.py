@@ -12,7 +12,7 @@ from tests.cli.terminal import Terminal
 def talked(taiwa: Taiwa, model_server: ModelServer) -> Taiwa:
     """`chat-1` with two turns, one of them undone and replaced."""
     model_server(*[delta(answer) for answer in ("first", "second", "third")])
-    taiwa.ok("say", "one")
+    taiwa.ok("say", "chat", "one")
     taiwa.ok("say", "-c", "two")
     taiwa.ok("undo")
     taiwa.ok("say", "-c", "three")

@@ -1,5 +1,6 @@
 """`taiwa chat` on a real terminal: keys, history, and Ctrl-C in the middle of an answer."""
 
+import re
 import time
 from collections.abc import Callable
 
@@ -15,7 +16,7 @@ PASTE = "\x1b[200~{}\x1b[201~"
 
 @pytest.fixture
 def open_chat(place: Place) -> Callable[..., Terminal]:
-    return lambda *arguments: Terminal(place.environment(), "chat", *arguments)
+    return lambda *arguments: Terminal(place.environment(), "chat", "chat", *arguments)
 
 
 def test_a_whole_conversation_on_a_terminal(
@@ -80,6 +81,7 @@ def test_ctrl_c_before_the_first_word_changes_nothing_and_offers_the_text_again(
         chat.type(CTRL_C)
         chat.see("nothing changed")
         chat.see("› Two")
+        assert not re.search(b"so far is kept|the state was left|resume", chat.raw)
         chat.type("!\r")
         chat.see("Now.")
         chat.prompted()
@@ -188,7 +190,7 @@ def test_the_answer_s_control_codes_are_shown_and_not_obeyed(
 def cut_off(taiwa: Taiwa, model_server: ModelServer) -> None:
     """Kill a turn of `chat-1` that has one answer and waits for the repair of its state."""
     model_server(delta("Hello!", topics="wrong"), silence())
-    process = taiwa.start("chat", "-s", "chat-1")
+    process = taiwa.start("chat", "chat", "-s", "chat-1")
     assert process.stdin is not None
     process.stdin.write(b"Hi\n")
     process.stdin.flush()
@@ -238,7 +240,7 @@ def test_over_a_pipe_a_turn_that_was_cut_off_only_gives_a_notice(model_server: M
     cut_off(taiwa, model_server)
     model_server()
 
-    talked = taiwa.ok("chat", "-s", "chat-1", input="/cost\n")
+    talked = taiwa.ok("chat", "chat", "-s", "chat-1", input="/cost\n")
 
     assert talked.err == "a turn was cut off (Hi); taiwa resume finishes it without paying again\n"
     assert not model_server.requests

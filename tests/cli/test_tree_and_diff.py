@@ -16,7 +16,7 @@ def branches(taiwa: Taiwa, model_server: ModelServer) -> Taiwa:
         delta("Tea.", topics=["tea"]),
         delta("Green tea.", topics=["green tea"]),
     )
-    taiwa.ok("say", "Shall we drink?")
+    taiwa.ok("say", "chat", "Shall we drink?")
     taiwa.ok("say", "-c", "What?")
     taiwa.ok("fork", "chat-1~1", "tea")
     taiwa.ok("say", "-c", "What instead of coffee?")
@@ -59,7 +59,7 @@ def test_only_model_calls_count_as_calls(branches: Taiwa, command: list[str]) ->
 
 def test_a_value_is_given_to_programs_as_it_is(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("Yes.", topics=["a\x85b\u202e"]))
-    taiwa.ok("say", "hello")
+    taiwa.ok("say", "chat", "hello")
 
     assert taiwa.ok("state", "get", "topics", "--json").json == ["a\x85b\u202e"]
     assert taiwa.ok("state", "get", "topics").out == '["a\ufffdb\ufffd"]\n'

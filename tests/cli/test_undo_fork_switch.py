@@ -10,7 +10,7 @@ def talked(taiwa: Taiwa, model_server: ModelServer) -> Taiwa:
     """`chat-1` with three turns, each of which adds a topic."""
     model_server(*[delta(word.upper(), topics=[word]) for word in ("one", "two", "three", "four")])
     for number, word in enumerate(("one", "two", "three")):
-        taiwa.ok("say", *(("-c",) if number else ()), word)
+        taiwa.ok("say", "chat", *(("-c",) if number else ()), word)
     return taiwa
 
 
@@ -134,3 +134,27 @@ def test_what_was_undone_is_still_in_the_log_of_the_name(talked: Taiwa) -> None:
     talked.ok("say", "-c", "four")
 
     assert talked.ok("show", "chat-1@{2}", "--json").json["user"] == "three"
+
+
+def test_a_turn_is_named_by_its_number(talked: Taiwa) -> None:
+    answers = [talked.ok("show", str(number), "--json").json["answer"] for number in (1, 2, 3)]
+
+    assert answers == ["ONE", "TWO", "THREE"]
+    assert talked("show", "4").err == "taiwa: there is no turn 4: session 'chat-1' has 3 turns\n"
+    talked.ok("edit", "2", "other")
+    assert [row["user"] for row in talked.ok("log", "chat-1", "--json").json[1:]] == ["one", "other"]
+
+
+def test_a_session_that_is_named_by_a_number_goes_before_a_turn(talked: Taiwa) -> None:
+    talked.ok("fork", "chat-1~2", "3")
+
+    assert talked.ok("show", "3", "--json").json["answer"] == "ONE"
+
+
+def test_redo_says_when_everything_is_restored(talked: Taiwa) -> None:
+    talked.ok("undo")
+    talked.ok("redo")
+
+    assert talked("redo").err == (
+        "taiwa: nothing to redo in session 'chat-1': everything that was undone is restored\n"
+    )

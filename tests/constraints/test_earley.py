@@ -171,3 +171,31 @@ def test_deep_nesting_is_followed() -> None:
 
     assert guide.accepts("(" * 2000 + "x" + ")" * 2000)
     assert not guide.accepts("(" * 2000 + "x" + ")" * 1999)
+
+
+LALR = (
+    (
+        ARITHMETIC.replace("?sum", "sum").replace("?product", "product").replace("?atom", "atom"),
+        ["1", "+", "-", "*", "(", ")"],
+    ),
+    ('start: "(" NUMBER ("," NUMBER)* ")"\nNUMBER: /[0-9]/', ["(", "1", ",", ")"]),
+    ('start: A* B?\nA: "a"\nB: "b"', ["a", "b"]),
+)
+
+
+@given(st.sampled_from(LALR), st.data())
+def test_the_terminals_that_may_come_are_those_of_larks_incremental_parser(
+    case: tuple[str, list[str]], data: st.DataObject
+) -> None:
+    grammar, pieces = case
+    parser = Lark(grammar, parser="lalr")
+    state = GrammarGuide(grammar, BYTES).start()
+    interactive = parser.parse_interactive("")
+    for piece in data.draw(st.lists(st.sampled_from(pieces), max_size=6)):
+        token = next(iter(parser.lex(piece)))
+        if token.type not in interactive.accepts():
+            break
+        interactive.feed_token(token)
+        state = state.advance(ord(piece))
+
+    assert set(state.explain().accepts) == {name for name in interactive.accepts() if name != "WS_INLINE"}

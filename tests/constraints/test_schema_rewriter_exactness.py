@@ -47,7 +47,7 @@ def test_whatever_is_written_under_a_strict_guide_is_valid(
     except (UnsupportedConstraintError, NoValidTokenError, InputError):
         return
     for text in texts:
-        if text is not None and "e" not in text.lower():  # 1e999 is no number for jsonschema
+        if text is not None:
             assert Draft202012Validator(schema).is_valid(json.loads(text)), text
 
 

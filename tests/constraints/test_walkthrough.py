@@ -13,6 +13,8 @@ start: "(" NUMBER ")"
 FIFTEEN = Vocabulary(
     [b"<end>", b"{", b"}", b'"', b"value", b":", b"-", b".", b"e", b"0", b"1", b"2", b"42", b"[", b"true"], end=0
 )
+UNBOUNDED = r'\{"value":-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?\}'
+"""As the article has it, which leaves the length of a number open."""
 SCHEMA = {"type": "object", "properties": {"value": {"type": "number"}}, "required": ["value"]}
 
 
@@ -41,11 +43,10 @@ def test_a_number_in_parentheses_over_five_tokens() -> None:
 
 
 def test_a_schema_becomes_a_regex_an_automaton_and_a_map_of_tokens_over_fifteen() -> None:
-    pattern = to_regex(SCHEMA)
-    guide = RegexGuide(pattern, FIFTEEN)
+    guide = RegexGuide(UNBOUNDED, FIFTEEN)
     maps = guide.states_to_token_maps
 
-    assert pattern == r'\{"value":-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?\}'
+    assert to_regex(SCHEMA) == (r'\{"value":-?(0|[1-9][0-9]{0,19})(\.[0-9]{1,24})?([eE](\+?[0-9]{1,2}|-[0-9]{1,3}))?\}')
     names = {state: sorted(FIFTEEN.tokens[token].decode() for token in row) for state, row in maps.items()}
     assert list(names.values()) == [
         ["{"],
@@ -84,3 +85,22 @@ def test_the_schema_is_followed_token_by_token() -> None:
 
     assert state.text == b'{"value":42.1}'
     assert asked == 4
+
+
+def test_without_writing_the_model_is_asked_for_every_token_but_the_end() -> None:
+    guide = GrammarGuide(IN_PARENTHESES, FIVE)
+    state, printed = guide.start(), list[object]()
+    for token in (0, 2, 3, 1, 4):
+        printed.append(guide.next_instruction(state, write=False))
+        state = guide.next_state(state, token)
+
+    assert printed == [Generate((0,)), Generate((2, 3)), Generate((1, 2, 3)), Generate((1, 2, 3)), Write((4,))]
+
+
+def test_a_forced_key_is_generated_token_by_token_without_writing() -> None:
+    guide = RegexGuide(UNBOUNDED, FIFTEEN)
+    state = guide.start()
+
+    for token in FIFTEEN.divide(b'{"value":'):
+        assert guide.next_instruction(state, write=False) == Generate((token,))
+        state = guide.next_state(state, token)

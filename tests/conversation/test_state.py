@@ -49,6 +49,28 @@ def test_a_whole_environment_takes_the_place_of_the_old_one() -> None:
     assert after == {"topics": ["go"], "dictionary": {}, "mood": "fine", "turns": 3}
 
 
+@pytest.mark.parametrize(
+    ("kind", "reduce", "written", "after"),
+    [
+        ("list[str]", "last(3)", ["a", "b", "c", "d"], ["b", "c", "d"]),
+        ("list[str]", "append", ["a", "b"], ["a", "b"]),
+        ("list[str]", "union", ["a", "A", "b"], ["a", "b"]),
+        ("dict[str, str | null]", "table", {"a": "x", "b": None}, {"a": "x"}),
+        ("int", "sum", 5, 5),
+        ("int", "max", 1, 1),
+        ("dict[str, int]", "count", {"a": 2}, {"a": 2}),
+        ("list[str]", "log", [{"turn": 1, "entry": "a"}], [{"turn": 1, "entry": "a"}]),
+    ],
+)
+def test_a_reducer_bounds_a_value_that_the_model_writes_whole(
+    kind: str, reduce: str, written: Json, after: Json
+) -> None:
+    field = StateField("f", kind, reduce=reduce)
+    before: dict[str, Json] = {"f": [*written[1:], "old"] if isinstance(written, list) else written}
+
+    assert replace_state((field,), before, {"response": "so", "f": written}, NOW) == {"f": after}
+
+
 def test_a_model_cannot_write_a_computed_field() -> None:
     after = replace_state(FIELDS, initial_state(FIELDS), {"turns": 99, "mood": "fine"}, NOW)
 

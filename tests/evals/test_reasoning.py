@@ -64,7 +64,7 @@ def test_without_examples_the_two_cues_of_zero_shot_chain_of_thought_lead() -> N
         found = {row.setting: (row.found["answer"], row.found["right"]) for row in evaluated(evaluation)}
 
     assert [request.prefix for request in model.requests] == [
-        "The answer (arabic numerals) is",
+        "",  # the question alone
         STEP_BY_STEP,
         f"{STEP_BY_STEP} One mole weighs 18 g.\n{THEREFORE}",
     ]

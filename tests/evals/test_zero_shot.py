@@ -40,7 +40,15 @@ def test_an_answer_at_once_is_one_request(drive: Drive, capabilities: frozenset[
 
     done = drive(lambda: zero_shot("2+2?", steps=False), model)
 
-    assert (len(model.requests), done.value.answer) == (1, "4")
+    (request,) = model.requests
+    assert (request.messages, request.prefix, done.value.text) == ((user("2+2?"),), "", "4.")
+    assert done.value.answer == "4"
+
+
+def test_an_answer_from_the_question_alone_is_read_from_its_last_line(drive: Drive) -> None:
+    done = drive(lambda: zero_shot("2+2?", steps=False), scripted_model("2 and 2 are added.\nThat makes 4."))
+
+    assert done.value.answer == "4"
 
 
 def test_what_breaks_off_has_no_answer(drive: Drive) -> None:

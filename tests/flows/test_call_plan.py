@@ -273,6 +273,41 @@ def test_results_flow_from_call_to_call() -> None:
     )  # fmt: skip
 
 
+@dataclass
+class Priced:
+    name: str
+    cents: int
+    stock: int
+
+
+@dataclass
+class Named:
+    name: str
+
+
+class Shelf:
+    @reads
+    def top(self) -> list[Priced]:
+        return [Priced("tea", 300, 2)]
+
+    @reads
+    def label(self, drinks: list[Named]) -> str:
+        return ", ".join(drink.name for drink in drinks)
+
+
+def test_a_result_with_more_keys_than_the_next_call_takes_fits_and_a_literal_with_more_does_not() -> None:
+    api = Api(Shelf)
+
+    outcome = Runtime(tools=api.bind(Shelf())).run(
+        execute_plan(api, api.validate(steps(step("top"), step("label", ref(0)))))
+    )
+
+    assert outcome.result == "tea"
+    assert outcome.calls[1].arguments == {"drinks": [{"name": "tea"}]}
+    with pytest.raises(OutputValidationError, match="no key here"):
+        api.validate(steps(step("label", [{"name": "tea", "stock": 2}])))
+
+
 def test_a_program_has_one_outcome_on_both_drivers_and_from_its_journal(drive: Drive) -> None:
     shop = Counter()
 

@@ -194,6 +194,22 @@ def test_a_strict_turn_fails_and_the_conversation_has_not_moved(drive: Drive) ->
     assert caught.value.diagnostics
 
 
+def test_an_environment_keeps_its_last_response_and_a_bounded_list_after_the_window_is_cut(drive: Drive) -> None:
+    notes = StateField("notes", "list[str]", reduce="last(3)")
+    bounded = app(notes, reply="environment", window=WindowPolicy(2, 0, keep_first=1))
+    conversation = begin(bounded)
+    written: list[str] = []
+    for number in range(1, 6):
+        written = [*(str(note) for note in written[-3:]), f"n{number}"]
+        whole = json.dumps({"response": f"answer {number}", "notes": written})
+        (driven, model) = turn(drive, conversation, f"<JSON>\n{whole}\n</JSON>")
+        conversation = driven.value[1]
+
+    assert conversation.state == {"notes": ["n3", "n4", "n5"]}
+    assert '"response":"answer 4"' in model.requests[-1].messages[-1].text
+    assert len(conversation.turns) < 5
+
+
 def test_an_environment_that_cannot_be_used_leaves_the_state_as_it_was(drive: Drive) -> None:
     before = talked(
         app(*FIELDS, reply="environment"), ("a", "b", {"topics": ["tea"], "dictionary": {}, "mood": "fine"})
@@ -365,3 +381,47 @@ def test_a_thought_is_no_part_of_the_answer(drive: Drive) -> None:
 
     assert driven.value[0].text == "Hi!"
     assert replace(driven.value[0], delta=None) == Reply("Hi!")
+
+
+def test_a_text_that_has_outgrown_its_reducer_is_compressed_before_the_next_turn(drive: Drive) -> None:
+    notes = StateField("notes", "str", reduce="summary(20)")
+    conversation, long = begin(app(notes)), "word " * 30
+    first, _ = turn(drive, conversation, reply("text+delta", "a", notes=long), reply("text+delta", "b", notes="more"))
+    conversation = first.value[1]
+    assert conversation.state == {"notes": long}
+
+    second, model = turn(drive, conversation, "thirty words", reply("text+delta", "b", notes="and tea"))
+
+    after = second.value[1]
+    assert after.state == {"notes": "thirty words\nand tea"}
+    assert [node.kind for node in after.new_nodes[-2:]] == ["edit", "turn"]
+    assert after.new_nodes[-2].answer == "compressed by the model"
+    compress, turned = model.requests
+    assert compress.task == "summarize"
+    assert compress.sampling.max_tokens == 20
+    assert long.strip() in compress.messages[-1].text
+    assert long not in repr(turned.messages[-1])
+    assert reloaded(after).state == after.state
+
+
+@pytest.mark.parametrize("answer", ["", ended("cut", "interrupted"), OverloadedError("busy"), "x" * 500])
+def test_a_text_that_cannot_be_compressed_stays_and_the_turn_goes_on(drive: Drive, answer: Entry) -> None:
+    notes = StateField("notes", "str", reduce="summary(20)")
+    conversation = talked(app(notes), ("a", "b", {"notes": "word " * 30}))
+
+    driven, _ = turn(drive, conversation, answer, reply("text+delta", "c"))
+
+    assert driven.value[1].state == conversation.state
+    assert any("could not be compressed" in note.text for note in driven.notes)
+
+
+def test_the_text_of_the_user_stands_in_its_place_of_the_instructions_and_is_not_scanned(drive: Drive) -> None:
+    template = app(body="Answer in verse.\n\n### {{PROMPT}} ###\n\nBegin.")
+    first, _ = turn(drive, template, "a rose", text="What is {{PROMPT}}?")
+
+    _, model = turn(drive, first.value[1], "two roses", text="And then?")
+
+    (request,) = model.requests
+    assert [message.text for message in request.messages] == [
+        "What is {{PROMPT}}?", "a rose", "Answer in verse.\n\n### And then? ###\n\nBegin.",
+    ]  # fmt: skip

@@ -201,3 +201,26 @@ def test_what_was_said_is_the_same_in_every_mode(drive: Drive, mode: Any) -> Non
     drive(lambda: extract(ORDER, "Two teas.", mode=mode), model)
 
     assert model.requests[0].messages[1:] == (user("Two teas."),)
+
+
+def test_the_style_of_typechat_words_type_and_request_in_one_message(drive: Drive) -> None:
+    model = scripted_model(BAD, GOOD, **can("json_schema"))
+
+    done = drive(lambda: extract(ORDER, 'Two "teas", {please}.', style="typechat"), model)
+
+    first, again = (request.messages for request in model.requests)
+    (message,) = first
+    assert done.value.value == Order("tea", 2)
+    assert message.role == "user"
+    assert message.text.splitlines()[0].endswith(
+        'JSON objects of type "Order" according to the following TypeScript definitions:'
+    )
+    assert f"```\n{ORDER.render()}\n```" in message.text
+    assert '"""\nTwo "teas", {please}.\n"""' in message.text
+    assert again[: len(first)] == first
+    assert model.requests[0].constraint == JsonSchema(ORDER.schema(), "Order")
+
+
+def test_an_unknown_style_is_refused(drive: Drive) -> None:
+    with pytest.raises(InputError, match="unknown style 'chat'; choose one of plain, typechat"):
+        drive(lambda: extract(ORDER, "Two teas.", style="chat"), scripted_model(GOOD))  # type: ignore[arg-type]

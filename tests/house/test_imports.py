@@ -14,6 +14,8 @@ ALLOWED = {
     "pydantic_core": ("taiwa.structured",),
     "typing_extensions": ("taiwa.structured",),
     "jsonschema": ("taiwa.structured",),
+    "tree_sitter": ("taiwa.structured",),
+    "tree_sitter_typescript": ("taiwa.structured",),
     "json_repair": ("taiwa.structured",),
     "pint": ("taiwa.tools",),
     "mcp": ("taiwa.tools",),

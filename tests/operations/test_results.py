@@ -35,7 +35,7 @@ def repository(settings: Settings) -> Repository:
 
 
 def opened(repository: Repository, *answers: str, session: str = "s") -> Session:
-    name, conversation = say.find_or_create_session(repository, say.SayOptions(session=session))
+    name, conversation = say.find_or_create_session(repository, say.SayOptions("chat", session))
     return Session(repository, name, conversation, PricedModel(scripted_model(*answers)), options=TurnOptions())
 
 
@@ -136,7 +136,7 @@ def test_rows_of_a_batch_are_json(
     file = tmp_path / "lines.txt"
     file.write_text("one\ntwo\n")
     model = scripted_model("1\n@@delta\n{}", "2\n@@delta\n{}")
-    monkeypatch.setattr("taiwa.operations.batch.open_priced_model", lambda *_: PricedModel(model))
+    monkeypatch.setattr("taiwa.operations.batch.model_of", lambda *_: PricedModel(model))
     rows: list[Json] = []
 
     def add(row: object, _: Counts) -> None:

@@ -1,10 +1,18 @@
+from pathlib import Path
+
 import pytest
 
-from taiwa.apps.catalog import load_text
+from taiwa.apps.catalog import load_app, load_text
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import JsonSchema, Request, Text, ToolSpec, user
 from taiwa.kernel.text import estimate_tokens
-from taiwa.operations.say import render_request, request_text, request_tokens
+from taiwa.kernel.usage_limits import UsageLimits
+from taiwa.models.scripted import scripted_model
+from taiwa.operations.say import open_interrupted, render_request, request_text, request_tokens
+from taiwa.sessions.durable_turn import PricedModel, TurnInput, TurnOptions, begin_turn
+from taiwa.sessions.repository import Repository
+from taiwa.settings import load
+from taiwa.store import Store
 
 TEXT = """\
 ---
@@ -72,3 +80,17 @@ def test_an_app_shows_its_tools() -> None:
     )
 
     assert "── tools: calculator ──" in request_text(request)
+
+
+def test_a_resumed_turn_has_the_cost_limit_that_it_was_begun_with(tmp_path: Path) -> None:
+    settings = load({"store": str(tmp_path / "taiwa.db"), "model": "builtin"})
+    repository = Repository(Store.open(settings.store))
+    model = PricedModel(scripted_model("Hello!"))
+    limited = TurnOptions(limits=UsageLimits(cost=5))
+    turn = begin_turn(repository, "s", TurnInput(repository.start(load_app("plain")), "Hi"), model, limited)
+    repository.store.runs.release(turn.run)
+
+    kept, _ = open_interrupted(repository, settings, TurnOptions())
+    named, _ = open_interrupted(repository, settings, TurnOptions(limits=UsageLimits(cost=7)))
+
+    assert (kept.options.limits.cost, named.options.limits.cost) == (5, 7)

@@ -40,7 +40,7 @@ USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10, "prompt
 
 @dataclass
 class Seen:
-    """One request as it came; `closed` is set when the client hung up."""
+    """One request as it came; `closed` is set when the client hung up, `ended` when the server has closed the connection."""
 
     method: str = ""
     path: str = ""
@@ -48,6 +48,7 @@ class Seen:
     body: bytes = b""
     connection: int = 0
     closed: threading.Event = field(default_factory=threading.Event)
+    ended: threading.Event = field(default_factory=threading.Event)
 
     @property
     def json(self) -> object:
@@ -252,6 +253,9 @@ class FaultServer:
             writer.close()
             with suppress(ConnectionError, asyncio.CancelledError):
                 await writer.wait_closed()
+            for seen in self.seen:
+                if seen.connection == number:
+                    seen.ended.set()
 
     @staticmethod
     async def _request(reader: asyncio.StreamReader, first: bytes) -> Seen:

@@ -14,10 +14,10 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from taiwa.kernel.errors import ConfigError, InputError, ModelError
 from taiwa.kernel.messages import Passage, user
 from taiwa.retrieval import Index, Library, ScopedRetriever
+from taiwa.retrieval.access import SIDECAR
 from taiwa.retrieval.embedding import BertEncoder
 from taiwa.retrieval.hybrid import HybridIndex, LabelledQuery, gain_of, own_sentences
 from taiwa.retrieval.index import reciprocal_ranks
-from taiwa.retrieval.ingest import SIDECAR
 from taiwa.retrieval.types import Gain, PassageFeedback
 
 TOPICS = {"leave": ("holiday", "vacation"), "pay": ("salary", "wage"), "trip": ("train", "journey")}

@@ -11,7 +11,7 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, Passage, user
 from taiwa.kernel.runtime import Retriever, Runtime
 from taiwa.retrieval import Evidence, Index, Library, ScopedRetriever
-from taiwa.retrieval.ingest import SIDECAR
+from taiwa.retrieval.access import SIDECAR
 from tests.retrieval.measured import questions, told_apart
 
 

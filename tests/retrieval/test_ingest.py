@@ -8,9 +8,9 @@ from unicodedata import normalize
 import pytest
 
 from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.retrieval import Index, Library, ingest, readers
-from taiwa.retrieval.ingest import SIDECAR, Folder
-from taiwa.retrieval.types import ParsedDocument
+from taiwa.retrieval import Index, Library, ingest, reader_process
+from taiwa.retrieval.access import SIDECAR
+from taiwa.retrieval.ingest import Folder
 from tests.retrieval.documents import docx, pdf
 
 
@@ -53,13 +53,15 @@ def test_a_second_run_finds_nothing_to_do(filled: Index) -> None:
 
 def test_only_what_changed_is_read_again(filled: Index, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    kept = readers.IsolatedReader.read
+    original = reader_process.IsolatedReader.read
 
-    def listening(self: readers.IsolatedReader, raw: bytes, kind: readers.DocumentFormat) -> ParsedDocument:
+    def recording(
+        self: reader_process.IsolatedReader, raw: bytes, kind: reader_process.DocumentFormat
+    ) -> reader_process.ReadDocument:
         read.append(kind)
-        return kept(self, raw, kind)
+        return original(self, raw, kind)
 
-    monkeypatch.setattr(readers.IsolatedReader, "read", listening)
+    monkeypatch.setattr(reader_process.IsolatedReader, "read", recording)
     (folder / "leave.md").write_text("# Leave\n\nTen weeks of vacation.")
     (folder / "kyuka.txt").unlink()
     (folder / "new.txt").write_text("brand new")
@@ -87,6 +89,19 @@ def test_a_change_within_the_same_second_and_of_the_same_size_is_seen(index: Ind
     assert sources(index, "quince") == ["a.txt"]
 
 
+def test_reading_an_unchanged_file_again_changes_no_score(index: Index, folder: Path) -> None:
+    for name in "abc":
+        (folder / f"{name}.txt").write_text("apples and pears " * (1 + ord(name) % 3))
+    index.refresh()
+    before = index.find("apples")
+
+    for _ in range(3):
+        os.utime(folder / "a.txt")
+        assert index.refresh().changed == 0
+
+    assert index.find("apples") == before
+
+
 def test_a_folder_that_is_not_there_empties_nothing(filled: Index, folder: Path) -> None:
     folder.rename(folder.with_name("elsewhere"))
 
@@ -103,7 +118,7 @@ def test_what_cannot_be_read_is_a_row_and_no_end(index: Index, folder: Path) -> 
     (folder / "broken.docx").write_bytes(b"PK no")
     (folder / "binary.txt").write_bytes(bytes(range(9)) * 99)
     with (folder / "huge.csv").open("wb") as huge:
-        huge.truncate(readers.LARGEST_FILE + 1)
+        huge.truncate(ingest.LARGEST_FILE + 1)
 
     done = index.refresh()
 
@@ -263,8 +278,9 @@ def test_a_document_whose_own_rule_cannot_be_understood_is_for_nobody(index: Ind
 
     done = index.refresh()
 
-    assert "access:" in problems(done)["a.md"]
+    assert problems(done)["a.md"].startswith("closed to everyone")
     assert sources(index, "apples") == []
+    assert index.documents() == ()
 
 
 def test_progress_tells_every_file(index: Index, folder: Path) -> None:
@@ -281,12 +297,12 @@ def test_what_needs_an_extra_is_read_once_it_is_there(
     index: Index, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "a.pdf").write_bytes(pdf("apples"))
-    readers.reader_name.cache_clear()
+    reader_process.reader_name.cache_clear()
     with monkeypatch.context() as without:
-        without.setattr(readers, "find_spec", lambda name: None)
+        without.setattr(reader_process, "find_spec", lambda name: None)
         assert "taiwa[docs]" in problems(index.refresh())["a.pdf"]
         assert index.refresh().same == 1
-    readers.reader_name.cache_clear()
+    reader_process.reader_name.cache_clear()
 
     assert index.refresh().changed == 1
     assert sources(index, "apples") == ["a.pdf"]

@@ -4,14 +4,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from taiwa.isolation import ProcessLimits
 from taiwa.kernel.records import Json
-from taiwa.retrieval import reader_process
-from taiwa.retrieval.reader_process import sections
-from taiwa.retrieval.readers import IsolatedReader, document_format, reader_name
+from taiwa.retrieval import reader_process, readers
+from taiwa.retrieval.reader_process import IsolatedReader, document_format, reader_name
+from taiwa.retrieval.readers import read_document, sections
 from taiwa.retrieval.types import ParsedDocument, UnreadableError
 from tests.retrieval.documents import docx, pdf
 
@@ -29,6 +30,10 @@ def apart() -> Iterator[IsolatedReader]:
         yield one
 
 
+def parsed(raw: bytes, kind: str) -> ParsedDocument:
+    return read_document(raw, kind, 100_000)
+
+
 def words(reading: ParsedDocument) -> list[tuple[int, str]]:
     return [(heading.level, heading.words) for heading in reading.headings]
 
@@ -39,7 +44,7 @@ def refusal(apart: IsolatedReader, raw: bytes, kind: str) -> str:
     return caught.value.message
 
 
-def test_a_pdf_gives_its_text_page_by_page_with_its_outline(apart: IsolatedReader) -> None:
+def test_a_pdf_gives_its_text_page_by_page_with_its_outline() -> None:
     raw = pdf(
         "Leave\nTen days a year.",
         "Expenses (travel)\nKeep receipts.",
@@ -47,7 +52,7 @@ def test_a_pdf_gives_its_text_page_by_page_with_its_outline(apart: IsolatedReade
         title="Rules",
     )
 
-    reading = apart.read(raw, "pdf")
+    reading = parsed(raw, "pdf")
 
     assert reading.title == "Rules"
     assert words(reading) == [(1, "Leave"), (1, "Expenses")]
@@ -56,8 +61,8 @@ def test_a_pdf_gives_its_text_page_by_page_with_its_outline(apart: IsolatedReade
     assert reading.text[reading.headings[1].start :].startswith("Expenses (travel)")
 
 
-def test_a_japanese_pdf_gives_its_characters(apart: IsolatedReader) -> None:
-    assert "有給休暇は十日です。" in apart.read(pdf("有給休暇は十日です。"), "pdf").text
+def test_a_japanese_pdf_gives_its_characters() -> None:
+    assert "有給休暇は十日です。" in parsed(pdf("有給休暇は十日です。"), "pdf").text
 
 
 @pytest.mark.parametrize(
@@ -80,18 +85,18 @@ def test_what_cannot_be_read_says_why(apart: IsolatedReader, raw: bytes, kind: s
     assert refusal(apart, raw, kind).startswith(why)
 
 
-def test_a_docx_gives_its_headings_and_text(apart: IsolatedReader) -> None:
+def test_a_docx_gives_its_headings_and_text() -> None:
     raw = docx(("Heading1", "休暇"), "有給は十日。", ("Heading2", "Sick leave"), "Tell <your> lead & rest.")
 
-    reading = apart.read(raw, "docx")
+    reading = parsed(raw, "docx")
 
     assert words(reading) == [(1, "休暇"), (2, "Sick leave")]
     assert reading.title == "休暇"
     assert "Tell <your> lead & rest." in reading.text
 
 
-def test_a_web_page_gives_its_text_and_headings_without_its_menus(apart: IsolatedReader) -> None:
-    reading = apart.read(PAGE, "html")
+def test_a_web_page_gives_its_text_and_headings_without_its_menus() -> None:
+    reading = parsed(PAGE, "html")
 
     assert reading.title == "The handbook"
     assert words(reading) == [(1, "Leave"), (2, "Sick leave")]
@@ -118,14 +123,14 @@ def test_a_page_that_leaves_out_what_may_be_left_out_is_read(page: str) -> None:
     assert reading.text.split() == ["the", "text", "of", "it"]
 
 
-def test_a_web_page_in_an_old_encoding_says_so_itself(apart: IsolatedReader) -> None:
+def test_a_web_page_in_an_old_encoding_says_so_itself() -> None:
     raw = '<meta charset="Shift_JIS"><p>出張の費用は、領収書とともに申請してください。</p>'.encode("cp932")
 
-    assert "領収書とともに" in apart.read(raw, "html").text
+    assert "領収書とともに" in parsed(raw, "html").text
 
 
 def test_an_archive_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader_process, "MOST_UNPACKED", 1 << 20)
+    monkeypatch.setattr(readers, "MOST_UNPACKED", 1 << 20)
     bomb = tmp_path / "bomb.docx"
     bomb.write_bytes(docx("words", extra={"word/media/image1.png": bytes(2 << 20)}))
 
@@ -135,17 +140,17 @@ def test_an_archive_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.Mon
     assert bomb.stat().st_size < 10_000
 
 
-def test_a_picture_that_lies_elsewhere_is_not_fetched(apart: IsolatedReader) -> None:
+def test_a_picture_that_lies_elsewhere_is_not_fetched() -> None:
     page = b'<p>words enough to be found here</p><img src="file:///etc/passwd"><link href="http://127.0.0.1:9/x.css">'
 
-    assert "root:" not in apart.read(page, "html").text
+    assert "root:" not in parsed(page, "html").text
 
 
 def test_what_takes_too_long_is_ended_and_the_next_file_is_read() -> None:
-    with closing(IsolatedReader(ProcessLimits(seconds=0.2))) as quick:
+    with closing(IsolatedReader(ProcessLimits(seconds=0.2, characters=10_000_000))) as quick:
         assert refusal(quick, b"<b>" * 3_000_000, "html").startswith("takes longer than 0.2 seconds")
     with closing(IsolatedReader()) as next_one:
-        assert next_one.read(PAGE, "html").headings
+        assert next_one.read(PAGE, "html").chunks[-1].heading == ("Leave", "Sick leave")
 
 
 def test_more_text_than_is_allowed_is_refused() -> None:
@@ -157,11 +162,11 @@ def test_more_text_than_is_allowed_is_refused() -> None:
 def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     reader_name.cache_clear()
     monkeypatch.setitem(sys.modules, "mammoth", None)
-    monkeypatch.setattr("taiwa.retrieval.readers.find_spec", lambda name: None)
+    monkeypatch.setattr("taiwa.retrieval.reader_process.find_spec", lambda name: None)
     try:
         with closing(IsolatedReader()) as bare:
             assert "pip install 'taiwa[docs]'" in refusal(bare, docx("words"), "docx")
-            assert words(bare.read(PAGE, "html")) == [(1, "Leave"), (2, "Sick leave")]
+            assert bare.read(PAGE, "html").title == "The handbook"
     finally:
         reader_name.cache_clear()
 
@@ -185,3 +190,60 @@ def test_the_title_of_a_drawing_is_none_of_the_page() -> None:
 
     assert (reading.title, reading.text.strip()) == ("VPN", "Use it.")
     assert sections("<svg><title>Menu</title></svg><h1>VPN</h1>").title == "VPN"
+
+
+@pytest.mark.parametrize(
+    ("raw", "kind", "why"),
+    [
+        (b"\xff" * 2_000_001, "text", "more than 500,000 characters of text"),
+        (b"\xff" * 1_900_000, "markdown", "more than 500,000 characters of text"),
+        (b'"' * 600_000, "table", "more than 500,000 characters of text"),
+        (b'<a b="' * 300_000, "html", "needs too much memory to read"),
+    ],
+)
+def test_a_file_made_to_exhaust_its_reader_is_refused_and_the_next_one_is_read(raw: bytes, kind: str, why: str) -> None:
+    with closing(IsolatedReader(ProcessLimits(20.0, 64, 500_000))) as bounded:
+        assert refusal(bounded, raw, kind) in (why, "makes its reader fail: it is broken, or needs too much memory")
+        assert bounded.read(PAGE, "html").title == "The handbook"
+
+
+def test_a_text_of_too_many_lines_is_read_without_its_headings(apart: IsolatedReader) -> None:
+    few, many = (apart.read(b"# a\n" * count, "markdown").chunks for count in (10, readers.MOST_LINES + 1))
+
+    assert [chunk.heading for chunk in few] == [("a",)] * 10
+    assert {chunk.heading for chunk in many} == {()}
+    assert sum(len(chunk.text) for chunk in many) > 3 * readers.MOST_LINES
+
+
+def test_one_process_reads_many_files_of_every_format(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+    original = reader_process.IsolatedProcess.__init__
+
+    def counting(self: reader_process.IsolatedProcess, *arguments: Any) -> None:
+        started.append(arguments[0])
+        original(self, *arguments)
+
+    monkeypatch.setattr(reader_process.IsolatedProcess, "__init__", counting)
+    files = [
+        (b"# a", "markdown"),
+        (b"a", "text"),
+        (b"a,b\n1,2", "table"),
+        (PAGE, "html"),
+        (b" ", "text"),
+        (docx("a"), "docx"),
+    ]
+    with closing(IsolatedReader()) as one:
+        for raw, kind in files * 3:
+            if raw.strip():
+                one.read(raw, kind)
+            else:
+                refusal(one, raw, kind)
+
+    assert started == ["taiwa.retrieval.reader_process:entry"]
+
+
+@pytest.mark.parametrize("text", ["a😀\ud800b", "東" * 9, "\x00\x1b\x7f"])
+def test_any_character_comes_back_from_the_process(apart: IsolatedReader, text: str) -> None:
+    raw = text.encode("utf-8", "replace")
+
+    assert apart.read(b"x" * 900 + raw, "text").chunks[0].text == "x" * 900 + raw.decode()

@@ -1,5 +1,6 @@
 """Sessions of the flow `ask`: what they open, close and store, and how an interrupted turn resumes."""
 
+import asyncio
 import json
 import shutil
 from collections.abc import Iterator
@@ -10,15 +11,17 @@ import pytest
 import taiwa
 from hatch_build import compile_catalogues
 from taiwa import i18n
+from taiwa.ask.types import UserProfile
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.messages import Capability, Chunk, Request
 from taiwa.kernel.records import Json
 from taiwa.models.scripted import scripted_model
 from taiwa.retrieval import Library
 from taiwa.sessions.replay import replay_history
-from taiwa.sessions.stored_ask import BUNDLED_HANDBOOK, NoModel, profile_of
+from taiwa.sessions.stored_ask import BUNDLED_HANDBOOK, ModelPerTask, NoModel
 from taiwa.sessions.users import UserProfiles
 from taiwa.store import Store
+from tests.ask.scored import written
 
 NONE: frozenset[Capability] = frozenset()
 SCORES = json.dumps({"clarity": 1, "is_question": 1, "is_consultation": 5, "in_internal_docs": 1, "ask_person": 5})
@@ -89,7 +92,7 @@ def test_a_turn_that_was_cut_off_goes_on_without_judging_or_looking_again(tmp_pa
     again = scripted_model(ANSWER, capabilities=NONE)
 
     later = taiwa.open("ask", model=again, store=path, session="s")
-    resumed = later.resume()
+    resumed = later.stream_resume()
 
     assert resumed is not None
     assert [getattr(event, "text", "") for event in resumed][-1].startswith("Ten. [1]")
@@ -218,15 +221,10 @@ def test_the_handbook_of_another_place_is_let_go(tmp_path: Path) -> None:
 
 
 def test_a_conversation_is_that_of_the_person_who_asks(tmp_path: Path, folder: Path) -> None:
-    profile = tmp_path / "ann.yaml"
-    profile.write_text("name: ann\noffice: Leith\n")
     store = Store.open(tmp_path / "store.db")
-    people = UserProfiles(store)
-    people.put(profile_of(str(profile), store))
+    UserProfiles(store).put(UserProfile("ann", (("office", "Leith"),)))
 
-    talk = taiwa.open(
-        "ask", model=NoModel(), store=store, session="s", params={"in": [str(folder)], "user": str(profile)}
-    )
+    talk = taiwa.open("ask", model=NoModel(), store=store, session="s", params={"in": [str(folder)], "user": "ann"})
     talk.say(QUESTION)
 
     assert store.users.sessions("ann") == ("s",)
@@ -238,7 +236,7 @@ def test_a_conversation_is_that_of_the_person_who_asks(tmp_path: Path, folder: P
         ({"policy": "wisdom"}, InputError, "unknown policy"),
         ({"policy": "functions"}, ConfigError, "scores of a model"),
         ({"assess_by": "dice"}, InputError, "unknown method of assessment"),
-        ({"user": "nobody"}, InputError, "neither a user"),
+        ({"user": "nobody"}, InputError, "is not a user of the store"),
         ({"in": ["nowhere"]}, InputError, "neither an index nor a folder"),
     ],
 )
@@ -258,3 +256,24 @@ def test_without_a_model_nothing_can_be_asked_of_one(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match="no model is set"):
         talk.say("hello")
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_each_task_goes_to_its_model_blocking_and_asynchronous(tmp_path: Path, folder: Path, blocking: bool) -> None:
+    nothing: frozenset[Capability] = frozenset()
+    scores = written(1, 1, 5, 1, 5)
+    judge = scripted_model(scores, scores, name="judge", capabilities=nothing)
+    rewriting = scripted_model("how many days of leave are there", name="rewriting", capabilities=nothing)
+    models = ModelPerTask(NoModel(), judge, rewriting)
+    talk = taiwa.open("ask", model=models, store=tmp_path / "store.db", params={"in": [str(folder)]})
+
+    for text in (QUESTION, "and in days?"):
+        result = talk.say(text).ask if blocking else asyncio.run(talk.asay(text)).ask
+        assert result is not None
+        assert result.answer is not None
+        assert result.answer.source == "extractive"
+
+    assert [request.task for request in judge.requests] == ["assess", "assess"]
+    assert [request.task for request in rewriting.requests] == ["rewrite_query"]
+    assert result.queries[0].startswith("how many days of leave are there")
+    assert models.names == {"judge", "rewriting"}

@@ -13,6 +13,7 @@ from taiwa.models.scripted import scripted_model
 from taiwa.retrieval import InMemoryRetriever
 from taiwa.sessions.users import UserProfiles
 from taiwa.store import Store
+from tests.ask.scored import written
 from tests.store.turns import begin
 
 ANN = UserProfile("ann", (("office", "Osaka"),), "ja", Thresholds(eagerness=0.7))
@@ -92,7 +93,7 @@ def test_a_dialogue_before_retrieval_recalls_through_the_store(store: Store) -> 
     people = UserProfiles(store)
     people.put(ANN)
     store.users.assign_session("mine", "ann")
-    model = scripted_model('{"clarity": 1, "is_question": 1, "is_consultation": 5}', capabilities=frozenset())
+    model = scripted_model(written(1, 1, 5), capabilities=frozenset())
     shelf = InMemoryRetriever((Passage("a.md", "Osaka closes at six."),))
 
     runtime = Runtime(model, retriever=shelf, handlers=people.handlers)

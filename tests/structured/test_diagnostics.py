@@ -97,7 +97,7 @@ def test_an_unknown_key_is_reported_with_the_known_keys() -> None:
     with pytest.raises(OutputValidationError) as caught:
         OutputType.fields("Delta", {"mood": str, "topics": list[str]}).validate({"mod": "x"})
 
-    assert caught.value.diagnostics == ('$.mod = "x": no key here; the keys are mood, topics',)
+    assert caught.value.diagnostics == ('$.mod = "x": no key here; did you mean mood? the keys are mood, topics',)
 
 
 def test_twelve_lines_are_listed_and_the_rest_counted() -> None:

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 from uuid import UUID
 
 import pytest
 from jsonschema import Draft202012Validator
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import Doc, TypedDict
 
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.structured import OutputType, ParseResult, parse, parse_notation
@@ -125,6 +126,126 @@ def test_a_value_of_any_type_survives_dump_and_parse(annotation: Any, value: Any
 def test_a_value_of_another_type_is_not_dumped(output_type: OutputType[Any], value: Any) -> None:
     with pytest.raises(InputError, match="does not have the output type"):
         output_type.dump(value)
+
+
+@pytest.mark.parametrize(
+    ("schema", "problem"),
+    [
+        ({"properties": {"a\ud800": {}}}, "$.properties has a key with half a character"),
+        ({"type": "string", "description": "\udc00"}, "$.description contains half a character (U+DC00)"),
+        ({"type": "string", "pattern": "\ud800"}, "$.pattern contains half a character (U+D800)"),
+        ({"type": "number", "minimum": float("nan")}, "$.minimum is not a JSON number"),
+        ({"enum": [1, b"x"]}, "$.enum[1] is not JSON but bytes"),
+        ({"const": {2: 3}}, "$.const has the key 2, which is not a text"),
+    ],
+)
+def test_a_schema_that_json_cannot_carry_is_refused_with_its_path(schema: Any, problem: str) -> None:
+    with pytest.raises(InputError) as caught:
+        OutputType.from_json_schema(schema)
+
+    assert caught.value.message.startswith(f"schema: {problem}")
+
+
+def test_half_a_character_in_a_type_is_refused() -> None:
+    for annotation in (Annotated[str, Field(description="\ud800")], Annotated[int, Doc("\udfff")], Literal["\ud800"]):
+        with pytest.raises(InputError):
+            OutputType(annotation)
+
+
+@dataclass
+class Quantity:
+    amount: int | float
+
+
+def test_a_number_of_either_kind_is_shown_as_one_and_stays_as_the_text_writes_it() -> None:
+    output_type = OutputType(Quantity)
+
+    assert "amount: number;" in output_type.render()
+    assert [repr(output_type.parse(f'{{"amount": {text}}}').value.amount) for text in ("1", "1.0", "2.5")] == [
+        "1",
+        "1.0",
+        "2.5",
+    ]
+
+
+@dataclass
+class Latte:
+    size: Literal["tall", "grande"]
+    shots: int = 1
+
+
+class Milk(TypedDict):
+    fat: NotRequired[float]
+
+
+class Cart(TypedDict):
+    lattes: list[Latte]
+    extra: Milk | list[Milk] | None
+
+
+@pytest.mark.parametrize(
+    ("annotation", "data", "line"),
+    [
+        (Latte, {"sise": "grande", "size": "tall"}, '$.sise = "grande": no key here; the keys are shots, size'),
+        (Latte, {"size": "tall", "shot": 2}, "$.shot = 2: no key here; did you mean shots? the keys are shots, size"),
+        (Coffee, {"size": "small", "shts": 2}, "$.shts = 2: no key here; did you mean shots? the keys are shots, size"),
+        (Milk, {"fats": 1.5}, "$.fats = 1.5: no key here; did you mean fat? the keys are fat"),
+        (Cart, {"lattes": [{"size": "tall", "sots": 1}], "extra": None}, "$.lattes[0].sots = 1: no key here"),
+        (Cart, {"lattes": [], "extra": {"fat": 1, "soy": True}}, "$.extra.soy = true: no key here; the keys are fat"),
+        (Cart, {"lattes": [], "extra": [{"fit": 1}]}, "$.extra[0].fit = 1: no key here; did you mean fat?"),
+        (Latte | Milk, {"size": "tall", "fat": 1}, "$.fat = 1: no key here; the keys are shots, size"),
+        (dict[str, Latte], {"a": {"size": "tall", "b": 1}}, "$.a.b = 1: no key here"),
+    ],
+)
+def test_a_key_that_no_field_has_is_an_error_with_the_nearest_key(annotation: Any, data: Any, line: str) -> None:
+    output_type = OutputType(annotation)
+
+    with pytest.raises(OutputValidationError) as caught:
+        output_type.parse(json.dumps(data))
+
+    assert any(each.startswith(line) for each in caught.value.diagnostics)
+    assert not Draft202012Validator(output_type.schema()).is_valid(data)
+
+
+class Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    size: str
+
+
+class Ignoring(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    coffee: Coffee | None = None
+    open: Open | None = None
+
+
+def test_a_class_that_sets_extra_itself_is_taken_at_its_word() -> None:
+    output_type = OutputType(Ignoring)
+
+    assert output_type.parse('{"any": 1}').value == Ignoring()
+    assert output_type.parse('{"open": {"size": "x", "any": 1}}').value.open == Open(size="x", any=1)  # type: ignore[call-arg]
+    with pytest.raises(OutputValidationError) as caught:
+        output_type.parse('{"any": 1, "coffee": {"size": "small", "sots": 2}}')
+    assert caught.value.diagnostics == ("$.coffee.sots = 2: no key here; did you mean shots? the keys are shots, size",)
+
+
+@dataclass
+class Commented:
+    size: Annotated[str, Doc("small or large")]
+    names: list[Annotated[str, "as they were said"]]
+    cups: Annotated[int, Doc("never 0"), Field(ge=1)] = 1
+    note: Annotated[str, Doc("the last")] | None = None
+
+
+def test_the_comments_of_annotations_are_shown_to_the_model() -> None:
+    assert OutputType(Commented).render().split("\n") == [
+        "type Commented = {",
+        "  size: string; // small or large",
+        "  names: string[]; // each: as they were said",
+        "  cups?: number; // integer, >= 1; never 0; default 1",
+        "  note?: string; // the last",
+        "};",
+    ]
+    assert "; many" in OutputType(Annotated[list[int], Doc("many")]).render()
 
 
 def test_values_are_not_coerced() -> None:

@@ -82,6 +82,19 @@ def test_any_text_gives_a_result_or_an_output_validation_error(
         assert all("\n" not in line for line in found.diagnostics)
 
 
+@given(
+    st.lists(st.sampled_from(UNITS) | st.text(max_size=2), min_size=1, max_size=4).map("".join).filter(bool),
+    st.lists(st.sampled_from(UNITS), max_size=3).map("".join),
+    st.sampled_from(TYPES),
+)
+def test_a_piece_repeated_thousands_of_times_gives_a_result_or_an_error(
+    piece: str, tail: str, output_type: OutputType[Any]
+) -> None:
+    found = attempt(output_type, piece * (10_000 // len(piece)) + tail, ParseOptions())
+
+    assert isinstance(found, (ParseResult, OutputValidationError))
+
+
 @pytest.mark.parametrize(
     "text", ["[" * 1_000_000, "{" * 1_000_000, '{"a":' * 200_000, "[1," * 300_000, '"' * 1_000_000]
 )

@@ -23,6 +23,8 @@ TOOLS = [
         "silent",
         "structured",
         "child",
+        "daemon",
+        "much",
         "weird name/with.dots",
         "weird_name_with_dots",
     )
@@ -48,6 +50,13 @@ def call(name: str, asked: dict[str, object]) -> dict[str, object] | None:
         case "child":
             child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(900)"])
             return {"content": [{"type": "text", "text": f"{os.getpid()} {child.pid}"}]}
+        case "daemon":
+            start = "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(900)'], "
+            start += "start_new_session=True, stdin=-3, stdout=-3, stderr=-3).pid)"
+            grandchild = subprocess.run([sys.executable, "-c", start], check=True, capture_output=True, text=True)
+            return {"content": [{"type": "text", "text": grandchild.stdout.strip()}]}
+        case "much":
+            return {"content": [], "structuredContent": {"values": ["x" * 100] * int(str(asked["text"]))}}
         case "silent":
             return None
         case _:

@@ -128,3 +128,15 @@ def scaled(number: int, factor: int = 2) -> int:
 def calls_another(number: int) -> str:
     """Call another tool by name."""
     return f"{scaled.call({'number': number}).text} in {os.getpid()}: {which_process.call({}).text}"
+
+
+@tool
+def environment() -> list[str]:
+    """List the names of the environment."""
+    return sorted(os.environ)
+
+
+@tool(secrets=["WEATHER_API_KEY"])
+def weather() -> list[str]:
+    """List the names of the environment, of which one was asked for."""
+    return sorted(os.environ)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -293,3 +293,19 @@ def test_a_tool_of_the_program_itself_is_found_and_the_program_runs_once(tmp_pat
 
     assert said.stdout == "21\n"
     assert (tmp_path / "done").read_text(encoding="utf-8") == "once "
+
+
+def test_a_worker_gets_no_secrets_but_those_that_its_tool_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    secrets = {
+        "OPENAI_API_KEY", "WEATHER_API_KEY", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD", "MY_SECRET", "DATABASE",
+    }  # fmt: skip
+    for name in secrets | {"KEYBOARD", "TOKENIZERS_PARALLELISM", "PLACE"}:
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("DATABASE", "postgresql://me:word@host/db")
+    names = []
+    for one in (sample_tools.environment, sample_tools.weather, sample_tools.weather.preset()):
+        with IsolatedTool(one) as apart:
+            names.append(set(cast("list[str]", apart.call({}).value)))
+
+    assert [found & secrets for found in names] == [set(), {"WEATHER_API_KEY"}, {"WEATHER_API_KEY"}]
+    assert all({"KEYBOARD", "TOKENIZERS_PARALLELISM", "PLACE", "PATH"} <= found for found in names)

@@ -131,6 +131,14 @@ def test_a_value_without_text_is_written_as_json(hostile: dict[str, Tool]) -> No
     assert hostile["structured"].call({}).text == '{"values":[1,2]}'
 
 
+def test_a_structured_value_is_bounded_as_the_text_is(hostile: dict[str, Tool]) -> None:
+    few, many = hostile["much"].call({"text": "2"}), hostile["much"].call({"text": "500"})
+
+    assert few.value == {"values": ["x" * 100] * 2}
+    assert len(str(many.value)) <= LIMITS.characters
+    assert len(many.text) <= LIMITS.characters
+
+
 def test_a_call_without_an_answer_times_out_and_the_server_keeps_running() -> None:
     texts: list[str] = []
     for seconds in (0.3, 3.0, 30.0, 300.0):  # on a busy machine nothing is answered soon
@@ -166,9 +174,10 @@ def test_an_answer_of_a_gigabyte_is_cut_off() -> None:
     assert "more than" in error.trace
 
 
-def test_a_server_is_stopped_with_all_processes_that_it_started() -> None:
+@pytest.mark.parametrize("name", ["child", "daemon"])
+def test_a_server_is_stopped_with_all_processes_that_it_started(name: str) -> None:
     with mcp_tools(HOSTILE, limits=LIMITS) as tools:
-        pids = next(each for each in tools if each.spec.name == "child").call({}).text.split()
+        pids = next(each for each in tools if each.spec.name == name).call({}).text.split()
         assert all(map(running, pids))
 
     until = time.monotonic() + 300
@@ -212,7 +221,7 @@ def test_a_program_calls_an_mcp_tool_beside_a_built_in_tool(genuine: dict[str, T
         'Sum: <<add: {"a": 20, "b": 1}>>', "Twice: <<calculator: 21 * 2>>", "The answer is 42."
     )
 
-    rationale = taiwa.run(solve("What?", [each.spec for each in tools]), model, tools=tools)
+    rationale = taiwa.Client(model, tools=tools).run(solve("What?", [each.spec for each in tools]))
 
     assert [call.result.text for call in rationale.calls] == ["21", "42"]
     assert rationale.answer == "42"

@@ -45,7 +45,7 @@ def test_a_part_is_a_real_command_and_is_gone_on_with(plan: Plan, server: FaultS
     again = evaluate(chosen)
 
     told: dict[str, Any] = found["parts"]["unknown compounds"]
-    assert told["command"].startswith("taiwa eval reason --data unknown.jsonl --shots 0 --ablate all --model http")
+    assert told["command"].startswith("taiwa eval reason --data unknown.jsonl --shots 0 --tools-on all --model http")
     assert (told["failed"], told["rows"][0]["n"]) == (0, 2)
     assert found["refusals"]["refused"]["count"] == 2
     assert found["refusals"]["number"]["share"] == 0

@@ -94,17 +94,17 @@ def parts(plan: Plan) -> Iterator[Part]:
     one = ("--shots", "0", "--limit", limit)
     yield Part(
         "numglue", "NumGLUE Task 2, all tools and each alone", ("reason", "--data", str(numglue), *one),
-        (numglue,), ("--ablate", "all,cal,crp,mml", "--weights", "integer"),
+        (numglue,), ("--tools-on", "all,cal,crp,mml", "--weights", "integer"),
     )  # fmt: skip
     yield Part(
         # Without examples an evaluation without tools asks in other words; the model reads no example.
         "numglue, no tool", "the same, and the model writes all results",
         ("reason", "--data", str(numglue), "--shots", "1", "--limit", limit), (numglue,),
-        ("--ablate", "none", "--weights", "integer"),
+        ("--tools-on", "none", "--weights", "integer"),
     )  # fmt: skip
     yield Part(
         "chemistry", "exercises of textbooks whose answer is a number", ("reason", "--data", str(chemistry), *one),
-        (chemistry,), ("--ablate", "all", "--weights", "iupac", "--only", ",".join(_numbered(chemistry)) or "none"),
+        (chemistry,), ("--tools-on", "all", "--weights", "iupac", "--only", ",".join(_numbered(chemistry)) or "none"),
     )  # fmt: skip
     yield Part(
         "orders", "requests at a coffee shop", ("order", "--data", str(orders), "--key", str(KEY)),
@@ -113,7 +113,7 @@ def parts(plan: Plan) -> Iterator[Part]:
     unknown = plan.work / "unknown.jsonl"
     yield Part(
         "unknown compounds", "made-up names: is it said that the formula is not known?",
-        ("reason", "--data", str(unknown), "--shots", "0", "--ablate", "all"), (unknown,),
+        ("reason", "--data", str(unknown), "--shots", "0", "--tools-on", "all"), (unknown,),
     )  # fmt: skip
     sets = [rag / f"{name}.jsonl" for name in ("qulac", "abg_coqa", "pacific")]
     yield Part(

@@ -11,6 +11,7 @@ from typing import Literal
 
 from taiwa.apps.front_matter import APP_NAME, Problem, Problems, quoted, suggest
 from taiwa.apps.parse import read_app, split_file
+from taiwa.apps.user_reducers import ReducerFile, pin_files, reducer_files
 from taiwa.conversation.app import App, AppSource, Param, ReplyMode, fit_params
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import Json
@@ -31,7 +32,7 @@ def load(path: Path | str, values: Mapping[str, Json] | None = None) -> App:
     text = _text(path)
     if isinstance(text, Problem):
         raise ConfigError(text.format(printable_path(path)))
-    app = load_text(text, printable_path(path), _stem(path))
+    app = load_text(pin_files(text, path.parent), printable_path(path), _stem(path))
     return app if values is None else app.with_params(values)
 
 
@@ -67,7 +68,20 @@ def check(path: Path | str) -> tuple[Problem, ...]:
     text = _text(path)
     if isinstance(text, Problem):
         return (text,)
-    return read_app(text, _stem(path))[1]
+    return read_app(pin_files(text, path.parent), _stem(path))[1]
+
+
+def own_reducers(path: Path | str) -> tuple[ReducerFile, ...]:
+    """Return the Python files beside an app file that hold its reducers.
+
+    Raises:
+        ConfigError: the app file or one of them cannot be read.
+    """
+    path = Path(path)
+    text = _text(path)
+    if isinstance(text, Problem):
+        raise ConfigError(text.format(printable_path(path)))
+    return tuple(reducer_files(text, path.parent))
 
 
 def with_reply(app: App, reply: ReplyMode) -> App:

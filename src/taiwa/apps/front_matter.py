@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Literal, TypeVar, cast, get_args
 
-from taiwa.conversation.app import ALL, App, AppSource, Flow, Param, ReplyMode, WindowPolicy, fit_params
-from taiwa.conversation.reducers import known_reducers, reducer
+from taiwa.apps.user_reducers import add_user_reducer
+from taiwa.conversation.app import ALL, PROMPT, App, AppSource, Flow, Param, ReplyMode, WindowPolicy, fit_params
+from taiwa.conversation.reducers import PATTERNS, known_reducers, reducer
 from taiwa.conversation.state import COMPUTED_FIELDS, StateField, check_field
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.messages import Sampling
@@ -208,8 +209,10 @@ FLOWS: tuple[Flow, ...] = get_args(Flow)
 ASK_PARAMS = ("in", "as", "policy", "max_questions", "user", "assess_by")
 """Parameters that the flow `ask` reads."""
 
-RESERVED = ("response",)
-"""Names of the other parts of a reply, which no field may have."""
+RESERVED = {"state": ("response",), "params": (PROMPT,)}
+"""Names that no field may have, because another part of a reply has it, and those that no parameter may have."""
+
+NOUNS = {"state": "field", "params": "parameter"}
 
 APP_NAME = re.compile(r"\w[\w.-]{0,63}")
 
@@ -239,7 +242,8 @@ def read_front(tree: Tree | None, problems: Problems) -> Front:
     keys = Keys(tree, TOP, "", problems)
     _check_format(keys)
     params = _named(keys, "params", PARAM_NAME)
-    fields = tuple(_field(entry, problems) for entry in _named(keys, "state", FIELD_NAME))
+    entries = _named(keys, "state", FIELD_NAME)
+    fields = tuple(_field(entry, problems) for entry in entries)
     app = App(
         AppSource(_name(keys), ""),
         "",
@@ -256,6 +260,10 @@ def read_front(tree: Tree | None, problems: Problems) -> Front:
     if app.reply != REPLIES[0] and not app.model_fields:
         message = "reply has no effect: the state has no field that the model writes"
         problems.warn(keys.location("reply"), message, "remove it")
+    for each, entry in zip(fields, entries, strict=True):
+        if app.reply == "environment" and not each.computed and each.reducer.needs_before:
+            message = f"the field {each.name}: with `reply: environment` the model writes it whole, so {each.reduce!r} is not applied"
+            problems.warn(entry.at, message, "remove `reduce`, or bound the value by union, table or last(n)")
     return Front(app, keys.location("name"), {entry.key: entry.at for entry in params})
 
 
@@ -288,8 +296,8 @@ def _named(keys: Keys, key: str, form: re.Pattern[str]) -> tuple[Entry, ...]:
         if not form.fullmatch(entry.key):
             message = f"{quoted(entry.key)} is not a valid name in {key}"
             keys.problems.error(entry.at, message, "use letters, digits and `_`, beginning with a letter")
-        elif key == "state" and entry.key in RESERVED:
-            keys.problems.error(entry.at, f"the field {entry.key!r} has a reserved name", "choose another name")
+        elif entry.key in RESERVED[key]:
+            keys.problems.error(entry.at, f"the {NOUNS[key]} {entry.key!r} has a reserved name", "choose another name")
         else:
             good.append(entry)
     return tuple(good)
@@ -372,9 +380,15 @@ def _computed(entry: Entry, keys: Keys, description: str) -> StateField:
 def _reduce(keys: Keys) -> str:
     name = keys.text("reduce", "set")
     try:
+        if add_user_reducer(name):
+            return name
+    except ConfigError as error:
+        keys.error("reduce", error.message, "a reducer of your own is written FILE.py:NAME or FILE.py:NAME(ARGUMENT)")
+        return "set"
+    try:
         reducer(name)
     except ConfigError:
-        hint = suggest(name, (*known_reducers(), "last(n)"), "reducers")
+        hint = suggest(name, (*known_reducers(), *PATTERNS), "reducers")
         keys.error("reduce", f"unknown reducer {quoted(name)}", hint)
         return "set"
     return name

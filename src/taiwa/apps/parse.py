@@ -4,16 +4,16 @@ import re
 from dataclasses import dataclass, replace
 
 from taiwa.apps.front_matter import ASK_PARAMS, Front, Keys, Problem, Problems, quoted, read_front, suggest
-from taiwa.conversation.app import PLACEHOLDER, App, AppSource, Example
+from taiwa.conversation.app import PLACEHOLDER, PROMPT, App, AppSource, Example
 from taiwa.conversation.state import StateField, delta_output_type
 from taiwa.kernel.errors import OutputValidationError
-from taiwa.yamlfile import Location, Table, parse_yaml, to_json
+from taiwa.yamlfile import SURROGATE, Location, Table, parse_yaml, to_json
 
 RULE = re.compile(r"---[ \t]*")
 
 HEADING = re.compile(r"## (summary|example)[ \t]*")
 
-NEAR_HEADING = re.compile(r"[ \t]{0,3}#{1,6}[ \t]*(summary|example)[ \t]*:?[ \t]*", re.IGNORECASE)
+NEAR_HEADING = re.compile(r"[ \t]{0,3}#{1,6}[ \t]*(summary|example)[ \t]*(?::[ \t]*)?", re.IGNORECASE)
 
 FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})[ \t]*(.*)")
 
@@ -92,6 +92,7 @@ def _fence(line: str, at: int, fence: str, opened: int) -> tuple[str, int]:
 MAX_FRONT_CHARS = 64 * 1024
 
 MAX_EXAMPLES = 50
+MAX_EXAMPLE_CHARS = 64 * 1024
 
 
 def read_app(text: str, name: str) -> tuple[App | None, tuple[Problem, ...]]:
@@ -101,6 +102,11 @@ def read_app(text: str, name: str) -> tuple[App | None, tuple[Problem, ...]]:
     """
     problems = Problems()
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    if surrogate := SURROGATE.search(text):
+        at = surrogate.start()
+        place = Location(text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
+        problems.error(place, f"half a character (U+{ord(surrogate[0]):04X})", "save the file as UTF-8")
+        return None, problems.sorted()
     parts = split_file(text, problems)
     if parts.front is None:
         return None, problems.sorted()
@@ -111,7 +117,7 @@ def read_app(text: str, name: str) -> tuple[App | None, tuple[Problem, ...]]:
     tree = parse_yaml(parts.front.text, problems.error, parts.front.line)
     front = read_front(tree, problems)
     sound = not problems.fatal
-    if not parts.body.text.strip():
+    if not parts.body.text.strip() and (front.app.fields or parts.examples):
         problems.error(Location(parts.body.line), "the instructions are missing", "write them below the front matter")
     own_name = front.app.name
     if own_name not in ("", name):
@@ -137,10 +143,13 @@ def _check_placeholders(parts: Parts, front: Front, problems: Problems) -> None:
         for row, line in enumerate(block.text.split("\n")):
             for match in PLACEHOLDER.finditer(line):
                 used.add(match[1])
-                if match[1] not in names:
+                at = Location(block.line + row, match.start() + 1)
+                if match[1] == PROMPT and block is parts.body:
+                    if front.app.flow == "ask":
+                        problems.error(at, f"{quoted(match[0])} has no meaning with `flow: ask`", "remove it")
+                elif match[1] not in names:
                     near = f", or correct its name: {suggest(match[1], names, 'params')}" if names else ""
                     message = f"the placeholder {quoted(match[0])} has no parameter"
-                    at = Location(block.line + row, match.start() + 1)
                     problems.error(at, message, f"add {match[1]} to params{near}")
     for name, at in front.param_locations.items():
         if name not in used and name not in (ASK_PARAMS if front.app.flow == "ask" else ()):
@@ -168,7 +177,16 @@ def _examples(parts: Parts, fields: tuple[StateField, ...], problems: Problems, 
     if len(parts.examples) > MAX_EXAMPLES:
         at = Location(parts.examples[MAX_EXAMPLES].line - 1)
         problems.error(at, f"more than {MAX_EXAMPLES} examples", "keep the best")
-    return tuple(_example(block, fields, problems, sound) for block in parts.examples[:MAX_EXAMPLES])
+    examples: list[Example] = []
+    left = MAX_EXAMPLE_CHARS
+    for block in parts.examples[:MAX_EXAMPLES]:
+        left -= len(block.text)
+        if left < 0:
+            message = f"the examples have more than {MAX_EXAMPLE_CHARS} characters"
+            problems.error(Location(block.line - 1), message, "keep the best")
+            break
+        examples.append(_example(block, fields, problems, sound))
+    return tuple(examples)
 
 
 def _example(block: Block, fields: tuple[StateField, ...], problems: Problems, sound: bool) -> Example:

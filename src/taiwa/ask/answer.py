@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Literal
 
-from taiwa.ask.check_citations import clean_untrusted, find_quotation
+from taiwa.ask.check_citations import clean_untrusted, find_quotation, supports
 from taiwa.ask.prompts import load_prompts
 from taiwa.ask.read_dialogue import REPLY_LANGUAGES
 from taiwa.flows.extract import extract
@@ -59,8 +59,8 @@ class Answer:
     """An answer from documents.
 
     `documented` is false if they do not answer the question; then `missing` may name what they lack. `source`: a model worded the
-    claims (`generated`), or they are sentences of the passages (`extractive`). `refused` counts quotations with the number of no
-    passage, or with words that the passage does not contain.
+    claims (`generated`), or they are sentences of the passages (`extractive`). `refused` counts quotations with an
+    unknown number, with words that the passage does not contain, or with words that do not support the claim.
     """
 
     query: str
@@ -138,7 +138,7 @@ def answer_with_citations(
     answer = check_answer(query, output, tuple(passages))
     if answer.refused:
         total = sum(len(statement.quotations) for statement in output.statements)
-        text = f"{answer.refused} of {total} quotations were not found in their passages"
+        text = f"{answer.refused} of {total} quotations are not in their passages or do not support their statements"
         yield from notify(text, code="citation", warning=True)
     return answer
 
@@ -154,23 +154,23 @@ def request_messages(
 
 
 def check_answer(query: str, output: AnswerOutput, passages: tuple[Passage, ...]) -> Answer:
-    """Look up the quotations of a model; those whose passage does not exist or lacks the words are refused.
+    """Look up the quotations of a model; those that do not stand in their passage, or do not support their claim, are refused.
 
     >>> leave = Passage("leave.md", "Everybody has **ten** days.")
     >>> quotations = Quotation(1, "ten days"), Quotation(7, "ten days")
-    >>> output = AnswerOutput(True, (Statement("Ten.", quotations), Statement("Or 20.")))
+    >>> output = AnswerOutput(True, (Statement("Ten.", quotations), Statement("Or 20.", quotations[:1])))
     >>> answer = check_answer("how many?", output, (leave,))
     >>> [(claim.text, claim.supported) for claim in answer.claims], answer.refused, answer.citations[0].words
-    ([('Ten.', True), ('Or 20.', False)], 1, 'ten** days')
+    ([('Ten.', True), ('Or 20.', False)], 2, 'ten** days')
     """
     sources = "\n".join(passage.text for passage in passages)
     numbers: dict[int, int] = {}
     claims: list[Claim] = []
     refused = 0
     for statement in output.statements[:MAX_CLAIMS]:
-        citations = [_check_quotation(quotation, passages, numbers) for quotation in statement.quotations]
-        refused += citations.count(None)
         text = clean_untrusted(statement.text, sources)
+        citations = [_check_quotation(each, text, passages, sources, numbers) for each in statement.quotations]
+        refused += citations.count(None)
         if text:
             claims.append(Claim(text, tuple(dict.fromkeys(each for each in citations if each is not None))))
     documented = bool(claims) and (output.in_documents or any(claim.supported for claim in claims))
@@ -178,13 +178,19 @@ def check_answer(query: str, output: AnswerOutput, passages: tuple[Passage, ...]
     return Answer(query, tuple(claims), passages, documented, missing, refused=refused)
 
 
-def _check_quotation(quotation: Quotation, passages: tuple[Passage, ...], numbers: dict[int, int]) -> Citation | None:
+def _check_quotation(
+    quotation: Quotation, claim: str, passages: tuple[Passage, ...], sources: str, numbers: dict[int, int]
+) -> Citation | None:
     """Return the citation of a quotation, None if it is refused; `numbers` renumbers passages in the order of the answer."""
     at = quotation.passage
     if not 1 <= at <= len(passages):
         return None
-    span = find_quotation(quotation.words, passages[at - 1].text)
-    return None if span is None else make_citation(passages[at - 1], *span, numbers.setdefault(at, len(numbers) + 1))
+    passage = passages[at - 1]
+    span = find_quotation(quotation.words, passage.text)
+    heading = " ".join((passage.title, *passage.heading))
+    if span is None or not supports(claim, quotation.words, heading, sources):
+        return None
+    return make_citation(passage, *span, numbers.setdefault(at, len(numbers) + 1))
 
 
 def _passage_json(number: int, passage: Passage) -> Json:

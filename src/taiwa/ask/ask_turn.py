@@ -61,7 +61,7 @@ def ask_turn(text: str, options: AskTurnOptions, term_weights: TermWeights = PLA
         dialogue = (*dialogue_of(settled.turns), user(text))
         clarification = _drop_offer(clarification_of(settled), text)
         found = yield from clarify(dialogue, options.clarify, clarification=clarification, profile=options.profile)
-        language = reply_language(dialogue, options.profile.language, options.clarify.locale)
+        language = reply_language(dialogue, options.profile.language, found.decision.situation.locale)
         answered = yield from _answer(found, dialogue, language, options, term_weights)
         result = _result(found, answered, text, language, options)
         sentence = dialogue_catalogue(language, options.clarify.catalogue_version)
@@ -83,7 +83,7 @@ def _result(found: Clarified, answered: Answer | None, text: str, language: str,
         replace(found.clarification, offered=also) if also else found.clarification,
         language,
         "" if found.queries is None else found.queries.text,
-        () if found.queries is None else found.queries.all,
+        found.searched,
         tuple(map(FoundPassage.of, passages)),
         act.options if isinstance(act, Ask) else also,
         answered,
@@ -186,7 +186,6 @@ def _advise(act: Act, dialogue: Sequence[Message], options: AskTurnOptions) -> P
 
 def _is_uncertain(found: Clarified) -> bool:
     """Whether the documents may not contain an answer; among few passages no word is rare, so they are not judged."""
-    situation = found.decision.situation
-    if situation.evidence is not None and situation.evidence.passages < MIN_PASSAGES:
+    if found.evidence is not None and found.evidence.passages < MIN_PASSAGES:
         return False
-    return answerable(situation.evidence, len(situation.passage_keys)) < UNCERTAIN_BELOW
+    return answerable(found.evidence, len(found.passages)) < UNCERTAIN_BELOW

@@ -8,23 +8,24 @@ from dataclasses import replace
 from typing import Literal, TypeAlias, cast
 from unicodedata import normalize
 
+from taiwa.ask.check_citations import clean_untrusted
+from taiwa.ask.policy_file import shipped_policy
 from taiwa.ask.prompts import Prompts, load_prompts
 from taiwa.ask.read_dialogue import dialogue_message, reply_language, user_texts
 from taiwa.ask.types import (
     QUESTIONS,
     SCORES,
     Assessment,
-    AssessmentOutput,
     AssessmentSource,
-    ClarifyingQuestions,
     Level,
+    PolicyFunction,
+    PolicyTable,
 )
-from taiwa.flows.extract import ExtractError, extract
+from taiwa.flows.extract import extract
 from taiwa.flows.route import Routed, Routes
 from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, gather, notify, perform
 from taiwa.kernel.errors import InputError, ModelError, OutputValidationError, UnsupportedError
 from taiwa.kernel.messages import (
-    Capability,
     Message,
     Questions,
     Request,
@@ -140,81 +141,64 @@ def _normalized(weights: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(round(each / whole, 8) for each in weights)
 
 
-@value
-class AboutQuestion:
-    """The user asks a question."""
-
-    clarity: Level = 1
-    in_internal_docs: Level = 1
-    ask_person: Level = 1
-    ask_missing_info: str = ""
-    ask_user_meta_info: str = ""
+TYPED = PolicyTable("typed", SCORES, QUESTIONS)
 
 
-@value
-class AboutConsultation:
-    """The user seeks advice on something of their own."""
+def _assess_by_call(
+    material: Message, prompt: str, functions: Sequence[PolicyFunction], table: PolicyTable, source: AssessmentSource
+) -> Program[Assessment]:
+    """Let the model call one of the functions, natively if the server has function calling, else by a typed answer.
 
-    clarity: Level = 1
-    in_internal_docs: Level = 1
-    ask_person: Level = 1
-    res_consultation: str = ""
-    ask_user_meta_info: str = ""
-
-
-Either: TypeAlias = AboutQuestion | AboutConsultation
-
-FUNCTIONS: Mapping[str, type[Either]] = {
-    "evaluate_question": AboutQuestion,
-    "evaluate_consultation": AboutConsultation,
-}
-
-
-def _assess_by_functions(material: Message, prompts: Prompts) -> Program[Assessment]:
-    """Let the model choose a function, natively if the server has function calling, else by a typed answer."""
-    messages = (system(prompts.call_function), material)
-    capabilities = yield from perform(GetCapabilities())
-    if "tools" in capabilities:
-        called = yield from _call_function(messages)
-        if called is not None:
-            return _from_function(called)
-    routed = (yield from extract(Routes(dict(FUNCTIONS)), messages, task="assess")).value
-    if isinstance(routed, Routed) and isinstance(routed.value, (AboutQuestion, AboutConsultation)):
-        return _from_function(routed.value)
-    return replace(_from_function(AboutQuestion()), is_question=5)  # neither: clear, without a question
-
-
-def _call_function(messages: tuple[Message, ...]) -> Program[Either | None]:
-    """Request a call of one of the functions; None if the server has none, or the model makes no valid call."""
-    types: Mapping[str, OutputType[Either]] = {name: OutputType(kind) for name, kind in FUNCTIONS.items()}
-    tools = tuple(ToolSpec(name, str(FUNCTIONS[name].__doc__), kind.schema()) for name, kind in types.items())
-    try:
-        request = Request(messages, tools=tools, tool_choice="required", task="assess")
-        response = yield from perform(Complete(request, HideOutput))
-        for call in reversed(response.message.tool_calls):
-            if call.name in types:
-                return types[call.name].parse(call.arguments).value
-    except (UnsupportedError, OutputValidationError) as error:
-        yield from notify(f"assessed without a function call: {error.message}", code="downgrade")
-        return None
-    yield from notify("assessed without a function call: the model called none", code="downgrade")
-    return None
+    A model that answers in words, although it could call, asks the user back with these words.
+    """
+    messages = (system(prompt), material)
+    types = {function.name: _function_type(function, table) for function in functions}
+    if "tools" in (yield from perform(GetCapabilities("assess"))):
+        tools = tuple(ToolSpec(each.name, each.about, types[each.name].schema()) for each in functions)
+        try:
+            request = Request(messages, tools=tools, tool_choice="required", task="assess")
+            response = yield from perform(Complete(request, HideOutput))
+            for call in reversed(response.message.tool_calls):
+                if call.name in types:
+                    return _assessment(types[call.name].parse(call.arguments).value, call.name, functions, source)
+            words = clean_untrusted(response.text)
+            if response.finish == "stop" and words and not response.text.lstrip().startswith(("{", "```")):
+                return Assessment(source=source, reply=words)
+            yield from notify("assessed without a function call: the model called none", code="downgrade")
+        except (UnsupportedError, OutputValidationError) as error:
+            yield from notify(f"assessed without a function call: {error.message}", code="downgrade")
+    if len(functions) == 1:
+        ((name, output_type),) = types.items()
+        return _assessment((yield from extract(output_type, messages, task="assess")).value, name, functions, source)
+    routed = (yield from extract(Routes(types), messages, task="assess")).value
+    if isinstance(routed, Routed):
+        return _assessment(cast("dict[str, Json]", routed.value), routed.to, functions, source)
+    return Assessment(is_question=5, is_consultation=5, source=source)  # neither: clear, without a question
 
 
-def _from_function(found: Either) -> Assessment:
-    """Return the scores that the choice of a function implies."""
-    asks = isinstance(found, AboutQuestion)
+def _function_type(function: PolicyFunction, table: PolicyTable) -> "OutputType[dict[str, Json]]":
+    """Return the type of the arguments of a function; all of its scores are required."""
+    fields: dict[str, object] = {name: Level if name in table.scores else str for name in function.fields}
+    return OutputType.fields(function.name, fields, set(function.fields) & set(table.scores))
+
+
+def _assessment(
+    values: Mapping[str, Json], name: str, functions: Sequence[PolicyFunction], source: AssessmentSource
+) -> Assessment:
+    """Return the scores and questions of a function call, with the scores that the choice of the function implies."""
+    implied = next(dict[str, Json](each.implies) for each in functions if each.name == name)
+    return _from_values(implied | dict(values), source)
+
+
+def _from_values(values: Mapping[str, Json], source: AssessmentSource) -> Assessment:
+    scores = {name: part for name, part in values.items() if isinstance(part, (int, float))}
+    questions = {name: part for name, part in values.items() if isinstance(part, str)}
+    clarity, question, consultation, documents, person = (scores.pop(name, 1) for name in SCORES)
+    missing, worry, meta = (questions.pop(name, "") for name in QUESTIONS)
     return Assessment(
-        clarity=found.clarity,
-        is_question=1 if asks else 5,
-        is_consultation=5 if asks else 1,
-        in_internal_docs=found.in_internal_docs,
-        ask_person=found.ask_person,
-        ask_missing_info=found.ask_missing_info if isinstance(found, AboutQuestion) else "",
-        res_consultation=found.res_consultation if isinstance(found, AboutConsultation) else "",
-        ask_user_meta_info=found.ask_user_meta_info,
-        source="functions",
-    )
+        clarity, question, consultation, documents, person, missing, worry, meta, source,
+        own_scores=tuple(scores.items()), own_questions=tuple(questions.items()),
+    )  # fmt: skip
 
 
 AssessmentMethod: TypeAlias = Literal["auto", "typed", "labels", "decisions", "functions"]
@@ -248,12 +232,14 @@ def assess(
     about: Sequence[tuple[str, str]] = (),
     earlier: Sequence[str] = (),
     needs_questions: NeedsQuestions | None = None,
-    locale: str = "",
+    language: str = "",
+    table: PolicyTable | None = None,
 ) -> Program[Assessment]:
     """Assess what the user wants.
 
-    `about` are facts about the user, `earlier` their texts in other dialogues, `locale` the language of their environment. With
-    `auto`, a method that the server does not support is replaced by the next one, with a notice.
+    `about` are facts about the user, `earlier` their texts in other dialogues, `language` that of the prompts (ja, zh, en; "": that of the
+    dialogue), and `table` has scores, questions, functions and prompts of a policy file. With `auto`, a method that the server does not support
+    is replaced by the next one, with a notice.
 
     Raises (when run):
         InputError: the dialogue has no text of the user.
@@ -263,44 +249,34 @@ def assess(
     if not user_texts(dialogue):
         raise InputError("the dialogue has no text of the user")
     material = dialogue_message(dialogue, person=dict[str, Json](about), earlier=list[Json](earlier))
-    prompts = load_prompts(reply_language(dialogue, locale=locale))
-    if by == "functions":
-        return (yield from _assess_by_functions(material, prompts))
-    capabilities = yield from perform(GetCapabilities())
+    prompts = load_prompts(reply_language(dialogue, language)).replaced_by(() if table is None else table.prompts)
+    if by == "functions" or (by == "auto" and table is not None and table.functions):
+        functions = (table and table.functions) or shipped_policy("article").functions
+        return (yield from _assess_by_call(material, prompts.call_function, functions, table or TYPED, "functions"))
+    table = table or TYPED
+    capabilities = yield from perform(GetCapabilities("assess"))
     found: Assessment | None = None
     if by == "decisions" or (by == "auto" and "decisions" in capabilities):
-        found = yield from _by_decisions(material, prompts, strict=by != "auto")
+        found = yield from _by_decisions(material, prompts, table.scores, strict=by != "auto")
     if found is None and (by == "labels" or (by == "auto" and "logprobs" in capabilities)):
-        found = yield from _by_labels(material, prompts, strict=by != "auto")
+        found = yield from _by_labels(material, prompts, table.scores, strict=by != "auto")
     if found is None:
-        return (yield from _typed(material, prompts, capabilities))
+        whole = PolicyFunction("Assessment", "", (*table.scores, *table.questions))
+        return (yield from _assess_by_call(material, prompts.assess, (whole,), table, "typed"))
     if needs_questions is None or not needs_questions(found):
         return found
-    return (yield from _with_questions(found, material, prompts))
+    return (yield from _with_questions(found, material, prompts, table.questions))
 
 
-def _typed(material: Message, prompts: Prompts, capabilities: frozenset[Capability]) -> Program[Assessment]:
-    """Request a typed answer: as a function call if the server has that, else in the next best mode."""
-    messages = (system(prompts.assess), material)
-    output_type = OutputType(AssessmentOutput, name="Assessment")
-    output: AssessmentOutput | None = None
-    if "tools" in capabilities:
-        try:
-            output = (yield from extract(output_type, messages, mode="tool", task="assess")).value
-        except (UnsupportedError, ExtractError) as error:
-            yield from notify(f"assessed without a function call: {error.message}", code="downgrade")
-    if output is None:
-        output = (yield from extract(output_type, messages, task="assess")).value
-    return Assessment(**{name: getattr(output, name) for name in (*SCORES, *QUESTIONS)})
-
-
-def _by_decisions(material: Message, prompts: Prompts, *, strict: bool) -> Program[Assessment | None]:
+def _by_decisions(
+    material: Message, prompts: Prompts, names: Sequence[str], *, strict: bool
+) -> Program[Assessment | None]:
     """Request all scores from the decision wire at once; None if the server does not support it."""
     levels, statements = tuple(prompts.entries("levels").values()), prompts.entries("statements")
     questions = Questions(tuple((name, ScaleQuestion(text, levels)) for name, text in statements.items()))
     try:
         response = yield from perform(Complete(Request((material,), constraint=questions, task="assess"), HideOutput))
-        return _from_levels(read_decisions(response.text, SCORES, len(levels)), "decisions")
+        return _from_levels(read_decisions(response.text, names, len(levels)), "decisions")
     except (ModelError, OutputValidationError) as error:
         if strict or not _is_unsupported(error):
             raise
@@ -308,18 +284,22 @@ def _by_decisions(material: Message, prompts: Prompts, *, strict: bool) -> Progr
         return None
 
 
-def _by_labels(material: Message, prompts: Prompts, *, strict: bool) -> Program[Assessment | None]:
+def _by_labels(
+    material: Message, prompts: Prompts, names: Sequence[str], *, strict: bool
+) -> Program[Assessment | None]:
     """Read each score from the probabilities of its labels; None if the server returns none, or the model prefers other tokens."""
     try:
-        readings = yield from gather(_label(material, *prompts.score(name), TASKS[name]) for name in SCORES)
+        readings = yield from gather(
+            _label(material, *prompts.score(name), TASKS.get(name, "assess")) for name in names
+        )
     except UnsupportedError as error:
         if strict:
             raise
         yield from notify(f"assessed without probabilities: {error.message}", code="downgrade")
         return None
-    found = {name: reading for name, reading in zip(SCORES, readings, strict=True) if reading is not None}
+    found = {name: reading for name, reading in zip(names, readings, strict=True) if reading is not None}
     mass = min((reading.mass for reading in found.values()), default=0.0)
-    if len(found) == len(SCORES) and mass >= MIN_MASS:
+    if len(found) == len(names) and mass >= MIN_MASS:
         return _from_levels(found, "labels")
     problem = f"the digits 1 to 5 have {mass:.0%} of the probability" if found else "the server returned none"
     if strict:
@@ -337,39 +317,35 @@ def _label(material: Message, instructions: str, question: str, task: Task) -> P
 
 
 def _from_levels(found: Mapping[str, LevelDistribution], source: AssessmentSource) -> Assessment:
-    clarity, question, consultation, documents, person = (round(found[name].expected, 6) for name in SCORES)
-    return Assessment(
-        clarity,
-        question,
-        consultation,
-        documents,
-        person,
-        source=source,
-        probabilities=tuple((name, found[name].probabilities) for name in SCORES),
-        confidence=tuple((name, round(found[name].confidence, 6)) for name in SCORES),
+    return replace(
+        _from_values({name: round(each.expected, 6) for name, each in found.items()}, source),
+        probabilities=tuple((name, each.probabilities) for name, each in found.items()),
+        confidence=tuple((name, round(each.confidence, 6)) for name, each in found.items()),
     )
 
 
-def _with_questions(found: Assessment, material: Message, prompts: Prompts) -> Program[Assessment]:
+def _with_questions(
+    found: Assessment, material: Message, prompts: Prompts, questions: tuple[str, ...]
+) -> Program[Assessment]:
     """Request questions back; a model that writes no text returns none."""
     try:
         messages = system(prompts.clarify), material
-        written = (yield from extract(OutputType(ClarifyingQuestions), messages, task="clarify_question")).value
+        output_type = OutputType.fields("ClarifyingQuestions", dict.fromkeys(questions, str))
+        written = (yield from extract(output_type, messages, task="clarify_question")).value
     except (ModelError, OutputValidationError) as error:
         if not _is_unsupported(error):
             raise
         yield from notify(f"the model wrote no question back: {error.message}", code="downgrade", warning=True)
         return found
+    texts = {name: "" if REPETITION.search(str(text)) else str(text) for name, text in written.items()}
+    missing, worry, meta = (texts.pop(name, "") for name in QUESTIONS)
     return replace(
         found,
-        ask_missing_info=_drop_repetition(written.ask_missing_info),
-        res_consultation=_drop_repetition(written.res_consultation),
-        ask_user_meta_info=_drop_repetition(written.ask_user_meta_info),
+        ask_missing_info=missing,
+        res_consultation=worry,
+        ask_user_meta_info=meta,
+        own_questions=tuple(texts.items()),
     )
-
-
-def _drop_repetition(text: str) -> str:
-    return "" if REPETITION.search(text) else text
 
 
 def _is_unsupported(error: ModelError | OutputValidationError) -> bool:

@@ -1,10 +1,11 @@
-"""Check citations: whether the words that a model quotes are in the passage, and how far its text is safe to show.
+"""Check citations: whether the words that a model quotes are in the passage and support its claim, and how far its text is safe.
 
-`find_quotation` is the check. It ignores what copying changes (widths, case, white space, quotation marks, dashes, emphasis), and
-nothing else: a quotation that is not found supports no claim.
+`find_quotation` ignores what copying changes (widths, case, white space, quotation marks, dashes, emphasis), and nothing else: a
+quotation that is not found supports no claim. `supports` compares a claim with a quotation that was found.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from unicodedata import normalize
 
@@ -117,3 +118,212 @@ def clean_untrusted(text: str, sources: str = "") -> str:
     line = LINK.sub(lambda link: f"{link['words']} ({link['to']})" if link["to"] else link["words"], line)
     line = URL.sub(lambda url: url[0] if url[0].rstrip(PUNCTUATION) in sources else REMOVED, line)
     return " ".join(TAG.sub("‹", CITATION_NUMBER.sub("", line)).split())
+
+
+MIN_CONTENT = 2.0
+"""Content of the shortest quotation that can support a claim, unless the claim says nothing else: words and numbers count 1, Japanese and Chinese characters a half."""
+
+STOP_WORDS = frozenset(
+    """a an the and or but if as at by for from in into of on onto out over per so than that then there these this those to until up
+    upto with within you your yours we us our ours they them their it its he she his her i me my is are was were be been being am do
+    does did done have has had having will would shall should can could may might must who whom whose which what when where why how
+    all any each every some such both more most other own same too very just also only about after before again once here""".split()
+)
+
+ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+
+NUMBER_WORDS = {
+    **{word: number for number, word in enumerate(ONES.split())},
+    **{word: 10 * ten for ten, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)},
+    **{word: n for n, word in enumerate("third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(), 3)},
+    "hundred": 100, "thousand": 1_000, "million": 1_000_000,
+}  # fmt: skip
+
+HAN_DIGITS = {**{digit: value for value, digit in enumerate("〇一二三四五六七八九")}, "零": 0, "两": 2, "兩": 2}
+
+HAN_UNITS = {"十": 10, "百": 100, "千": 1_000, "万": 10_000, "萬": 10_000, "億": 10**8, "亿": 10**8}
+
+NUMBER = re.compile(
+    r"(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+(?:[.:]\d+)*)(?P<unit>[十百千万萬億亿]*)"
+    rf"|(?P<han>[{''.join((*HAN_DIGITS, *HAN_UNITS))}]+)"
+    rf"|\b(?P<words>(?:{'|'.join(NUMBER_WORDS)})(?:(?:[ -]|\band\b)+(?:{'|'.join(NUMBER_WORDS)}))*)\b"
+)
+
+DATE = re.compile(
+    r"\b(?:january|february|march|april|may(?= \d)|(?<=\d )may|june|july|august|september|october|november|december"
+    r"|mondays?|tuesdays?|wednesdays?|thursdays?|fridays?|saturdays?|sundays?|a\.?m\.?|p\.?m\.?)\b"
+    r"|[月火水木金土日]曜|(?:星期|周|週|礼拜)[一二三四五六日天]|午前|午後|上午|下午|毎[日週月年]|每[天日周月年]"
+)
+
+NAME = re.compile(
+    r"(?<![.!?:] )(?<!^)\b[A-Z][a-z]+\b|\b(?:[A-Z][A-Za-z]*-?\d[\w-]*|[A-Z]{2,}[\w-]*|[a-z]+[A-Z]\w*)\b"
+    r"|[\w.+-]+@[\w.-]+|[\u30a1-\u30fa\u30fc]{3,}|[\u3400-\u9fff]{1,4}(?=さん|氏|先生|女士)|[「『“\"]([^「」『』“”\"]{1,40})[」』”\"]"
+)
+
+LATIN_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
+
+LATIN_NEGATION = re.compile(
+    r"\b(?:not|no|never|none|nobody|nothing|nowhere|neither|nor|without|cannot|\w+n't|forbidden|prohibited|impossible)\b"
+)
+
+JAPANESE_OBLIGATION = re.compile(
+    r"な(?:ければ|いと|くては|きゃ)(?:なりません|ならない|なら|いけません|いけない)|かもしれ(?:ません|ない)"
+)
+
+JAPANESE_NEGATION = re.compile(r"ません|(?<!少)な(?:い(?!し)|く(?!な)|かっ)|ずに|せず|不可|禁止|なし")
+
+CHINESE_NEGATION = re.compile(
+    r"不(?:允许|可以|可|能|得|准|许)?(?![同仅但过久少])|没有?|沒有?|[无無未勿莫](?![论論来])|(?<![常特分区差级性])别(?!的)|非(?!常)|禁止?"
+)
+
+KANA = re.compile(r"[\u3041-\u30ff]")
+
+WIDE_RUN = re.compile(r"[\u3005\u3041-\u30ff\u3400-\u9fff]+")
+
+JAPANESE_AUXILIARY = re.compile(r"[はがをも]?、?(?:でき|あり|いたし|し)?\Z")
+
+SENTENCE_END = re.compile(r"[.;!?。；！？](?!\d)")
+
+CLAUSE_END = re.compile(r"[.,;:!?。、，；：！？](?!\d)")
+
+SCOPE = 4
+"""Content words, or pairs of characters, that a negation is about."""
+
+
+def supports(claim: str, quotation: str, heading: str = "", sources: str = "") -> bool:
+    """Whether a quotation can support a claim: it has content, and lacks nothing of the claim that would make it another one.
+
+    Every number, date and name of the claim stands in the quotation (a name may stand in the `heading` of its passage), and what
+    the one negates, the other does not assert. A claim in the language of the quotation shares a word or number with it. Words of
+    `sources` with a capital inside a sentence are names at the beginning of a claim too.
+
+    >>> supports("Ten days are paid.", "up to 10 days are paid"), supports("90 days are paid.", "up to 10 days are paid")
+    (True, False)
+    >>> supports("犬は入れます。", "犬は入れません"), supports("可以带狗", "不可以带狗")
+    (False, False)
+    """
+    claim, quotation = normalize("NFKC", claim).translate(SAME), normalize("NFKC", quotation).translate(SAME)
+    terms, quoted = _terms(claim), _terms(quotation)
+    if _content(quotation) < MIN_CONTENT and not (terms and terms <= quoted):
+        return False
+    if not Counter(_numbers(claim)) <= Counter(_numbers(quotation)):
+        return False
+    folded = quotation.casefold()
+    if not set(DATE.findall(claim.casefold())) <= set(DATE.findall(folded)):
+        return False
+    around = f"{folded}\n{normalize('NFKC', heading).casefold()}"
+    if any(name.casefold() not in around for name in _names(claim, sources)):
+        return False
+    if bool(WIDE_RUN.search(claim)) != bool(
+        WIDE_RUN.search(quotation)
+    ):  # another language: its words cannot be compared
+        return bool(_negations(claim)) <= bool(_negations(quotation))
+    if len(terms) > 1 and terms.isdisjoint(quoted):  # one term may be a mere "yes"
+        return False
+    denied, quoted_denied = _negations(claim), _negations(quotation)
+    asserted = [scope for scope in quoted_denied if len(scope & terms) * 2 >= min(len(scope), len(terms))]
+    return _all_denied(denied, quoted_denied) and _all_denied(asserted, denied)
+
+
+def _all_denied(scopes: list[frozenset[str]], denied: list[frozenset[str]]) -> bool:
+    """Whether each scope has a negation of its own among those of the other text."""
+    left = list(denied)
+    for scope in scopes:
+        found = next((other for other in left if not scope or not other or scope & other), None)
+        if found is None:
+            return False
+        left.remove(found)
+    return True
+
+
+def _content_words(text: str) -> list[str]:
+    return [word for word in LATIN_WORD.findall(text.casefold()) if word not in STOP_WORDS]
+
+
+def _content(text: str) -> float:
+    return len(_content_words(text)) + len(re.findall(r"\d+", text)) + sum(map(len, WIDE_RUN.findall(text))) / 2
+
+
+def _terms(text: str) -> frozenset[str]:
+    """Return the numbers, the stems of the content words, and the pairs of characters of a text."""
+    return (
+        frozenset(_numbers(text))
+        | {_stem(word) for word in _content_words(text)}
+        | _pairs("".join(WIDE_RUN.findall(text)))
+    )
+
+
+def _stem(word: str) -> str:
+    return word[: max(4, len(word) - 3)]
+
+
+def _pairs(run: str) -> frozenset[str]:
+    return frozenset(run[at : at + 2] for at in range(len(run) - 1))
+
+
+def _names(claim: str, sources: str) -> Iterator[str]:
+    for found in NAME.finditer(claim):
+        yield found[found.lastindex or 0]
+    first = re.match(r"\W*([A-Z][a-z]+)\b", claim)
+    if first and re.search(rf"[a-z,;] {first[1]}\b", sources) and not re.search(rf"\b{first[1].lower()}\b", sources):
+        yield first[1]
+
+
+def _numbers(text: str) -> list[str]:
+    """Return the numbers of a text as decimals, whether in digits, in words, or in Chinese characters.
+
+    >>> sorted(_numbers("1,250.50 at 09:30, twenty-five of 三百二十万, 30万 and two hundred and six"))
+    ['1250.5', '206', '25', '300000', '3200000', '9:30']
+    """
+    return [number for match in NUMBER.finditer(text.casefold()) if (number := _number(match))]
+
+
+def _number(match: re.Match[str]) -> str:
+    if words := match["words"]:
+        value = part = 0
+        for word in re.findall("[a-z]+", words):
+            number = NUMBER_WORDS.get(word, 0)
+            part = (part or 1) * number if number >= 100 else part + number
+            if number >= 1_000:
+                value, part = value + part, 0
+        return "" if words in ("one", "hundred", "thousand", "million") else str(value + part)
+    if han := match["han"]:
+        return "" if han in ("一", "万", "千", "百") else str(_han_number(han))
+    digits = match["digits"].replace(",", "")
+    if ":" in digits:
+        return ":".join(part.lstrip("0") or "0" for part in digits.split(":"))
+    if match["unit"]:
+        return f"{float(digits) * _han_number('一' + match['unit']):g}" if digits.count(".") < 2 else digits
+    whole, point, rest = digits.partition(".")
+    return (whole.lstrip("0") or "0") + (point + rest.rstrip("0") if rest.strip("0") else "")
+
+
+def _han_number(text: str) -> int:
+    if not set(text) & HAN_UNITS.keys():
+        return int("".join(str(HAN_DIGITS[digit]) for digit in text))
+    total = section = digit = 0
+    for each in text:
+        unit = HAN_UNITS.get(each)
+        if unit is None:
+            digit = HAN_DIGITS[each]
+        elif unit < 10_000:
+            section, digit = section + (digit or 1) * unit, 0
+        else:
+            total, section, digit = total + (section + digit or 1) * unit, 0, 0
+    return total + section + digit
+
+
+def _negations(text: str) -> list[frozenset[str]]:
+    """Return what each negation of a text is about: the terms behind it, or before it at the end of a Japanese verb."""
+    folded = text.casefold()
+    scopes: list[frozenset[str]] = []
+    for found in LATIN_NEGATION.finditer(folded):
+        words = _content_words(CLAUSE_END.split(folded[found.end() :])[0])[:SCOPE]
+        words = words or _content_words(CLAUSE_END.split(folded[: found.start()])[-1])[-SCOPE:]
+        scopes.append(frozenset(map(_stem, words)))
+    if KANA.search(folded):
+        folded = JAPANESE_OBLIGATION.sub("", folded)
+        before = (JAPANESE_AUXILIARY.sub("", folded[: found.start()]) for found in JAPANESE_NEGATION.finditer(folded))
+        return scopes + [_pairs(SENTENCE_END.split(each)[-1].replace("、", "")[-3 * SCOPE :]) for each in before]
+    behind = (CLAUSE_END.split(folded[found.end() :])[0] for found in CHINESE_NEGATION.finditer(folded))
+    return scopes + [_pairs(each[: 2 * SCOPE]) for each in behind]

@@ -12,9 +12,17 @@ from typing import Literal, TypeAlias
 
 from taiwa.ask.answer import Answer
 from taiwa.ask.assess_question import AssessmentMethod, assess
-from taiwa.ask.decide_search_or_clarify import DOMINANT, group_options, narrow_options, policy_named, top_share
+from taiwa.ask.decide_search_or_clarify import (
+    DOMINANT,
+    group_options,
+    narrow_options,
+    policy_named,
+    table_policy,
+    top_share,
+)
 from taiwa.ask.extractive import answer_or_quote
 from taiwa.ask.read_dialogue import (
+    announced_topic,
     detect_route,
     is_option_number,
     last_user_text,
@@ -35,6 +43,7 @@ from taiwa.ask.types import (
     HandoverCase,
     Option,
     Policy,
+    PolicyTable,
     Route,
     Search,
     SearchEarlierSessions,
@@ -72,6 +81,7 @@ class ClarifyOptions:
     - `earlier_sessions`: number of earlier dialogues of the user that the assessment sees.
     - `owners`: pairs of a pattern of sources and the contact of a case about them.
     - `catalogue_version` and `locale`: those of `Situation`.
+    - `table`: the policy of a file, with its prompts and thresholds; it replaces `policy`.
     """
 
     policy: str = "look_first"
@@ -84,6 +94,7 @@ class ClarifyOptions:
     owners: tuple[tuple[str, str], ...] = ()
     catalogue_version: int = 0
     locale: str = ""
+    table: PolicyTable | None = None
 
 
 DEFAULT = ClarifyOptions()
@@ -94,7 +105,7 @@ class Clarified:
     """The next act of a dialogue.
 
     Pass `clarification` to the next turn. `passages` were found for `queries` if the act is `Search`, and `ask` answers from them;
-    `case` is set if it is `HandOver`.
+    `case` is set if it is `HandOver`. `searched` are the texts that were searched for, and `evidence` is what was found on them.
     """
 
     decision: Decision
@@ -103,6 +114,8 @@ class Clarified:
     passages: tuple[Passage, ...] = ()
     case: HandoverCase | None = None
     answer: Answer | None = None
+    searched: tuple[str, ...] = ()
+    evidence: Evidence | None = None
 
     @property
     def act(self) -> Act:
@@ -127,7 +140,7 @@ def ask(
     turn = yield from clarify(dialogue, options, clarification=clarification, profile=profile, policy=policy)
     if not isinstance(turn.act, Search) or turn.queries is None:
         return turn
-    language = reply_language(dialogue, profile.language, options.locale)
+    language = reply_language(dialogue, profile.language, turn.decision.situation.locale)
     answer = yield from answer_or_quote(
         turn.queries.text, turn.passages, language=language, history=tuple(dialogue)[:-1]
     )
@@ -162,11 +175,17 @@ def clarify(
     after = clarification.after(act, step.passage_keys)
     if isinstance(act, Search):
         queries = yield from step.queries()
-        found = yield from step.retrieve(queries)
-        return Clarified(decision, after, queries, step.prefer_option(act, found))
+        found = step.prefer_option(act, (yield from step.retrieve(queries)))
+        if step.is_published:  # it decided before any search
+            searched: tuple[str, ...] = (queries.text,)
+            evidence = yield from perform(GetEvidence(queries.text))
+        else:
+            searched, evidence = queries.all, step.evidence
+        return Clarified(decision, after, queries, found, searched=searched, evidence=evidence)
     if isinstance(act, HandOver):
         queries = yield from step.queries()
-        return Clarified(decision, after, queries, case=step.case(decision, queries))
+        case = step.case(decision, queries)
+        return Clarified(decision, after, queries, case=case, searched=case.searched, evidence=step.evidence)
     return Clarified(decision, after)
 
 
@@ -197,9 +216,22 @@ class _DialogueStep:
         last = texts[-2] if self.route in ("just_answer", "none") and len(texts) > 1 else texts[-1]
         return tuple(turn for turn in self.dialogue[: last + 1] if turn.role in ("user", "assistant"))
 
-    @property
+    @cached_property
     def text(self) -> str:
-        return self.relevant_dialogue[-1].text
+        """The text to search for."""
+        text = self.relevant_dialogue[-1].text
+        return announced_topic(text) if self.route == "topic" and not self.is_published else text
+
+    @cached_property
+    def locale(self) -> str:
+        """The language of the environment; where that decides nothing, Japanese if the passages found are Japanese."""
+        if self.options.locale in ("ja", "zh") or not any(guess_language(each.text) == "ja" for each in self.found[:3]):
+            return self.options.locale
+        return "ja"
+
+    @cached_property
+    def language(self) -> str:
+        return reply_language(self.dialogue, self.profile.language, self.locale)
 
     @property
     def history(self) -> tuple[Message, ...]:
@@ -216,7 +248,8 @@ class _DialogueStep:
 
     @property
     def is_published(self) -> bool:
-        return self.policy is None and self.options.policy in PUBLISHED
+        table = self.options.table
+        return self.policy is None and (self.options.policy in PUBLISHED if table is None else bool(table.cases))
 
     def search(self) -> Program[None]:
         """Search with the text as written and measure the evidence, unless the policy decides first."""
@@ -226,13 +259,13 @@ class _DialogueStep:
         self.evidence = yield from perform(GetEvidence(self.text, self.history))
 
     def decide(self) -> Program[Decision]:
-        policy = self.policy or policy_named(self.options.policy)
+        table = self.options.table
+        policy = self.policy or (policy_named(self.options.policy) if table is None else table_policy(table))
         situation = self.situation
         if not self.is_published and situation.route not in ("", "none"):
             return policy(situation)  # small talk and a refusal of questions are not worth a call
-        if self.options.assess_by != "no-model" and (
-            self.policy is not None or self.options.policy not in WITHOUT_SCORES
-        ):
+        needs_scores = self.policy is not None or table is not None or self.options.policy not in WITHOUT_SCORES
+        if self.options.assess_by != "no-model" and needs_scores:
             situation = replace(situation, assessment=(yield from self.assess()))
         return policy(situation)
 
@@ -252,7 +285,8 @@ class _DialogueStep:
             route=self.route,
             max_questions=self.options.max_questions,
             catalogue_version=self.options.catalogue_version,
-            locale=self.options.locale,
+            locale=self.locale,
+            table=self.options.table,
         )
 
     def assess(self) -> Program[Assessment]:
@@ -260,7 +294,7 @@ class _DialogueStep:
             effect = SearchEarlierSessions(self.profile.name, self.text, self.options.earlier_sessions)
             self.earlier = yield from perform(effect)
         by: AssessmentMethod = "auto" if self.options.assess_by == "no-model" else self.options.assess_by
-        if by == "auto" and self.policy is None and self.options.policy == "functions":
+        if by == "auto" and self.policy is None and self.options.table is None and self.options.policy == "functions":
             by = "functions"
         return (
             yield from assess(
@@ -269,12 +303,15 @@ class _DialogueStep:
                 about=self.profile.facts,
                 earlier=tuple(turn.text for turn in self.earlier),
                 needs_questions=self.needs_questions,
-                locale=self.options.locale,
+                language=self.language,
+                table=self.options.table,
             )
         )
 
     def needs_questions(self, assessment: Assessment) -> bool:
         """Whether the scores could lead to a question back that a model has to write."""
+        if self.options.table is not None:
+            return True
         thresholds = self.profile.effective_thresholds
         is_consultation = assessment.is_consultation <= thresholds.consultation
         undocumented = assessment.in_internal_docs > thresholds.documented
@@ -285,8 +322,10 @@ class _DialogueStep:
         if self.options.assess_by == "no-model":
             return Queries(self.text)
         multiple = self.options.multiple_queries and not self.is_published
-        context, locale = self.options.rewrite_context, self.options.locale
-        return (yield from rewrite_queries(self.relevant_dialogue, context=context, multiple=multiple, locale=locale))
+        context, language = self.options.rewrite_context, self.language
+        return (
+            yield from rewrite_queries(self.relevant_dialogue, context=context, multiple=multiple, language=language)
+        )
 
     def retrieve(self, queries: Queries) -> Program[tuple[Passage, ...]]:
         """Retrieve with the queries, and fuse the results with those of the first search."""

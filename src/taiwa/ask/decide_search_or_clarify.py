@@ -9,22 +9,26 @@ access control to the passages, so an option shows nothing that the user may not
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from itertools import takewhile
+from operator import ge, gt, le, lt
 from unicodedata import normalize
 
+from taiwa.ask.policy_file import shipped_policy
 from taiwa.ask.read_dialogue import is_option_number, last_user_text, reply_language, user_texts
 from taiwa.ask.types import (
     Act,
     Advise,
     Ask,
     Assessment,
+    Condition,
     Decision,
     HandOver,
     Option,
     Policy,
+    PolicyTable,
     Search,
     Situation,
     Thresholds,
@@ -60,7 +64,14 @@ def decide(name: str, situation: Situation) -> Decision:
     Raises:
         InputError: the policy is unknown.
     """
+    if situation.table is not None:
+        return table_policy(situation.table)(situation)
     return policy_named(name)(situation)
+
+
+def table_policy(table: PolicyTable) -> Policy:
+    """Return the policy of a file: its cases, or `look_first` with its thresholds if it has none."""
+    return partial(by_table, table=table, name=table.name) if table.cases else look_first
 
 
 def policy_named(name: str) -> Policy:
@@ -94,7 +105,8 @@ def look_first(situation: Situation) -> Decision:
     miss, ask = view.costs
     numbers = {"unclear": view.unclear, "answerable": view.answerable, "cost_of_missing": miss, "cost_of_asking": ask}
     rounded = tuple((name, round(number, 4)) for name, number in numbers.items())
-    return Decision("look_first", act, reasons, situation, rounded)
+    name = "look_first" if situation.table is None else situation.table.name
+    return Decision(name, act, reasons, situation, rounded)
 
 
 def sentences(situation: Situation) -> Translate:
@@ -115,6 +127,8 @@ class _PolicyInput:
             self.by_route,
             self.by_unknown_number,
             self.by_declined,
+            self.by_reply,
+            self.by_topic,
             self.by_empty_result,
             self.by_weak_evidence,
             self.by_cost,
@@ -140,6 +154,19 @@ class _PolicyInput:
     def by_declined(self) -> Choice | None:
         """Answer a user who wants no more questions, and state the assumption."""
         return (self.search_with_assumption(), ("declined",)) if self.no_question_because == "declined" else None
+
+    def by_reply(self) -> Choice | None:
+        """Ask with the words of a model that answered in words instead of an assessment."""
+        asked = self.new_text(self.assessment.reply if self.assessment else "")
+        return (asked, ("model_asked",)) if asked is not None and not self.no_question_because else None
+
+    def by_topic(self) -> Choice | None:
+        """Ask a user who announced a question on a subject, but did not ask it."""
+        if self.situation.route != "topic" or self.no_question_because:
+            return None
+        open_question = self.sentence("Could you say more precisely what you want to know?")
+        asked = self.new_question() or self.new_text(open_question)
+        return None if asked is None else (asked, ("topic", "options" if asked.options else "words"))
 
     def by_empty_result(self) -> Choice | None:
         """If nothing was found, ask for other words, else hand over what a human can answer, else report it."""
@@ -197,7 +224,7 @@ class _PolicyInput:
 
     @cached_property
     def thresholds(self) -> Thresholds:
-        return self.situation.profile.effective_thresholds
+        return table_thresholds(self.situation, self.situation.table)
 
     @cached_property
     def assessment(self) -> Assessment | None:
@@ -224,7 +251,7 @@ class _PolicyInput:
         """The probability that the question is unclear; without a model only references and rejected options raise it."""
         assessment = self.assessment
         scored = 0.0 if assessment is None else assessment.probability_at_least("clarity", self.thresholds.unclear)
-        raised = bool(self.unresolved_references) or self.situation.route == "none"
+        raised = bool(self.unresolved_references) or self.situation.route in ("none", "topic")
         return max(scored, P_UNRESOLVED) if raised else scored
 
     @cached_property
@@ -275,8 +302,8 @@ class _PolicyInput:
     def new_question(self, *texts: str) -> Ask | None:
         """Return the best question that was not asked before: the options found, else one of the texts."""
         asked = self.new_text(*texts)
-        if not self.options:
-            return asked
+        if not self.options or (asked is not None and asked.question == self.question_about_user):
+            return asked  # passages are no answers to a question about the user
         if asked is not None:
             question = asked.question
         elif self.situation.clarification.rounds:
@@ -298,7 +325,14 @@ class _PolicyInput:
             references = self.sentence("What does “{words}” refer to?", words=words)
         if self.situation.route == "none":
             other = self.sentence("Could you say more precisely what you want to know?")
-        return assessment.ask_missing_info, assessment.ask_user_meta_info, references, other
+        return assessment.ask_missing_info, self.question_about_user, references, other
+
+    @cached_property
+    def question_about_user(self) -> str:
+        """The question for a fact about the user; empty if their profile has that fact."""
+        question = "" if self.assessment is None else self.assessment.ask_user_meta_info
+        known = (name.casefold() for name, _ in self.situation.profile.facts)
+        return "" if any(name in question.casefold() for name in known) else question
 
     def search_with_assumption(self) -> Search:
         """Answer without another question, and state what is assumed."""
@@ -307,41 +341,67 @@ class _PolicyInput:
         return Search(options=options, assumption=assumption)
 
 
-ARTICLE = Thresholds()
+DEFAULT_THRESHOLDS = Thresholds()
+
+COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {"<=": le, ">=": ge, "<": lt, ">": gt}
 
 
-def policy_article(assessment: Assessment, thresholds: Thresholds = ARTICLE) -> Ask | Search:
-    """Decide by the article's table; `ask_person` has no influence there.
+def choose_case(
+    table: PolicyTable, assessment: Assessment, thresholds: Thresholds = DEFAULT_THRESHOLDS
+) -> tuple[Act, int]:
+    """Return the act and the number of the first case of a table whose conditions hold; without one, search (0).
 
-    >>> policy_article(Assessment(clarity=3, is_question=1, is_consultation=5, ask_missing_info="Which leave?")).case
-    2
+    A case that asks holds only if the model wrote its question. The names of thresholds are those of `thresholds` and of the table.
+
+    >>> lacking = Assessment(clarity=3, is_question=1, is_consultation=5, ask_missing_info="Which leave?")
+    >>> choose_case(shipped_policy("article"), lacking)
+    (Ask(question='Which leave?', case=2, options=()), 2)
     """
-    question = assessment.is_question <= thresholds.question
-    consultation = assessment.is_consultation <= thresholds.consultation
-    if assessment.clarity >= thresholds.unclear:
-        if consultation and assessment.res_consultation:
-            return Ask(assessment.res_consultation, 1)
-        if question and assessment.ask_missing_info:
-            return Ask(assessment.ask_missing_info, 2)
-        return Search(3)
-    if consultation and assessment.in_internal_docs <= thresholds.documented:
-        return Search(4)
-    if consultation and assessment.res_consultation:
-        return Ask(assessment.res_consultation, 5)
-    return Search(6)
+    levels: dict[str, float] = dict(table.thresholds) | asdict(thresholds)
+
+    acts: dict[str, Act] = {"hand over": HandOver(), "advise": Advise("consultation")}
+
+    def holds(condition: Condition) -> bool:
+        level = levels[condition.level] if condition.level in levels else float(condition.level)
+        return COMPARISONS[condition.sign](assessment.score(condition.score), level)
+
+    for number, case in enumerate(table.cases, 1):
+        question = assessment.question(case.question)
+        if (question or case.act != "ask") and all(map(holds, case.conditions)):
+            if case.act == "ask":
+                return Ask(question, number), number
+            return (Search(number) if case.act == "search" else acts[case.act]), number
+    return Search(), 0
 
 
-def article(situation: Situation, name: str = "article") -> Decision:
-    """Decide by the article's table, which does not bound the number of questions; `max_questions` of the situation does.
+def table_thresholds(situation: Situation, table: PolicyTable | None) -> Thresholds:
+    """Return the thresholds of the user, moved by feedback; those of a table replace the defaults."""
+    profile = situation.profile
+    if table is not None and profile.thresholds == Thresholds():
+        own = {name: level for name, level in table.thresholds if name in Thresholds.__dataclass_fields__}
+        profile = replace(profile, thresholds=replace(profile.thresholds, **own))  # type: ignore[arg-type]
+    return profile.effective_thresholds
 
-    Without an assessment its missing scores count as 1, as in the table.
+
+def by_table(situation: Situation, table: PolicyTable, name: str) -> Decision:
+    """Decide by a table, which does not bound the number of questions; `max_questions` of the situation does.
+
+    Without an assessment its missing scores count as 1. A model that answered in words asks with them.
     """
-    act = policy_article(situation.assessment or Assessment(), situation.profile.effective_thresholds)
-    reasons: tuple[str, ...] = (f"case_{act.case}",)
+    assessment = situation.assessment or Assessment()
+    act, number = choose_case(table, assessment, table_thresholds(situation, table))
+    reasons: tuple[str, ...] = (f"case_{number}",)
+    if assessment.reply:
+        act, reasons = Ask(assessment.reply), ("model_asked",)
     bound, clarification = situation.max_questions, situation.clarification
     if isinstance(act, Ask) and bound is not None and (clarification.declined or clarification.rounds >= bound):
         act, reasons = Search(act.case), (*reasons, "declined" if clarification.declined else "rounds")
     return Decision(name, act, reasons, situation)
+
+
+def article(situation: Situation, name: str = "article") -> Decision:
+    """Decide by the article's table."""
+    return by_table(situation, shipped_policy("article"), name)
 
 
 def never(situation: Situation) -> Decision:

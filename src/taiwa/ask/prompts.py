@@ -1,7 +1,7 @@
 """The prompts of a dialogue before retrieval: sections of the Markdown files in `prompt_texts`, one file per language."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -17,6 +17,10 @@ class Prompts:
 
     sections: Mapping[str, str]
 
+    def replaced_by(self, sections: Sequence[tuple[str, str]]) -> "Prompts":
+        """Return these prompts with some sections replaced."""
+        return Prompts({**self.sections, **dict(sections)})
+
     def entries(self, section: str) -> Mapping[str, str]:
         """Return the entries of a section that is a list of names and texts."""
         return dict(ENTRY.findall(self.sections[section]))
@@ -24,21 +28,26 @@ class Prompts:
     @property
     def assess(self) -> str:
         """The instructions for all scores and questions at once."""
-        return self._join("material", "scale", "statements", "questions")
+        return self.sections.get("assess") or self._join("material", "scale", "statements", "questions")
 
     @property
     def clarify(self) -> str:
         """The instructions for the questions back alone."""
-        return self._join("material", "questions")
+        return self.sections.get("clarify") or self._join("material", "questions")
 
     @property
     def call_function(self) -> str:
         """The instructions for a call of one of two functions."""
-        return self._join("material", "functions", "scale", "questions").format(**self.entries("statements"))
+        text = self.sections.get("assess") or self._join("material", "functions", "scale", "questions")
+        for name, statement in self.entries("statements").items():
+            text = text.replace(f"{{{name}}}", statement)
+        return text
 
     def score(self, name: str) -> tuple[str, str]:
         """Return the instructions and the question for one score as one digit."""
-        return self.sections["material"], self.sections["digit"].format(statement=self.entries("statements")[name])
+        return self.sections["material"], self.sections["digit"].replace(
+            "{statement}", self.entries("statements")[name]
+        )
 
     def answer(self, language: str) -> str:
         """Return the instructions for an answer with citations in a language (en, ja, zh; "": that of the question)."""

@@ -133,6 +133,15 @@ PATTERNS: tuple[tuple[Route, str], ...] = (
     ),
 )
 
+TOPIC = re.compile(
+    r"(?:(?:hi|hello|hey|excuse me)[,!.]? )?(?:i(?:'ve got| have)(?: got)? (?:a|some|another) (?:quick |short )?questions?|i(?:'d| would) like to ask(?: something| a question)?"
+    r"|(?:may|can|could) i ask (?:you )?(?:something|a (?:quick )?question)|(?:a )?(?:quick )?question) (?:about|on|concerning|regarding) (?P<en>[^?]+?)"
+    r"|(?P<ja>[^?、]+?)(?:について|に関して|のことで|の件で)、?(?:(?:ちょっと|少し))?(?:質問(?:が|は)?(?:あります|ある|です|したい|させてください)|(?:聞|き|伺|お聞|お伺)[きいし]*たい(?:こと|の)?(?:が|です)?(?:あります|ある|のですが|んですが)?|相談(?:が|したい)?(?:あります|です|のですが)?)(?:です|。)?"
+    r"|(?:你好[,，!！]?)?(?:我)?(?:有(?:个|一个|些)?(?:关于|有关)(?P<zh>[^?]+?)的?问题|(?:想|要)?(?:问|咨询|请教)(?:一下|下|个)?(?:关于|有关)(?P<zh2>[^?]+?)(?:的)?(?:问题|事情?|情况)?)",
+    re.IGNORECASE,
+)
+"""The announcement of a question, with its subject."""
+
 REPLIES_ONLY: frozenset[Route] = frozenset({"just_answer", "none"})
 """Routes of replies to a question only: `all of them` has no meaning at the beginning of a dialogue."""
 
@@ -155,7 +164,17 @@ def detect_route(text: str, *, asked: bool = False) -> Route:
         matches = re.fullmatch(rf"(?:{pattern}){ENDS}", plain, re.IGNORECASE)
         if matches and (asked or route not in REPLIES_ONLY or ALWAYS.search(plain)):
             return route
-    return ""
+    return "topic" if announced_topic(text) and not asked else ""
+
+
+def announced_topic(text: str) -> str:
+    """Return the subject of a text that only announces a question; "" for any other text.
+
+    >>> announced_topic("I have a question about sick leave."), announced_topic("休暇について質問があります"), announced_topic("我想问一下关于年假的问题")
+    ('sick leave', '休暇', '年假')
+    """
+    found = TOPIC.fullmatch(" ".join(normalize("NFKC", text).split()).rstrip(" .。!"))
+    return next((topic for topic in found.groups() if topic), "") if found else ""
 
 
 def select_option(text: str, offered: Sequence[Option]) -> Option | None:

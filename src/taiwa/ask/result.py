@@ -176,8 +176,19 @@ class AskResult:
         assessment = self.decision.situation.assessment
         if assessment is None:
             return {}
-        questions = (name for name in QUESTIONS if getattr(assessment, name))
-        return {name: getattr(assessment, name) for name in (*SCORES, *questions, "source")}
+        questions = (name for name in (*QUESTIONS, "reply") if getattr(assessment, name))
+        own = dict[str, Json](assessment.own_scores) | dict[str, Json](assessment.own_questions)
+        return {name: getattr(assessment, name) for name in (*SCORES, *questions, "source")} | own
+
+    @property
+    def question_back(self) -> str:
+        """The question back; empty if there is none."""
+        return self.act.question if isinstance(self.act, Ask) else ""
+
+    @property
+    def citations(self) -> tuple[Citation, ...]:
+        """The citations of all claims of the answer, in their order."""
+        return () if self.answer is None else tuple(each for claim in self.answer.claims for each in claim.citations)
 
     @property
     def answer_text(self) -> str:

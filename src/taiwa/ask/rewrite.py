@@ -144,9 +144,9 @@ class Queries:
 
 
 def rewrite_queries(
-    dialogue: Sequence[Message], *, context: RewriteContext = "user", multiple: bool = True, locale: str = ""
+    dialogue: Sequence[Message], *, context: RewriteContext = "user", multiple: bool = True, language: str = ""
 ) -> Program[Queries]:
-    """Rewrite a dialogue as queries.
+    """Rewrite a dialogue as queries; the prompt is in `language`, or in that of the dialogue.
 
     Required terms that the model omits are added. A rewrite that is empty, cut off or in another script is discarded with a
     warning; then the raw text is the query.
@@ -160,7 +160,7 @@ def rewrite_queries(
     raw = texts[-1]
     if len(texts) == 1:
         return Queries(raw)
-    prompts = load_prompts(reply_language(dialogue, locale=locale))
+    prompts = load_prompts(reply_language(dialogue, language))
     instructions = prompts.sections["rewrite_several" if multiple else "rewrite_one"]
     messages = system(instructions), user(_dialogue_json(dialogue, context))
     request = Request(messages, sampling=Sampling(max_tokens=MAX_TOKENS), task="rewrite_query")

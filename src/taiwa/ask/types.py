@@ -12,6 +12,48 @@ from taiwa.kernel.records import value
 Level: TypeAlias = Literal[1, 2, 3, 4, 5]
 """How true a statement is: 1 certainly, 5 certainly not."""
 
+
+@value(tag="policy-condition")
+class Condition:
+    """A comparison of a score with a threshold, which is a number or its name: `clarity >= unclear`."""
+
+    score: str
+    sign: str
+    level: str
+
+
+@value(tag="policy-case")
+class PolicyCase:
+    """One case of a policy: an act (`ask`, `search`, `hand over`, `advise`) where all conditions hold, and the question to ask."""
+
+    conditions: tuple[Condition, ...]
+    act: str
+    question: str = ""
+
+
+@value(tag="policy-function")
+class PolicyFunction:
+    """A function that the model may choose: the fields that it fills in, and the scores that the choice implies."""
+
+    name: str
+    about: str
+    fields: tuple[str, ...]
+    implies: tuple[tuple[str, float], ...] = ()
+
+
+@value(tag="policy-table")
+class PolicyTable:
+    """A policy of a file: names of scores and questions, thresholds, functions, cases in order, and sections of the prompts."""
+
+    name: str
+    scores: tuple[str, ...]
+    questions: tuple[str, ...]
+    thresholds: tuple[tuple[str, float], ...] = ()
+    functions: tuple[PolicyFunction, ...] = ()
+    cases: tuple[PolicyCase, ...] = ()
+    prompts: tuple[tuple[str, str], ...] = ()
+
+
 AssessmentSource: TypeAlias = Literal["typed", "functions", "labels", "decisions"]
 """A typed answer, the choice of a function, probabilities of labels, or the decision wire."""
 
@@ -23,36 +65,14 @@ P_FALSE = (0.05, 0.45, 0.65, 0.8, 0.95)
 """Probability that a statement is false, by the level that a model wrote without probabilities."""
 
 
-@value(tag="assessment-output")
-class AssessmentOutput:
-    """What a model makes of a dialogue. Missing scores count as 1."""
-
-    clarity: Level = 1
-    is_question: Level = 1
-    is_consultation: Level = 1
-    in_internal_docs: Level = 1
-    ask_person: Level = 1
-    ask_missing_info: str = ""
-    res_consultation: str = ""
-    ask_user_meta_info: str = ""
-
-
-@value(tag="clarifying-questions")
-class ClarifyingQuestions:
-    """Questions back to the user, empty if not needed."""
-
-    ask_missing_info: str = ""
-    res_consultation: str = ""
-    ask_user_meta_info: str = ""
-
-
 @value(tag="assessment")
 class Assessment:
     """Five scores, 1 (true) to 5 (false), and the questions that could be asked back.
 
     A score is a whole number where a model wrote it, and the expected level where it was read from probabilities. Then
     `probabilities` holds them by score, level 1 first, and `confidence` is 1 where one level has all the probability and 0
-    where all levels are equally likely.
+    where all levels are equally likely. `own_scores` and `own_questions` are those of a policy file. `reply` is a question back
+    of a model that answered in words instead.
     """
 
     clarity: float = 1
@@ -66,6 +86,17 @@ class Assessment:
     source: AssessmentSource = "typed"
     probabilities: tuple[tuple[str, tuple[float, ...]], ...] = ()
     confidence: tuple[tuple[str, float], ...] = ()
+    own_scores: tuple[tuple[str, float], ...] = ()
+    own_questions: tuple[tuple[str, str], ...] = ()
+    reply: str = ""
+
+    def score(self, name: str) -> float:
+        """Return a score, also one of the policy's own; 1 if it was not assessed."""
+        return float(dict(self.own_scores).get(name, getattr(self, name, 1) if name in SCORES else 1))
+
+    def question(self, name: str) -> str:
+        """Return a question back, also one of the policy's own."""
+        return dict(self.own_questions).get(name, str(getattr(self, name)) if name in QUESTIONS else "")
 
     def probability_at_least(self, name: str, level: float) -> float:
         """Return the probability that a score is at least `level`, that is, that the statement is not true enough.
@@ -229,8 +260,9 @@ def learn_from_feedback(profile: UserProfile, feedback: Iterable[Feedback]) -> U
 AdviceKind: TypeAlias = Literal["greeting", "thanks", "farewell", "command", "chat", "consultation"]
 """The kinds of replies that need no document."""
 
-Route: TypeAlias = Literal["", "greeting", "thanks", "farewell", "command", "person", "just_answer", "none"]
-"""What a text is where its words alone decide; `none` rejects all offered options, `person` asks for a human."""
+Route: TypeAlias = Literal["", "greeting", "thanks", "farewell", "command", "person", "just_answer", "none", "topic"]
+"""What a text is where its words alone decide: `none` rejects all offered options, `person` asks for a human, and `topic` announces
+a question on a subject without asking it."""
 
 
 @value(tag="option")
@@ -308,6 +340,7 @@ class Situation:
     - `max_questions`: the most questions back in a row for any policy; None for the policy's own bound.
     - `catalogue_version`: version of the `dialogue` catalogue that words the program's sentences (0: the present one).
     - `locale`: language of the user's environment.
+    - `table`: the policy of a file, which decides instead of the named one if it has cases.
     """
 
     dialogue: tuple[Message, ...]
@@ -322,6 +355,7 @@ class Situation:
     max_questions: int | None = None
     catalogue_version: int = 0
     locale: str = ""
+    table: PolicyTable | None = None
 
 
 @value(tag="decision")

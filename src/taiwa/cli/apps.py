@@ -1,14 +1,19 @@
 """List, create, check and render apps."""
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options, open_app
-from taiwa.cli.output import print_json, print_line, print_notice, print_preview, table
+from taiwa.cli.options import CommonOptions, common_options, confirm, open_app
+from taiwa.cli.output import print_json, print_line, print_notice, print_preview, print_result, table
 from taiwa.i18n import ngettext
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.records import Json
+
+if TYPE_CHECKING:
+    from taiwa.operations.trust import UntrustedApp
 
 
 @click.group()
@@ -19,6 +24,7 @@ def apps() -> None:
     taiwa apps list
     taiwa apps new tutor           create a commented app file
     taiwa apps check tutor.md      list errors with their lines and remedies
+    taiwa apps trust               list the apps that came with imports, and what they name
     taiwa apps render translate -p target_lang=English "文(sentence)です。"
     """
 
@@ -81,6 +87,62 @@ def check_(common: CommonOptions, name: str) -> None:
         print_line(f"{path}: no errors")
 
 
+@apps.command("confirm")
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+def confirm_(name: str, yes: bool) -> None:
+    """Confirm the Python files that hold reducers of the app NAME: from now on they run, as long as they do not change."""
+    from taiwa.apps.catalog import find_path, own_reducers
+    from taiwa.apps.user_reducers import confirm_file
+
+    files = [file for file in own_reducers(find_path(name)) if not file.confirmed]
+    for file in files:
+        print_line(f"{file.path} (sha256 {file.hash[:12]}…)", "bold")
+        print_line(file.path.read_text(encoding="utf-8", errors="replace"))
+    if files:
+        confirm("let this code run as a reducer?", "running code", yes=yes)
+        for file in files:
+            confirm_file(file)
+    print_line(", ".join(f"{file.path.name} is confirmed" for file in files) or f"{name}: nothing to confirm")
+
+
+@apps.command()
+@click.argument("name", default="")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@common_options("as_json", "store")
+def trust(common: CommonOptions, name: str, yes: bool) -> None:
+    """Trust the app NAME, which came with an import: from now on its model, tools and documents count.
+
+    What it names is shown first. NAME is that of the app or of a conversation, or the beginning of the app's hash; without NAME
+    the untrusted apps are listed.
+    """
+    from taiwa.operations.trust import untrusted_apps
+
+    settings = common.settings()
+    repository = common.repository(settings)
+    found = untrusted_apps(repository, settings, name)
+    if not common.as_json:
+        print_untrusted(found)
+    if name:
+        confirm("trust it?" if len(found) == 1 else "trust all of them?", "trusting an app", yes=yes)
+        for app in found:
+            repository.trust(app.hash)
+    if common.as_json:
+        print_result(found)
+    elif name or not found:
+        print_line(", ".join(f"{app.name} ({app.hash[:12]}) is trusted" for app in found) or "all apps are trusted")
+
+
+def print_untrusted(found: "Iterable[UntrustedApp]") -> None:
+    """Print what untrusted apps name, and the conversations that they would continue."""
+    for app in found:
+        print_line(
+            f"{app.name} ({app.hash[:12]})" + (f", of {', '.join(app.sessions)}" if app.sessions else ""), "bold"
+        )
+        for line in app.lines() or ("it names no model, tool or document",):
+            print_line(f"  {line}")
+
+
 @apps.command()
 @click.argument("name")
 @click.argument("text", default="Hello")
@@ -88,6 +150,7 @@ def check_(common: CommonOptions, name: str) -> None:
 def render(common: CommonOptions, name: str, text: str) -> None:
     """Print the request of a first turn with TEXT, and an estimate of its tokens."""
     from taiwa.conversation.history import begin
-    from taiwa.operations.say import preview_turn
+    from taiwa.operations.say import preview_turn, tool_specs
 
-    print_preview(preview_turn(begin(open_app(name, common.params)), text), as_json=common.as_json)
+    app = open_app(name, common.params)
+    print_preview(preview_turn(begin(app), text, tool_specs(app)), as_json=common.as_json)

@@ -52,13 +52,31 @@ QUOTED = re.compile("(⟦[^⟧]*⟧)")
 @click.argument("question")
 @index_option
 @principal_option
-@click.option("--user", default="", metavar="FILE|NAME", help="Ask as this user: a profile, or a user of `taiwa user`.")
-@click.option("--policy", type=click.Choice(POLICIES), help="Set when to ask back.  [default: look_first]")
+@click.option(
+    "--user", default="", metavar="FILE|NAME", help="Ask as this user of `taiwa user`; a FILE is stored as one."
+)
+@click.option(
+    "--policy",
+    metavar="NAME|FILE.md",
+    help=f"Set when to ask back: {', '.join(POLICIES)}, or a policy file.  [default: look_first]",
+)
 @click.option(
     "--assess-by", type=click.Choice(ASSESS_BY), help="Set how a model assesses the dialogue.  [default: auto]"
 )
 @click.option("--max-questions", type=click.IntRange(0, 10), metavar="N", help="Ask back at most N times in a row.")
-@common_options("model", "session", "continue_latest", "as_json", "verbose", "max_cost", "no_store", "store")
+@common_options(
+    "model",
+    "judge_model",
+    "rewrite_model",
+    "session",
+    "continue_latest",
+    "as_json",
+    "verbose",
+    "max_cost",
+    "retry_paid",
+    "no_store",
+    "store",
+)
 def ask(
     common: CommonOptions,
     question: str,
@@ -83,10 +101,15 @@ def ask(
     taiwa ask "Who approves a journey?" -m openai:NAME --max-questions 1 --json | jq .claims
     """
     from taiwa.operations.ask import AskOptions
+    from taiwa.sessions.users import UserProfiles
 
     text = read_text(question)
-    options = AskOptions(indexes, audience, user, policy or "", assess_by or "", max_questions)
+    profile = _read_profile(user)
+    name = user if profile is None else profile.name
+    options = AskOptions(indexes, audience, name, policy or "", assess_by or "", max_questions)
     session = open_session(common, _app(common, options))
+    if profile is not None:
+        UserProfiles(session.repository.store).put(profile)
     live = sys.stdin.isatty() and sys.stdout.isatty() and not common.as_json
     result = _turn(session, text, common)
     while live and result.act_name == "ask":
@@ -98,6 +121,16 @@ def ask(
         raise click.exceptions.Exit(ASKED_BACK)
     if result.act_name == "hand_over" or (result.act_name == "search" and not result.is_answered):
         raise click.exceptions.Exit(NOT_ANSWERED)
+
+
+def _read_profile(user: str) -> "UserProfile | None":
+    """Read the file of a profile; None for the name of a user."""
+    if not Path(user).is_file():
+        return None
+    from taiwa.sessions.users import load_profile
+
+    profile = load_profile(Path(user))
+    return profile if profile.name else replace(profile, name=Path(user).stem)
 
 
 def _app(common: CommonOptions, options: "AskOptions") -> "App | str":

@@ -15,6 +15,7 @@ from taiwa.cli.output import (
     print_json,
     print_line,
     print_notice,
+    print_skipped,
     progress_bar,
     progress_text,
 )
@@ -35,7 +36,17 @@ FAILED, INTERRUPTED = 1, 130
 )  # fmt: skip
 @row_options
 @common_options(
-    "model", "params", "session", "as_json", "verbose", "dry_run", "max_cost", "no_store", "strict", "store"
+    "model",
+    "params",
+    "session",
+    "as_json",
+    "verbose",
+    "dry_run",
+    "max_cost",
+    "retry_paid",
+    "no_store",
+    "strict",
+    "store",
 )
 def batch(
     common: CommonOptions,
@@ -48,7 +59,7 @@ def batch(
     """Send every line of FILE (`-` for standard input) to APP; print one line of JSON per row, in the order of the file.
 
     A line is a text, or JSON: {"text": …, "id": …, "params": {…}}. A row that fails has an "error" and does not stop the batch; the
-    exit code is 1 then. With -o, --json prints a summary. A fold is stored as the conversation -s NAME (default: APP-FILE).
+    exit code is 1 then. With --strict, a line that cannot be read stops it before anything is sent. With -o, --json prints a summary. A fold is stored as the conversation -s NAME (default: APP-FILE).
 
     \b
     taiwa batch translate lines.txt --mode fold -p target_lang=English -o out.jsonl
@@ -65,6 +76,10 @@ def batch(
             more = "" if mode == "map" else ", and before each row the texts of the rows before it"
             print_batch_preview(preview_turns(options, rows), as_json=common.as_json, more=more)
             return
+        unreadable = rows.unreadable()
+        if common.strict and unreadable:
+            raise InputError(unreadable[0])
+        print_skipped(unreadable)
         settings = common.settings()
         repository, turns = common.repository(settings), turn_options(common, settings)
 

@@ -18,7 +18,7 @@ from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
 
 if TYPE_CHECKING:
-    from taiwa.conversation.app import App
+    from taiwa.conversation.history import Conversation
     from taiwa.conversation.state import State, StateField
     from taiwa.conversation.state_paths import Change
     from taiwa.kernel.execution import Event
@@ -34,10 +34,21 @@ CHECK_INTERVAL = 0.02
 @click.command()
 @click.argument("app", default="")
 @common_options(
-    "model", "params", "session", "continue_latest", "as_json", "verbose", "max_cost", "no_store", "strict", "store"
+    "model",
+    "params",
+    "session",
+    "continue_latest",
+    "as_json",
+    "verbose",
+    "max_cost",
+    "retry_paid",
+    "wire",
+    "no_store",
+    "strict",
+    "store",
 )
 def chat(common: CommonOptions, app: str) -> None:
-    """Converse with APP (default: chat), line by line. /help lists the commands.
+    """Converse with APP (default: plain), line by line. /help lists the commands.
 
     Ctrl-C stops an answer and keeps its text so far. From a pipe, each line is a turn; --json prints one line per turn.
 
@@ -49,7 +60,7 @@ def chat(common: CommonOptions, app: str) -> None:
     printf '%s\\n' Hello /state | taiwa chat
     """
     from taiwa.cli.keyboard import Keyboard, Pipe, history_of
-    from taiwa.sessions.session import open_priced_model
+    from taiwa.operations.say import model_of
 
     live = sys.stdin.isatty() and sys.stdout.isatty() and not common.as_json
     interrupts = InterruptHandler()
@@ -60,21 +71,21 @@ def chat(common: CommonOptions, app: str) -> None:
         else Pipe()
     )
     repl = Repl(session, lines, interrupts, as_json=common.as_json, verbose=common.verbose)
-    repl.open_model = lambda new: open_priced_model(None, common.settings(), new)
+    repl.open_model = lambda conversation: model_of(session.repository, common.settings(), conversation)
     if live:
         print_notice(
             _(
                 "{app} · {model} · {session}   /help lists the commands, Ctrl-D quits",
                 app=session.app.name,
                 model=session.priced_model.model.name,
-                session=session.session,
+                session=session.name,
             )
         )
         if not common.verbose:
             print_default_model(common.settings(), session.priced_model)
     repl.run()
     if live and not repl.session.conversation.new_nodes and not common.no_store:
-        print_notice(_("saved as {session}; continue with: taiwa chat -s {session}", session=repl.session.session))
+        print_notice(_("saved as {session}; continue with: taiwa chat -s {session}", session=repl.session.name))
     if not live and repl.failed:
         raise click.exceptions.Exit(1)
 
@@ -161,20 +172,20 @@ class Repl:
     session: "Session"
     lines: Lines
     interrupts: InterruptHandler = field(default_factory=InterruptHandler)
-    open_model: "Callable[[App], PricedModel] | None" = None
-    """Opens the model that an app names; without it the session keeps its model."""
+    open_model: "Callable[[Conversation], PricedModel] | None" = None
+    """Opens the model of another conversation; without it the session keeps its model."""
     as_json: bool = False
     verbose: bool = False
     draft: str = ""
     failed: bool = False
-    """Whether a turn failed."""
+    """Whether a turn or a slash command failed."""
     is_ended: bool = False
     announced_name: str = ""
     """The announced name of a new conversation, until it has one."""
 
     def run(self) -> None:
         """Run the conversation until the user quits."""
-        self.announced_name = self.session.session if self.session.conversation.new_nodes else ""
+        self.announced_name = self.session.name if self.session.conversation.new_nodes else ""
         self._finish_cut_off()
         while not self.is_ended:
             try:
@@ -199,6 +210,7 @@ class Repl:
             else:
                 self.turn(self.session.stream(text), text)
         except TaiwaError as error:
+            self.failed = True
             print_notice(f"taiwa: {error.message}", "red")
 
     def turn(self, events: "Iterator[TurnEvent]", text: str) -> None:
@@ -209,9 +221,9 @@ class Repl:
         try:
             turn = print_stream(self._stoppable(events), as_json=self.as_json, verbose=self.verbose)
         except TaiwaError as error:
-            self.draft, self.failed = text, True
+            self.draft = text
             if isinstance(error, ConflictError):
-                self.session.conversation = self.session.repository.at(self.session.session)
+                self.session.conversation = self.session.repository.at(self.session.name)
             raise
         except KeyboardInterrupt:
             if not self.lines.live:
@@ -229,8 +241,8 @@ class Repl:
 
     def report_name(self) -> None:
         """Print the name of a new conversation if it differs from the announced one."""
-        if self.announced_name and self.session.session != self.announced_name:
-            name = self.session.session
+        if self.announced_name and self.session.name != self.announced_name:
+            name = self.session.name
             print_notice(
                 _(
                     "this conversation is named {session}: another process had already taken the first name",
@@ -245,7 +257,7 @@ class Repl:
         if session.repository.store.refs.back(node, 1) == tip or not session.repository.store.nodes.has(tip):
             session.undo()
         else:
-            session.repository.store.refs.move(session.session, tip, node, "interrupted")
+            session.repository.store.refs.move(session.name, tip, node, "interrupted")
             session.conversation = session.repository.checkout(tip)
 
     def _stoppable(self, events: "Iterator[TurnEvent]") -> "Iterator[TurnEvent]":
@@ -258,8 +270,8 @@ class Repl:
     def _finish_cut_off(self) -> None:
         """Offer to finish a turn of this session that was cut off."""
         runs = self.session.repository.store.runs
-        cut = runs.open_runs(self.session.session)
-        others = [run for run in runs.open_runs() if run.ref not in ("", self.session.session)]
+        cut = runs.open_runs(self.session.name)
+        others = [run for run in runs.open_runs() if run.ref not in ("", self.session.name)]
         text = one_line(cut[-1].text, 60) if cut else ""
         shown = text if not self.lines.live else f"{others[-1].ref}: {one_line(others[-1].text, 60)}" if others else ""
         if shown:
@@ -269,7 +281,7 @@ class Repl:
         reply = self.lines.ask(_("a turn was cut off: {text}\nfinish it without paying again? [Y/n] ", text=text))
         if reply.strip().lower() in YES:
             try:
-                self.turn(self.session.resume() or iter(()), cut[-1].text)
+                self.turn(self.session.stream_resume() or iter(()), cut[-1].text)
             except TaiwaError as error:
                 print_notice(f"taiwa: {error.message}", "red")
         else:
@@ -277,11 +289,9 @@ class Repl:
                 runs.end(run.id, "abandoned")
             print_notice(_("the turn was abandoned"))
 
-    def priced_model(self, app: "App") -> "PricedModel":
-        """Return the model for an app: the present one, unless the app names another."""
-        if self.open_model is None or app.model == self.session.app.model:
-            return self.session.priced_model
-        return self.open_model(app)
+    def priced_model(self, conversation: "Conversation") -> "PricedModel":
+        """Return the model of another conversation; without settings the present one."""
+        return self.open_model(conversation) if self.open_model else self.session.priced_model
 
 
 def visible_changes(
@@ -358,25 +368,29 @@ def _redo(repl: Repl, rest: str) -> None:
 
 
 def _retry(repl: Repl, _: str) -> None:
-    repl.turn(repl.session.retry(), "/retry")
+    repl.turn(repl.session.stream_retry(), "/retry")
 
 
 def _edit(repl: Repl, rest: str) -> None:
     """Replace the text of a turn; without a text the old one is offered to be edited."""
-    first, _, text = rest.partition(" ")
-    turns = _count(first, "edit") if first.isdecimal() else 1
+    first, _space, text = rest.partition(" ")
+    last = repl.session.conversation.count
+    number = _count(first, "edit") if first.isdecimal() else last
     text = text.strip() if first.isdecimal() else rest
+    turns = last - number + 1
+    if turns < 1:
+        raise InputError(_("there are not that many turns"))
     if text:
-        repl.turn(repl.session.edit(text, turns=turns), f"/edit {turns} {text}")
+        repl.turn(repl.session.stream_edit(text, turn=number), f"/edit {number} {text}")
     else:
-        repl.draft = f"/edit {turns} {repl.session.last_turn_text(turns)}"
+        repl.draft = f"/edit {number} {repl.session.last_turn_text(turns)}"
 
 
 def _fork(repl: Repl, rest: str) -> None:
-    parent, spent = repl.session.session, repl.session.spent
+    parent, spent = repl.session.name, repl.session.spent
     repl.session = repl.session.fork(rest)
     repl.session.spent = spent  # a limit of cost holds for the whole conversation, whatever its name
-    print_notice(_("now on {session}; {parent} is unchanged", session=repl.session.session, parent=parent))
+    print_notice(_("now on {session}; {parent} is unchanged", session=repl.session.name, parent=parent))
 
 
 def _switch(repl: Repl, rest: str) -> None:
@@ -386,7 +400,7 @@ def _switch(repl: Repl, rest: str) -> None:
     here = repository.at(repository.session(rest))
     repository.store.refs.move(rest, here.tip, here.tip, "switch")
     repl.session = Session(
-        repository, rest, here, repl.priced_model(here.app), options=old.options, observers=(repl.interrupts.watch,)
+        repository, rest, here, repl.priced_model(here), options=old.options, observers=(repl.interrupts.watch,)
     )
     repl.session.spent, repl.announced_name = old.spent, ""
     print_notice(_("now on {session}, turn {turn}", session=rest, turn=here.count))
@@ -398,9 +412,8 @@ def _app(repl: Repl, rest: str) -> None:
         app = open_app(name, tuple(params))
     except click.Abort:
         raise InputError(_("nothing changed")) from None
-    priced_model = repl.priced_model(app)
     repl.session.change_app(app)
-    repl.session.priced_model = priced_model
+    repl.session.priced_model = repl.priced_model(repl.session.conversation)
     repl.report_name()
     print_notice(_("switched to app {app}; state that fits it was kept", app=repl.session.app.name))
 
@@ -418,13 +431,13 @@ def _state(repl: Repl, rest: str) -> None:
 def _why(repl: Repl, rest: str) -> None:
     from taiwa.cli.inspect import print_why
 
-    print_why(repl.session.repository, rest, repl.session.session, as_json=repl.as_json)
+    print_why(repl.session.repository, rest, repl.session.name, as_json=repl.as_json)
 
 
 def _log(repl: Repl, _: str) -> None:
     from taiwa.cli.inspect import print_log
 
-    print_log(repl.session.repository, repl.session.session, LOG_LIMIT, as_json=repl.as_json)
+    print_log(repl.session.repository, repl.session.name, LOG_LIMIT, as_json=repl.as_json)
 
 
 def _cost(repl: Repl, _: str) -> None:
@@ -435,7 +448,7 @@ def _save(repl: Repl, rest: str) -> None:
     from taiwa.cli.inspect import save
 
     path = Path(rest).expanduser()
-    save(repl.session.repository, repl.session.session, path)
+    save(repl.session.repository, repl.session.name, path)
     print_notice(_("written to {path}", path=path))
 
 
@@ -493,7 +506,10 @@ SLASHES: dict[str, Slash] = {
     "redo": Slash("[n]", gettext_noop("restore turns that were taken back"), _redo),
     "retry": Slash("", gettext_noop("ask the last question again"), _retry, needs="turn"),
     "edit": Slash(
-        "[n] [TEXT]", gettext_noop("replace the text of the last turn, or of the n-th last"), _edit, needs="turn"
+        "[n] [TEXT]",
+        gettext_noop("replace the text of the last turn, or of turn n as /log counts"),
+        _edit,
+        needs="turn",
     ),
     "fork": Slash("NAME", gettext_noop("continue on a new branch called NAME"), _fork, needs="session"),
     "switch": Slash("NAME", gettext_noop("switch to another conversation"), _switch),

@@ -20,6 +20,7 @@ from taiwa.cli.output import (
     print_json,
     print_line,
     print_notice,
+    print_skipped,
     progress_bar,
     progress_text,
     table,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from taiwa.evals.chart import Chart
-    from taiwa.evals.data import DataSet, Item
+    from taiwa.evals.data import DataSet, Item, Skipped
     from taiwa.evals.grid import Grid
     from taiwa.evals.reasoning import ReasoningTask
     from taiwa.evals.report import Report
@@ -56,6 +57,7 @@ RUN_OPTIONS = add_options(
     click.option(
         "--only", metavar="KINDS", help="Use questions of these types, classes or sets only (comma-separated)."
     ),
+    click.option("--strict", is_flag=True, help="Stop at a row of another form instead of skipping it."),
 )
 
 
@@ -69,6 +71,16 @@ class EvalOptions:
     resume: bool = False
     limit: int | None = None
     only: str | None = None
+    strict: bool = False
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The types, classes or sets of `only`."""
+        return frozenset(split_names(self.only))
+
+    def skipped(self) -> "Skipped":
+        """Return what takes the messages about rows of another form; None where the first one stops."""
+        return None if self.strict else []
 
     def to_run(self, common: CommonOptions) -> "RunOptions":
         """Return how the evaluation is run.
@@ -113,8 +125,9 @@ def eval_() -> None:
 
 @eval_.command("tools", short_help="Run the tools on exercises, without a model.")
 @click.option("--data", type=FILE, required=True, metavar="FILE", help="Exercises, or solutions with calculations.")
+@click.option("--strict", "stops", is_flag=True, help="Stop at a row of another form instead of skipping it.")
 @common_options("as_json")
-def tools_(common: CommonOptions, data: Path) -> None:
+def tools_(common: CommonOptions, data: Path, stops: bool) -> None:
     """Run the tools on exercises, without a model.
 
     A row is an exercise with kind, input and gold, or a question whose answer records calculations such as <<48/2=24>>
@@ -125,7 +138,7 @@ def tools_(common: CommonOptions, data: Path) -> None:
     """
     from taiwa.evals.tools import score_tools
 
-    print_tool_score(common, data, score_tools(data))
+    print_tool_score(common, data, score_tools(data, skipped=None if stops else []))
 
 
 def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name: str = "tools") -> None:
@@ -135,6 +148,7 @@ def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name
     if common.as_json:
         print_json({"evaluation": name, "data": data.name, **found.to_json()})
         return
+    print_skipped(found.skipped)
     share, undecided = found.share, len(found.of("undecided"))
     between = "" if share.interval is None else f" [{percent(share.interval[0], 1)}, {percent(share.interval[1], 1)}]"
     print_line(f"{share.count} of {share.of} right: {percent(share.share)} %{between}", "bold")
@@ -150,7 +164,7 @@ def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name
 @eval_.command("reason", short_help="Measure how well a model reasons with and without tools.")
 @click.option("--data", type=FILE, required=True, metavar="FILE", help="Questions: NumGLUE, GSM8K, or JSON lines.")
 @click.option("--shots", metavar="COUNTS", help="Numbers of worked examples, such as 0,5,10,20.")
-@click.option("--ablate", metavar="TOOLS", help="Tools switched on: none, cal, crp, mml, cal+mml, …, all.")
+@click.option("--tools-on", "ablate", metavar="TOOLS", help="Tools switched on: none, cal, crp, mml, cal+mml, …, all.")
 @click.option("--mode", default="execution", metavar="MODES", help="How tools are switched off: execution, exposure.")
 @click.option(
     "--seeds", "orders", type=click.IntRange(1, 20), default=1, show_default=True, help="Orders of the examples."
@@ -177,17 +191,21 @@ def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name
     "--on-error", type=ON_ERROR, default="report", show_default=True,
     help="What to do when a tool call fails.",
 )  # fmt: skip
+@click.option(
+    "--answer-by", type=click.Choice(("auto", "line", "prompt")), default="auto", show_default=True,
+    help="Where the answer is taken from: the last line, or a second request.",
+)  # fmt: skip
 @click.option("--examples", type=FILE, metavar="FILE", help="Read the worked examples from FILE.")
 @click.option(
     "--max-tool-calls", type=click.IntRange(0), default=10, show_default=True, help="Tool calls per question."
 )
 @click.option("--max-tokens", type=click.IntRange(1), default=2000, show_default=True, help="Tokens per rationale.")
 @run_options
-@common_options("model", "as_json", "verbose", "dry_run", "max_cost")
+@common_options("model", "as_json", "verbose", "dry_run", "max_cost", "retry_paid")
 def reason_(common: CommonOptions, data: Path, options: EvalOptions, **values: Any) -> None:  # noqa: ANN401  (click's)
     """Measure how well a model reasons with all tools, without tools, and with some of them, as MultiTool-CoT did.
 
-    Without --shots and --ablate the settings are those of the paper's two tables; with them, all combinations. In mode
+    Without --shots and --tools-on the settings are those of the paper's two tables; with them, all combinations. In mode
     execution the prompt does not change and the model writes the results of tools that are switched off; in mode exposure
     these tools are not shown.
 
@@ -196,16 +214,18 @@ def reason_(common: CommonOptions, data: Path, options: EvalOptions, **values: A
 
     \b
     taiwa eval reason --data numglue.json --only Type_2 --out run1
-    taiwa eval reason --data numglue.json --only Type_2 --shots 0,5,10,20 --ablate none,cal,crp,mml,all -j 16 --out run2
+    taiwa eval reason --data numglue.json --only Type_2 --shots 0,5,10,20 --tools-on none,cal,crp,mml,all -j 16 --out run2
     taiwa eval reason --data numglue.json --mode execution,exposure --seeds 3 --max-cost 5 --out run3
-    taiwa eval reason --data gsm8k.jsonl --shots 0,5 --ablate none,all --limit 100 --json
+    taiwa eval reason --data gsm8k.jsonl --shots 0,5 --tools-on none,all --limit 100 --json
     taiwa eval reason --data large.jsonl --ray ray://head:10001 -j 64 --out run4
     """
     from taiwa.evals.data import read_questions
     from taiwa.evals.report import reasoning_chart, reasoning_report
     from taiwa.evals.run import Job
 
-    found = read_questions(data, frozenset(split_names(options.only)))
+    found = read_questions(data, options.kinds, options.skipped())
+    if not common.as_json:
+        print_skipped(found.skipped)
     found = replace(found, items=found.items[: options.limit])
     grid, task = _reasoning(common, values, found)
     task.check()
@@ -224,7 +244,7 @@ def reason_(common: CommonOptions, data: Path, options: EvalOptions, **values: A
         rows: list[Json] = [
             {"setting": name, "tokens": request_tokens(one), "request": record(one)} for name, one in first
         ]
-        print_json({"items": count, "rows": count * len(first), "settings": rows})
+        print_json({"items": count, "rows": count * len(first), "skipped": [*found.skipped], "settings": rows})
         return
     body = [(name, f"{request_tokens(one):,}") for name, one in first]
     table(("setting", "tokens of the first request"), body, frozenset({1}))
@@ -258,17 +278,27 @@ def _reasoning(common: CommonOptions, values: dict[str, Any], items: "DataSet") 
         tools, values["tool_format"], tool_mode, weights, values["on_error"].replace("-", "_"),
         SolveLimits(values["max_tool_calls"], values["max_tokens"]),
         examples=None if values["examples"] is None else read_shots(values["examples"]),
+        answer_by=("line", "prompt") if values["answer_by"] == "auto" else (values["answer_by"],),
     )  # fmt: skip
     return grid, ReasoningTask(chosen, grid.settings(), model_settings=common.settings())
 
 
 def _reasoning_warnings(task: "ReasoningTask", items: "DataSet") -> "Sequence[str]":
     from taiwa.evals.report import parse_number
+    from taiwa.settings import BUILTIN
 
     def some(names: "Sequence[str]") -> str:
         return ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
 
     found: list[str] = []
+    untaught = [setting.name for setting in task.plan if not setting.shots and not setting.shown]
+    if untaught and task.model == BUILTIN:
+        found.append(
+            _(
+                "{settings}: the built-in model has no zero-shot chain of thought; it was trained to solve with its tools only, so these rows are no baseline.",
+                settings=some(untaught),
+            )
+        )
     if same := task.overlap(items.items):
         found.append(
             ngettext(
@@ -297,7 +327,7 @@ def _reasoning_warnings(task: "ReasoningTask", items: "DataSet") -> "Sequence[st
 @click.option("--max-repairs", type=click.IntRange(0, 3), default=1, show_default=True, help="Repair rounds per text.")
 @click.option("--mode", type=click.Choice(MODES), default="auto", show_default=True, help="How to request a type.")
 @run_options
-@common_options("model", "as_json", "verbose", "dry_run", "max_cost")
+@common_options("model", "as_json", "verbose", "dry_run", "max_cost", "retry_paid")
 def extract_(
     common: CommonOptions,
     target: str,
@@ -308,7 +338,7 @@ def extract_(
 ) -> None:
     """Measure typed extraction from your own texts: exact matches, F1 of fields, and valid values.
 
-    TYPE is module:Type, or a JSON Schema in a file that ends in .json. A row has text and the expected value as JSON; with
+    TYPE is module:Type, FILE.ts:Type, or a JSON Schema in a file that ends in .json. A row has text and the expected value as JSON; with
     a field kind, figures are reported for each kind.
 
     \b
@@ -322,15 +352,14 @@ def extract_(
     from taiwa.operations.generate import load_output_type
     from taiwa.sessions.stored_extract import ExtractRun
 
-    found, kinds = read_extractions(data), split_names(options.only)
-    items = tuple(item for item in found.items if not kinds or item.kind in kinds)[: options.limit]
-    if not items:
-        raise InputError(f"--only: {data} holds no text of {', '.join(kinds)}")
-    found = replace(found, items=items)
+    found = read_extractions(data, options.kinds, options.skipped())
+    found = replace(found, items=found.items[: options.limit])
+    if not common.as_json:
+        print_skipped(found.skipped)
     run = ExtractRun(load_output_type(target), RepairPolicy(max_repairs), mode)
     task = ExtractionTask(run, model_settings=common.settings())
     if common.dry_run:
-        preview_request(common, task.first_request(Job(task.settings[0], items[0])), len(items))
+        preview_request(common, task.first_request(Job(task.settings[0], found.items[0])), len(found.items))
         return
     evaluate(
         common, options.to_run(common), task, found, lambda run: set_report(run, EXTRACTION_REPORT),
@@ -374,7 +403,7 @@ def retrieve_(
         return RetrievalTask(corpora, dialogues=any(read_sample(item).history for item in items))
 
     evaluate_sets(
-        common, options, read_question_sets(data, passages), language,
+        common, options, read_question_sets(data, passages, strict=options.strict), language,
         SetEvaluation(
             retrieval_items, task, "names a passage that answers", retrieval_report,
             lambda report: set_chart(report, RETRIEVAL_REPORT),
@@ -414,7 +443,10 @@ def evaluate_sets(
             if not found:
                 raise InputError(f"{one.name}: no row {form.usable} (read as {one.format})")
             kept += found[: options.limit]
-    data = DataSet(", ".join(names), digest_of_sets(sets), tuple(kept))
+    skipped = tuple(line for one in sets if not only or one.name in only for line in one.skipped)
+    data = DataSet(", ".join(names), digest_of_sets(sets), tuple(kept), skipped=skipped)
+    if not common.as_json:
+        print_skipped(skipped)
     corpora = Corpora.of(sets, language)
     task = form.task(corpora, common.settings() if common.model else None, data.items)
     if not common.dry_run:
@@ -427,7 +459,7 @@ def evaluate_sets(
     counts, rows = Counter(item.kind for item in data.items), len(data.items) * len(task.settings)
     if common.as_json:
         print_json({
-            "settings": [*task.settings], "rows": rows,
+            "settings": [*task.settings], "rows": rows, "skipped": [*skipped],
             "sets": [
                 {"set": one.name, "format": one.format, "n": counts[one.name], "passages": len(one.passages)} for one in sets
             ],
@@ -506,7 +538,9 @@ def evaluate(
         files = [] if options.folder is None else _write_files(options.folder, report, chart_of(report))
         failed = sum(row.error is not None for row in evaluation.measured)
     if common.as_json:
-        end: dict[str, Json] = {"failed": failed, "stopped": why or None, "files": [str(path) for path in files]}
+        end: dict[str, Json] = {
+            "failed": failed, "skipped": [*data.skipped], "stopped": why or None, "files": [str(path) for path in files],
+        }  # fmt: skip
         print_json(report.to_json() | end)
     else:
         heads, rows = table_cells(report, narrow=True)

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from taiwa.constraints.explain import TokenStep
     from taiwa.operations.results import ExplainResult
 
+FAILED = 1
 SHOWN = 72
-MOST_STATES = 60
+MOST_STATES = 100
 MOST_MOVES = 24
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 STYLE = """
@@ -69,7 +70,7 @@ KEY = '<p><small><span class="token">token</span> chosen among several · <span 
 def explain(common: CommonOptions, text: str | None, html: Path | None, dot: Path | None, **values: Any) -> None:  # noqa: ANN401
     """Show how a constraint accepts TEXT (`-` for standard input): the tokens that it allows at each step, and why.
 
-    Without TEXT, show the first step and describe the accepted texts. -v shows examples of tokens. The module of module:Type is
+    The exit code is 1 if TEXT is refused. Without TEXT, show the first step and describe the accepted texts. -v shows examples of tokens. The module of module:Type is
     run, as python -m would. A tokenizer's file is tekken.json, tiktoken ranks, tokenizer.json, or a JSON list of texts that
     contains "<end>".
 
@@ -95,6 +96,8 @@ def explain(common: CommonOptions, text: str | None, html: Path | None, dot: Pat
         print_result(found)
     elif html is None and dot is None:
         _print(found, is_walked=text is not None, examples=common.verbose)
+    if found.walk.refused is not None:
+        raise click.exceptions.Exit(FAILED)
 
 
 def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
@@ -117,6 +120,8 @@ def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
     ]  # fmt: skip
     table(heads, rows, frozenset({0, 2}))
     for number, step in enumerate(steps):
+        if examples and step.told.accepts:
+            print_line(f"  {number}: terminals: {' '.join(step.told.accepts)}")
         if examples and step.told.examples:
             print_line(f"  {number}: allowed: {' '.join(step.told.examples)}")
     if is_walked:
@@ -209,6 +214,7 @@ def _row(found: "ExplainResult", number: int, step: "TokenStep") -> str:
         f"state {escape(step.place)}" if step.place else "",
         f"<code>{escape(step.told.pointer)}</code>" if step.told.pointer else "",
         f"<small>{escape(step.told.keyword)}</small>" if step.told.keyword else "",
+        f"<small>terminals: {escape(' '.join(step.told.accepts))}</small>" if step.told.accepts else "",
     )
     place = "<br>".join(filter(None, lines))
     why = f'<br><span class="why">{escape(step.why)}</span>' if step.why else ""

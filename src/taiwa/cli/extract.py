@@ -21,6 +21,7 @@ from taiwa.cli.output import (
 from taiwa.kernel.errors import InputError, OutputValidationError
 
 if TYPE_CHECKING:
+    from taiwa.flows.output_modes import PromptStyle
     from taiwa.operations.batch import Counts, OnRow
     from taiwa.operations.generate import SchemaStyle
     from taiwa.sessions.stored_extract import ExtractRun
@@ -45,8 +46,15 @@ MODES = ("auto", "native", "tool", "tool_optional", "prompt")
 @click.option(
     "--mode", type=click.Choice(MODES), default="auto", show_default=True, help="Set how the value is requested."
 )
+@click.option(
+    "--style",
+    type=click.Choice(("plain", "typechat")),
+    default="plain",
+    show_default=True,
+    help="Set how the request is worded where it shows the type.",
+)
 @row_options
-@common_options("model", "as_json", "verbose", "dry_run", "max_cost", "no_store", "store")
+@common_options("model", "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "no_store", "store")
 def extract(
     common: CommonOptions,
     target: str,
@@ -56,15 +64,17 @@ def extract(
     repair_budget: int | None,
     guess: bool,
     mode: Any,  # noqa: ANN401  (one of MODES)
+    style: "PromptStyle",
     width: int,
     resume: bool,
     output: Path | None,
 ) -> None:
     """Extract a value of TYPE from TEXT (`-` for standard input), and print it as JSON.
 
-    TYPE is module:Type, whose module is run as python -m would, or a JSON Schema in a file that ends in .json. -v shows the
-    attempts, the repairs and the bill. With --file, one line of JSON per row is printed, in the order of the file; a row that
-    fails has an "error" and does not stop the batch, the exit code is 1 then.
+    TYPE is module:Type, whose module is run as python -m would, FILE.ts:Type for a type that a file declares in TypeScript, or
+    a JSON Schema in a file that ends in .json. -v shows the attempts, the repairs and the bill. With --file, one line of JSON
+    per row is printed, in the order of the file; a row that fails has an "error" and does not stop the batch, the exit code is
+    1 then.
 
     \b
     taiwa extract shop:Order "Two large lattes, please"
@@ -81,7 +91,7 @@ def extract(
     if file is None and (resume or output):
         raise InputError("--resume and -o require --file")
     repair = RepairPolicy(max_repairs, budget_tokens=repair_budget, guess=guess)
-    extract_run = ExtractRun(load_output_type(target), repair, mode)
+    extract_run = ExtractRun(load_output_type(target), repair, mode, style)
     if text is not None:
         _extract_one(common, extract_run, read_text(text))
         return
@@ -132,7 +142,11 @@ def _extract_one(common: CommonOptions, extract_run: "ExtractRun", text: str) ->
 @click.command()
 @click.argument("file")
 @click.option(
-    "--type", "target", metavar="TYPE", required=True, help="Set the type: module:Type, or a JSON Schema in FILE.json."
+    "--type",
+    "target",
+    metavar="TYPE",
+    required=True,
+    help="Set the type: module:Type, FILE.ts:Type, or a JSON Schema in FILE.json.",
 )
 @click.option(
     "--guess/--no-guess", default=True, show_default=True, help="Accept a value that can be parsed only by a guess."
@@ -178,7 +192,7 @@ def parse(common: CommonOptions, file: str, target: str, guess: bool) -> None:
 def schema(common: CommonOptions, target: str, style: "SchemaStyle", count: bool) -> None:
     """Print TYPE as a model sees it.
 
-    TYPE is module:Type, whose module is run as python -m would, or a JSON Schema in a file that ends in .json.
+    TYPE is module:Type, whose module is run as python -m would, FILE.ts:Type, or a JSON Schema in a file that ends in .json.
 
     \b
     taiwa schema shop:Order

@@ -30,7 +30,9 @@ FAILED = 1
 )  # fmt: skip
 @click.option("--prefix", metavar="TEXT", default="", help="Begin the answer with this text.")
 @click.option("--stop", metavar="TEXT", multiple=True, help="End before this text; may be given several times.")
-@click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Write at most N tokens.")
+@click.option(
+    "--max-tokens", type=click.IntRange(1), metavar="N", default=1024, show_default=True, help="Write at most N tokens."
+)
 @click.option(
     "--temperature", type=click.FloatRange(0), metavar="T", default=0.0, show_default=True,
     help="Set the temperature of sampling.",
@@ -42,7 +44,7 @@ FAILED = 1
 @click.option("--count", type=click.IntRange(1, 64), default=1, show_default=True, help="Write this many answers.")
 @click.option("--lenient", is_flag=True, help="Check clauses that cannot be enforced afterwards, instead of failing.")
 @whitespace_option
-@common_options("model", "as_json", "verbose", "max_cost")
+@common_options("model", "as_json", "verbose", "max_cost", "retry_paid", "wire")
 def generate(common: CommonOptions, text: str, **values: Any) -> None:  # noqa: ANN401  (what click parsed)
     """Print the answer of a model to TEXT (`-` for standard input), under a type, schema, pattern, grammar or list of words.
 
@@ -83,6 +85,8 @@ def _print_text(text: str) -> None:
 
 def _print_answer(answer: "GenerateResult", *, is_printed: bool, verbose: bool) -> None:
     print_line("" if is_printed else answer.text)
+    if answer.finish == "length":
+        print_notice(_("cut off at the limit of tokens; raise --max-tokens for more"), "yellow")
     if answer.fits is False:
         print_notice(f"does not fit: {answer.why}", "yellow")
     if not verbose:

@@ -167,26 +167,40 @@ def list_(common: CommonOptions, audience: tuple[str, ...]) -> None:
 @index.command("show")
 @click.argument("name")
 @click.option("--all", "is_owner", is_flag=True, help="Show everything, as the owner of the index sees it.")
+@click.option("--access", "shows_access", is_flag=True, help="Show the access rules, and who may see each document.")
 @principal_option
 @common_options("as_json", "store")
-def show_(common: CommonOptions, name: str, is_owner: bool, audience: tuple[str, ...]) -> None:
+def show_(common: CommonOptions, name: str, is_owner: bool, shows_access: bool, audience: tuple[str, ...]) -> None:
     """Show the documents of the index NAME: size, passages, audience, and what could not be read."""
     from taiwa.operations.documents import embeddings_of, open_library
     from taiwa.operations.result_json import document_to_json, format_time, summary_to_json, to_json
 
+    is_owner = is_owner or shows_access
     with open_library(common.settings()) as library:
         found = library.index(name)
+        rules = found.rules() if shows_access else ()
         principals = None if is_owner else audience
         summary, documents = found.summary(principals), found.documents(principals)
         embeddings = embeddings_of(found, is_owner=is_owner)
         if common.as_json:
             files: list[Json] = [document_to_json(each) for each in documents]
-            print_json({**summary_to_json(summary), "embeddings": to_json(embeddings), "files": files})
+            listed: list[Json] = [
+                {"rule": each.where, "pattern": each.pattern, "for": [*each.names], "files": each.files}
+                for each in rules
+            ]
+            access: dict[str, Json] = {"rules": listed} if shows_access else {}
+            print_json({**summary_to_json(summary), "embeddings": to_json(embeddings), **access, "files": files})
             return
         print_line(f"{summary.name}  {summary.root}", "bold")
         print_line(_contents(summary) + ", " + ngettext("{n} character", "{n} characters", summary.characters))
         print_line(f"analyzer {summary.analyzer}, changed {format_time(summary.at_us)}")
         _print_embeddings(embeddings)
+    if rules:
+        print_line("")
+        lines = [(each.where, each.pattern, " or ".join(each.names) or "no one", f"{each.files:,}") for each in rules]
+        table(("rule", "matches", "for", "files"), lines, frozenset({3}))
+    elif shows_access:
+        print_line(_("no access rules: everyone sees each document without `access:` in its front matter"))
     rows = [(each.path, f"{each.passages:,}", _seen_by(each), each.known.problem or each.title) for each in documents]
     if rows:
         print_line("")

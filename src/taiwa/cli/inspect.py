@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import NEW_FILE, CommonOptions, common_options, read_whole
+from taiwa.cli.options import NEW_FILE, CommonOptions, common_options, confirm, read_whole
 from taiwa.cli.output import (
     bracketed,
     inert,
@@ -77,8 +77,12 @@ def print_log(repository: "Repository", revision: str, limit: int, *, as_json: b
     if as_json:
         print_result(entries)
         return
-    lines = [(str(each.turn), each.hash[:12], each.node.kind, _excerpt(each.node)) for each in entries]
-    table(("turn", "node", "kind", "text"), lines, frozenset({0}))
+    models = [each.model for each in entries if each.model]
+    rows = [(str(each.turn), each.hash[:12], each.node.kind, each.model, _excerpt(each.node)) for each in entries]
+    if len(set(models)) < 2:  # the model is of interest where it changed
+        table(("turn", "node", "kind", "text"), [(*row[:3], row[4]) for row in rows], frozenset({0}))
+    else:
+        table(("turn", "node", "kind", "model", "text"), rows, frozenset({0}))
 
 
 def _print_tree(repository: "Repository", *, as_json: bool) -> None:
@@ -123,6 +127,7 @@ def show(common: CommonOptions, revision: str) -> None:
 
     \b
     taiwa show             the last turn of the latest conversation
+    taiwa show 2           its second turn
     taiwa show chat-1~2    two turns earlier
     taiwa show 3f9a12      by the beginning of its hash
     """
@@ -242,7 +247,7 @@ def print_why(repository: "Repository", path: str, revision: str, *, as_json: bo
         print_result(found)
         return
     origin, node, shown = found.origin, found.origin.node, inspect.format_value
-    by = {"turn": f"turn {origin.turn}", "edit": "an edit by hand", "app": "a change of app"}.get(
+    by = {"turn": f"turn {origin.turn}", "edit": origin.node.answer or "an edit by hand", "app": "a change of app"}.get(
         node.kind, "the app's start"
     )
     before = f", before: {shown(origin.before)}" if origin.before is not None else ""
@@ -403,19 +408,38 @@ def _format_of(path: Path) -> str:
 @click.command("import")
 @click.argument("file")
 @click.argument("name", required=False)
+@click.option("--trust", is_flag=True, help="Trust its app, after what it names is shown and confirmed.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @common_options("as_json", "store")
-def import_(common: CommonOptions, file: str, name: str | None) -> None:
+def import_(common: CommonOptions, file: str, name: str | None, trust: bool, yes: bool) -> None:
     """Read an exported conversation from FILE (`-` for standard input): all or nothing, every hash checked.
+
+    It does not become the latest conversation. Of an app that comes with it only the words count; its model, tools and
+    documents count once it is trusted, here or with taiwa apps trust.
 
     \b
     taiwa import chat-1.jsonl
     taiwa import chat-1.jsonl chat-from-home
     """
-    repository = common.repository()
+    from taiwa.cli.apps import print_untrusted
+    from taiwa.operations.trust import untrusted_apps
+
+    settings = common.settings()
+    repository = common.repository(settings)
     here = repository.import_lines(read_whole(file).split("\n"), name)  # `splitlines` splits at more than line feeds
     sessions: list[Json] = [ref.name for ref in repository.store.refs.list() if ref.tip == here.tip]
     line = ngettext(
         "{names}: {n} turn, every hash is right", "{names}: {n} turns, every hash is right",
         here.count, names=", ".join(map(str, sessions)),
     )  # fmt: skip
-    print_item({"node": here.tip, "turns": here.count, "sessions": sessions}, line, as_json=common.as_json)
+    item: dict[str, Json] = {"node": here.tip, "turns": here.count, "sessions": sessions}
+    trusted = repository.store.nodes.is_trusted(here.app.hash)
+    if not trusted and (apps := untrusted_apps(repository, settings, here.app.hash)):
+        if not common.as_json:
+            print_untrusted(apps)
+        if trust:
+            confirm("trust it?", "trusting an app", yes=yes)
+            repository.trust(here.app.hash)
+        elif apps[0].lines():
+            print_notice(f"this does not count until you trust it: taiwa apps trust {here.app.name}", "yellow")
+    print_item(item | {"trusted": trusted or trust}, line, as_json=common.as_json)

@@ -8,7 +8,8 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
@@ -189,6 +190,18 @@ def main(arguments: Sequence[str] | None = None, group: click.Group | None = Non
     sys.exit(code)
 
 
+@contextmanager
+def exit_on_error() -> Generator[None]:
+    """End a script as a command ends: an error of taiwa is one line on standard error, and the exit code 1 or 2."""
+    from taiwa.kernel.errors import TaiwaError
+
+    try:
+        yield
+    except TaiwaError as error:
+        _print_error(error.message)
+        sys.exit(code_of(error))
+
+
 def _without_debug(words: list[str]) -> tuple[list[str], bool]:
     """Remove `--debug` from the options, wherever it stands."""
     end = words.index("--") if "--" in words else len(words)
@@ -216,9 +229,10 @@ def _taiwa_error() -> "type[TaiwaError]":
 
 def code_of(error: "TaiwaError") -> int:
     """Return the exit code of an error."""
-    from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, StoreError
+    from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, StoreError, UnsupportedError
 
-    return BAD_INPUT if isinstance(error, (InputError, ConfigError, OutputValidationError, StoreError)) else FAILED
+    bad = (InputError, ConfigError, OutputValidationError, StoreError, UnsupportedError)
+    return BAD_INPUT if isinstance(error, bad) else FAILED
 
 
 def _output_error(error: OSError) -> int:

@@ -1,11 +1,14 @@
 """Options of several commands, the sessions and stores that they open, and the reading of texts and parameters."""
 
+import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
+from select import select
+from stat import S_ISFIFO, S_ISREG, S_ISSOCK
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -13,6 +16,7 @@ import click
 from taiwa.kernel.errors import InputError, StoreError
 
 if TYPE_CHECKING:
+    from taiwa.constraints.guide import Whitespace
     from taiwa.conversation.app import App, Param
     from taiwa.kernel.execution import Observer
     from taiwa.kernel.runtime import Interrupts
@@ -25,6 +29,10 @@ R = TypeVar("R")
 C = TypeVar("C", bound=Callable[..., Any])
 
 COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
+    "judge_model": click.option("--judge-model", metavar="MODEL", help="Assess the dialogue by this model."),
+    "rewrite_model": click.option(
+        "--rewrite-model", metavar="MODEL", help="Rewrite the dialogue as queries by this model."
+    ),
     "model": click.option(
         "-m", "--model", metavar="MODEL", help="Use this model: openai:NAME, http://host:port/v1#NAME …"
     ),
@@ -39,12 +47,23 @@ COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
     "verbose": click.option("-v", "--verbose", is_flag=True, help="Show calls, tokens, cost and time."),
     "dry_run": click.option("--dry-run", is_flag=True, help="Print the request and its size; send nothing."),
     "max_cost": click.option("--max-cost", metavar="AMOUNT", help="Stop before the cost exceeds this amount."),
+    "retry_paid": click.option(
+        "--retry-paid", is_flag=True, help="Repeat a failed call even if it may have been charged."
+    ),
+    "wire": click.option(
+        "--wire",
+        type=click.Choice(["chat", "completions"]),
+        default="chat",
+        help="Send the prompt to /v1/completions, as one text; the default is /v1/chat/completions.",
+    ),
     "no_store": click.option("--no-store", is_flag=True, help="Do not write the turn to the store."),
     "strict": click.option("--strict", is_flag=True, help="Fail the turn if its state delta cannot be read."),
     "store": click.option(
         "--store", metavar="FILE|URL", help="Use this store: a file, or postgresql://USER@HOST/DATABASE."
     ),
 }
+PATIENCE = 1.0
+"""Seconds after which a command says that it waits for standard input."""
 NEW_FILE = click.Path(path_type=Path, dir_okay=False)
 CONSTRAINTS = ("type", "schema", "regex", "grammar", "choice")
 
@@ -54,6 +73,8 @@ class CommonOptions:
     """The common options of one command; options that the command lacks have their defaults."""
 
     model: str | None = None
+    judge_model: str | None = None
+    rewrite_model: str | None = None
     params: tuple[str, ...] = ()
     session: str = ""
     continue_latest: bool = False
@@ -61,6 +82,8 @@ class CommonOptions:
     verbose: bool = False
     dry_run: bool = False
     max_cost: str | None = None
+    retry_paid: bool = False
+    wire: str = "chat"
     no_store: bool = False
     strict: bool = False
     store: str | None = None
@@ -69,8 +92,15 @@ class CommonOptions:
         """Read the settings, with these options on top."""
         from taiwa import settings as configured
 
-        values = {"model": self.model, "store": self.store, "max_cost": self.max_cost}
-        return configured.load({name: value for name, value in values.items() if value is not None})
+        values: dict[str, object] = {
+            "model": self.model, "judge_model": self.judge_model, "rewrite_model": self.rewrite_model, "store": self.store,
+            "max_cost": self.max_cost, "retry_paid": self.retry_paid or None,
+        }  # fmt: skip
+        given = {name: value for name, value in values.items() if value is not None}
+        settings = configured.load(given)
+        if self.wire == "completions":
+            settings = configured.load(given | {"model": f"completions:{settings.chosen_model()}"})
+        return settings
 
     def repository(self, settings: "Settings | None" = None, *, reading: bool = False) -> "Repository":
         """Open the store: in memory with `--no-store`. For reading it need not be writable; one that is missing is empty."""
@@ -125,12 +155,10 @@ server_option = click.option(
     "--mcp-server", "servers", metavar="COMMAND", multiple=True,
     help="Use the tools of the MCP server that COMMAND starts too.",
 )  # fmt: skip
-whitespace_option = click.option(
-    "--whitespace", type=click.Choice(["bounded", "compact"]), default="bounded", show_default=True,
-    help="Allow spaces and line breaks in JSON, or none.",
-)  # fmt: skip
 constraint_options = add_options(
-    click.option("--type", metavar="TYPE", help="Use a type: module:Type, or a JSON Schema in FILE.json."),
+    click.option(
+        "--type", metavar="TYPE", help="Use a type: module:Type, FILE.ts:Type, or a JSON Schema in FILE.json."
+    ),
     click.option("--schema", metavar="FILE", help="Use a JSON Schema as it is."),
     click.option("--regex", metavar="PATTERN", help="Use a regular expression for the whole text."),
     click.option("--grammar", metavar="FILE", help="Use a grammar in Lark's notation that begins with start."),
@@ -156,6 +184,21 @@ def pop_constraint(command: str, values: dict[str, Any], *, required: bool) -> t
         known = ", ".join(f"--{name}" for name in CONSTRAINTS)
         raise InputError(f"{command} takes one of {known}" + (f", not {len(chosen)} of them" if chosen else ""))
     return chosen[0] if chosen else ("", "")
+
+
+def whitespace_option(command: C) -> C:
+    """Add the option `--whitespace`, a mode or a pattern of white space in JSON."""
+    return click.option(
+        "--whitespace", metavar="MODE", callback=_read_whitespace, default="bounded", show_default=True,
+        help="Allow in JSON a space or a line break (bounded), none (compact), any (free), or a regular expression.",
+    )(command)  # fmt: skip
+
+
+def _read_whitespace(_context: click.Context, _parameter: click.Parameter, text: str) -> "Whitespace":
+    from taiwa.kernel.messages import Regex
+
+    modes: dict[str, Whitespace] = {"bounded": "bounded", "compact": "compact", "free": "free"}
+    return modes.get(text) or Regex(text)
 
 
 def turn_options(common: CommonOptions, settings: "Settings", interrupts: "Interrupts" = "raise") -> "TurnOptions":
@@ -189,6 +232,13 @@ def open_session(
     session = say.open_session(repository, settings, options, turns, observers=observers, ask=ask_param())
     if common.verbose:
         print_default_model(settings, session.priced_model)
+    if not repository.store.nodes.is_trusted(session.app.hash):
+        from taiwa.cli.output import print_notice
+
+        print_notice(
+            f"the app {session.app.name!r} came with an import: what it names does not count; see taiwa apps trust",
+            "yellow",
+        )
     return session
 
 
@@ -204,6 +254,20 @@ def ask_param() -> "Callable[[Param], str] | None":
     if not sys.stdin.isatty():
         return None
     return lambda param: click.prompt(param.ask or param.name, err=True)
+
+
+def confirm(question: str, what: str, *, yes: bool) -> None:
+    """Ask the user to confirm; without a terminal only `--yes` does.
+
+    Raises:
+        InputError: there is no terminal, and no `--yes`.
+        Abort: the user declined.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InputError(f"{what} requires a confirmation; add --yes")
+    click.confirm(question, abort=True, err=True)
 
 
 def print_default_model(settings: "Settings", priced_model: "PricedModel") -> None:
@@ -257,12 +321,42 @@ def read_text(text: str) -> str:
     return decode(raw, "standard input").rstrip("\n")
 
 
+def read_prompt(prompt: str) -> str:
+    """Return the text of a turn: the prompt, and below it what is piped in; `-` stands for that alone.
+
+    Raises:
+        InputError: it is not UTF-8, or too large.
+    """
+    if prompt == "-":
+        return read_text("-")
+    prompt = read_text(prompt)
+    piped = read_text("-") if _is_piped() else ""
+    return "\n\n".join(part for part in (prompt, piped) if part)
+
+
+def _is_piped() -> bool:
+    """Return whether standard input is a pipe, a socket or a file; a notice says if nothing comes."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError):  # not a real file, as in a program that calls `main`
+        return True
+    if not (S_ISFIFO(mode) or S_ISSOCK(mode)):
+        return S_ISREG(mode)
+    if not select([sys.stdin], [], [], PATIENCE)[0]:
+        from taiwa.cli.output import print_notice
+
+        print_notice("waiting for the end of standard input; < /dev/null passes none")
+    return True
+
+
 def read_whole(file: str) -> str:
     """Read a text file, or standard input for `-`.
 
     Raises:
         InputError: it cannot be read, or is not UTF-8.
     """
-    from taiwa.operations.text_files import decode, read_file
+    from taiwa.operations.text_files import decode, read_bytes, read_file
 
-    return decode(sys.stdin.buffer.read(), "standard input") if file == "-" else read_file(Path(file))
+    if file != "-":
+        return read_file(Path(file))
+    return decode(read_bytes(sys.stdin.buffer, "standard input"), "standard input")

@@ -41,12 +41,18 @@ WARNINGS = (
 """Warnings of a turn that have a translation."""
 MAX_PLACES = 5
 MAX_CLAUSES = 6
+MAX_SKIPPED = 5
+"""Rows of another form that are shown."""
 SHOWN_CHARS = 200
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200e\u200f\u2028-\u202e\u2061-\u206f\ufeff\ufff9-\ufffb"
+    r"\U0001d173-\U0001d17a\U000e0000-\U000e007f]"
+)
+"""Control codes, direction marks and overrides, line and paragraph separators, and tags; joiners, which scripts need, stay."""
 
 
 def plain(text: str) -> str:
-    """Make text safe to print: control codes and direction overrides become visible characters.
+    """Make text safe to print: control codes and invisible controls of the layout become visible characters.
 
     >>> plain("a\\x1b[2Jb\\r")
     'a␛[2Jb␍'
@@ -89,7 +95,7 @@ def print_item(item: Json, line: str, *, as_json: bool) -> None:
 
 def inert(text: str) -> str:
     """Escape control codes in JSON text; it is parsed to the same value."""
-    return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return CONTROL.sub(lambda match: json.dumps(match[0])[1:-1] if match[0] != "\x7f" else "\\u007f", text)
 
 
 def print_line(text: str, style: str = "") -> None:
@@ -106,6 +112,19 @@ def print_notice(text: str, style: str = "dim") -> None:
         errors().print(plain(text), style=style)
     else:
         click.echo(plain(text), err=True)
+
+
+def print_skipped(skipped: Sequence[str]) -> None:
+    """Print how many rows of a file have another form, and what is wrong with the first ones."""
+    if skipped:
+        rows = ngettext(
+            "{n} row has another form and is skipped; --strict stops at it",
+            "{n} rows have another form and are skipped; --strict stops at the first",
+            len(skipped),
+        )
+        print_notice(f"{rows}:", "yellow")
+        for line in (*skipped[:MAX_SKIPPED], *(("…",) if len(skipped) > MAX_SKIPPED else ())):
+            print_notice(f"  {line}", "yellow")
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[int] = frozenset()) -> None:
@@ -140,6 +159,8 @@ def print_stream(events: "Iterable[TurnEvent]", *, as_json: bool = False, verbos
                     sys.stdout.flush()
             elif isinstance(event, TurnResult):
                 turn = event
+            elif event.code == "waiting":
+                print_notice(event.text)
             elif event.code in TRANSCRIPT_CODES:  # a tool call and its result stand in the text
                 if not as_json:
                     click.echo(_dimmed(event.text), nl=False)
@@ -156,7 +177,8 @@ def print_stream(events: "Iterable[TurnEvent]", *, as_json: bool = False, verbos
         print_result(turn)
     else:
         click.echo("" if first else plain(turn.text))
-    _print_notes([note for note in notes if turn.text or note.text != INTERRUPTED], verbose=verbose)
+    if turn.text or all(note.text != INTERRUPTED for note in notes):  # else nothing was kept that could be warned about
+        _print_notes(notes, verbose=verbose)
     if verbose:
         waited = _("first word after {seconds} s", seconds=f"{first:.2f}")
         print_notice(f"{turn.session} {turn.node[:12]} · {bill_line(turn.spent)} · {waited}")
@@ -173,6 +195,8 @@ def wait_for_turn(events: "Iterable[TurnEvent]") -> "tuple[TurnResult, list[Noti
     for event in events:
         if isinstance(event, TurnResult):
             turn = event
+        elif not isinstance(event, TextDelta) and event.code == "waiting":
+            print_notice(event.text)
         elif not isinstance(event, TextDelta):
             notes.append(event)
     assert turn is not None, "the events of a turn end with its result"

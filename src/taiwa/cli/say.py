@@ -1,5 +1,6 @@
 """Turns and the moves between them: say, retry, edit, resume, replay, rerun, undo, redo, fork, switch."""
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +13,7 @@ from taiwa.cli.options import (
     open_app,
     open_session,
     read_params,
+    read_prompt,
     read_text,
     turn_options,
 )
@@ -32,12 +34,14 @@ from taiwa.kernel.records import Json
 if TYPE_CHECKING:
     from taiwa.sessions.repository import Repository
 
+USAGE = 'say takes a text, or an app and a text: taiwa say [APP] "TEXT" (quote the text)'
+
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="[APP] TEXT")
 @common_options(*COMMON_OPTIONS)
 def say(common: CommonOptions, words: tuple[str, ...]) -> None:
-    """Send TEXT and print the answer; `-` reads it from standard input.
+    """Send TEXT and print the answer. Text that is piped in follows TEXT, after an empty line; `-` stands for it alone.
 
     One argument is the text, two are an app and the text. Without -c or -s a new conversation is created.
 
@@ -45,34 +49,45 @@ def say(common: CommonOptions, words: tuple[str, ...]) -> None:
     taiwa say "What is a monad?"
     taiwa say translate -p target_lang=English "文(sentence)です。"
     taiwa say -c "And shorter?"             continue the latest conversation
-    git diff | taiwa say code -             read the text from standard input
+    git diff | taiwa say "Sum this up:"     send the prompt and the piped text
+    git diff | taiwa say code -             send the piped text
     taiwa say --dry-run -c "What if?"       print the request and its size, send nothing
     """
-    if len(words) not in (1, 2):
-        raise InputError('say takes a text, or an app and a text: taiwa say [APP] "TEXT" (quote the text)')
-    app, text = ("", words[0]) if len(words) == 1 else words
-    text = read_text(text)
+    app, prompt = _app_and_prompt(words)
+    text = read_prompt(prompt)
+    if not words and not text:
+        raise InputError(USAGE)
     if common.dry_run:
         _preview(common, app, text)
         return
     print_stream(open_session(common, app).stream(text), as_json=common.as_json, verbose=common.verbose)
 
 
+def _app_and_prompt(words: tuple[str, ...]) -> tuple[str, str]:
+    """Split the arguments of `say`; a last `-` behind a prompt adds nothing, since piped text is read anyway."""
+    if (len(words) == 3 and words[2] == "-") or (
+        len(words) == 2 and words[1] == "-" and any(map(str.isspace, words[0]))
+    ):
+        words = words[:-1]
+    if len(words) > 2 or (not words and sys.stdin.isatty()):
+        raise InputError(USAGE)
+    return ("", words[0] if words else "-") if len(words) < 2 else (words[0], words[1])
+
+
 def _preview(common: CommonOptions, app: str, text: str) -> None:
-    from taiwa.models.registry import resolve_probed
-    from taiwa.operations.say import SayOptions, find_or_create_session, preview_turn
+    from taiwa.operations.say import SayOptions, find_or_create_session, preview_turn, target_of
 
     settings = common.settings()
+    repository = common.repository(settings)
     options = SayOptions(app, common.session, common.continue_latest, read_params(common.params))
-    _session, conversation = find_or_create_session(common.repository(settings), options, ask_param())
-    model = settings.model or conversation.app.model
-    print_preview(
-        preview_turn(conversation, text, resolve_probed(model, settings) if model else None), as_json=common.as_json
-    )
+    _session, conversation = find_or_create_session(repository, options, ask_param())
+    tools = [tool.spec for tool in repository.tools_of(conversation.app)]
+    target = target_of(repository, settings, conversation)
+    print_preview(preview_turn(conversation, text, tools, target), as_json=common.as_json)
 
 
 @click.command()
-@common_options("session", "model", "as_json", "verbose", "max_cost", "strict", "store")
+@common_options("session", "model", "as_json", "verbose", "max_cost", "retry_paid", "strict", "store")
 def retry(common: CommonOptions) -> None:
     """Send the text of the last turn again, from the same state; the new answer replaces the old one.
 
@@ -81,19 +96,19 @@ def retry(common: CommonOptions) -> None:
     taiwa retry -m openai:gpt-x -s chat-1
     """
     session = open_session(common, latest=True)
-    print_stream(session.retry(), as_json=common.as_json, verbose=common.verbose)
+    print_stream(session.stream_retry(), as_json=common.as_json, verbose=common.verbose)
 
 
 @click.command()
 @click.argument("revision")
 @click.argument("text")
 @click.option("--fork", "name", metavar="NAME", help="Answer on a new branch and leave the conversation unchanged.")
-@common_options("model", "as_json", "verbose", "max_cost", "strict", "store")
+@common_options("model", "as_json", "verbose", "max_cost", "retry_paid", "strict", "store")
 def edit(common: CommonOptions, revision: str, text: str, name: str | None) -> None:
     """Go back to the turn at REVISION and send TEXT instead; later turns stay in the log.
 
     \b
-    taiwa edit chat-1~2 "I meant the other one"
+    taiwa edit 2 "I meant the other one"           turn 2 of the latest conversation, as taiwa log counts
     taiwa edit chat-1~2 "What if not?" --fork what-if
     """
     from dataclasses import replace
@@ -104,11 +119,11 @@ def edit(common: CommonOptions, revision: str, text: str, name: str | None) -> N
     session = open_session(replace(common, session=session_name))
     text = read_text(text)
     session = session.fork(name) if name else session
-    print_stream(session.edit(text, turns=turns), as_json=common.as_json, verbose=common.verbose)
+    print_stream(session.stream_edit(text, turn=-turns), as_json=common.as_json, verbose=common.verbose)
 
 
 @click.command()
-@common_options("session", "model", "as_json", "verbose", "max_cost", "store")
+@common_options("session", "model", "as_json", "verbose", "max_cost", "retry_paid", "store")
 def resume(common: CommonOptions) -> None:
     """Finish a turn that was cut off; calls that were answered are not paid for again.
 
@@ -122,7 +137,7 @@ def resume(common: CommonOptions) -> None:
     session, others = open_interrupted(
         common.repository(settings), settings, turn_options(common, settings), common.session
     )
-    print_stream(session.resume() or (), as_json=common.as_json, verbose=common.verbose)
+    print_stream(session.stream_resume() or (), as_json=common.as_json, verbose=common.verbose)
     if others:
         print_notice(f"turns of {', '.join(others)} were cut off too; finish them with taiwa resume -s NAME")
 
@@ -166,7 +181,7 @@ def replay(common: CommonOptions, revision: str) -> None:
 @click.argument("revision", required=False, default="")
 @click.option("-o", "--as", "name", metavar="NAME", required=True, help="Name the new conversation.")
 @click.option("--app", metavar="APP", default="", help="Use another app.")
-@common_options("model", "params", "as_json", "verbose", "max_cost", "strict", "store")
+@common_options("model", "params", "as_json", "verbose", "max_cost", "retry_paid", "strict", "store")
 def rerun(common: CommonOptions, revision: str, name: str, app: str) -> None:
     """Send every text of a conversation to a model again, on a new branch NAME; compare with taiwa diff.
 
@@ -176,8 +191,8 @@ def rerun(common: CommonOptions, revision: str, name: str, app: str) -> None:
     taiwa rerun chat-1 -m openai:gpt-x -o other && taiwa diff chat-1 other
     taiwa rerun chat-1 --app tutor -p level=2 -o with-tutor
     """
-    from taiwa.sessions.replay import rerun as run_again
     from taiwa.sessions.session import open_priced_model
+    from taiwa.sessions.session import rerun as run_again
 
     if common.params and not app:
         raise InputError("-p requires --app; the present app has its parameters")

@@ -97,10 +97,21 @@ ENDINGS: "Mapping[EndReason, str]" = {
 @click.option(
     "--max-tokens", type=click.IntRange(1), metavar="N", help="Write at most N tokens of rationale.  [default: 2000]"
 )
+@click.option(
+    "--weights", type=click.Choice(("iupac", "integer")), default="iupac", show_default=True,
+    help="Atomic weights of molar masses: standard ones, or whole numbers as in school books.",
+)  # fmt: skip
+@click.option(
+    "--round", "decimals", type=click.IntRange(0, 15), metavar="N", help="Round the calculator's results to N decimals."
+)
+@click.option(
+    "--answer-by", type=click.Choice(("auto", "line", "prompt")), default="auto", show_default=True,
+    help="Take the answer from the last line, or ask for it in a second request; auto asks where the line has none.",
+)  # fmt: skip
 @click.option("--type", "target", metavar="TYPE", help="Return the answer as a value of TYPE, as for taiwa extract.")
 @click.option("--trace", is_flag=True, help="Show each step with times and tokens.")
 @click.option("--trace-file", type=NEW_FILE, metavar="FILE", help="Write the trace as JSONL.")
-@common_options("model", "as_json", "verbose", "dry_run", "max_cost", "no_store", "store")
+@common_options("model", "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "wire", "no_store", "store")
 def solve(common: CommonOptions, question: str, trace: bool, trace_file: Path | None, **values: Any) -> None:  # noqa: ANN401
     """Solve QUESTION (`-` for standard input) step by step; tools calculate what can be calculated.
 
@@ -114,6 +125,7 @@ def solve(common: CommonOptions, question: str, trace: bool, trace_file: Path | 
     taiwa solve "How many moles of O2 burn 12 mol of NH3 to NO?" --tool-format inline --examples my_shots.txt
     taiwa solve "1,000 yen at 3 % for 5 years?" --tool-mode native --json
     taiwa solve "What is 108 km/h in m/s?" --trace --max-tool-calls 3
+    taiwa solve "What is the mass percentage of N in N2O5?" --weights integer --round 2 --answer-by prompt
     taiwa solve "Who is on duty tonight?" --tools none --mcp-server "my-mcp-server --stdio"
     taiwa solve "How many days of leave do three years give?" --in ~/handbook
     """
@@ -149,6 +161,7 @@ def _reason_run(settings: "Settings", values: Mapping[str, Any], stack: ExitStac
         on_unknown=values["on_unknown"].replace("-", "_"),
         limits=limits if tokens is None else replace(limits, max_tokens=tokens),
         output_type=None if values["target"] is None else load_output_type(values["target"]),
+        answer_by=("typed", "line", "prompt") if values["answer_by"] == "auto" else ("typed", values["answer_by"]),
     )
     text_only = mode == "auto" and form not in (None, "native")
     tools, examples = _tools(settings, values, stack), _examples(values["examples"])
@@ -169,6 +182,7 @@ def _tools(settings: "Settings", values: Mapping[str, Any], stack: ExitStack) ->
         tools = ()
     else:
         tools = find_tools(name.strip() for name in names.split(",") if name.strip())
+    tools = tuple(_adjusted(tool, values) for tool in tools)
     if values["servers"]:
         from taiwa.tools.mcp_client import mcp_tools
 
@@ -183,6 +197,19 @@ def _tools(settings: "Settings", values: Mapping[str, Any], stack: ExitStack) ->
         indexes = find_indexes(library, values["indexes"], settings, reporter())
         tools = (*tools, search_tool(ScopedRetriever(indexes), PASSAGES, PASSAGE_CHARACTERS))
     return tools
+
+
+def _adjusted(tool: "Tool", values: Mapping[str, Any]) -> "Tool":
+    """Return a tool with the chosen atomic weights, or rounded results."""
+    if values["weights"] != "iupac":
+        from taiwa.tools.chemical_formulas import molar_mass
+
+        tool = molar_mass.preset(weights=values["weights"]) if tool is molar_mass else tool
+    if values["decimals"] is not None:
+        from taiwa.tools.calculator import calculator, rounding_calculator
+
+        tool = rounding_calculator(values["decimals"]) if tool is calculator else tool
+    return tool
 
 
 def _examples(path: Path | None) -> "tuple[WorkedExample, ...] | None":
@@ -263,6 +290,8 @@ def _print_rationale(events: "Iterable[SolveEvent]", notes: "list[Notice]", *, s
         for event in events:
             if isinstance(event, RunResult):
                 done = event
+            elif isinstance(event, Notice) and event.code == "waiting":
+                print_notice(event.text)
             elif isinstance(event, Notice) and event.code not in TRANSCRIPT_CODES:
                 notes.append(event)
             elif not silent:

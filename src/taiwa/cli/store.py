@@ -1,12 +1,11 @@
 """Costs, and maintenance of the store: cost, fsck, gc, delete."""
 
-import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options
+from taiwa.cli.options import CommonOptions, common_options, confirm
 from taiwa.cli.output import print_item, print_json, print_line, print_notice, print_result, table
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import CorruptError, InputError
@@ -138,11 +137,7 @@ def _delete_rows(repository: "Repository", common: CommonOptions, *, yes: bool) 
 
 
 def _confirm(what: str, *, yes: bool) -> None:
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise InputError(f"deleting {what} cannot be undone; add --yes")
-    click.confirm(f"delete {what} permanently?", abort=True, err=True)
+    confirm(f"delete {what} permanently?", f"deleting {what}, which cannot be undone,", yes=yes)
 
 
 @click.command()

@@ -6,12 +6,14 @@ and a loop that only advances copies nothing.
 """
 
 import json
+import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from taiwa.constraints.guide import LIMIT, Coverage, Explanation, mask_address, mask_tokens
+from taiwa.constraints.number_bounds import JsonScan, NumberBounds, number_bounds
 from taiwa.constraints.vocabulary import Vocabulary, import_llguidance, split_text
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.records import Json
@@ -123,18 +125,40 @@ class _Track:
 class MatcherGuide:
     """A constraint that the engine enforces; see `taiwa.constraints.Guide`.
 
+    `json_after` are the texts after which JSON follows, "" if it is the whole; its numbers are bounded.
+
     All matchers of a guide share tables that the engine builds while texts are written, and those have a limit. When it is reached
     every copy fails, so the guide builds a new matcher and the state replays its tokens.
     """
 
-    __slots__ = ("_grammar", "_matcher", "coverage", "describe", "size", "vocabulary")
+    __slots__ = (
+        "_bounds",
+        "_grammar",
+        "_json_start",
+        "_matcher",
+        "coverage",
+        "describe",
+        "lookback",
+        "size",
+        "vocabulary",
+    )
 
-    def __init__(self, vocabulary: Vocabulary, grammar: str, coverage: Coverage, describe: "Describe") -> None:
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        grammar: str,
+        coverage: Coverage,
+        describe: "Describe",
+        json_after: tuple[str, ...] = (),
+    ) -> None:
         self.vocabulary = vocabulary
         self.coverage = coverage
         self.size = (len(vocabulary) + 31) // 32
         self._grammar = grammar
+        self._bounds: NumberBounds | None = None
         self.describe = describe
+        self._json_start = re.compile("|".join(map(re.escape, json_after)).encode()) if json_after else None
+        self.lookback = max(map(len, map(str.encode, json_after)), default=0)
         self._matcher = matcher_of(vocabulary, grammar)
 
     @property
@@ -149,7 +173,18 @@ class MatcherGuide:
 
     def start(self) -> "MatcherState":
         """Return the state of the empty text."""
-        return MatcherState(self, _Track(self._matcher.deep_copy(), []), 0)
+        return MatcherState(self, _Track(self._matcher.deep_copy(), []), 0, self.scan(b""))
+
+    def bounds(self) -> NumberBounds:
+        """Return the bounds of numbers for the vocabulary."""
+        if self._bounds is None:
+            self._bounds = number_bounds(self.vocabulary)
+        return self._bounds
+
+    def scan(self, text: bytes) -> JsonScan | None:
+        """Return where a text ends in its JSON; None before that begins, or if a number in it is too long."""
+        start = None if self._json_start is None else self._json_start.search(text)
+        return None if start is None else JsonScan().follow(text[start.end() :])
 
     def accepts(self, text: bytes) -> bool:
         """Return whether a whole text is allowed, in any tokenisation.
@@ -173,12 +208,15 @@ class MatcherGuide:
 class MatcherState:
     """A text so far; see `taiwa.constraints.GuideState`."""
 
-    __slots__ = ("_ended", "_guide", "_length", "_track")
+    __slots__ = ("_ended", "_guide", "_length", "_scan", "_track")
 
-    def __init__(self, guide: MatcherGuide, track: _Track, length: int, ended: int | None = None) -> None:
+    def __init__(
+        self, guide: MatcherGuide, track: _Track, length: int, scan: JsonScan | None, ended: int | None = None
+    ) -> None:
         self._guide = guide
         self._track = track
         self._length = length
+        self._scan = scan
         self._ended = ended
 
     def __repr__(self) -> str:
@@ -245,6 +283,11 @@ class MatcherState:
         size = self._guide.size
         where = mask_address(out, size)
         self._do(lambda matcher: matcher.unsafe_compute_mask_ptr(where, size * 4))
+        bounds = None if self._scan is None else self._guide.bounds().mask(self._scan)
+        if bounds is not None:
+            bounded = out.view(bounds.dtype) & bounds
+            if bounded.any():  # a constant, or a range close to a number, may need more digits
+                out[:] = bounded.view(out.dtype)
 
     def allowed(self, limit: int = LIMIT) -> tuple[int, ...] | None:
         """Return the allowed tokens in order; None if there are more than `limit`."""
@@ -268,26 +311,46 @@ class MatcherState:
             NoValidTokenError: the constraint is too complex to continue.
             InputError: the token does not exist, or is not allowed here.
         """
-        if self._ended is not None or not 0 <= token < len(self._guide.vocabulary):
-            raise InputError(self._refusal(token))
+        following = self.try_advance(token)
+        if following is None:
+            raise InputError(
+                self.explain(token).why or f"token {token} {self.vocabulary.show(token)} may not come here"
+            )
+        return following
+
+    def try_advance(self, token: int) -> "MatcherState | None":
+        """Return the state after one more token; None if it is not allowed."""
+        if self._ended is not None or not 0 <= token < len(self.vocabulary):
+            return None
         matcher = self._matcher()
-        if token in self._guide.vocabulary.end:
-            if not matcher.is_accepting():
-                raise InputError(self._refusal(token))
-            return MatcherState(self._guide, self._track, self._length, token)
+        if token in self.vocabulary.end:
+            ended = MatcherState(self._guide, self._track, self._length, self._scan, token)
+            return ended if matcher.is_accepting() else None
+        scan = self._scan
+        if scan is not None and token not in self.vocabulary.special:
+            scan = scan.follow(self.vocabulary.tokens[token])
+        elif self._guide.lookback:
+            scan = self._follow([token])
+        if scan is None and self._scan is not None:
+            scan = self._scan if token in (self.allowed(len(self.vocabulary)) or ()) else None
+            if scan is None:
+                return None
         if matcher.try_consume_tokens([token]) == 1 or self._do(lambda again: again.try_consume_tokens([token])) == 1:
             self._track.tokens.append(token)
-            return MatcherState(self._guide, self._track, self._length + 1)
-        raise InputError(self._refusal(token))
+            return MatcherState(self._guide, self._track, self._length + 1, scan)
+        return None
 
     def go(self, tokens: "Iterable[int]") -> "MatcherState":
         """Return the state after more tokens; raises as `advance`."""
         wanted, state = list(tokens), self
         # Plain tokens are consumed at once; `advance` reports the first that is special or not allowed.
-        if self._ended is None and not self._guide.vocabulary.special.intersection(wanted):
+        scan = self._follow(wanted)
+        is_bounded = scan is not None or self._scan is None
+        if is_bounded and self._ended is None and not self._guide.vocabulary.special.intersection(wanted):
             taken = self._matcher().try_consume_tokens(wanted)
             self._track.tokens += wanted[:taken]
-            state, wanted = MatcherState(self._guide, self._track, self._length + taken), wanted[taken:]
+            scan = scan if taken == len(wanted) else self._follow(wanted[:taken])
+            state, wanted = MatcherState(self._guide, self._track, self._length + taken, scan), wanted[taken:]
         for token in wanted:
             state = state.advance(token)
         return state
@@ -297,7 +360,20 @@ class MatcherState:
         if self._ended is not None:
             return False
         wanted = list(tokens)
+        if self._scan is not None and self._follow(wanted) is None:
+            state: MatcherState | None = self.fork()
+            for token in wanted:
+                state = None if state is None else state.try_advance(token)
+            return state is not None
         return self._do(lambda matcher: matcher.validate_tokens(wanted)) == len(wanted)
+
+    def _follow(self, tokens: "Iterable[int]") -> JsonScan | None:
+        """Return where more tokens lead in a JSON text; None before that begins, or if a number in it would be too long."""
+        text = self.vocabulary.decode(tokens)
+        if self._scan is not None:
+            return self._scan.follow(text)
+        before = self._track.tokens[max(0, self._length - self._guide.lookback) : self._length]
+        return self._guide.scan(self.vocabulary.decode(before) + text) if self._guide.lookback else None
 
     def rollback(self, count: int) -> "MatcherState":
         """Return the state before the last `count` tokens.
@@ -310,13 +386,15 @@ class MatcherState:
             raise InputError(f"cannot roll back {count} tokens; there are {taken}")
         if count == 0:
             return self
-        return MatcherState(self._guide, self._track, taken - count)
+        length = taken - count
+        text = self.vocabulary.decode(self._track.tokens[:length])
+        return MatcherState(self._guide, self._track, length, self._guide.scan(text))
 
     def fork(self) -> "MatcherState":
         """Return the same state on a track of its own."""
         matcher = self._matcher().deep_copy()
         track = _Track(matcher, self._track.tokens[: self._length])
-        return MatcherState(self._guide, track, self._length, self._ended)
+        return MatcherState(self._guide, track, self._length, self._scan, self._ended)
 
     def captures(self) -> tuple[tuple[str, bytes], ...]:
         """Return the named parts that are complete, in the order of the text."""
@@ -350,9 +428,6 @@ class MatcherState:
         else:
             self._track = _Track(matcher, track.tokens[: self._length])
         return self._track.matcher
-
-    def _refusal(self, token: int) -> str:
-        return self.explain(token).why or f"token {token} {self.vocabulary.show(token)} may not come here"
 
     def _dead(self, matcher: "LLMatcher") -> NoValidTokenError:
         end = self.text[-SHOWN:].decode("utf-8", "backslashreplace")

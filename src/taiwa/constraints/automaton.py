@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from taiwa.constraints.regex_syntax import (
     Alternation,
@@ -105,9 +105,12 @@ class Automaton:
         return self.walk(symbols) in self.finals
 
 
-def reaching(goals: Iterable[int], edges: Iterable[tuple[int, int]]) -> set[int]:
+T = TypeVar("T", int, str)
+
+
+def reaching(goals: Iterable[T], edges: Iterable[tuple[T, T]]) -> set[T]:
     """Return the states from which one of the goals can be reached, the goals included; `edges` are pairs from, to."""
-    back: defaultdict[int, set[int]] = defaultdict(set)
+    back: defaultdict[T, set[T]] = defaultdict(set)
     for state, there in edges:
         back[there].add(state)
     alive = set(goals)

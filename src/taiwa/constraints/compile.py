@@ -9,13 +9,21 @@ from threading import Lock
 
 from taiwa.constraints.allowed_tokens import ESCAPES, MatcherGuide, error_line, lark_string
 from taiwa.constraints.explain import Describe, describe_json_state, describe_state
-from taiwa.constraints.guide import Coverage, Source, UnsupportedConstraintError, Whitespace
+from taiwa.constraints.guide import (
+    Coverage,
+    Source,
+    UnsupportedConstraintError,
+    Whitespace,
+    check_json,
+    check_unicode,
+)
+from taiwa.constraints.schema_regex import space_regex
 from taiwa.constraints.schema_rewriter import RewrittenSchema, rewrite_schema
 from taiwa.constraints.tool_call_grammar import ToolCallGrammar, check_samples, sample_texts
 from taiwa.constraints.vocabulary import Vocabulary, import_llguidance
 from taiwa.json_schema.value_sets import find_unsatisfiable
 from taiwa.kernel.errors import InputError, NoValidTokenError
-from taiwa.kernel.messages import Grammar, JsonSchema, OneOf, Regex, ToolCallsInText
+from taiwa.kernel.messages import Choice, Grammar, JsonSchema, Regex, ToolCallsInText
 from taiwa.kernel.records import Json
 
 RULE = r"^[ \t]*[?!]?{name}(?:\[[^\]]*\])?[ \t]*:"
@@ -56,11 +64,7 @@ def _gbnf_to_lark(text: str) -> str:
 
 GUIDES = 128
 """The size of the cache; a guide takes up to 14 MB."""
-WHITESPACE: Mapping[Whitespace, Mapping[str, Json]] = {
-    "bounded": {"whitespace_pattern": r" |\n {0,24}"},
-    "compact": {"whitespace_flexible": False},
-    "free": {"whitespace_flexible": True},
-}
+BOUNDED_SPACE = r" |\n {0,24}"
 MERGED = "(min/max|pattern)Propert|intersection stack"
 MOST_CHARACTERS = 4 << 20
 """The maximum length of a source; larger ones exceed the engine's limits as well."""
@@ -90,9 +94,9 @@ def compile(
 ) -> MatcherGuide:
     """Compile a constraint for a vocabulary, or return the cached guide.
 
-    `source` is a `JsonSchema`, `Regex`, `Grammar`, `OneOf` or `ToolCallsInText`, an `OutputType`, or a type. `strict` refuses what cannot be
+    `source` is a `JsonSchema`, `Regex`, `Grammar`, `Choice` or `ToolCallsInText`, an `OutputType`, or a type. `strict` refuses what cannot be
     enforced; otherwise it is left out, the guide's coverage lists it, and the answer must be validated. The keys of an object
-    come in the order of the schema, those in `order` first.
+    come in the order of the schema, those in `order` first. `whitespace` is a mode, or a `Regex` of white space.
 
     Raises:
         ConfigError: llguidance is not installed.
@@ -100,7 +104,7 @@ def compile(
         InputError: the source cannot be read; `UnsupportedConstraintError` if strict and a part cannot be enforced.
     """
     if isinstance(source, str):
-        raise InputError("a text is ambiguous as a constraint; use Regex(…), Grammar(…) or OneOf(…)")
+        raise InputError("a text is ambiguous as a constraint; use Regex(…), Grammar(…) or Choice(…)")
     if isinstance(source, Mapping):
         raise InputError("a mapping is ambiguous as a constraint; use JsonSchema(…)")
     try:
@@ -136,8 +140,7 @@ class _Compilation:
     """One compilation."""
 
     def __init__(self, vocabulary: Vocabulary, strict: bool, whitespace: Whitespace, order: tuple[str, ...]) -> None:
-        if whitespace not in WHITESPACE:
-            raise InputError(f"unknown whitespace mode {whitespace!r}; choose one of {', '.join(WHITESPACE)}")
+        space_regex(whitespace)
         self.vocabulary = vocabulary
         self.strict = strict
         self.whitespace: Whitespace = whitespace
@@ -149,21 +152,22 @@ class _Compilation:
             return self._schema(source)
         if isinstance(source, ToolCallsInText):
             return self._tools(source)
-        if isinstance(source, OneOf):
+        if isinstance(source, Choice):
             return self._choice(source)
         matcher = import_llguidance().LLMatcher
         if isinstance(source, Regex):
-            _bounded(source.pattern, "pattern")
+            _check_text(source.pattern, "the pattern")
             grammar = matcher.grammar_from_regex(source.pattern)
             what, describe = f"the pattern {_short(source.pattern)}", f"text that matches {source.pattern}"
         else:
-            _bounded(source.text, "grammar")
+            _check_text(source.text, "the grammar")
             grammar = matcher.grammar_from_lark(to_engine_lark(source))
             what, describe = "the grammar", "what the grammar says next"
         kind = "regex" if isinstance(source, Regex) else "grammar"
         return self._guide(grammar, what, Coverage(), describe_state(kind, describe))
 
     def _schema(self, source: JsonSchema) -> MatcherGuide:
+        check_json(dict(source.schema), "the schema")
         try:
             return self._rewritten(rewrite_schema(source.schema, self.order), source)
         except InputError as error:
@@ -178,10 +182,18 @@ class _Compilation:
         if nothing is not None:
             raise NoValidTokenError(f"{nothing or '/'}: no finite value fits this part of the schema", state=nothing)
         text = json.dumps(written.schema, ensure_ascii=False)
-        _bounded(text, "schema")
-        options = {**WHITESPACE[self.whitespace], "json_allowed_escapes": ESCAPES}
+        _check_text(text, "the schema")
+        options: dict[str, Json] = {
+            "json_allowed_escapes": ESCAPES,
+            "whitespace_flexible": self.whitespace != "compact",
+        }
+        if isinstance(self.whitespace, Regex):
+            options["whitespace_pattern"] = self.whitespace.pattern
+        elif self.whitespace == "bounded":
+            options["whitespace_pattern"] = BOUNDED_SPACE
         grammar = import_llguidance().LLMatcher.grammar_from_json_schema(text, overrides=options)
-        return self._guide(grammar, f"the schema {source.name}", coverage, describe_json_state(source.schema))
+        what, describe = f"the schema {source.name}", describe_json_state(source.schema)
+        return self._guide(grammar, what, coverage, describe, ("",))
 
     def _check_coverage(self, coverage: Coverage) -> Coverage:
         missed = coverage.relaxed
@@ -192,12 +204,12 @@ class _Compilation:
             raise UnsupportedConstraintError(f"this cannot be enforced: {missed[0]}{more}; {hint}", clauses=lines)
         return coverage
 
-    def _choice(self, source: OneOf) -> MatcherGuide:
+    def _choice(self, source: Choice) -> MatcherGuide:
         words = tuple(dict.fromkeys(source.texts))
         if not words:
             raise InputError("a choice needs at least one word")
         text = f"start: WORD\nWORD: {' | '.join(map(lark_string, words))}\n"
-        _bounded(text, "choice")
+        _check_text(text, "the choice")
         for word in words:  # without a word that the vocabulary cannot write, the choice would be another one
             if not self.vocabulary.spells(word.encode()):
                 hint = "drop it, or use a vocabulary that can"
@@ -207,6 +219,9 @@ class _Compilation:
         return self._guide(grammar, "the choice", Coverage(), describe_state("choice", shown))
 
     def _tools(self, source: ToolCallsInText) -> MatcherGuide:
+        check_unicode(f"{source.opening}{source.closing}{''.join(spec.name for spec in source.tools)}", "a call")
+        for spec in source.tools:
+            check_json(dict(spec.parameters), f"the schema of the tool {spec.name}")
         grammar = ToolCallGrammar(source)
         made = import_llguidance().LLMatcher.grammar_from_lark(grammar.text())
         coverage = self._check_coverage(Coverage((), tuple(grammar.missed)))
@@ -214,10 +229,12 @@ class _Compilation:
         trial = _Compilation(Vocabulary.of_bytes(), self.strict, self.whitespace, self.order)
         tried = trial._guide(made, "the grammar of the tools", coverage, describe)
         check_samples(lambda text: tried.accepts(text.encode()), *sample_texts(source))
-        return self._guide(made, "the grammar of the tools", coverage, describe)
+        return self._guide(made, "the grammar of the tools", coverage, describe, tuple(grammar.json_openings()))
 
-    def _guide(self, grammar: str, what: str, coverage: Coverage, describe: Describe) -> MatcherGuide:
-        guide = MatcherGuide(self.vocabulary, grammar, coverage, describe)
+    def _guide(
+        self, grammar: str, what: str, coverage: Coverage, describe: Describe, json_after: tuple[str, ...] = ()
+    ) -> MatcherGuide:
+        guide = MatcherGuide(self.vocabulary, grammar, coverage, describe, json_after)
         if guide.fault:
             raise _refused(what, guide.fault)
         if guide.warnings and self.strict:
@@ -243,9 +260,10 @@ def _refused(what: str, message: str) -> InputError | NoValidTokenError:
     return InputError(f"{what}{where} cannot be used: {error_line(message)}")
 
 
-def _bounded(text: str, what: str) -> None:
+def _check_text(text: str, what: str) -> None:
+    check_unicode(text, what)
     if len(text) > MOST_CHARACTERS:
-        raise InputError(f"the {what} has {len(text)} characters; {MOST_CHARACTERS} at most")
+        raise InputError(f"{what} has {len(text)} characters; {MOST_CHARACTERS} at most")
 
 
 def _short(text: str) -> str:
@@ -254,7 +272,7 @@ def _short(text: str) -> str:
 
 def _to_source(source: object) -> Source:
     """Return the source as one of the values that can be compiled."""
-    if isinstance(source, (JsonSchema, Regex, Grammar, OneOf, ToolCallsInText)):
+    if isinstance(source, (JsonSchema, Regex, Grammar, Choice, ToolCallsInText)):
         return source
     from taiwa.structured import OutputType
 

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from taiwa.constraints.automaton import Automaton, compile_regex
-from taiwa.constraints.guide import Explanation
-from taiwa.constraints.readable_guides import ReadableGuide
+from taiwa.constraints.automaton import Automaton, compile_regex, reaching
+from taiwa.constraints.guide import Explanation, check_unicode
+from taiwa.constraints.readable_guides import ReadableGuide, ReadableState
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError
 
@@ -32,6 +32,10 @@ class Rule:
 
     name: str
     symbols: tuple[str, ...]
+
+
+MOST_STEPS = 30_000
+"""The most items that are looked at after one byte: in an ambiguous grammar they grow with the square of the text."""
 
 
 class Column:
@@ -119,7 +123,13 @@ class EarleyRules:
 
     def _close(self, column: Column, todo: list[Item]) -> None:
         """Predict and complete until nothing is added."""
+        steps = 0
         while todo:
+            steps += 1
+            if steps > MOST_STEPS:
+                raise NoValidTokenError(
+                    f"the grammar is too ambiguous here: more than {MOST_STEPS:,} steps for one byte"
+                )
             item = todo.pop()
             if item in column.items:
                 continue
@@ -143,6 +153,8 @@ MOST_CHARS = 200_000
 MOST_SEARCHED = 500
 SHOWN = 3
 RELATIVE_IMPORT = re.compile(r"^\s*%import\s*\(?\s*\.", re.MULTILINE)
+NO_NAMES = re.compile(r'//[^\n]*|"(?:\\.|[^"\\\n])*"i?|/(?!/)(?:\\.|[^/\\\n])+/[imslux]*')
+DEFINITION = re.compile(r"^[ \t]*[!?]*(\w+)(?:\{[^{}\n]*\})?(?:\.-?\d+)?[ \t]*:", re.MULTILINE)
 TO_THE_QUOTE = re.compile(r"""(?<=(["']))\.\*\?\(\?<!\\\\\)\(\\\\\\\\\)\*\?(?=\1)""")
 """Lark's `ESCAPED_STRING` uses look-behind for "up to the closing quote"; an automaton needs none."""
 
@@ -214,13 +226,16 @@ class GrammarGuide(ReadableGuide[EarleyState]):
         ending = ["the end"] if self.is_end(place) else []
         return " or ".join((*names, *ending))
 
-    def locate(self, text: bytes, explanation: Explanation) -> Explanation:
+    def locate(self, state: ReadableState[EarleyState], explanation: Explanation) -> Explanation:
         """Add the rules that are being read; a dot marks the position of the text."""
-        place: EarleyState | None = self.begin()
-        for byte in text:
-            place = None if place is None else self.step(place, byte)
-        rules = dict.fromkeys(self._dotted(place)) if place is not None else {}
-        return replace(explanation, keyword="; ".join(list(rules)[:SHOWN]) + ("; …" if len(rules) > SHOWN else ""))
+        rules = list(dict.fromkeys(self._dotted(state.place)))
+        keyword = "; ".join(rules[:SHOWN]) + ("; …" if len(rules) > SHOWN else "")
+        return replace(explanation, keyword=keyword, accepts=() if state.is_ended else self.accepts_next(state.place))
+
+    def accepts_next(self, place: EarleyState) -> tuple[str, ...]:
+        """Return the terminals that may begin here by name, and `$END` where the text may end."""
+        names = sorted(place.column.terminals) if place.column is not None else []
+        return (*names, *(["$END"] if self.is_end(place) else []))
 
     def _dotted(self, place: EarleyState) -> Iterator[str]:
         for name, _, column in place.threads:
@@ -279,11 +294,26 @@ def read_rules(grammar: str, start: str, *, chars: bool = False, usable: set[int
     return EarleyRules(start, rules, terminals, map(str, lark.ignore_tokens), shown)
 
 
+def _check_templates(grammar: str) -> None:
+    """Refuse a template that is used within itself with another one as its argument: Lark would expand it without end."""
+    _, *parts = DEFINITION.split(NO_NAMES.sub('""', grammar))
+    bodies = dict(zip(parts[::2], parts[1::2], strict=True))
+    uses = [(name, used) for name, body in bodies.items() for used in re.findall(r"(\w+)[ \t]*\{", body)]
+    for name, body in bodies.items():
+        inner = [used for user, used in uses if user == name]
+        if re.search(r"\{[^{}]*\{", body) and any(used in reaching([name], uses) for used in inner):
+            raise InputError(
+                f"the template {name!r} of the grammar grows without end: it is used in an argument of itself"
+            )
+
+
 def _load_lark(grammar: str, start: str) -> "Lark":
+    check_unicode(grammar, "the grammar")
     if len(grammar) > MOST_CHARS:
         raise InputError(f"the grammar has {len(grammar):,} characters; at most {MOST_CHARS:,} are read")
     if RELATIVE_IMPORT.search(grammar):
         raise InputError("the grammar imports a file (%import .name); put its rules into the grammar itself")
+    _check_templates(grammar)
     try:
         from lark import Lark
     except ImportError:

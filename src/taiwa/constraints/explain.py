@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from taiwa.constraints.guide import Explanation, Guide, GuideState, refusal, unexpected
+from taiwa.constraints.guide import Explanation, Guide, GuideState, check_unicode, refusal, unexpected
 from taiwa.constraints.vocabulary import Vocabulary, common_prefix
 from taiwa.json_schema.document import join_pointer, resolve_pointer
 from taiwa.json_schema.keywords import Schema, names, subschemas
@@ -357,6 +357,7 @@ def trace_text(guide: Guide, text: str | None) -> GuideTrace:
     Raises:
         InputError: the vocabulary cannot write the text, or it has too many tokens.
     """
+    check_unicode(text or "", "the text")
     tokens = guide.vocabulary.encode(text) if text else ()
     if len(tokens) > MOST_TOKENS:
         raise InputError(f"the text has {len(tokens):,} tokens; {MOST_TOKENS:,} is the limit")

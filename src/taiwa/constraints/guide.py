@@ -7,6 +7,7 @@ in another thread.
 Masks are packed: bit `token % 32` of word `token // 32` says whether the token is allowed; shape ((V+31)//32,), uint32.
 """
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias, runtim
 
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.messages import Grammar, JsonSchema, OneOf, Regex, ToolCallsInText
+from taiwa.kernel.messages import Choice, Grammar, JsonSchema, Regex, ToolCallsInText
 from taiwa.kernel.records import value
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ class Explanation:
     """The position of a text under its constraint. Advisory: for display, never for masks.
 
     `pointer` is the JSON pointer of the value that is being written, `keyword` and `expected` what the source requires there.
-    `count` tokens are allowed, `examples` are some of them, and `why` says why the token that was asked about is not.
+    `count` tokens are allowed, `examples` are some of them, and `why` says why the token that was asked about is not. `accepts`
+    are the terminals of a grammar that may begin here, as Lark's incremental parser names them, `$END` for the end of the text.
     """
 
     pointer: str = ""
@@ -82,6 +84,7 @@ class Explanation:
     count: int = 0
     examples: tuple[str, ...] = ()
     why: str = ""
+    accepts: tuple[str, ...] = ()
 
 
 @runtime_checkable
@@ -174,6 +177,34 @@ class Guide(Protocol):
         ...
 
 
+def check_unicode(text: str, what: str) -> None:
+    """Check that a text is one: halves of characters, and bytes that are not UTF-8, cannot be written.
+
+    Raises:
+        InputError: it is not; the message names the first of them.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        code = ord(text[error.start])
+        wrong = f"the byte 0x{code - 0xDC00:02X}" if 0xDC80 <= code <= 0xDCFF else f"half a character (U+{code:04X})"
+        raise InputError(f"{what} contains {wrong} at character {error.start + 1}; give valid Unicode") from None
+
+
+def check_json(data: object, what: str) -> None:
+    """Check that JSON can represent data.
+
+    Raises:
+        InputError: it contains halves of characters, numbers that JSON does not have, or too many levels.
+    """
+    try:
+        check_unicode(json.dumps(data, ensure_ascii=False, allow_nan=False), what)
+    except RecursionError:
+        raise InputError(f"{what} is nested too deeply; move parts of it into $defs") from None
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} is not JSON: {error}") from None
+
+
 def fill_mask(out: "Mask", tokens: Iterable[int]) -> None:
     """Write a mask from token ids, for guides that list their tokens."""
     out[:] = 0
@@ -184,11 +215,12 @@ def fill_mask(out: "Mask", tokens: Iterable[int]) -> None:
         out[word] = setting
 
 
-Whitespace: TypeAlias = Literal["bounded", "compact", "free"]
-"""Between the parts of a JSON text: one space, or a line break and at most 24 spaces · nothing · what JSON allows."""
+Whitespace: TypeAlias = Literal["bounded", "compact", "free"] | Regex
+"""Between the parts of a JSON text: one space, or a line break and at most 24 spaces · nothing · what JSON allows · nothing, or
+what a pattern of one's own matches."""
 
 
-Source: TypeAlias = JsonSchema | Regex | Grammar | OneOf | ToolCallsInText
+Source: TypeAlias = JsonSchema | Regex | Grammar | Choice | ToolCallsInText
 """What can be compiled, besides a type or a `Shape`."""
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from taiwa.constraints.automaton import Automaton, compile_regex, reaching
 from taiwa.constraints.explain import add_json_position
-from taiwa.constraints.guide import LIMIT, Coverage, Explanation, fill_mask, refusal, unexpected
+from taiwa.constraints.guide import LIMIT, Coverage, Explanation, check_unicode, fill_mask, refusal, unexpected
 from taiwa.constraints.regex_syntax import describe_ranges, merge_ranges
 from taiwa.constraints.schema_regex import escape_regex, to_regex
 from taiwa.constraints.vocabulary import Vocabulary, common_prefix
@@ -73,8 +73,8 @@ class ReadableGuide(ABC, Generic[P]):
     def moves(self, place: P) -> Mapping[int, P]:
         """Return the next state by allowed token from which a text can be finished."""
 
-    def locate(self, text: bytes, explanation: Explanation) -> Explanation:  # noqa: ARG002  (for a subclass)
-        """Add what the source says about the position after a text."""
+    def locate(self, state: "ReadableState[P]", explanation: Explanation) -> Explanation:  # noqa: ARG002  (for a subclass)
+        """Add what the source says about the position of a state."""
         return explanation
 
     def start(self) -> "ReadableState[P]":
@@ -85,12 +85,16 @@ class ReadableGuide(ABC, Generic[P]):
         """Return the next state by token that the machine can read, whether or not a text can be finished."""
         return token_trie(self.vocabulary).reached(place, self.step)
 
-    def next_instruction(self, state: "ReadableState[P]") -> Instruction:
-        """Return the next instruction of a decode loop: generate a token, or write what must follow."""
-        if forced := state.forced():
+    def next_instruction(self, state: "ReadableState[P]", *, write: bool = True) -> Instruction:
+        """Return the next instruction of a decode loop: generate a token, or write what must follow.
+
+        Without `write`, the model is asked for every token, also where only one is allowed, and only the end is written.
+        """
+        if write and (forced := state.forced()):
             return Write(forced)
         tokens = state.everything()
-        return Write(tokens) if len(tokens) == 1 else Generate(tokens)
+        is_end = set(tokens) <= set(self.vocabulary.end)
+        return Write(tokens) if len(tokens) == 1 and (write or is_end) else Generate(tokens)
 
     def next_state(self, state: "ReadableState[P]", token: int) -> "ReadableState[P]":
         """Return the state after one more token.
@@ -248,7 +252,7 @@ class ReadableState(Generic[P]):
             examples=self.guide.vocabulary.examples(tokens),
             why="" if token is None or token in tokens else self._why(token),
         )
-        return self.guide.locate(self.text, here)
+        return self.guide.locate(self, here)
 
     def _why(self, token: int) -> str:
         expected = self.guide.expected(self.place)
@@ -314,6 +318,8 @@ def choice_regex(words: Sequence[str]) -> str:
     """
     if not words:
         raise InputError("a choice needs at least one word")
+    for word in words:
+        check_unicode(word, f"the word {word!r}")
     return "|".join(map(escape_regex, words))
 
 
@@ -451,11 +457,11 @@ class RegexGuide(ReadableGuide[int]):
             return "the end"
         return describe_ranges(ranges) + (", or the end" if self.is_end(place) else "")
 
-    def locate(self, text: bytes, explanation: Explanation) -> Explanation:
+    def locate(self, state: "ReadableState[int]", explanation: Explanation) -> Explanation:
         """Add the position in the JSON text, for a guide made from a schema."""
         if self.schema is None:
             return explanation
-        return add_json_position(self.schema, text, explanation)
+        return add_json_position(self.schema, state.text, explanation)
 
     def _pruned(self) -> dict[int, dict[int, int]]:
         """Return the moves of all states without those from which no tokens reach an end."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import NoReturn, TypeAlias
 
+from taiwa.constraints.guide import check_unicode
 from taiwa.kernel.errors import InputError
 
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
@@ -219,6 +220,7 @@ def parse_regex(pattern: str, around: "Node | None" = None) -> Node:
     """
     if len(pattern) > MOST_CHARS:
         raise InputError(f"the regex has {len(pattern):,} characters; the limit is {MOST_CHARS:,}")
+    check_unicode(pattern, "the regex")
     opening = GLOBAL.match(pattern)
     reader = _Parser(pattern) if opening is None else _Parser(pattern, opening.end(), frozenset(opening[1]))
     tree = reader.either(0)
@@ -429,7 +431,7 @@ class _Parser:
         if sign.isdecimal() and sign != "0":
             self.fail("a back-reference cannot be represented by an automaton", at)
         if sign in HEX:
-            code = self.code(at, HEX[sign])
+            code = self.code(at, HEX[sign], within=within)
         elif sign in CONTROLS:
             code = CONTROLS[sign]
         elif sign.isascii() and sign.isalpha():
@@ -438,13 +440,15 @@ class _Parser:
             code = ord(sign)
         return ((code, code),) if within else self.in_case(((code, code),))
 
-    def code(self, at: int, width: int) -> int:
+    def code(self, at: int, width: int, *, within: bool) -> int:
         """Read the code of a character: `41` after `\\x`, `0041` or `{41}` after `\\u`."""
         digits = f"[0-9a-fA-F]{{{width}}}" + (r"|\{[0-9a-fA-F]{1,8}\}" if width == 4 else "")
         found = re.compile(digits).match(self.text, self.at)
         code = int(found[0].strip("{}"), 16) if found else LAST + 1
         if found is None or code > LAST:
             self.fail("invalid character code", at)
+        if SURROGATES[0] <= code <= SURROGATES[1] and not within:
+            self.fail(f"half a character (U+{code:04X}) is not text", at)
         self.at = found.end()
         return code
 

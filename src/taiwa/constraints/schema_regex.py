@@ -14,7 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NoReturn, TypeAlias, cast
 
-from taiwa.constraints.guide import SchemaClause, UnsupportedConstraintError
+from taiwa.constraints.automaton import compile_regex
+from taiwa.constraints.guide import SchemaClause, UnsupportedConstraintError, Whitespace, check_json
+from taiwa.constraints.number_bounds import EXPONENT, MOST_DECIMALS, MOST_DIGITS
 from taiwa.constraints.regex_syntax import (
     ALL,
     Alternation,
@@ -33,11 +35,12 @@ from taiwa.json_schema.document import Document, join_pointer, resolve_pointer
 from taiwa.json_schema.keywords import bound, check_keywords, has_type, listed_values, names, types, whole
 from taiwa.json_schema.value_sets import are_disjoint
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.messages import Regex
 from taiwa.kernel.records import Json
 
-FRACTION = r"(\.[0-9]+)?"
-NO_FRACTION = r"(\.0+)?"
-SOME_FRACTION = r"\.[0-9]*[1-9]"  # next to an excluded bound, a trailing zero is not needed
+FRACTION = rf"(\.[0-9]{{1,{MOST_DECIMALS}}})?"
+NO_FRACTION = rf"(\.0{{1,{MOST_DECIMALS}}})?"
+SOME_FRACTION = rf"\.[0-9]{{0,{MOST_DECIMALS - 1}}}[1-9]"  # next to an excluded bound, a trailing zero is not needed
 
 
 def integer_range(low: int | None, high: int | None) -> str | None:
@@ -98,7 +101,8 @@ def _sizes(low: int, high: int | None) -> Iterator[str]:
     first = str(low)
     if high is None:
         yield from _digits(first, "9" * len(first))
-        yield f"[1-9][0-9]{{{len(first)},}}"
+        if len(first) < MOST_DIGITS:
+            yield f"[1-9][0-9]{{{len(first)},{MOST_DIGITS - 1}}}"
         return
     for size in range(len(first), len(str(high)) + 1 if low <= high else 0):
         least = max(low, 10 ** (size - 1) if size > 1 else 0)
@@ -191,8 +195,8 @@ def _json_ways(ranges: Ranges) -> Iterator[Node]:
 MOST_CHARS = 1_000_000
 MOST_NESTED = 2
 MOST_DEPTH = 40
-INTEGER = "-?(0|[1-9][0-9]*)"
-NUMBER = rf"{INTEGER}(\.[0-9]+)?([eE][+-]?[0-9]+)?"
+INTEGER = f"-?(0|[1-9][0-9]{{0,{MOST_DIGITS - 1}}})"
+NUMBER = INTEGER + FRACTION + EXPONENT
 Schema: TypeAlias = Mapping[str, Json]
 TYPES = ("object", "array", "string", "number", "boolean", "null")
 SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}]")
@@ -209,6 +213,29 @@ HINTS = {
 STRUCTURE = frozenset(
     ("type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", *(word for words in HINTS.values() for word in words))
 )
+
+
+SPACES = {"bounded": "( |\\n {0,24})?", "compact": "", "free": "[ \\t\\r\\n]*"}
+JSON_SPACE = frozenset(map(ord, " \t\r\n"))
+
+
+def space_regex(whitespace: Whitespace) -> str:
+    """Return the pattern of the white space between the signs of JSON, for `to_regex`.
+
+    Raises:
+        InputError: the mode is unknown, or a pattern matches other characters.
+    """
+    if not isinstance(whitespace, Regex):
+        if whitespace not in SPACES:
+            raise InputError(f"unknown whitespace mode {whitespace!r}; choose one of {', '.join(SPACES)}, or a pattern")
+        return SPACES[whitespace]
+    for low, high, _ in (move for row in compile_regex(whitespace.pattern, chars=True).moves for move in row):
+        for code in range(low, min(high, low + len(JSON_SPACE)) + 1):
+            if code not in JSON_SPACE:
+                raise InputError(
+                    f"the pattern {whitespace.pattern!r} for white space matches {chr(code)!r}; choose one of {', '.join(SPACES)}, or a pattern of ' \\t\\r\\n'"
+                )
+    return f"({whitespace.pattern})?"
 
 
 def escape_regex(text: str) -> str:
@@ -232,6 +259,7 @@ def to_regex(schema: Json, space: str = "") -> str:
         UnsupportedConstraintError: no regular expression can represent a keyword, or no text satisfies it.
         InputError: it is not a JSON Schema.
     """
+    check_json(schema, "the schema")
     found = _RegexWriter(Document(cast("bool", schema)), space).whole(schema, _Location())
     if found is None:
         raise InputError("no JSON text is valid under this schema")

@@ -219,6 +219,12 @@ class ToolCallGrammar:
             lines += self._input(number, spec)
         return "\n".join(lines) + "\n"
 
+    def json_openings(self) -> Iterator[str]:
+        """Yield the openings of the calls whose input is JSON."""
+        for spec in self.calls.tools:
+            if parameter_schemas(spec) and plain_parameter(spec) is None:
+                yield self.calls.opening.format(name=spec.name)
+
     def _openings(self) -> str:
         """Return the pattern that opens a call of a known tool (with the spaces that the tagged format allows) or of another."""
         known = "|".join(lark_pattern(spec.name) for spec in self.calls.tools)

@@ -284,15 +284,17 @@ class Vocabulary:
             data: Any = json.loads(_read_bytes(file))
             config = data["config"]
             size, special = int(config["default_vocab_size"]), int(config["default_num_special_tokens"])
+            if special > MOST_TOKENS:
+                raise ValueError(f"{special} special tokens")
             pieces = [b64decode(item["token_bytes"]) for item in data["vocab"][: size - special]]
             names = [*FIRST_OF_TEKKEN, *(f"<SPECIAL_{rank}>" for rank in range(len(FIRST_OF_TEKKEN), special))]
             for item in data.get("special_tokens") or ():
                 names[int(item["rank"])] = str(item["token_str"])
             pattern = str(config["pattern"])
+            tokens = (*map(str.encode, names), *pieces)
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             raise InputError(f"{file} is not a tekken file: {error!r}") from None
         encode = _BytePairEncoder({piece: rank for rank, piece in enumerate(pieces)}, pattern, special)
-        tokens = (*map(str.encode, names), *pieces)
         return cls(tokens, END_OF_TEKKEN, range(special), encode=encode, name=file.stem)
 
     @classmethod
@@ -509,7 +511,10 @@ def _of_texts(data: list[object], file: Path) -> Vocabulary:
     texts = [text for text in data if isinstance(text, str)]
     if len(texts) < len(data) or texts.count(PLAIN_END) != 1:
         raise InputError(f"{file}: a list of tokens contains texts, and {PLAIN_END!r} once, which ends a text")
-    return Vocabulary([text.encode() for text in texts], texts.index(PLAIN_END), name=file.stem)
+    try:
+        return Vocabulary([text.encode() for text in texts], texts.index(PLAIN_END), name=file.stem)
+    except UnicodeEncodeError as error:
+        raise InputError(f"{file}: half a character is not a token: {error.object!r}") from None
 
 
 SMALL_END = b"<end>"

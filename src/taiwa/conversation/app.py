@@ -39,6 +39,9 @@ Flow = Literal["chat", "ask"]
 
 PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
+PROMPT = "PROMPT"
+"""The placeholder of the user's text: with it, each turn sends the instructions anew, around the text, and not before it."""
+
 
 @value(tag="app-param")
 class Param:
@@ -117,6 +120,11 @@ class App:
     def instructions(self) -> str:
         """The body with its parameters inserted."""
         return fill_placeholders(self.body, self.values)
+
+    @cached_property
+    def is_template(self) -> bool:
+        """Whether the body has a place for the text of the user, `{{PROMPT}}`."""
+        return any(match[1] == PROMPT for match in PLACEHOLDER.finditer(self.body))
 
     @cached_property
     def summary_instructions(self) -> str:

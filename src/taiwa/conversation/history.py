@@ -50,7 +50,11 @@ class PastTurn:
 
 @value
 class Conversation:
-    """A position in a history. `turns` are those in the window; `new_nodes` are not in the store yet, oldest first."""
+    """A position in a history.
+
+    `turns` are those in the window; `last_answer` is that of the newest turn, in the window or not. `new_nodes` are not in the
+    store yet, oldest first.
+    """
 
     app: App
     tip: str
@@ -58,6 +62,7 @@ class Conversation:
     turns: tuple[PastTurn, ...] = ()
     summary: str = ""
     count: int = 0
+    last_answer: str = ""
     new_nodes: tuple[Node, ...] = ()
 
     @property
@@ -84,13 +89,16 @@ def summarize_window(conversation: Conversation, kept: Iterable[str], summary: s
     return _append(conversation, node)
 
 
-def edit_state(conversation: Conversation, values: State) -> Conversation:
-    """Set values of the state by hand.
+def edit_state(conversation: Conversation, values: State, author: str = "") -> Conversation:
+    """Set values of the state outside of a turn: by hand, or by the `author` that is named.
 
     Raises:
         InputError: a value does not fit its field.
     """
-    return _append(conversation, Node(conversation.tip, "edit", conversation.app.hash, delta=_ordered(values)))
+    return _append(
+        conversation,
+        Node(conversation.tip, "edit", conversation.app.hash, answer=author or None, delta=_ordered(values)),
+    )
 
 
 def change_app(conversation: Conversation, app: App) -> Conversation:
@@ -146,14 +154,15 @@ def _check_state(conversation: Conversation, node: Node) -> Conversation:
 
 def _at_node(conversation: Conversation, name: str, node: Node, app: App, state: State) -> Conversation:
     turns, summary, count = conversation.turns, conversation.summary, conversation.count
+    last_answer = conversation.last_answer
     if node.kind == "turn":
         turns = (*turns, PastTurn(name, node.user or "", node.answer or "", node.delta))
-        count += 1
+        count, last_answer = count + 1, node.answer or ""
     elif node.kind == "summary":
         kept = items_at(node.delta, "kept")
         turns = tuple(past for past in turns if past.hash in kept)
         summary = node.answer or ""
-    return Conversation(app, name, state, turns, summary, count, conversation.new_nodes)
+    return Conversation(app, name, state, turns, summary, count, last_answer, conversation.new_nodes)
 
 
 def _state_after(conversation: Conversation, node: Node, app: App) -> State:

@@ -21,7 +21,11 @@ DeltaKind = Literal["value", "items", "table", "words"]
 
 @value
 class Reducer:
-    """A named way to fold deltas: `step(state, delta, turn)`. `types` are the JSON types that a field of it may have."""
+    """A named way to fold deltas: `step(state, delta, turn)`. `types` are the JSON types that a field of it may have.
+
+    In the reply mode `environment` the model writes whole values, and `step(empty, value, turn)` bounds one, as in the first
+    Monadic Chat; a reducer that `needs_before` makes no sense there.
+    """
 
     name: str
     step: Callable[[Json, Json, int], Json]
@@ -30,6 +34,9 @@ class Reducer:
     types: tuple[str, ...] = ()
     combine: Callable[[Json, Json], Json] | None = None
     about: str = ""
+    needs_before: bool = False
+    max_tokens: int | None = None
+    """The estimated tokens above which a model compresses the value, before the next turn."""
 
 
 def _list(data: Json) -> list[Json]:
@@ -112,6 +119,15 @@ def _last(count: int) -> Reducer:
     return Reducer(f"last({count})", keep, "items", [], ("list",), keep, about)
 
 
+def _summary(tokens: int) -> Reducer:
+    about = f"the text is added; more than {tokens} tokens are compressed by the model before the next turn"
+    return Reducer(f"summary({tokens})", _add_text, "value", "", ("str",), _add_text, about, max_tokens=tokens)
+
+
+def _add_text(before: Json, delta: Json, _turn: int = 0) -> Json:
+    return "\n".join(str(part) for part in (before, delta) if part)
+
+
 def _set(_before: Json, delta: Json, _turn: int = 0) -> Json:
     return delta
 
@@ -134,15 +150,22 @@ BUILT_IN: dict[str, Reducer] = {
         Reducer("union", _union, "items", [], ("list",), _union, "items not there yet are added"),
         Reducer("table", _merge, "table", {}, ("dict",), _overlay, "entries are set; null removes one"),
         # Not combinable: a sum of fractions is rounded at each commit, so adding two deltas first may change the last digit.
-        Reducer("sum", _add, empty=0, types=NUMBERS, about="the numbers are added up"),
-        Reducer("count", _count, "words", {}, ("dict",), _append, "how often each word was given"),
-        Reducer("max", _max, types=NUMBERS, combine=_max, about="the largest number given"),
-        Reducer("min", _min, types=NUMBERS, combine=_min, about="the smallest number given"),
-        Reducer("log", _log, "items", [], ("list",), None, "the items are added with the number of their turn"),
+        Reducer("sum", _add, empty=0, types=NUMBERS, about="the numbers are added up", needs_before=True),
+        Reducer("count", _count, "words", {}, ("dict",), _append, "how often each word was given", True),
+        Reducer("max", _max, types=NUMBERS, combine=_max, about="the largest number given", needs_before=True),
+        Reducer("min", _min, types=NUMBERS, combine=_min, about="the smallest number given", needs_before=True),
+        Reducer("log", _log, "items", [], ("list",), None, "the items are added with the number of their turn", True),
     )
 }
 
-LAST = re.compile(r"last\(([1-9][0-9]{0,5})\)")
+NUMBERED = re.compile(r"(last|summary)\(([1-9][0-9]{0,5})\)")
+
+PATTERNS = ("last(n)", "summary(tokens)")
+"""How the reducers with a number are written."""
+
+
+USER_REDUCERS: dict[str, Reducer] = {}
+"""Reducers of users' files by their whole names; the reader of app files adds them."""
 
 
 @cache
@@ -162,15 +185,15 @@ def known_reducers() -> dict[str, Reducer]:
 
 
 def reducer(name: str) -> Reducer:
-    """Find a reducer: one of the known names, or `last(n)`.
+    """Find a reducer: one of the known names, `last(n)`, `summary(tokens)`, or one of a user's file.
 
     Raises:
         ConfigError: the name is unknown.
     """
-    last = LAST.fullmatch(name.replace(" ", ""))
-    if last:
-        return _last(int(last[1]))
-    known = known_reducers()
+    numbered = NUMBERED.fullmatch(name.replace(" ", ""))
+    if numbered:
+        return (_last if numbered[1] == "last" else _summary)(int(numbered[2]))
+    known = known_reducers() | USER_REDUCERS
     if name not in known:
-        raise ConfigError(f"unknown reducer {name!r}; choose one of {', '.join([*known, 'last(n)'])}")
+        raise ConfigError(f"unknown reducer {name!r}; choose one of {', '.join([*known_reducers(), *PATTERNS])}")
     return known[name]

@@ -98,7 +98,7 @@ class StateField:
         if self.reducer.delta_kind == "items":
             item = _item_notation(self.type)
             return f"list[{{turn: int, entry: {item}}}]" if self.reduce == "log" else f"list[{item}]"
-        if self.reduce == "sum":
+        if self.reduce == "sum" or self.reducer.max_tokens is not None:
             return kind_of(self.type)
         return f"{self.type} | null" if self.reducer.empty is None and self.init is None else self.type
 
@@ -184,11 +184,14 @@ def apply_delta(fields: Fields, state: State, delta: Mapping[str, Json], context
 
 
 def replace_state(fields: Fields, state: State, environment: Mapping[str, Json], context: TurnContext) -> State:
-    """Take a whole environment as the new state, as Monadic Chat was first published."""
-    replaced = {
-        field.name: environment[field.name] for field in fields if not field.computed and field.name in environment
-    }
-    return apply_delta(fields, state, {}, context) | replaced
+    """Take a whole environment as the new state, as Monadic Chat was first published: each field's reducer bounds its value."""
+    after = apply_delta(fields, state, {}, context)
+    for field in fields:
+        if not field.computed and field.name in environment:
+            after[field.name] = environment[field.name]
+            if not field.reducer.needs_before:
+                after[field.name] = field.reducer.step(field.reducer.empty, environment[field.name], context.turn)
+    return after
 
 
 def apply_edit(fields: Fields, state: State, changes: Mapping[str, Json]) -> State:

@@ -2,6 +2,8 @@
 
     [system: instructions and reply contract] [examples] [summary] [turns … user text] ‖ [state view]
 
+An app with `{{PROMPT}}` has its instructions around the last text of the user instead, in the message that is not kept.
+
 Everything before the bar is byte for byte the beginning of the next prompt, unless a summary lies between. The state view follows
 in a block of its own and is not repeated. Texts of users, models and state are data: they are inserted once, never
 scanned, and what goes into a marked block is written as JSON in which no marker can occur.
@@ -9,9 +11,10 @@ scanned, and what goes into a marked block is written as JSON in which no marker
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
-from taiwa.conversation.app import App
+from taiwa.conversation.app import PROMPT, App, fill_placeholders
 from taiwa.conversation.history import Conversation, PastTurn
 from taiwa.conversation.state import StateField, TurnContext, apply_delta
 from taiwa.kernel.messages import JsonSchema, Message, Part, Request, Text, assistant, system, user
@@ -63,7 +66,10 @@ def turn_request(conversation: Conversation, text: str, *, constrained: bool = F
         messages.append(Message("user", (*earlier, Text(past.user))))
         messages.append(assistant(format_reply(app, past.answer, past.delta)))
         earlier = ()
-    messages.append(Message("user", (*earlier, Text(text), *_state_view(conversation))))
+    prompt = Text(text)
+    if app.is_template:
+        prompt = Text(fill_placeholders(app.body, {**app.values, PROMPT: text}).strip(), transient=True)
+    messages.append(Message("user", (*earlier, prompt, *_state_view(conversation))))
     constraint = reply_schema(app) if constrained and app.reply == "json" and app.model_fields else None
     return Request(tuple(messages), constraint=constraint, sampling=app.sampling, task="chat")
 
@@ -75,6 +81,21 @@ def summary_request(conversation: Conversation, cut: Iterable[PastTurn]) -> Requ
     block = _block(EARLIER, {"summary": conversation.summary, "turns": turns})
     messages = system(app.summary_instructions or SUMMARY_INSTRUCTIONS), user(block)
     return Request(messages, sampling=app.sampling, task="summarize")
+
+
+FIELD_SUMMARY = """\
+Compress the text below to fewer than {words} words ({characters} characters in Japanese or Chinese); keep names, numbers and \
+decisions. Reply only with the compressed text."""
+
+
+def field_summary_request(app: App, field: StateField, text: str) -> Request:
+    """Return the request to compress the text of a field to about half of the tokens that its reducer allows."""
+    tokens = field.reducer.max_tokens or 0
+    instructions = FIELD_SUMMARY.format(words=max(3 * tokens // 8, 5), characters=max(tokens // 2, 10))
+    sampling = replace(app.sampling, max_tokens=tokens)
+    return Request(
+        (system(instructions), user(_block(EARLIER, {field.name: text}))), sampling=sampling, task="summarize"
+    )
 
 
 def reply_schema(app: App) -> JsonSchema:
@@ -111,12 +132,12 @@ def stable_bytes(request: Request) -> bytes:
 @lru_cache(maxsize=64)
 def _opening(app: App) -> tuple[Message, ...]:
     """Return the messages before the first turn. Cached: rendering the contract takes longer than the rest of a request."""
-    parts = [app.instructions.rstrip()]
+    parts = [] if app.is_template or not app.instructions.strip() else [app.instructions.rstrip()]
     if app.model_fields:
         parts.append(contract(app))
     if app.examples:
         parts.append(EXAMPLES_NOTE.format(count=len(app.examples)))
-    return (system("\n\n".join(parts)), *_examples(app))
+    return (*((system("\n\n".join(parts)),) if parts else ()), *_examples(app))
 
 
 def contract(app: App) -> str:
@@ -152,8 +173,7 @@ def _state_view(conversation: Conversation) -> tuple[Part, ...]:
     if not app.model_fields:
         return ()
     if app.reply == "environment":
-        last = conversation.turns[-1].answer if conversation.turns else ""
-        shown: dict[str, Json] = {"response": last}
+        shown: dict[str, Json] = {"response": conversation.last_answer}
         shown |= {field.name: conversation.state[field.name] for field in app.model_fields}
         return (Text(_block(ENVIRONMENT, shown), transient=True),)
     return (Text(_block(STATE, _view(app.fields, conversation.state)), transient=True),)

@@ -1,16 +1,17 @@
 """Items with expected answers, and readers for them: JSON arrays, objects around one array, and JSON lines.
 
 Questions are read in the forms of NumGLUE and GSM8K, and as rows with `question` and `answer` or `gold`. A row that cannot be
-used is an error that names file, line and field: an evaluation on a part of its data would be misleading.
+used is an error that names file, line and field. Where readers are given a list `skipped`, the message goes there and the other
+rows are used; a report says how many were skipped.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import NoReturn, cast
+from typing import NoReturn, TypeAlias, TypeVar, cast
 
 from taiwa.apps.catalog import read_bounded
 from taiwa.kernel.errors import InputError
@@ -34,12 +35,39 @@ class Item:
 
 @value(tag="data-set")
 class DataSet:
-    """The items of a file, its name and the SHA-256 of its bytes; `numbered` data has the types of NumGLUE."""
+    """The items of a file, its name and the SHA-256 of its bytes; `numbered` data has the types of NumGLUE.
+
+    `skipped` says of each row that was left out where it is and why.
+    """
 
     name: str
     digest: str
     items: tuple[Item, ...]
     numbered: bool = False
+    skipped: tuple[str, ...] = ()
+
+
+Skipped: TypeAlias = list[str] | None
+"""Takes the messages about rows that cannot be used; None stops at the first one."""
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+def usable(rows: Iterable[R], read: Callable[[R], T], skipped: Skipped) -> Iterator[T]:
+    """Read rows, and leave out those that cannot be used.
+
+    Raises:
+        InputError: a row cannot be used, and `skipped` is None.
+    """
+    for row in rows:
+        try:
+            item = read(row)
+        except InputError as error:
+            if skipped is None:
+                raise
+            skipped.append(error.message)
+        else:
+            yield item
 
 
 MAX_FILE_BYTES = 256 * 2**20
@@ -146,71 +174,73 @@ class Fields:
         return Fields(f"{self.where}: {name}", part)
 
 
-def read_questions(path: Path, kinds: frozenset[str] = frozenset()) -> DataSet:
+def read_questions(path: Path, kinds: frozenset[str] = frozenset(), skipped: Skipped = None) -> DataSet:
     """Read the questions of a file; with `kinds`, only those types or classes.
 
     Raises:
         InputError: the file or a row cannot be used, or no question remains.
     """
-    raw, rows = read_rows(path)
-    items = question_items(path, rows, kinds)
+    raw, rows = read_rows(path, skipped)
+    items = question_items(path, rows, kinds, skipped)
     if not items:
         more = f" of {', '.join(sorted(kinds))}" if kinds else ""
-        raise InputError(f"{path} holds no question{more}")
+        raise InputError(skipped[0] if skipped else f"{path} holds no question{more}")
     numbered = any(str(row.get("type")).startswith("Type_") for _, row in rows)
-    return DataSet(path.name, sha256(raw).hexdigest(), items, numbered)
+    return DataSet(path.name, sha256(raw).hexdigest(), items, numbered, tuple(skipped or ()))
 
 
-def read_rows(path: Path) -> tuple[bytes, list[tuple[int, Mapping[str, Json]]]]:
+def read_rows(path: Path, skipped: Skipped = None) -> tuple[bytes, list[tuple[int, Mapping[str, Json]]]]:
     """Read a file of JSON objects: its bytes, and every object with its line number.
 
     Raises:
         InputError: the file cannot be read; the message names the line.
     """
     raw, text = read_bounded(path, MAX_FILE_BYTES, f"is larger than {MAX_FILE_BYTES >> 20} MB; split it")
-    return raw, list(_objects(path, text))
+    return raw, list(_objects(path, text, skipped))
 
 
-def read_fields(path: Path) -> tuple[str, tuple[Fields, ...]]:
+def read_fields(path: Path, skipped: Skipped = None) -> tuple[str, tuple[Fields, ...]]:
     """Read a file of JSON objects as rows with positions: the SHA-256 of its bytes, and the rows.
 
     Raises:
         InputError: the file cannot be read or has no rows.
     """
-    raw, rows = read_rows(path)
+    raw, rows = read_rows(path, skipped)
     if not rows:
-        raise InputError(f"{path} holds no row")
+        raise InputError(skipped[0] if skipped else f"{path} holds no row")
     return sha256(raw).hexdigest(), tuple(Fields(f"{path}:{line}", row) for line, row in rows)
 
 
 def question_items(
-    path: Path, rows: list[tuple[int, Mapping[str, Json]]], kinds: frozenset[str] = frozenset()
+    path: Path,
+    rows: list[tuple[int, Mapping[str, Json]]],
+    kinds: frozenset[str] = frozenset(),
+    skipped: Skipped = None,
 ) -> tuple[Item, ...]:
-    """Make items of rows; a row without an id gets its number in the file.
+    """Make items of rows, of those of some `kinds` only where any are given; a row without an id gets its number in the file.
 
     Raises:
         InputError: a row has no question or no answer, or two rows have one id.
     """
-    items: list[Item] = []
-    lines: dict[str, int] = {}
-    for number, (line, row) in enumerate(rows):
-        item = _item(path, line, row, str(number))
-        if item.id in lines:
-            raise InputError(f"{path}:{line}: duplicate id {item.id!r}, first on line {lines[item.id]}")
-        lines[item.id] = line
-        if not kinds or kinds & {item.kind, str(row.get("type")), str(row.get("kind"))}:
-            items.append(item)
-    return tuple(items)
+    wanted = (
+        (number, line, row) for number, (line, row) in enumerate(rows)
+        if not kinds or kinds & {_kind(row, str(row.get("question"))), str(row.get("type")), str(row.get("kind"))}
+    )  # fmt: skip
+    items: dict[str, Item] = {}
+    for item in usable(wanted, lambda each: _item(path, each[1], each[2], str(each[0])), skipped):
+        if item.id in items:
+            raise InputError(f"{path}:{item.line}: duplicate id {item.id!r}, first on line {items[item.id].line}")
+        items[item.id] = item
+    return tuple(items.values())
 
 
-def _objects(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Json]]]:
+def _objects(path: Path, text: str, skipped: Skipped) -> Iterator[tuple[int, Mapping[str, Json]]]:
     start = _array_start(text)
     if start is not None:
-        yield from _array(path, text, start)
+        yield from usable(_array(path, text, start), lambda each: (each[0], _object(path, *each)), skipped)
         return
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            yield number, _object(path, number, _parsed(path, number, line))
+    lines = ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
+    yield from usable(lines, lambda each: (each[0], _object(path, each[0], _parsed(path, *each))), skipped)
 
 
 def _array_start(text: str) -> int | None:
@@ -225,7 +255,7 @@ def _array_start(text: str) -> int | None:
     return around.end() - 1 if around and isinstance(whole, dict) and len(whole) == 1 else None
 
 
-def _array(path: Path, text: str, start: int) -> Iterator[tuple[int, Mapping[str, Json]]]:
+def _array(path: Path, text: str, start: int) -> Iterator[tuple[int, Json]]:
     """Yield the elements of an array, each with its line number."""
     decoder, at, line, counted = json.JSONDecoder(), start + 1, 1, 0
     while True:
@@ -239,7 +269,7 @@ def _array(path: Path, text: str, start: int) -> Iterator[tuple[int, Mapping[str
             raise _invalid_json(path, error.lineno, error.msg) from None
         except RecursionError:
             raise _invalid_json(path, line, "nested too deeply") from None
-        yield line, _object(path, line, element)
+        yield line, element
         at = _past_space(text, at)
         if text[at : at + 1] == ",":
             at += 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from taiwa.evals.data import DataSet, Item, read_fields
+from taiwa.evals.data import DataSet, Fields, Item, Skipped, read_fields, usable
 from taiwa.evals.report import (
     FAILED_COLUMN,
     HEAD_COLUMNS,
@@ -39,24 +39,31 @@ from taiwa.sessions.stored_extract import ExtractRun, first_request
 SETTING = "extract"
 
 
-def read_extractions(path: Path) -> DataSet:
-    """Read texts with the expected values.
+def read_extractions(path: Path, kinds: frozenset[str] = frozenset(), skipped: Skipped = None) -> DataSet:
+    """Read texts with the expected values; with `kinds`, only those of these kinds.
 
     Raises:
-        InputError: the file or a row cannot be used.
+        InputError: the file or a row cannot be used, or no text remains.
     """
-    digest, rows = read_fields(path)
+    digest, rows = read_fields(path, skipped)
+    wanted = ((number, row) for number, row in enumerate(rows) if not kinds or row.row.get("kind", path.stem) in kinds)
     items: dict[str, Item] = {}
-    for number, row in enumerate(rows):
-        if "expected" not in row.row:
-            row.invalid("expected", "must be a JSON value")
-        name = row.text("id", str(number))
-        if name in items:
-            raise InputError(f"{row.where}: duplicate id {name!r}")
-        expected = row.row["expected"]
-        kind = row.text("kind", path.stem)
-        items[name] = Item(name, row.text("text"), canonical(expected).decode(), kind, more={"expected": expected})
-    return DataSet(path.name, digest, tuple(items.values()))
+    for where, item in usable(wanted, lambda each: (each[1].where, _item(path, *each)), skipped):
+        if item.id in items:
+            raise InputError(f"{where}: duplicate id {item.id!r}")
+        items[item.id] = item
+    if not items:
+        more = f" of {', '.join(sorted(kinds))}" if kinds else ""
+        raise InputError(skipped[0] if skipped else f"--only: {path} holds no text{more}")
+    return DataSet(path.name, digest, tuple(items.values()), skipped=tuple(skipped or ()))
+
+
+def _item(path: Path, number: int, row: Fields) -> Item:
+    if "expected" not in row.row:
+        row.invalid("expected", "must be a JSON value")
+    expected = row.row["expected"]
+    name, kind, text = row.text("id", str(number)), row.text("kind", path.stem), row.text("text")
+    return Item(name, text, canonical(expected).decode(), kind, more={"expected": expected})
 
 
 @dataclass

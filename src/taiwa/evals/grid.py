@@ -144,7 +144,7 @@ def parse_ablations(text: str, tools: Sequence[str]) -> tuple[str, ...]:
         if strange is not None:
             known = [shorts[tool] for tool in tools if tool in shorts]
             raise InputError(
-                f"--ablate: unknown tool {strange!r}; choose one of {', '.join((NONE, *known, *tools, ALL))}"
+                f"--tools-on: unknown tool {strange!r}; choose one of {', '.join((NONE, *known, *tools, ALL))}"
             )
         # Canonical names: cal and calculator are one setting, and so are mml+cal and cal+mml.
         ablations.append("+".join(shorts.get(tool, tool) for tool in tools if tool in wanted))

@@ -26,6 +26,7 @@ from taiwa.flows.solve.examples import (
 )
 from taiwa.flows.solve.numbers import last_number
 from taiwa.flows.solve.rationale import (
+    AnswerSource,
     EndReason,
     ExecutedCall,
     InsertedText,
@@ -69,6 +70,7 @@ class ReasoningOptions:
     bounds: SolveLimits = field(default_factory=SolveLimits)
     sampling: Sampling = Sampling()
     examples: tuple[WorkedExample, ...] | None = None
+    answer_by: tuple[AnswerSource, ...] = ("line", "prompt")
 
     def offered(self) -> tuple[Tool, ...]:
         """Return the tools, with the chosen weights."""
@@ -147,7 +149,7 @@ class ReasoningTask(ModelTask):
         return {
             "tools": [*manner.tools], "protocol": manner.protocol, "way": manner.way, "weights": manner.weights,
             "on_error": manner.on_error, "bounds": asdict(manner.bounds), "sampling": asdict(manner.sampling),
-            "examples": digest(manner.pool()),
+            "examples": digest(manner.pool()), "answer_by": [*manner.answer_by],
         }  # fmt: skip
 
     def check(self) -> None:
@@ -184,6 +186,7 @@ class ReasoningTask(ModelTask):
             forbid_own_results=False,  # the same prompt in all settings; in some the model writes results itself
             limits=manner.bounds,
             sampling=manner.sampling,
+            answer_by=manner.answer_by,
         )
         specs = [tool.spec for tool in manner.offered() if tool.spec.name in setting.shown]
         return solve(job.item.text, specs, options)
@@ -288,7 +291,6 @@ def _false_stops(rationale: Rationale, protocol: ToolCallFormat, names: Iterable
 
 
 STEP_BY_STEP = "Let's think step by step."
-THE_ANSWER = "The answer (arabic numerals) is"
 THEREFORE = "Therefore, the answer (arabic numerals) is"
 MIN_ANSWER_TOKENS = 20
 """Tokens left for the answer, however long the reasoning was."""
@@ -303,7 +305,7 @@ def zero_shot(
     tokens: int | None = None,
     way: ToolMode | None = None,
 ) -> Program[Rationale]:
-    """Answer a question with a number: after reasoning step by step, or directly.
+    """Answer a question with a number: after reasoning step by step (Kojima et al. 2022), or from the question alone.
 
     If the server supports prefill, the cues are prefilled; otherwise, and for the `way` "stop", they are messages. `tokens`
     limits the reasoning; the answer may take a few more.
@@ -316,11 +318,14 @@ def zero_shot(
     parts: list[TextPart | InsertedText] = []
     messages: list[Message] = []
     ending: EndReason = "end"
-    for cue in (STEP_BY_STEP, f"\n{THEREFORE}") if steps else (THE_ANSWER,):
-        shown = cue if chosen == "prefill" else f"{cue} "
-        parts.append(InsertedText(shown, "cue"))
-        yield from notify(shown, code="cue")
-        if chosen == "prefill":
+    for cue in (STEP_BY_STEP, f"\n{THEREFORE}") if steps else ("",):
+        shown = cue if chosen == "prefill" or not cue else f"{cue} "
+        if cue:
+            parts.append(InsertedText(shown, "cue"))
+            yield from notify(shown, code="cue")
+        if not cue:
+            request = Request((user(question),), sampling=sampling)
+        elif chosen == "prefill":
             request = Request((user(question),), sampling=sampling, prefix="".join(part.text for part in parts))
         else:
             messages.append(user(cue.strip() if messages else f"{question}\n\n{cue}"))
@@ -331,7 +336,7 @@ def zero_shot(
             request = replace(request, sampling=replace(sampling, max_tokens=most))
         response = yield from perform(Complete(request))
         text = response.text.strip()
-        if response.finish == "refusal" and not text and len(parts) == 1:
+        if response.finish == "refusal" and not text and len(parts) == bool(cue):
             raise RefusalError("the model refused to answer", request=request.digest)
         parts.append(TextPart(response.text))
         if text:
@@ -342,7 +347,8 @@ def zero_shot(
             ending = "tokens" if ending == "length" else ending
         if ending != "end":
             break
-    # From the first line of the last answer if possible: explanations may follow.
+    # Behind a cue, from the first line of the last answer if possible: explanations may follow.
     written = parts[-1].text.strip()
-    answer = (last_number(written.partition("\n")[0]) or last_number(written)) if ending == "end" else ""
-    return Rationale(tuple(parts), (), ending, chosen, answer, "prompt" if answer else "none")
+    first = last_number(written.partition("\n")[0]) if steps else ""
+    answer = (first or last_number(written)) if ending == "end" else ""
+    return Rationale(tuple(parts), (), ending, chosen, answer, ("prompt" if steps else "line") if answer else "none")

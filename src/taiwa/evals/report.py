@@ -436,7 +436,9 @@ def _reasoning_notes(lines: Sequence[Line], evaluation: Evaluation, grid: Grid) 
 
 
 def _missing_note(evaluation: Evaluation) -> list[str]:
-    return [f"{evaluation.missing:,} rows are missing."] if evaluation.missing else []
+    missing, skipped = evaluation.missing, len(evaluation.data.skipped)
+    notes = [f"{missing:,} rows are missing."] if missing else []
+    return [*notes, f"{skipped:,} rows of the data have another form and were skipped."] if skipped else notes
 
 
 def _order_spread(lines: Iterable[Line]) -> str:

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
-from taiwa.evals.data import Fields, Item, read_fields
+from taiwa.evals.data import Fields, Item, Skipped, read_fields, usable
 from taiwa.evals.report import (
     FAILED_COLUMN,
     HEAD_COLUMNS,
@@ -38,7 +38,7 @@ from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.index import LOOKED_AT, Index, Library, judge, unresolved_references, weight_terms
 from taiwa.retrieval.ingest import Folder
-from taiwa.retrieval.readers import IsolatedReader, document_format, split_into_chunks
+from taiwa.retrieval.reader_process import IsolatedReader, document_format
 from taiwa.retrieval.types import Batch, Chunk, Document, FileFacts
 
 Turns = tuple[tuple[str, str], ...]
@@ -101,6 +101,7 @@ class QuestionSet:
     samples: tuple[DialogueSample, ...]
     passages: tuple[Passage, ...] = ()
     notes: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
 
 
 def sample_item(sample: DialogueSample, kind: str, gold: str) -> Item:
@@ -156,7 +157,7 @@ def read_folder(path: Path) -> tuple[Passage, ...]:
             if (kind := document_format(file.path)) is None:
                 continue
             document = reader.read(folder.read(file.path), kind)
-            for each in split_into_chunks(document):
+            for each in document.chunks:
                 name = f"{file.path}#{each.start}"
                 passages.append(Passage(name, each.text, 0.0, 0, each.heading, each.page, document.title, name))
     if not passages:
@@ -175,8 +176,12 @@ def sibling_file(path: Path, ending: str = "_passages.jsonl") -> Path | None:
     return next((each for stem in sorted(stems) if (each := path.with_name(f"{stem}{ending}")).is_file()), None)
 
 
-def read_question_sets(paths: Sequence[Path], passages: Sequence[Path] = ()) -> tuple[QuestionSet, ...]:
+def read_question_sets(
+    paths: Sequence[Path], passages: Sequence[Path] = (), *, strict: bool = True
+) -> tuple[QuestionSet, ...]:
     """Read files of questions, each a set; without `passages`, `NAME_passages.jsonl` next to each file is used.
+
+    Rows of another form are left out unless `strict`.
 
     Raises:
         InputError: a file cannot be used; the message names file, line and field.
@@ -184,13 +189,14 @@ def read_question_sets(paths: Sequence[Path], passages: Sequence[Path] = ()) -> 
     shared = unique_passages(passage for path in passages for passage in read_passages(path))
     sets: list[QuestionSet] = []
     for path in paths:
-        digest, rows = read_fields(path)
-        samples = tuple(map(_read_question, rows))
+        skipped: Skipped = None if strict else []
+        digest, rows = read_fields(path, skipped)
+        samples = tuple(usable(rows, _read_question, skipped))
         beside = None if shared else sibling_file(path)
         known = shared if beside is None else read_passages(beside)
         if not known:
             raise InputError(f"{path}: no passages; pass --passages or add {set_name(path)}_passages.jsonl beside it")
-        sets.append(QuestionSet(set_name(path), "questions", digest, samples, known))
+        sets.append(QuestionSet(set_name(path), "questions", digest, samples, known, skipped=tuple(skipped or ())))
     return named_sets(sets)
 
 

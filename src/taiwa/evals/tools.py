@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from taiwa.evals.data import read_rows
+from taiwa.evals.data import Skipped, read_rows, usable
 from taiwa.evals.report import interval_json, is_near, parse_number
 from taiwa.evals.statistics import Proportion
 from taiwa.flows.solve.tool_call_formats import tool_call_format
@@ -60,9 +60,10 @@ Decide: TypeAlias = Callable[[str, str], tuple[str, Verdict] | None]
 
 @dataclass
 class ToolScore:
-    """The answers of the tools to a file."""
+    """The answers of the tools to a file, and what is wrong with the rows that were left out."""
 
     answers: list[ToolAnswer] = field(default_factory=list[ToolAnswer])
+    skipped: tuple[str, ...] = ()
 
     @property
     def share(self) -> Proportion:
@@ -90,23 +91,28 @@ class ToolScore:
         return {
             "n": share.of, "right": share.count, "accuracy": share.share, "interval": interval_json(share.interval),
             "undecided": len(self.of("undecided")), "label_errors": [each.id for each in self.of("label_error")],
-            "misses": misses, "kinds": by_kind,
+            "misses": misses, "kinds": by_kind, "skipped": [*self.skipped],
         }  # fmt: skip
 
 
-def score_tools(path: Path, decide: Decide | None = None) -> ToolScore:
+def score_tools(path: Path, decide: Decide | None = None, skipped: Skipped = None) -> ToolScore:
     """Run the tools on a file: exercises with `kind`, `input` and `gold`, or questions with their answers.
 
-    Recorded calculations in an answer are checked; other questions are decided by `decide`, or left undecided.
+    Recorded calculations in an answer are checked; other questions are decided by `decide`, or left undecided. Rows of another
+    form go to `skipped`.
 
     Raises:
         InputError: the file or a row cannot be used.
     """
-    score = ToolScore()
-    for count, (line, row) in enumerate(read_rows(path)[1]):
-        score.answers += _answers(row, str(row.get("id", count)), f"{path}:{line}", decide)
+    rows = enumerate(read_rows(path, skipped)[1])
+
+    def read(numbered: tuple[int, tuple[int, Row]]) -> list[ToolAnswer]:
+        count, (line, row) = numbered
+        return list(_answers(row, str(row.get("id", count)), f"{path}:{line}", decide))
+
+    score = ToolScore([answer for answers in usable(rows, read, skipped) for answer in answers], tuple(skipped or ()))
     if not score.answers:
-        raise InputError(f"{path} holds nothing that the tools could be asked")
+        raise InputError(skipped[0] if skipped else f"{path} holds nothing that the tools could be asked")
     return score
 
 

@@ -342,7 +342,8 @@ def _step(api: Api, at: int, steps: tuple[CallOutcome, ...], *, dry: bool) -> Pr
     if dry and (function.access == "write" or any(each.status != "done" for each in needed)):
         return replace(step, status="dry_run")
     try:
-        _check(function, arguments)
+        arguments = _checked(function, arguments)
+        step = replace(step, arguments=arguments)
         if function.access == "write" and not (yield from perform(Confirm(function.name, arguments, function.about))):
             return replace(step, status="declined")
         result = yield from perform(CallTool(function.name, arguments))
@@ -354,11 +355,13 @@ def _step(api: Api, at: int, steps: tuple[CallOutcome, ...], *, dry: bool) -> Pr
     return replace(step, status="done", result=result.value)
 
 
-def _check(function: Function, arguments: dict[str, Json]) -> None:
-    """Check the types of arguments again: results came from outside."""
-    for parameter in function.parameters:
-        if parameter.name in arguments:
-            parameter.output_type.validate(arguments[parameter.name])
+def _checked(function: Function, arguments: dict[str, Json]) -> dict[str, Json]:
+    """Check the types of arguments again, because results came from outside; drop keys that only a wider type has."""
+    types = {each.name: each.output_type for each in function.parameters}
+    narrowed = {name: types[name].narrow(data) for name, data in arguments.items()}
+    for name, data in narrowed.items():
+        types[name].validate(data)
+    return narrowed
 
 
 def _filled(data: Json, steps: tuple[CallOutcome, ...]) -> Json:

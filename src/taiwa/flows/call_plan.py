@@ -98,8 +98,8 @@ class _Pairs:
                     return False
             elif (each.required and not found.required) or not self.fits(found.node, each.node):
                 return False
-        if wanted.extra is None:
-            return True
+        if wanted.extra is None or isinstance(wanted.extra, NeverNode):
+            return True  # keys that the wanted type does not name are dropped when the call is made
         rest = [each.node for each in given.properties if wanted.get(each.name) is None]
         rest += [] if given.extra is None else [given.extra]
         return all(self.fits(node, wanted.extra) for node in rest)

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from taiwa.conversation.app import App
-from taiwa.conversation.history import Conversation, add_turn, summarize_window, turns_to_keep
+from taiwa.conversation.history import Conversation, add_turn, edit_state, summarize_window, turns_to_keep
 from taiwa.conversation.replies import ParsedReply, parse_delta, parse_reply, reply_watcher
-from taiwa.conversation.turn_prompt import summary_request, turn_request
+from taiwa.conversation.turn_prompt import field_summary_request, summary_request, turn_request
 from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, Step, Watcher, notify, perform
 from taiwa.kernel.errors import (
     ConfigError,
@@ -19,7 +19,7 @@ from taiwa.kernel.errors import (
 )
 from taiwa.kernel.messages import FinishReason, JsonSchema, Request, Response, ToolSpec, assistant, user
 from taiwa.kernel.records import Json, canonical, value
-from taiwa.kernel.text import whole_characters
+from taiwa.kernel.text import estimate_tokens, whole_characters
 
 MAX_TEXT_CHARS = 2_000_000
 
@@ -64,7 +64,7 @@ def say(
 
     def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
         check_text(text)
-        conversation = yield from shorten_history(conversation)
+        conversation = yield from compress_fields((yield from shorten_history(conversation)))
         app = conversation.app
         if tools:
             from taiwa.flows.chat_tools import complete_with_tools
@@ -148,6 +148,28 @@ def shorten_history(conversation: Conversation) -> Program[Conversation]:
     return conversation
 
 
+def compress_fields(conversation: Conversation) -> Program[Conversation]:
+    """Have the model compress the texts that have outgrown a reducer `summary(tokens)`; where that fails, they stay."""
+    values: dict[str, Json] = {}
+    for field in conversation.app.model_fields:
+        text, limit = conversation.state[field.name], field.reducer.max_tokens
+        if limit is None or not isinstance(text, str) or estimate_tokens(text) <= limit:
+            continue
+        reason = ""
+        try:
+            request = field_summary_request(conversation.app, field, text)
+            response = yield from perform(Complete(request, HideOutput))
+        except ModelError as error:
+            reason = f": {error.message}"
+        else:
+            summary = whole_characters(response.text).strip()
+            if 0 < len(summary) < len(text) and response.finish not in {"refusal", "interrupted"}:
+                values[field.name] = summary
+                continue
+        yield from notify(f"the field {field.name} could not be compressed{reason}", code="fold", warning=True)
+    return edit_state(conversation, values, "compressed by the model") if values else conversation
+
+
 def _commit(
     conversation: Conversation, text: str, parsed: ParsedReply, *, strict: bool
 ) -> tuple[Conversation, ParsedReply]:
@@ -157,12 +179,12 @@ def _commit(
         InputError: strict, and a reducer rejected the delta.
     """
     try:
-        return add_turn(conversation, text, parsed.answer, _state_delta(conversation, parsed)), parsed
+        return add_turn(conversation, text, parsed.answer, _state_delta(parsed)), parsed
     except InputError as error:
         if strict or parsed.delta is None:
             raise
         without = replace(parsed, delta=None, problems=(error.message,))
-        return add_turn(conversation, text, parsed.answer, _state_delta(conversation, without)), without
+        return add_turn(conversation, text, parsed.answer, _state_delta(without)), without
 
 
 def _parse_or_repair(app: App, request: Request, response: Response, repairs: int) -> Program[ParsedReply]:
@@ -200,12 +222,8 @@ def _repair_request(app: App, request: Request, invalid: str, faults: tuple[str,
     return replace(request, messages=(*request.messages, assistant(invalid), prompt), constraint=constraint)
 
 
-def _state_delta(conversation: Conversation, parsed: ParsedReply) -> dict[str, Json]:
-    if parsed.delta is not None:
-        return {name: part for name, part in parsed.delta.items() if name != "response"}
-    if conversation.app.reply == "environment":
-        return {field.name: conversation.state[field.name] for field in conversation.app.model_fields}
-    return {}
+def _state_delta(parsed: ParsedReply) -> dict[str, Json]:
+    return {name: part for name, part in (parsed.delta or {}).items() if name != "response"}
 
 
 def _warnings(response: Response, parsed: ParsedReply) -> tuple[str, ...]:

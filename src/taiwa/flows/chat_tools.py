@@ -57,10 +57,11 @@ def complete_with_tools(request: Request, tools: Sequence[ToolSpec], app: App) -
             "this model does not"
         )
     else:
-        head, *rest = request.messages
-        instructed = system(f"{head.text}\n\n{TaggedFormat().instructions(tools)}")
+        has_head = request.messages[0].role == "system"
+        head = f"{request.messages[0].text}\n\n" if has_head else ""
+        instructed = system(f"{head}{TaggedFormat().instructions(tools)}")
         loop = TextLoop(
-            replace(request, messages=(instructed, *rest)),
+            replace(request, messages=(instructed, *request.messages[has_head:])),
             calls,
             _TaggedBeforeDelta() if app.model_fields else TaggedFormat(),
             reply_watcher(app),

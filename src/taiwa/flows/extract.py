@@ -7,12 +7,13 @@ accepted.
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_args
 
 from taiwa.flows.output_modes import (
-    Choice,
+    ModeChoice,
     OutputMode,
     OutputSpec,
+    PromptStyle,
     TypedRequest,
     TypedResponse,
     complete_typed,
@@ -33,11 +34,11 @@ from taiwa.flows.retry_invalid_output import (
     stop_reason,
 )
 from taiwa.kernel.effects import GetPrice, HideOutput, Program, Watcher, perform
-from taiwa.kernel.errors import ConfigError, LimitError, OutputValidationError, RefusalError
+from taiwa.kernel.errors import ConfigError, InputError, LimitError, OutputValidationError, RefusalError
 from taiwa.kernel.messages import Message, Request, Sampling, Task, Text, Usage, user
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.text import estimate_tokens
-from taiwa.structured import Fix, ParseOptions, ParseResult
+from taiwa.structured import Fix, OutputType, ParseOptions, ParseResult
 
 T = TypeVar("T")
 ALLOW_GUESS = ParseOptions()
@@ -55,7 +56,7 @@ ENDINGS = {
 
 
 @value(tag="extraction")
-class Extraction(Generic[T]):
+class TypedAnswer(Generic[T]):
     """A value of the output type, and the attempts that it took; the value is that of the last one."""
 
     value: T
@@ -87,37 +88,48 @@ class ExtractError(OutputValidationError):
 
 
 def extract(
-    wanted: OutputSpec[T],
+    wanted: type[T] | OutputSpec[T],
     prompt: str | Sequence[Message],
     *,
     repair: RepairPolicy = DEFAULT_REPAIR,
-    mode: Choice = "auto",
+    mode: ModeChoice = "auto",
+    style: PromptStyle = "plain",
     sampling: Sampling = Sampling(),
     watch: Callable[[], Watcher] = HideOutput,
     task: Task = "extract",
-) -> Program[Extraction[T]]:
-    """Ask for a value of a type: `yield from extract(OutputType(Order), "Two teas, please.")`.
+) -> Program[TypedAnswer[T]]:
+    """Ask for a value of a type: `yield from extract(Order, "Two teas, please.")`.
 
-    `task` is the task of its requests; see `Request`.
+    `task` is the task of its requests; see `Request`. `style` is how they are worded; see `PromptStyle`.
 
     Raises (when run):
-        InputError: `repair` or `mode` has an invalid value. ConfigError: `budget_cost` is set and no price is known.
+        InputError: `repair`, `mode` or `style` has an invalid value. ConfigError: `budget_cost` is set and no price is known.
         ExtractError: no attempt was valid within the limits of `repair`.
         RefusalError: the model refused to answer.
     """
     repair.check()
     if repair.budget_cost is not None and (yield from perform(GetPrice(Usage()))) is None:
         raise ConfigError("no price is known for the model, so budget_cost cannot hold; set one in `prices`")
-    modes = yield from modes_for(mode)
+    modes = yield from modes_for(mode, task)
+    if style not in get_args(PromptStyle):
+        raise InputError(f"unknown style {style!r}; choose one of {', '.join(get_args(PromptStyle))}")
     messages = (user(prompt),) if isinstance(prompt, str) else tuple(prompt)
-    loop = _ExtractionLoop(TypedRequest(wanted, messages, sampling, watch, task=task), repair, modes)
+    typed = TypedRequest(output_spec(wanted), messages, sampling, watch, task=task, style=style)
+    loop = _ExtractionLoop(typed, repair, modes)
     while True:
         found = yield from loop.attempt()
         if found is not None:
-            return Extraction(found.value, tuple(loop.attempts))
+            return TypedAnswer(found.value, tuple(loop.attempts))
         reason = stop_reason(repair, tuple(loop.attempts)) or (yield from loop.over_budget())
         if reason:
             raise loop.failure(reason)
+
+
+def output_spec(wanted: type[T] | OutputSpec[T]) -> OutputSpec[T]:
+    """Return what can be requested: an `OutputType` or an `Api` as it is, the output type of any other type."""
+    if not isinstance(wanted, type) and hasattr(wanted, "parse") and hasattr(wanted, "render"):
+        return wanted
+    return OutputType[Any](wanted)
 
 
 @dataclass(slots=True)

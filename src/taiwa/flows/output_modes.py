@@ -22,6 +22,7 @@ from taiwa.kernel.messages import (
     ToolCall,
     ToolSpec,
     system,
+    user,
 )
 from taiwa.kernel.records import Json
 from taiwa.structured import ParseOptions, ParseResult
@@ -31,7 +32,10 @@ T = TypeVar("T")
 OutputMode: TypeAlias = Literal["native", "tool", "tool_optional", "prompt"]
 """The server enforces the schema · a call of a function is required · a call is optional · the prompt describes the type."""
 
-Choice: TypeAlias = OutputMode | Literal["auto"]
+PromptStyle: TypeAlias = Literal["plain", "typechat"]
+"""How a request is worded where it shows the type: the type in the system message, or all in one message as TypeChat words it."""
+
+ModeChoice: TypeAlias = OutputMode | Literal["auto"]
 
 NEEDS: dict[OutputMode, Capability] = {"native": "json_schema", "tool": "tools"}
 
@@ -46,6 +50,19 @@ TYPED = """\
 Reply only with JSON of this type, and nothing else:
 
 {type}"""
+
+TYPECHAT = """\
+You are a service that translates user requests into JSON objects of type "{name}" according to the following TypeScript definitions:
+```
+{type}
+```
+The following is a user request:
+\"\"\"
+{request}
+\"\"\"
+The following is the user request translated into a JSON object with 2 spaces of indentation and no properties with the value undefined:
+"""
+"""The request prompt of TypeChat, https://github.com/microsoft/TypeChat (MIT, Microsoft Corporation)."""
 
 FORCED = "Answer by calling the function {name}, once, and say nothing else."
 
@@ -79,7 +96,7 @@ class OutputSpec(Protocol[T]):
         ...
 
 
-def modes_for(choice: Choice) -> Program[tuple[OutputMode, ...]]:
+def modes_for(choice: ModeChoice, task: Task = "") -> Program[tuple[OutputMode, ...]]:
     """List the modes to try: the chosen one, or all that the server supports, best first.
 
     Raises (when run):
@@ -89,7 +106,7 @@ def modes_for(choice: Choice) -> Program[tuple[OutputMode, ...]]:
         if choice not in get_args(OutputMode):
             raise InputError(f"unknown mode {choice!r}; choose one of auto, {', '.join(get_args(OutputMode))}")
         return (choice,)
-    capabilities = yield from perform(GetCapabilities())
+    capabilities = yield from perform(GetCapabilities(task))
     able: list[OutputMode] = [mode for mode, capability in NEEDS.items() if capability in capabilities]
     return (*able, "prompt")
 
@@ -105,6 +122,7 @@ class TypedRequest(Generic[T]):
     brief: str = ""
     """A last sentence of the instructions."""
     task: Task = "extract"
+    style: PromptStyle = "plain"
 
     def request(self, mode: OutputMode, more: tuple[Message, ...] = ()) -> Request:
         """Make the request of a mode; `more` follows the messages."""
@@ -124,7 +142,12 @@ class TypedRequest(Generic[T]):
         return ToolSpec(name, f"Takes the answer, {self.wanted.name}.", self.wanted.schema())
 
     def _messages(self, mode: OutputMode) -> tuple[Message, ...]:
-        """Put the type into the system message, where a prefix cache keeps it."""
+        """Put the type into the system message, where a prefix cache keeps it, or around the user's last message."""
+        if self.style == "typechat" and mode in ("native", "prompt"):
+            *before, last = self.messages
+            rendered = self.wanted.render()
+            text = TYPECHAT.format(name=self.wanted.name, type=rendered, request=last.text)
+            return *before, user(text + self.brief)
         if mode in ("native", "prompt"):
             wanted = TYPED.format(type=self.wanted.render())
         else:

@@ -4,22 +4,27 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-from taiwa.kernel.effects import Program
+from taiwa.kernel.effects import CallTool, GetEvidence, Program, Retrieve
 from taiwa.kernel.execution import Execution, PendingEffect, RunResult
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.messages import Notice, Request, TextDelta
 from taiwa.kernel.runtime import AsyncModel, BaseRuntime
+from taiwa.kernel.threads import start_in_thread
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class AsyncRuntime(BaseRuntime[AsyncModel]):
     """Runs programs on an event loop; handlers may be plain or asynchronous functions.
 
-    Programs of a gather run as tasks, at most `width` at a time. Cancelling the task that awaits a run cancels its calls.
+    Programs of a gather run as tasks, at most `width` at a time. Cancelling the task that awaits a run cancels its calls. What
+    may block runs in threads, so that the loop goes on: tools and retrievers, and the steps of a program whose journal has a
+    sink, with its observers. Plain handlers of the caller run on the loop.
     """
 
     async def run(self, program: Program[T], journal: Journal | None = None) -> T:
@@ -32,8 +37,9 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
 
     async def run_result(self, program: Program[T], journal: Journal | None = None) -> RunResult[T]:
         """Run a program to its value, usage and journal."""
-        execution = self.execution(program, journal)
-        async with aclosing(self._drive(execution, shows_text=False)) as ticks:
+        run = await self._begin(program, journal)
+        execution = run.execution
+        async with aclosing(self._drive(run, shows_text=False)) as ticks:
             async for _ in ticks:
                 execution.events.clear()
         return RunResult(execution.result(), execution.ledger.spent, execution.journal)
@@ -42,8 +48,9 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
         self, program: Program[T], journal: Journal | None = None
     ) -> AsyncGenerator[TextDelta | Notice | RunResult[T]]:
         """Run a program; yield text and notices as they arrive, then `RunResult`. Closing the iterator cancels the run."""
-        execution = self.execution(program, journal)
-        async with aclosing(self._drive(execution, shows_text=True)) as ticks:
+        run = await self._begin(program, journal)
+        execution = run.execution
+        async with aclosing(self._drive(run, shows_text=True)) as ticks:
             async for _ in ticks:
                 while execution.events:
                     yield execution.events.popleft()
@@ -51,7 +58,13 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
             yield execution.events.popleft()
         yield RunResult(execution.result(), execution.ledger.spent, execution.journal)
 
-    async def _drive(self, execution: Execution[T], *, shows_text: bool) -> AsyncGenerator[None]:
+    async def _begin(self, program: Program[T], journal: Journal | None) -> "_Run[T]":
+        if journal is None or journal.sink is None:
+            return _Run(self.execution(program, journal), blocks=False)
+        return _Run(await finish_in_thread(partial(self.execution, program, journal)), blocks=True)
+
+    async def _drive(self, run: "_Run[T]", *, shows_text: bool) -> AsyncGenerator[None]:
+        execution = run.execution
         tasks: dict[asyncio.Task[None], PendingEffect] = {}
         waiting: list[PendingEffect] = []
         ticks = asyncio.Event()
@@ -59,23 +72,23 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
             while not execution.done:
                 if execution.events:
                     yield
-                waiting += execution.take_pending()
+                waiting += await run.read(execution.take_pending)
                 if (
                     len(waiting) == 1
                     and not tasks
                     and self._needs_no_task(execution, waiting[0], shows_text=shows_text)
                 ):
-                    await self._perform(execution, waiting.pop(), ticks)
+                    await self._perform(run, waiting.pop(), ticks)
                     ticks.clear()
                     continue
                 while waiting and len(tasks) < self.width:
                     pending = waiting.pop(0)
                     if pending.active:
-                        tasks[asyncio.create_task(self._perform(execution, pending, ticks))] = pending
-                await self._settle_some(execution, tasks, ticks)
+                        tasks[asyncio.create_task(self._perform(run, pending, ticks))] = pending
+                await self._settle_some(run, tasks, ticks)
                 yield
         finally:
-            execution.close()
+            await run.step(execution.close)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -87,14 +100,14 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
         return execution.ledger.limits.seconds is None and not (shows_text and self.streams(pending.effect))
 
     async def _settle_some(
-        self, execution: Execution[T], tasks: dict[asyncio.Task[None], PendingEffect], ticks: asyncio.Event
+        self, run: "_Run[T]", tasks: dict[asyncio.Task[None], PendingEffect], ticks: asyncio.Event
     ) -> None:
         """Wait until a task ends or a chunk arrives; then remove finished and cancelled tasks."""
         try:
-            async with asyncio.timeout(execution.ledger.remaining()):
+            async with asyncio.timeout(run.execution.ledger.remaining()):
                 await ticks.wait()
         except TimeoutError:
-            execution.expire()
+            await run.step(run.execution.expire)
         ticks.clear()
         for task, pending in list(tasks.items()):
             if not task.done() and not pending.active:
@@ -104,34 +117,34 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
                 if pending.active or not task.cancelled():
                     task.result()
 
-    async def _perform(self, execution: Execution[T], pending: PendingEffect, ticks: asyncio.Event) -> None:
+    async def _perform(self, run: "_Run[T]", pending: PendingEffect, ticks: asyncio.Event) -> None:
         try:
             try:
-                settle = await self._result(execution, pending, ticks)
+                settle = await self._result(run, pending, ticks)
             except Exception as error:
-                settle = partial(execution.fail, pending, error)
-            settle()
+                settle = partial(run.execution.fail, pending, error)
+            await run.step(settle)
         finally:
             ticks.set()
 
-    async def _result(
-        self, execution: Execution[T], pending: PendingEffect, ticks: asyncio.Event
-    ) -> Callable[[], None]:
-        effect = pending.effect
+    async def _result(self, run: "_Run[T]", pending: PendingEffect, ticks: asyncio.Event) -> Callable[[], None]:
+        effect, execution = pending.effect, run.execution
         if self.streams(effect):
-            await self._complete(execution, pending, effect.request, ticks)
+            await self._complete(run, pending, effect.request, ticks)
             return partial(execution.complete, pending)
-        answer: Any = self.handler(effect)(effect)
+        handler = self.handler(effect)
+        if isinstance(effect, CallTool | Retrieve | GetEvidence) and type(effect) not in self.handlers:
+            in_thread = start_in_thread(partial(handler, effect), type(effect).__name__)
+            return partial(execution.answer, pending, await asyncio.wrap_future(in_thread))
+        answer: Any = handler(effect)
         return partial(execution.answer, pending, await answer if inspect.isawaitable(answer) else answer)
 
-    async def _complete(
-        self, execution: Execution[T], pending: PendingEffect, request: Request, ticks: asyncio.Event
-    ) -> None:
+    async def _complete(self, run: "_Run[T]", pending: PendingEffect, request: Request, ticks: asyncio.Event) -> None:
         pending.begin()
         chunks = self.require_model().astream(request)
         try:
             async for chunk in chunks:
-                wants_more = execution.feed(pending, chunk)
+                wants_more = await run.read(partial(run.execution.feed, pending, chunk))
                 ticks.set()
                 if not wants_more:
                     break
@@ -139,3 +152,36 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
             close = getattr(chunks, "aclose", None)
             if close is not None:
                 await close()
+
+
+async def finish_in_thread(call: Callable[[], R]) -> R:
+    """Make a call that may block, and must not be left half done, in a thread; a caller that is cancelled waits for its end."""
+    future = asyncio.wrap_future(start_in_thread(call, "step"))
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        await asyncio.wait((future,))
+        raise
+
+
+@dataclass(eq=False, slots=True)
+class _Run(Generic[T]):
+    """An execution that is moved on by one thread at a time; `blocks` says whether that may block."""
+
+    execution: Execution[T]
+    blocks: bool
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def step(self, call: Callable[[], R]) -> R:
+        """Move the execution on."""
+        if not self.blocks:
+            return call()
+        async with self.lock:
+            return await finish_in_thread(call)
+
+    async def read(self, call: Callable[[], R]) -> R:
+        """Make a call that does not block, between two steps."""
+        if not self.blocks:
+            return call()
+        async with self.lock:
+            return call()

@@ -9,7 +9,18 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import field
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
-from taiwa.kernel.messages import Capability, Evidence, Message, Notice, Passage, Request, Response, ToolResult, Usage
+from taiwa.kernel.messages import (
+    Capability,
+    Evidence,
+    Message,
+    Notice,
+    Passage,
+    Request,
+    Response,
+    Task,
+    ToolResult,
+    Usage,
+)
 from taiwa.kernel.records import Json, value
 
 R = TypeVar("R")
@@ -105,7 +116,9 @@ class Notify(Effect[None]):
 
 @value(tag="get-capabilities")
 class GetCapabilities(Effect[frozenset[Capability]]):
-    """Get what the server of the model supports."""
+    """Get what the server of the model supports, or of another model that is set for the task."""
+
+    task: Task = field(default="", compare=False)
 
 
 @value(tag="get-price")

@@ -20,6 +20,7 @@ from taiwa.kernel.messages import (
     Notice,
     Passage,
     Request,
+    Task,
     TextDelta,
     ToolResult,
     ToolSpec,
@@ -112,6 +113,20 @@ class EvidenceSource(Protocol):
         ...
 
 
+@runtime_checkable
+class ModelsByTask(Protocol):
+    """A model that passes the requests of some tasks on to other models; `names` are those of all of them."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all models, which their responses have."""
+        ...
+
+    def model_of(self, task: Task) -> object:
+        """Return the model of a task."""
+        ...
+
+
 M = TypeVar("M")
 
 T = TypeVar("T")
@@ -155,7 +170,8 @@ class BaseRuntime(Generic[M]):
 
     def execution(self, program: Program[T], journal: Journal | None) -> Execution[T]:
         """Start a run."""
-        ledger = UsageLedger(self.limits or UsageLimits(), self._model_name, self.price)
+        names = self.model.names if isinstance(self.model, ModelsByTask) else frozenset[str]()
+        ledger = UsageLedger(self.limits or UsageLimits(), self._model_name, self.price, names=names)
         return Execution(program, ledger, journal, self._observers)
 
     @property
@@ -187,9 +203,12 @@ class BaseRuntime(Generic[M]):
             raise ConfigError("the program requires a model; pass the runtime `model=`")
         return self.model
 
-    def _capabilities(self, _: GetCapabilities) -> frozenset[Capability]:
+    def _capabilities(self, effect: GetCapabilities) -> frozenset[Capability]:
         none: frozenset[Capability] = frozenset()
-        return cast("frozenset[Capability]", getattr(self.require_model(), "capabilities", none))
+        model: object = self.require_model()
+        if isinstance(model, ModelsByTask):
+            model = model.model_of(effect.task)
+        return cast("frozenset[Capability]", getattr(model, "capabilities", none))
 
     def _call_tool(self, effect: CallTool) -> ToolResult:
         tool = self._tools.get(effect.name)
@@ -240,7 +259,7 @@ class Runtime(BaseRuntime[Model]):
 
     def stream(
         self, program: Program[T], journal: Journal | None = None
-    ) -> Iterator[TextDelta | Notice | RunResult[T]]:
+    ) -> Generator[TextDelta | Notice | RunResult[T]]:
         """Run a program; yield text and notices as they arrive, then `RunResult`. Closing the iterator cancels the run."""
         execution = self.execution(program, journal)
         with closing(self._drive(execution)) as ticks:

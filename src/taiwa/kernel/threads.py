@@ -15,6 +15,7 @@ def start_in_thread(call: Callable[[], R], name: str) -> "Future[R]":
     The threads of `concurrent.futures` and `asyncio.to_thread` would keep the program from ending where a call never ends.
     """
     future: Future[R] = Future()
+    future.set_running_or_notify_cancel()  # a caller that is cancelled does not wait, and leaves the call to its end
 
     def run() -> None:
         try:

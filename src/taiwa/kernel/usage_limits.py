@@ -62,6 +62,8 @@ class UsageLedger:
         model: str = "",
         price: Price | None = None,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        names: frozenset[str] = frozenset(),
     ) -> None:
         self.limits = limits
         self.requests = 0
@@ -72,6 +74,7 @@ class UsageLedger:
         self.estimated = Usage()
         self.max_cost: int | None = 0
         self._model = model
+        self._names = names
         self._price = price
         self._clock = clock
         self._started = clock()
@@ -115,9 +118,10 @@ class UsageLedger:
         return error
 
     def _cost_error(self, bound: int) -> TaiwaError | None:
-        if self._price is None or self._price(self._model, Usage()) is None:
+        unpriced = next((name for name in (self._model, *self._names) if self._quote(Usage(), name) is None), None)
+        if unpriced is not None:
             return ConfigError(
-                f"the price of {self._model} is unknown, so the cost limit cannot be checked; set it in `prices`"
+                f"the price of {unpriced} is unknown, so the cost limit cannot be checked; set it in `prices`"
             )
         if self.max_cost is None:
             return ConfigError(
@@ -141,7 +145,7 @@ class UsageLedger:
             self.charge_unknown(response.max_usage)
             return
         self.usage = self.usage + response.usage
-        price = self._quote(response.usage)
+        price = self._quote(response.usage, response.model)
         self.cost, self.max_cost = _sum(self.cost, price), _sum(self.max_cost, price)
 
     def charge_unknown(self, bound: Usage | None = None) -> None:
@@ -151,8 +155,9 @@ class UsageLedger:
         self.estimated = self.estimated + (bound or Usage())
         self.max_cost = _sum(self.max_cost, None if bound is None else self._quote(bound))
 
-    def _quote(self, usage: Usage) -> int | None:
-        return None if self._price is None else self._price(self._model, usage)
+    def _quote(self, usage: Usage, model: str = "") -> int | None:
+        """Return the price of a usage; a response of another model than those of this run has the price of the run's model."""
+        return None if self._price is None else self._price(model if model in self._names else self._model, usage)
 
 
 def max_usage(request: Request, response: Response) -> Usage:
@@ -163,6 +168,12 @@ def max_usage(request: Request, response: Response) -> Usage:
     sent = json.dumps(record(request), ensure_ascii=False)
     received = "".join(part.text for part in response.message.parts if isinstance(part, (Text, Thinking)))
     return Usage(_bytes(sent), _bytes(received))
+
+
+def max_attempt_usage(request: Request) -> Usage | None:
+    """Bound the tokens of an attempt of which nothing was received; None where the request does not limit its answer."""
+    most = request.sampling.max_tokens
+    return None if most is None else Usage(_bytes(json.dumps(record(request), ensure_ascii=False)), most)
 
 
 def _bytes(text: str) -> int:

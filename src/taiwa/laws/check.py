@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import App, AppSource, ReplyMode
-from taiwa.conversation.reducers import LAST, Reducer, known_reducers, reducer
+from taiwa.conversation.reducers import NUMBERED, Reducer, known_reducers, reducer
 from taiwa.conversation.state import COMPUTED_FIELDS, StateField
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.records import Json
@@ -66,7 +66,7 @@ def _laws(subjects: tuple[Subject, ...]) -> "Iterator[Law]":
         yield from program_laws()
         for mode in REPLY_MODES:
             yield from conversation_laws(App(AppSource("sample", mode), "Talk.", SAMPLE_FIELDS, reply=mode))
-        subjects = (*known_reducers().values(), reducer("last(2)"))
+        subjects = (*known_reducers().values(), reducer("last(2)"), reducer("summary(9)"))
     for subject in subjects:
         for resolved in _resolve(subject):
             if isinstance(resolved, Reducer):
@@ -81,7 +81,7 @@ def _laws(subjects: tuple[Subject, ...]) -> "Iterator[Law]":
 def _resolve(subject: Subject) -> Iterable[App | Reducer]:
     if not isinstance(subject, str):
         return (subject,)
-    if subject in known_reducers() or LAST.fullmatch(subject):
+    if subject in known_reducers() or NUMBERED.fullmatch(subject):
         return (reducer(subject),)
     offered = [
         point.load() for point in entry_points(group="taiwa.reducers") if point.dist and point.dist.name == subject

@@ -29,7 +29,7 @@ from taiwa.conversation.history import (
     summarize_window,
     turns_to_keep,
 )
-from taiwa.conversation.reducers import LAST, Reducer, known_reducers
+from taiwa.conversation.reducers import NUMBERED, Reducer, known_reducers
 from taiwa.conversation.replies import parse_reply, reply_watcher
 from taiwa.conversation.state import StateField, delta_output_type, value_output_type
 from taiwa.conversation.turn_prompt import ENVIRONMENT, format_reply, stable_bytes, turn_request
@@ -562,7 +562,7 @@ def reducer_laws(reducer: Reducer) -> Iterator[Law]:
     """Yield the laws of a reducer, on the types that it supports."""
     for notation in _types_of(reducer):
         field = StateField("x", notation, reduce=reducer.name)
-        if known_reducers().get(reducer.name) is reducer or LAST.fullmatch(reducer.name):
+        if known_reducers().get(reducer.name) is reducer or NUMBERED.fullmatch(reducer.name):
             value_notation = field.value_notation
         else:  # a field cannot name it
             value_notation = f"{notation} | null" if reducer.empty is None else notation

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from taiwa.apps.catalog import load_app
+from taiwa.ask.policy_file import read_policy
 from taiwa.conversation.app import App
+from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.records import Json
 from taiwa.operations.documents import SILENT, Reporter, find_indexes, open_library
 from taiwa.sessions.stored_ask import BUNDLED_HANDBOOK
@@ -17,8 +19,8 @@ class AskOptions:
 
     - `indexes`: names of indexes, or folders, which are indexed first; all indexes without any.
     - `audience`: the principals for whom documents are searched (`user:ann`, `group:hr`).
-    - `user`: a user of the store, or the file of a profile.
-    - `policy`: when to ask back ("": `look_first`). `assess_by`: how a model assesses the dialogue ("": `auto`).
+    - `user`: a user of the store.
+    - `policy`: when to ask back, by its name or the path of a policy file ("": `look_first`). `assess_by`: how a model assesses the dialogue ("": `auto`).
     - `max_questions`: the most questions back in a row (None: as the policy and the user set it).
     """
 
@@ -28,6 +30,24 @@ class AskOptions:
     policy: str = ""
     assess_by: str = ""
     max_questions: int | None = None
+
+
+def read_policy_file(policy: str) -> str:
+    """Return the text of a policy file, which the conversation keeps; a name is returned as it is.
+
+    Raises:
+        ConfigError: the file is malformed or cannot be read.
+    """
+    if not policy.endswith(".md"):
+        return policy
+    try:
+        text = Path(policy).read_text("utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot read the policy {policy}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"cannot read the policy {policy}: it is not UTF-8") from None
+    read_policy(text, policy)
+    return text
 
 
 def open_ask_app(settings: Settings, options: AskOptions, reporter: Reporter = SILENT) -> App:
@@ -42,12 +62,11 @@ def open_ask_app(settings: Settings, options: AskOptions, reporter: Reporter = S
         with open_library(settings) as library:
             found = [index.name for index in find_indexes(library, own, settings, reporter)]
         names = found + [BUNDLED_HANDBOOK] * (BUNDLED_HANDBOOK in options.indexes)
-    is_file = options.user != "" and Path(options.user).is_file()
     values: dict[str, Json] = {
         "in": list[Json](names),
         "as": list[Json](options.audience),
-        "user": str(Path(options.user).absolute()) if is_file else options.user,
-        "policy": options.policy,
+        "user": options.user,
+        "policy": read_policy_file(options.policy),
         "assess_by": options.assess_by,
         "max_questions": options.max_questions,
     }

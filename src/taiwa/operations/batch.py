@@ -6,7 +6,6 @@ Rows are read one by one, and a row that cannot be read or answered becomes a ro
 import asyncio
 import json
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
@@ -24,7 +23,8 @@ from taiwa.kernel.errors import InputError, LimitError
 from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json, digest
 from taiwa.kernel.usage_limits import RunUsage
-from taiwa.operations.say import AskParam, open_app, request_tokens
+from taiwa.operations.say import AskParam, model_of, open_app, request_tokens
+from taiwa.operations.text_files import open_file
 from taiwa.sessions.batch import BatchInput, BatchRow, ParallelBatch, TurnBatch, committed_rows, run_in_one_session
 from taiwa.sessions.durable_turn import TurnOptions
 from taiwa.sessions.repository import Repository
@@ -35,6 +35,7 @@ from taiwa.settings import Settings
 BatchMode: TypeAlias = Literal["fold", "map"]
 Stopped: TypeAlias = Literal["", "interrupted", "unavailable", "cost"]
 MAX_BYTES = 4 * MAX_TEXT_CHARS
+MAX_PIPED_BYTES = 1 << 30
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 JSONL = frozenset({".jsonl", ".ndjson"})
 MAX_OPENED = 256
@@ -133,7 +134,9 @@ def run_turns(
     conversation = repository.at(counts.session) if repository.store.refs.has(counts.session) else repository.start(app)
     if conversation.app.hash != app.hash:
         raise InputError(f"session {counts.session!r} has another app or other parameters; choose another -s NAME")
-    session = Session(repository, counts.session, conversation, open_priced_model(None, settings, app), options=turns)
+    session = Session(
+        repository, counts.session, conversation, model_of(repository, settings, conversation), options=turns
+    )
     before = committed_rows(session, rows) if options.resume else ()
 
     def run(add: Callable[[BatchRow | TypedRow], None]) -> None:
@@ -280,6 +283,10 @@ class RowFile:
     def __exit__(self, *_: object) -> None:
         self.stream.close()
 
+    def unreadable(self) -> tuple[str, ...]:
+        """Return what is wrong with the rows that cannot be read, each with its line."""
+        return tuple(f"{self.name}: {row.error}" for row in self if row.error)
+
     def __iter__(self) -> Iterator[BatchInput]:
         """Yield every row that is not blank; a row has the number of its line."""
         for number, raw in _lines(self.stream):
@@ -295,20 +302,32 @@ def open_rows(file: str) -> RowFile:
     Raises:
         InputError: it cannot be read.
     """
-    if file == "-":
-        stream: BinaryIO = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115  (a RowFile closes it)
-        shutil.copyfileobj(sys.stdin.buffer, stream)
-    else:
-        try:
-            stream = Path(file).open("rb")  # noqa: SIM115  (the same)
-        except OSError as error:
-            raise InputError(f"{file}: {error.strerror}") from None
+    stream: BinaryIO = sys.stdin.buffer if file == "-" else open_file(Path(file))
+    if file == "-" or not stream.seekable():
+        stream = _copied(stream, "standard input" if file == "-" else file)
     count, first = 0, b""
     for _, raw in _lines(stream):
         if raw is None or raw.strip():
             first = first or raw or b"?"
             count += 1
     return RowFile(file, stream, Path(file).suffix.lower() in JSONL or _is_row(first), count)
+
+
+def _copied(stream: BinaryIO, where: str) -> BinaryIO:
+    """Copy a stream that can be read only once to a temporary file.
+
+    Raises:
+        InputError: it is longer than `MAX_PIPED_BYTES`.
+    """
+    copy = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115  (a RowFile closes it)
+    left = MAX_PIPED_BYTES
+    while left > 0 and (piece := stream.read(min(1 << 20, left))):
+        copy.write(piece)
+        left -= len(piece)
+    if left <= 0:
+        copy.close()
+        raise InputError(f"{where} has {MAX_PIPED_BYTES:,} bytes or more; write it to a file, and name the file")
+    return copy
 
 
 def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes | None]]:

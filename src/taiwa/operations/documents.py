@@ -120,16 +120,14 @@ def find(library: Library, settings: Settings, options: FindOptions, reporter: R
 def find_indexes(
     library: Library, names: Iterable[str], settings: Settings, reporter: Reporter = SILENT
 ) -> list[Index]:
-    """Return the indexes of names and folders, all without any; a folder is indexed first.
+    """Return the indexes of names and folders, all without any; a new folder is indexed, and what changed is read first.
 
     Embeddings are used too where an index has them and they improve its ranking.
 
     Raises:
         InputError: a name is neither an index nor a folder, or no index exists.
     """
-    found = [_index(library, name, settings, reporter) for name in dict.fromkeys(names)] or [
-        with_embeddings(library.index(name), settings) for name in library.names()
-    ]
+    found = [_index(library, name, settings, reporter) for name in dict.fromkeys(names) or library.names()]
     if not found:
         raise InputError("no index found; create one with `taiwa index FOLDER`, or name a folder with --in")
     return found
@@ -138,12 +136,16 @@ def find_indexes(
 def _index(library: Library, name: str, settings: Settings, reporter: Reporter) -> Index:
     # As with commands, a folder that has the name of an index is written ./name.
     if name in library.names():
-        return with_embeddings(library.index(name), settings)
-    if not Path(name).is_dir():
+        index = library.index(name)
+        with reporter.progress() as moved:
+            if trouble := index.catch_up(progress=moved):
+                reporter.warning(trouble)
+    elif Path(name).is_dir():
+        index = _index_of(library, name)
+        for problem in _refresh(index, reporter).problems:
+            reporter.notice(f"{problem.path}: {problem.why}")
+    else:
         raise InputError(f"{name!r} is neither an index nor a folder; see `taiwa index list`")
-    index = _index_of(library, name)
-    for problem in _refresh(index, reporter).problems:
-        reporter.notice(f"{problem.path}: {problem.why}")
     found = with_embeddings(index, settings)
     if trouble := add_missing_vectors(found):
         reporter.warning(trouble)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeGuard, cast
 
 from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError, OutputValidationError, TaiwaError
 from taiwa.kernel.messages import (
+    Choice,
     Constraint,
     Grammar,
     JsonSchema,
-    OneOf,
     Regex,
     Request,
     Sampling,
@@ -42,7 +42,6 @@ ConstraintKind: TypeAlias = Literal["", "type", "schema", "regex", "grammar", "c
 CONSTRAINT_KINDS: tuple[ConstraintKind, ...] = ("type", "schema", "regex", "grammar", "choice")
 SchemaStyle: TypeAlias = Literal["typescript", "jsonschema", "openai"]
 MAX_PARSED_CHARS = 64 << 20
-SPACES = {"bounded": "( |\\n {0,24})?", "compact": ""}
 MAX_SHOWN_PATTERN = 400
 MAX_SHOWN_RULES = 24
 
@@ -89,17 +88,20 @@ class ExplainOptions:
 
 
 def load_output_type(target: str) -> OutputType[Any]:
-    """Find an output type: `module:Type`, whose module is imported from the current folder, or a JSON Schema in FILE.json.
+    """Find an output type: `module:Type`, whose module is imported from the current folder, FILE.ts:Type, or FILE.json.
 
     Raises:
         InputError: the type is not found or not supported, or its module failed.
     """
     if target.endswith(".json"):
         return _type_of_schema(Path(target))
+    file, _, declared = target.rpartition(":")
+    if file.endswith(".ts"):
+        return _type_of_typescript(Path(file), declared)
     module, sign, path = target.partition(":")
     if not sign or not module or not path:
         raise InputError(
-            f"invalid type {target!r}; expected module:Type, or a JSON Schema in a file that ends in .json"
+            f"invalid type {target!r}; expected module:Type, FILE.ts:Type, or a JSON Schema in a file that ends in .json"
         )
     found: Any = _import(module)
     for name in path.split("."):
@@ -137,6 +139,15 @@ def _type_of_schema(path: Path) -> OutputType[Any]:
         return OutputType.from_json_schema(schema, name=name if "title" not in schema and name.isidentifier() else "")
     except InputError as error:
         raise InputError(f"{path}: {error.message}") from error
+
+
+def _type_of_typescript(path: Path, name: str) -> OutputType[Any]:
+    from taiwa.structured.from_typescript import TypeScriptError
+
+    try:
+        return OutputType.from_typescript(read_file(path), name)
+    except TypeScriptError as error:
+        raise InputError(f"{path}:{error.line}:{error.column}: {error.reason}") from error
 
 
 class _ImportBoundary:
@@ -230,7 +241,7 @@ def _constraint(kind: ConstraintKind, source: str) -> tuple[OutputType[Any] | No
     if not kind:
         return None, None
     if kind == "choice":
-        return None, OneOf(_choices(source))
+        return None, Choice(_choices(source))
     if kind == "regex":
         return None, Regex(source)
     if kind == "grammar":
@@ -338,17 +349,20 @@ def explain(options: ExplainOptions, text: str | None) -> ExplainResult:
 
             guide: Guide = constraints.compile(constraint, vocabulary, whitespace=options.whitespace)
         else:
-            guide = _reference_guide(kind, source, vocabulary, schema, SPACES[options.whitespace])
+            guide = _reference_guide(kind, source, vocabulary, schema, options.whitespace)
     except NoValidTokenError as error:
         raise InputError(error.message) from error
     title = name if kind != "grammar" else Path(name).stem
     return ExplainResult(title, kind, source, guide, options.engine, trace_text(guide, text))
 
 
-def _reference_guide(kind: str, source: str, vocabulary: "Vocabulary", schema: Json, space: str) -> "Guide":
+def _reference_guide(
+    kind: str, source: str, vocabulary: "Vocabulary", schema: Json, whitespace: "Whitespace"
+) -> "Guide":
     from taiwa.constraints.earley import GrammarGuide
     from taiwa.constraints.guide import UnsupportedConstraintError
     from taiwa.constraints.readable_guides import RegexGuide
+    from taiwa.constraints.schema_regex import space_regex
 
     if kind == "grammar":
         return GrammarGuide(source, vocabulary)
@@ -357,7 +371,7 @@ def _reference_guide(kind: str, source: str, vocabulary: "Vocabulary", schema: J
     if kind == "regex":
         return RegexGuide(source, vocabulary)
     try:
-        return RegexGuide.of_schema(schema, vocabulary, space)
+        return RegexGuide.of_schema(schema, vocabulary, space_regex(whitespace))
     except UnsupportedConstraintError as error:
         raise InputError(f"{error.message}; --engine llguidance supports more than the readable guides") from error
 
@@ -367,7 +381,7 @@ def _source(kind: str, name: str) -> "tuple[str, Constraint | Any, Json]":
     if kind == "regex":
         return name, Regex(name), None
     if kind == "choice":
-        return name, OneOf(_choices(name)), None
+        return name, Choice(_choices(name)), None
     if kind == "grammar":
         text = read_file(Path(name))
         return text, Grammar(text), None

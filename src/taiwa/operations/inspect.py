@@ -42,7 +42,7 @@ def log(repository: Repository, revision: str, limit: int) -> tuple[TurnEntry, .
     number = sum(1 for _, node in path if node.kind == "turn")
     entries: list[TurnEntry] = []
     for name, node in path[:limit]:
-        entries.append(TurnEntry(name, node, number))
+        entries.append(TurnEntry(name, node, number, repository.store.runs.model_of(name)))
         number -= node.kind == "turn"
     return tuple(reversed(entries))
 

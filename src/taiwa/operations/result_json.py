@@ -36,6 +36,7 @@ from taiwa.operations.results import (
     ValueEntry,
     WhyResult,
 )
+from taiwa.operations.trust import UntrustedApp
 from taiwa.sessions.batch import BatchRow
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.replay import ReplayedNode
@@ -67,10 +68,11 @@ MEMBERS: Mapping[type, str] = {
     ReplayedNode: "node=hash kind turn calls problem=difference",
     TurnEntry: (
         "node=hash parent=node.parent kind=node.kind turn app=node.app user=node.user answer=node.answer delta=node.delta"
-        " state_hash=node.state_hash"
+        " state_hash=node.state_hash model?"
     ),
     TurnResult: f"session node parent text delta warnings {BILL} seconds=spent.seconds",
     TypedRow: f"index=input.index id=input.id text=input.text value attempts {BILL} error",
+    UntrustedApp: "app=name hash sessions model host tools searches documents principals user",
     Usage: "input_tokens output_tokens cache_read_tokens",
     ValueEntry: "node=hash by value",
 }

@@ -144,11 +144,12 @@ class EmbeddingsResult:
 
 @dataclass(frozen=True, slots=True)
 class TurnEntry:
-    """A node of a history; `turn` is its number, None in a tree."""
+    """A node of a history; `turn` is its number, None in a tree, and `model` wrote its answer ("": not known)."""
 
     hash: str
     node: "Node"
     turn: int | None = None
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)

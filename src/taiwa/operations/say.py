@@ -4,30 +4,33 @@ The events of a turn are those of the opened session: `TextDelta` and `Note` whi
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from taiwa.apps.catalog import convert_param, convert_params, load_app
 from taiwa.conversation.app import App, Param
 from taiwa.conversation.history import Conversation, begin
 from taiwa.conversation.turn_prompt import stable_bytes, turn_request
-from taiwa.flows.chat import check_text
+from taiwa.flows.chat import say
+from taiwa.kernel.effects import Complete, GetCapabilities, Program
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.execution import Observer
-from taiwa.kernel.messages import JsonSchema, Message, Part, Request, Text, ToolCall, ToolSpec
+from taiwa.kernel.messages import Capability, JsonSchema, Message, Part, Request, Text, ToolCall, ToolSpec
 from taiwa.kernel.text import estimate_tokens
-from taiwa.models.http_api.provider_interface import Target
 from taiwa.operations.results import RequestPreview
-from taiwa.sessions.durable_turn import TurnOptions
+from taiwa.sessions.durable_turn import PricedModel, TurnOptions
 from taiwa.sessions.repository import Repository
-from taiwa.sessions.session import Session, open_priced_model
-from taiwa.settings import Settings
+from taiwa.sessions.session import Session, chosen_model, open_priced_model
+from taiwa.settings import BUILTIN, Settings
 
 if TYPE_CHECKING:
+    from taiwa.models.http_api.provider_interface import Target
     from taiwa.sessions.stored_extract import ExtractRun
     from taiwa.sessions.stored_solve import ReasonRun
 
+ASSUMED: frozenset[Capability] = frozenset({"json_schema", "tools"})
+"""Capabilities of a server that is not known."""
 MESSAGE_TOKENS = 4
 """Tokens of a message besides its text: its role and its delimiters."""
 AskParam = Callable[[Param], str]
@@ -37,7 +40,7 @@ AskParam = Callable[[Param], str]
 class SayOptions:
     """Which conversation a turn belongs to.
 
-    - `app`: its name, a file, or an app whose parameters are filled in ("": `chat`).
+    - `app`: its name, a file, or an app whose parameters are filled in ("": `plain`).
     - `session`: its name; a new one is created under it ("": a free name).
     - `continue_latest`: whether to continue the latest conversation.
     - `params`: parameters of a new conversation, as text.
@@ -65,7 +68,7 @@ def open_session(
     """
     repository.place, repository.settings = settings.store, settings
     session, conversation = find_or_create_session(repository, options, ask)
-    priced_model = open_priced_model(None, settings, conversation.app)
+    priced_model = model_of(repository, settings, conversation)
     return Session(repository, session, conversation, priced_model, options=turns, observers=observers)
 
 
@@ -86,8 +89,34 @@ def find_or_create_session(
         if options.params:
             raise InputError(f"session {name!r} exists and has its parameters; -p requires a new session")
         return name, found
-    opened = app if isinstance(app, App) else open_app(app or "chat", options.params, ask)
+    opened = app if isinstance(app, App) else open_app(app or "plain", options.params, ask)
+    repository.trust(opened.hash)  # the user names it, so it is their own
     return name, repository.start(opened)
+
+
+def model_of(repository: Repository, settings: Settings, conversation: Conversation) -> PricedModel:
+    """Open the model of a conversation: the named one, else the one that wrote it so far, else the configured one.
+
+    Raises:
+        ConfigError: the model is unknown, or its key is missing.
+    """
+    return open_priced_model(None, settings, conversation.app, last=_last_model(repository, conversation))
+
+
+def target_of(repository: Repository, settings: Settings, conversation: Conversation) -> "Target":
+    """Return the server of the model of a conversation.
+
+    Raises:
+        ConfigError: the model is unknown.
+    """
+    from taiwa.models.registry import resolve_probed
+
+    name = chosen_model(settings, conversation.app, _last_model(repository, conversation))
+    return resolve_probed(name or BUILTIN, settings)
+
+
+def _last_model(repository: Repository, conversation: Conversation) -> str:
+    return "" if conversation.new_nodes else repository.last_model(conversation.tip)
 
 
 def open_app(name: str, params: Mapping[str, str], ask: AskParam | None = None) -> App:
@@ -128,7 +157,7 @@ def find_turn(repository: Repository, revision: str) -> tuple[str, int]:
 def open_interrupted(
     repository: Repository, settings: Settings, turns: TurnOptions, session: str = ""
 ) -> tuple[Session, tuple[str, ...]]:
-    """Open the latest turn that was cut off, to resume it; with the names of other sessions that have one.
+    """Open the latest turn that was cut off, to resume it under its limit of cost; with other sessions that have one.
 
     Raises:
         InputError: no turn was cut off.
@@ -142,25 +171,43 @@ def open_interrupted(
         if repository.store.refs.has(run.ref)
         else repository.start(repository.app(run.app or ""))
     )
-    model = open_priced_model(None, settings, conversation.app)
+    model = model_of(repository, settings, conversation)
+    limit = run.options.get("max_cost") if isinstance(run.options, dict) else None
+    if turns.limits.cost is None and isinstance(limit, int):
+        turns = replace(turns, limits=replace(turns.limits, cost=limit))
     return Session(repository, run.ref, conversation, model, options=turns), tuple(sorted(others))
 
 
-def preview_turn(conversation: Conversation, text: str, target: Target | None = None) -> RequestPreview:
-    """Return the request that a turn would send; nothing is sent. With a target on a server it holds the body that would go over the wire.
+def preview_turn(
+    conversation: Conversation, text: str, tools: Sequence[ToolSpec] = (), target: "Target | None" = None
+) -> RequestPreview:
+    """Return the request that a turn would send first; nothing is sent. With a target it holds the body that would go over
+    the wire; without one the server is assumed to enforce schemas and to call functions.
 
     Raises:
-        InputError: the text is empty or too large.
+        InputError: the text is empty or too large, or the app searches documents before it asks a model.
         UnsupportedError: the model does not support the request.
     """
-    check_text(text)
-    constrained = target is None or "json_schema" in target.capabilities
-    request = turn_request(conversation, text, constrained=constrained)
+    if conversation.app.flow == "ask":
+        raise InputError(
+            f"the app {conversation.app.name!r} searches documents before its first request; see taiwa ask -v"
+        )
+    capabilities = ASSUMED if target is None else target.capabilities
+    request = _first_request(say(text, tools=tools)(conversation), capabilities)
     preview = RequestPreview(request, request_tokens(request), _cached_tokens(conversation, request))
     if target is None or target.codec is None:
         return preview
     call = target.codec.encode(request)
     return replace(preview, url=f"{target.base_url}/{call.path.lstrip('/')}", body=json.loads(call.body))
+
+
+def _first_request(program: Program[Any], capabilities: frozenset[Capability]) -> Request:
+    """Run a program up to its first request to a model."""
+    effect = next(program)
+    while not isinstance(effect, Complete):
+        effect = program.send(capabilities if isinstance(effect, GetCapabilities) else None)
+    program.close()
+    return effect.request
 
 
 def preview_solve(settings: Settings, reason_run: "ReasonRun", question: str) -> RequestPreview:
@@ -203,12 +250,13 @@ def render_request(app: App, text: str) -> Request:
         InputError: a required parameter is missing.
     """
     opened = app if app.values or not app.params else app.with_params({})
-    request = turn_request(begin(opened), text, constrained=opened.reply == "json" and not opened.tools)
-    return replace(request, tools=_specs(opened)) if opened.tools else request
+    return preview_turn(begin(opened), text, tool_specs(opened)).request
 
 
-def _specs(app: App) -> tuple[ToolSpec, ...]:
+def tool_specs(app: App) -> tuple[ToolSpec, ...]:
     """Return the built-in tools of an app; tools that a program passes are not known here."""
+    if not app.tools:
+        return ()
     from taiwa.tools.registry import builtin_tools
 
     return tuple(builtin_tools()[name].spec for name in app.tools if name in builtin_tools())

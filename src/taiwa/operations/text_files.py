@@ -1,24 +1,62 @@
-"""Read text and JSON files of the user, with errors that name the file and the byte."""
+"""Read text and JSON files of the user within bounds, with errors that name the file and the byte."""
 
 import json
 import os
 from pathlib import Path
-from typing import cast
+from stat import S_ISDIR, S_ISFIFO, S_ISREG
+from typing import BinaryIO, cast
 
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
+
+MAX_BYTES = 256 << 20
+"""Bytes of a file that is read as a whole."""
+INHERITED = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
+"""Where a shell passes a pipe by name, as in `taiwa import <(zcat chat-1.jsonl.gz)`."""
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a regular file, or a pipe that a shell passes by name, which has a writer. Others may block or never end.
+
+    Raises:
+        InputError: it cannot be opened, or is a folder, a named pipe or a device.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    except ValueError:
+        raise InputError(f"invalid file name {str(path)!r}") from None
+    mode = os.fstat(descriptor).st_mode
+    if S_ISREG(mode) or (S_ISFIFO(mode) and str(path).startswith(INHERITED)):
+        os.set_blocking(descriptor, True)
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    if S_ISDIR(mode):
+        raise InputError(f"{path} is a folder")
+    raise InputError(f"{path} is not a regular file; pipe its content in and pass -")
+
+
+def read_bytes(file: BinaryIO, where: str) -> bytes:
+    """Read a stream to its end.
+
+    Raises:
+        InputError: it has more than `MAX_BYTES`.
+    """
+    raw = file.read(MAX_BYTES + 1)
+    if len(raw) > MAX_BYTES:
+        raise InputError(f"{where} is too large; at most {MAX_BYTES:,} bytes are read")
+    return raw
 
 
 def read_file(path: Path) -> str:
     """Read a text file in UTF-8, with or without a byte order mark.
 
     Raises:
-        InputError: it cannot be read, or is not UTF-8.
+        InputError: it cannot be read, is too large, or is not UTF-8.
     """
-    try:
-        return decode(path.read_bytes(), str(path))
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
+    with open_file(path) as file:
+        return decode(read_bytes(file, str(path)), str(path))
 
 
 def decode(raw: bytes, where: str) -> str:

@@ -1,98 +1,24 @@
-"""A folder of documents into an index: scan, access rules, and batches that are each committed or not.
-
-Rules in `.taiwa-access.yaml` beside the documents, and `access:` in the front matter of one, say who may see a document:
-
-    hr/**: [group:hr]
-    "**/salary*": [group:hr, user:ann]
-
-Every matching rule must admit one of the principals, and so must the document itself: another rule can only narrow. Documents
-without a matching rule are visible to all who may open the index. An invalid rule stops the indexing, and opens nothing.
-"""
+"""A folder of documents into an index: scan, and batches that are each committed or not; `access` says who may see a document."""
 
 import hashlib
 import os
-import re
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 from unicodedata import normalize
 
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import value
-from taiwa.retrieval.readers import (
-    LARGEST_FILE,
-    MISSING,
-    IsolatedReader,
-    access_names,
-    document_format,
-    reader_name,
-    split_into_chunks,
-)
+from taiwa.retrieval.access import SIDECAR, AccessUnclearError, Rule, Rules, audience_of, read_rules, unmatched_rule
+from taiwa.retrieval.reader_process import MISSING, IsolatedReader, document_format, reader_name
 from taiwa.retrieval.tables import IndexBackend
-from taiwa.retrieval.types import PUBLIC, Audience, Batch, Document, FileFacts, UnreadableError
-from taiwa.yamlfile import Scalar, Table, read_yaml
+from taiwa.retrieval.types import Batch, Document, FileFacts, UnreadableError
 
-SIDECAR = ".taiwa-access.yaml"
-
-
-class Rule(NamedTuple):
-    """A pattern of paths, the names that it lets in, and what a path below the folder stands under in its file's eyes."""
-
-    pattern: "re.Pattern[str]"
-    names: tuple[str, ...]
-    above: str = ""
-
-
-Rules: TypeAlias = tuple[Rule, ...]
-
-
-def audience_of(path: str, rules: Rules, own: Iterable[str] | None = None) -> Audience:
-    """Return the audience of the document at a path."""
-    clauses = {rule.names for rule in rules if rule.pattern.fullmatch(normalize("NFC", rule.above + path))}
-    if own is not None:
-        clauses.add(tuple(sorted(set(own))))
-    return tuple(sorted(clauses)) or PUBLIC
-
-
-def read_rules(text: str, where: str, below: str = "", above: str = "") -> Rules:
-    """Read a file of rules; `below` is the folder that it stands in, `above` where it stands over the folder itself.
-
-    Raises:
-        ConfigError: a rule cannot be understood.
-    """
-    tree = read_yaml(text, where)
-    if tree is None or (isinstance(tree, Scalar) and tree.value is None):
-        return ()
-    if not isinstance(tree, Table):
-        raise ConfigError(f"{where}: rules are written `path: [principals, …]`, one per line")
-    rules: list[Rule] = []
-    for entry in tree.entries:
-        names = access_names(entry.value)
-        if names is None:
-            raise ConfigError(
-                f"{where}:{entry.at.line}: the rule {entry.key!r} must be `path: [principals, …]`, like `hr/**: [group:hr]`"
-            )
-        rules.append(Rule(_pattern(f"{below}{entry.key.removeprefix('/')}"), names, above))
-    return tuple(rules)
-
-
-def _pattern(path: str) -> "re.Pattern[str]":
-    """`*` is anything within a name, `**` anything at all, `?` one character; a folder means all that it holds.
-
-    A name with accents or voiced kana is the same however it is composed: some systems keep `が` as two characters.
-    """
-    path = normalize("NFC", path)
-    parts = [
-        {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(part) or re.escape(part)
-        for part in re.split(r"(\*\*/|\*\*|\*|\?)", path.rstrip("/"))
-    ]
-    return re.compile("".join(parts) + "(?:/.*)?", re.DOTALL)
-
-
+LARGEST_FILE = 64 << 20
 LEFT_OUT = frozenset({"CVS", "_darcs", "RCS", "SCCS", "__pycache__", "node_modules"})
 """Folders that hold versions of other files, or what programs put there; hidden ones are left out anyway."""
 MISNAMED = frozenset(
@@ -126,22 +52,34 @@ class Folder:
         """Give the documents of the folder, and read the rules of access on the way: all of them hold when it is done.
 
         Raises:
-            ConfigError: a file of rules cannot be read.
+            ConfigError: a file of rules cannot be read, or a rule matches nothing.
         """
         self.rules, self.others = self._rules_above(), {}
+        unmatched: list[Rule] = []
+        seen: list[str] = []
         for folder, folders, names, handle in os.fwalk(self.root, follow_symlinks=False, onerror=self._refused):
-            below = "" if Path(folder) == self.root else f"{Path(folder).relative_to(self.root).as_posix()}/"
+            parts = Path(folder).relative_to(self.root).parts
+            below = "".join(f"{part}/" for part in parts)
             _no_rules_elsewhere(folder, {*folders, *names})
             if SIDECAR in names or SIDECAR in folders:
-                self.rules += read_rules(_rules_text(handle, folder), str(Path(folder, SIDECAR)), below)
+                rules = read_rules(_rules_text(handle, folder), str(Path(folder, SIDECAR)), below=parts)
+                self.rules += rules
+                unmatched += rules
+            if unmatched:
+                # A rule for a folder holds for what will be in it, too.
+                paths = [below + name for name in names if name != SIDECAR] + [f"{below}{name}/\0" for name in folders]
+                seen += paths
+                unmatched = [rule for rule in unmatched if not any(map(rule.matches, paths))]
             folders[:] = sorted(name for name in folders if not _hidden(name))
-            if below.count("/") >= DEEPEST:
+            if len(parts) >= DEEPEST:
                 folders.clear()
             # A link to a folder is listed among the folders, and not entered.
             yield from self._links(below, [name for name in folders if Path(folder, name).is_symlink()])
             for name in sorted(names):
                 if not _hidden(name) and (file := self._file(handle, below + name, name)):
                     yield file
+        if unmatched:
+            raise unmatched_rule(unmatched[0], (path.removesuffix("/\0") for path in seen))
 
     def read(self, path: str) -> bytes:
         """Return the bytes of a document of the folder.
@@ -199,8 +137,11 @@ class Folder:
         rules: Rules = ()
         for above in self.root.parents:
             if os.path.lexists(above / SIDECAR):
-                path = f"{self.root.relative_to(above).as_posix()}/"
-                rules += read_rules(_rules_text(None, str(above)), str(above / SIDECAR), above=path)
+                between = self.root.relative_to(above).parts
+                read = read_rules(_rules_text(None, str(above)), str(above / SIDECAR), above=between)
+                if missing := next((rule for rule in read if not _begins_somewhere(above, rule.pattern)), None):
+                    raise unmatched_rule(missing, ["/".join(between)])
+                rules += read
         return rules
 
     @staticmethod
@@ -209,6 +150,19 @@ class Folder:
         raise InputError(
             f"the folder {error.filename} cannot be read: {(error.strerror or 'refused').lower()}"
         ) from None
+
+
+def _begins_somewhere(folder: Path, pattern: str) -> bool:
+    """Whether the names before the first star of a rule lead to a file or folder; what lies beside is not looked through."""
+    for name in normalize("NFC", pattern).split("/"):
+        if set("*?") & set(name):
+            break
+        if name not in ("", "."):
+            try:
+                folder = next(each for each in folder.iterdir() if normalize("NFC", each.name) == name)
+            except (StopIteration, OSError):
+                return False
+    return True
 
 
 def _no_rules_elsewhere(folder: str, names: set[str]) -> None:
@@ -277,6 +231,30 @@ class RefreshReport:
     problems: tuple[Problem, ...] = ()
     others: Mapping[str, int] | None = None
     seconds: float = 0.0
+
+
+@value(tag="rule-listing")
+class RuleListing:
+    """An access rule in a listing: its file and line, its pattern, who may see what it matches, and the number of these files."""
+
+    where: str
+    pattern: str
+    names: tuple[str, ...]
+    files: int
+
+
+def list_rules(root: str) -> tuple[RuleListing, ...]:
+    """List the access rules that hold for a folder now.
+
+    Raises:
+        ConfigError: the access rules are invalid.
+        InputError: the folder does not exist.
+    """
+    folder = Folder(root)
+    paths = [file.path for file in folder.files()]
+    return tuple(
+        RuleListing(rule.where, rule.pattern, rule.names, sum(map(rule.matches, paths))) for rule in folder.rules
+    )
 
 
 def refresh(backend: IndexBackend, wait: float = 0.0, progress: Progress | None = None) -> RefreshReport:
@@ -352,9 +330,11 @@ class _Work:
             reading = isolated.read(raw, kind)
         except UnreadableError as error:
             known = replace(known, problem=error.message)
+            if isinstance(error, AccessUnclearError):
+                known = replace(known, access=(), audience=audience_of(file.path, self._rules, ()))
             return None if before is not None and replace(before, at_us=0) == known else Document(file.path, "", known)
         known = replace(known, audience=audience_of(file.path, self._rules, reading.access), access=reading.access)
-        return Document(file.path, reading.title[:LONGEST_TITLE], known, split_into_chunks(reading))
+        return Document(file.path, reading.title[:LONGEST_TITLE], known, reading.chunks)
 
     def _count(self, path: str, change: "Document | FileFacts | None") -> None:
         done, before = self.done, self.known.get(path)

@@ -1,26 +1,23 @@
-"""Documents to text with headings and pages, and from there to chunks: text formats here, all others in a child process.
+"""Documents to text with headings and pages, in a child process.
 
-A byte order mark, the declared encoding and strict UTF-8 come before any guess. Chunks are cut out and never rewritten: each
-is `text[start:end]`, they are in order and do not overlap, and only white space lies between them.
+A byte order mark, the declared encoding and strict UTF-8 come before any guess. HTML becomes text with headings: blocks become
+lines, cells are separated by tabs, and scripts and styles are dropped. Nothing is fetched. Whatever a file holds, its reading takes
+time and memory in proportion to its size.
 """
 
 import csv
-import os
+import io
 import re
-import tempfile
-from collections.abc import Callable, Iterator
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
-from importlib.util import find_spec
-from itertools import pairwise
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from html.parser import HTMLParser
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
 
-from taiwa.isolation import IsolatedProcess, ProcessLimits
-from taiwa.kernel.errors import ConfigError, ToolError
-from taiwa.kernel.records import restore
-from taiwa.retrieval.analyzer import DENSE
-from taiwa.retrieval.types import Chunk, Heading, ParsedDocument, UnreadableError, lines_of
-from taiwa.yamlfile import Items, Scalar, Table, Tree, read_yaml
+from taiwa.retrieval.access import front_matter
+from taiwa.retrieval.types import Heading, ParsedDocument, UnreadableError, lines_of
 
 if TYPE_CHECKING:
     from charset_normalizer import CharsetMatch
@@ -40,7 +37,6 @@ SAMPLE_BYTES = 1 << 16
 STRAY = 4
 """Control codes that may stand in a text file, however short it is."""
 BINARY = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-NOT_ASCII = re.compile("[^\x00-\x7f]")
 IDEOGRAPH = re.compile("[\u4e00-\u9fff]")
 
 
@@ -67,8 +63,9 @@ def _decode(raw: bytes, declared: str) -> str:
         if encoding and (text := _strict(raw, encoding)) is not None:
             return text
     text = raw.decode("utf-8", errors="replace")
-    if not wide and text.count("\ufffd") * 50 < len(NOT_ASCII.findall(text)):
+    if not wide and text.count("\ufffd") * 50 < len(text) - len(text.encode("ascii", errors="ignore")):
         return text  # UTF-8 with a broken place
+    del text
     return raw.decode(_guess(sample if wide or len(raw) <= SAMPLE_BYTES else _whole_lines(sample)), errors="replace")
 
 
@@ -96,65 +93,34 @@ def _guess(sample: bytes) -> str:
     return "cp1252" if best is None else best.encoding
 
 
-MARKDOWN = "markdown-1"
-FRONT = re.compile(r"---[ \t]*\n(?P<yaml>.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-TITLE = re.compile(r"^title:[ \t]*(?P<quote>[\"']?)(?P<words>.+?)(?P=quote)[ \t]*$", re.MULTILINE)
+MOST_LINES = 50_000
+"""Lines of Markdown whose headings are looked for; a longer file is read as plain text."""
 LINK = re.compile(r"!?\[(?P<words>[^\]\[]*)\](?:\([^()]*\)|\[[^\]]*\])")
 EMPHASIS = re.compile(r"[*`~]+|(?<!\w)_+|_+(?!\w)|\s*\{#[^}]*\}\s*$")
-
-
-ACCESS = re.compile(r"^[\"']?access[\"']?[ \t]*:", re.MULTILINE)
+LONGEST_SOURCE = 1_000
+"""Characters of the source of a heading that are read."""
 
 
 def read_markdown(text: str) -> ParsedDocument:
     """Read Markdown; front matter gives the title and `access:`, and is not part of the text.
 
     Raises:
-        UnreadableError: what the front matter says of access cannot be understood.
+        AccessUnclearError: what the front matter says of access cannot be understood.
     """
-    front = FRONT.match(text)
-    begin = front.end() if front else 0
-    yaml = (front["yaml"] or "") if front else ""
-    body = text[begin:]
-    starts = lines_of(body)
+    front = front_matter(text)
+    body = text[front.end :]
     headings: list[Heading] = []
-    tokens = _parser().parse(body)
-    for at, token in enumerate(tokens):
-        # Only headings of the document itself: one within a quotation or a list opens no section.
-        if token.type == "heading_open" and token.level == 0 and token.map:
-            headings.append(
-                Heading(begin + starts[token.map[0]], int(token.tag[1]), _plain_heading(tokens[at + 1].content))
-            )
-    named = TITLE.search(yaml)
-    title = named["words"] if named else next((each.words for each in headings if each.level == 1), "")
+    if body.count("\n") <= MOST_LINES:
+        starts = lines_of(body)
+        tokens = _parser().parse(body)
+        for at, token in enumerate(tokens):
+            # Only headings of the document itself: one within a quotation or a list opens no section.
+            if token.type == "heading_open" and token.level == 0 and token.map:
+                words = _plain_heading(tokens[at + 1].content[:LONGEST_SOURCE])
+                headings.append(Heading(front.end + starts[token.map[0]], int(token.tag[1]), words))
+    title = front.title or next((each.words for each in headings if each.level == 1), "")
     # Blanks in place of the front matter keep every offset true.
-    return ParsedDocument(" " * begin + body, title, tuple(headings), access=own_access(yaml))
-
-
-def own_access(front: str) -> tuple[str, ...] | None:
-    """Return the names under `access:` in front matter, None where it has no such key.
-
-    Raises:
-        UnreadableError: it cannot be understood, so access cannot be decided.
-    """
-    if not ACCESS.search(front):
-        return None
-    try:
-        tree = read_yaml(front, "front matter with `access:`")
-    except ConfigError as error:
-        raise UnreadableError(error.message) from None
-    entry = tree.get("access") if isinstance(tree, Table) else None
-    names = access_names(entry.value) if entry is not None else None
-    if names is None:
-        raise UnreadableError("`access:` must be a list of names, like `access: [group:hr]`")
-    return names
-
-
-def access_names(tree: Tree) -> tuple[str, ...] | None:
-    """Return the principals of a rule: one name or a list of names; None for anything else."""
-    items = tree.items if isinstance(tree, Items) else (tree,)
-    names = {item.value for item in items if isinstance(item, Scalar) and isinstance(item.value, str) and item.value}
-    return tuple(sorted(names)) if all(isinstance(item, Scalar) and item.value in names for item in items) else None
+    return ParsedDocument(" " * front.end + body, title, tuple(headings), access=front.access)
 
 
 @cache
@@ -170,223 +136,314 @@ def _plain_heading(words: str) -> str:
     return " ".join(EMPHASIS.sub("", LINK.sub(lambda link: link["words"], words)).split())
 
 
-TEXT_READER = "text-1"
-TABLE_READER = "table-1"
 NUMBER = re.compile(r"[\s\d.,:/%+-]*")
 QUOTED = re.compile(r'"[^"]*"')
-CELL = 1 << 20
-"""Characters of a cell at most."""
+LONGEST_ROW = 64 << 10
+"""Characters of the names of columns."""
 
 
 def read_text(text: str) -> ParsedDocument:
-    """Read plain text: it has no headings."""
-    return ParsedDocument(text)
+    """Read plain text: it has no headings, but may have front matter.
+
+    Raises:
+        AccessUnclearError: as `read_markdown`.
+    """
+    front = front_matter(text)
+    return ParsedDocument(" " * front.end + text[front.end :], front.title, access=front.access)
 
 
 def read_table(text: str) -> ParsedDocument:
-    """Read CSV or TSV: rows stay as written, and the names of the columns are the heading they stand under."""
-    starts = lines_of(text)
-    delimiter = _delimiter(text[: starts[1]] if len(starts) > 1 else text)
-    csv.field_size_limit(CELL)
-    reader = csv.reader((text[start:end] for start, end in pairwise(starts)), delimiter=delimiter)
+    """Read CSV or TSV: rows stay as written, and the names of the columns are the heading they stand under.
+
+    Raises:
+        AccessUnclearError: as `read_markdown`.
+    """
+    reading = read_text(text)
+    start = reading.text.find("\n") + 1
+    head = text[:LONGEST_ROW]
+    csv.field_size_limit(LONGEST_ROW)
+    reader = csv.reader(io.StringIO(head, newline=""), delimiter=_delimiter(head.partition("\n")[0]))
     try:
-        first = next(reader, list[str]())
+        cells = [" ".join(cell.split()) for cell in next(reader, list[str]())]
     except csv.Error:
-        first = []
-    cells = [" ".join(cell.split()) for cell in first]
-    if len(starts) < 3 or not all(cells) or len(set(cells)) < len(cells) or any(map(NUMBER.fullmatch, cells)):
-        return ParsedDocument(text)
-    return ParsedDocument(text, headings=(Heading(0, 1, " | ".join(cells)),))
+        return reading
+    if not 0 < start < len(text) or not all(cells) or len(set(cells)) < len(cells) or any(map(NUMBER.fullmatch, cells)):
+        return reading
+    return replace(reading, headings=(Heading(0, 1, " | ".join(cells)),))
 
 
 def _delimiter(line: str) -> str:
     return max(",\t;|", key=QUOTED.sub("", line).count)
 
 
-CHUNKER = "split-1"
-"""Kept with every document: chunks that another version cut are cut again."""
-ROOM = 1_000
-"""The size of a chunk at most; a character of a script without spaces counts for two and a half."""
-WIDE = re.compile(f"[{DENSE}\u3000-\u3002\uff01-\uff0f]")
-EXTRA = 1.5
-PARAGRAPH = re.compile(r"\n[ \t\u3000]*\n\s*")
-LINE = re.compile(r"\n\s*")
-SENTENCE = re.compile(r"(?<=[。！？｡])[」』）〉》】”’\"')]*\s*|(?<=[.!?])[\"')\]”’]*\s+")
-GAP = re.compile(r"\s+")
-LONGEST_PATH = 6
-LONGEST_HEADING = 120
+CHARSET = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]+)", re.IGNORECASE)
+HEADINGS = {f"h{level}": level for level in range(1, 7)}
+BLOCKS = frozenset(
+    "address article blockquote body br caption center dd details dialog div dl dt fieldset figcaption figure form hr html "
+    "legend li main ol option p pre section summary table tbody tfoot thead title tr ul".split()
+)
+CELLS = frozenset({"td", "th"})
+SILENT = frozenset("script style noscript template svg math object iframe select textarea button".split())
+AROUND = frozenset({"nav", "header", "footer", "aside"})
+"""What surrounds the text of a page; a page whose whole text stands there keeps it."""
+VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 
 
-def split_into_chunks(reading: ParsedDocument, room: int = ROOM) -> tuple[Chunk, ...]:
-    """Split a document into chunks of at most `room` units."""
-    chunks: list[Chunk] = []
-    path: list[Heading] = []
-    following = list(reading.headings)
-    page = 0
-    for start, end in pairwise(sorted({0, *reading.pages, *(each.start for each in following), len(reading.text)})):
-        while page < len(reading.pages) and reading.pages[page] <= start:
-            page += 1
-        while following and following[0].start <= start:
-            heading = following.pop(0)
-            path = [above for above in path if above.level < heading.level] + [heading]
-        words = tuple(each.words[:LONGEST_HEADING] for each in path if each.words)[-LONGEST_PATH:]
-        for first, last in _packed(reading.text, start, end, room):
-            chunks.append(Chunk(reading.text[first:last], first, words, page))
-    return tuple(chunks)
+def declared_encoding(raw: bytes) -> str:
+    """Return the encoding that a page says it has; nothing if it does not say."""
+    match = CHARSET.search(raw[:4096])
+    name = match[1].decode("ascii").lower() if match else ""
+    return {"shift_jis": "cp932", "x-sjis": "cp932", "gb2312": "gb18030", "gbk": "gb18030"}.get(name, name)
 
 
-def _packed(text: str, start: int, end: int, room: int) -> Iterator[tuple[int, int]]:
-    """Put neighbours together as long as they fit."""
-    first = last = -1
-    for begin, stop in _parts(text, start, end, room, (PARAGRAPH, LINE, SENTENCE, GAP)):
-        if first >= 0 and _size(text, first, stop) <= room:
-            last = stop
+def sections(html: str) -> ParsedDocument:
+    """Read HTML as text with its headings."""
+    reading = _read_sections(html, SILENT | AROUND)
+    return reading if reading.text.strip() else _read_sections(html, SILENT)
+
+
+def _read_sections(html: str, silent: frozenset[str]) -> ParsedDocument:
+    pages = _Sections(silent)
+    pages.feed(html)
+    pages.close()
+    return pages.reading()
+
+
+class _Sections(HTMLParser):
+    def __init__(self, silent: frozenset[str]) -> None:
+        super().__init__(convert_charrefs=True)
+        self._silent = silent
+        self._parts: list[str] = []
+        self._length = 0
+        self._newlines = 0
+        """Line ends at the end of what was written."""
+        self._fresh = True
+        """Whether a line has just begun, so that white space is not wanted."""
+        self._hushed: list[str] = []
+        self._kept = 0
+        self._heading: tuple[int, int] | None = None
+        self._headings: list[Heading] = []
+        self._title: list[str] = []
+        self._in_title = False
+
+    def reading(self) -> ParsedDocument:
+        text = "".join(self._parts)
+        title = " ".join("".join(self._title).split())
+        return ParsedDocument(
+            text, title or next((each.words for each in self._headings if each.level == 1), ""), tuple(self._headings)
+        )
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        del attrs
+        if tag == "title" and not self._hushed and not self._title:
+            self._in_title = True  # that of a drawing is none of the page's
+        if tag in self._silent:
+            self._hushed.append(tag)
+        if self._hushed:
+            return
+        if level := HEADINGS.get(tag):
+            self._break(2)
+            self._heading = (self._length, level)
+        elif tag in BLOCKS:
+            self._break(2 if tag in {"p", "table", "ul", "ol", "dl", "pre", "blockquote", "section", "article"} else 1)
+            self._kept += tag == "pre"
+            if tag == "li":
+                self._put("- ")
+                self._fresh = True
+        elif tag in CELLS and not self._fresh:
+            self._put("\t")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "title":
+            self._in_title = False
+        if self._hushed:
+            while tag in self._hushed and self._hushed.pop() != tag:
+                pass
+            return
+        if tag in HEADINGS and self._heading is not None:
+            start, level = self._heading
+            words = self._since(start)
+            if words:
+                self._headings.append(Heading(start, level, words))
+            self._heading = None
+            self._break(2)
+        elif tag in BLOCKS and tag not in VOID:
+            self._break(1)
+            self._kept -= tag == "pre" and self._kept > 0
+
+    def handle_data(self, data: str) -> None:
+        if self._in_title:
+            self._title.append(data)
+        elif not self._hushed:
+            self._write(data)
+
+    def _since(self, start: int) -> str:
+        """The words from a place near the end on, without joining all that was written."""
+        at, length = len(self._parts), self._length
+        while length > start:
+            at -= 1
+            length -= len(self._parts[at])
+        return " ".join("".join(self._parts[at:])[start - length :].split())
+
+    def _write(self, text: str) -> None:
+        if self._kept:
+            self._put(text)
+            self._fresh = text.endswith("\n")
+            return
+        words = " ".join(text.split())
+        if not words:
+            if text and not self._fresh:
+                self._put(" ")
+                self._fresh = True
+            return
+        before = " " if text[0].isspace() and not self._fresh else ""
+        after = " " if text[-1].isspace() else ""
+        self._put(before + words + after)
+        self._fresh = bool(after)
+
+    def _break(self, lines: int) -> None:
+        if self._length:
+            self._put("\n" * max(lines - self._newlines, 0))
+        self._fresh = True
+
+    def _put(self, text: str) -> None:
+        if text:
+            self._parts.append(text)
+            self._length += len(text)
+            line = text.rstrip("\n")
+            self._newlines = len(text) - len(line) + (0 if line else self._newlines)
+
+
+MOST_UNPACKED = 256 << 20
+MOST_ENTRIES = 10_000
+MOST_BOOKMARKS = 5_000
+DEEPEST_BOOKMARK = 6
+
+
+def _read_pdf(raw: bytes) -> ParsedDocument:
+    pdfium: Any = import_module("pypdfium2")
+
+    try:
+        document = pdfium.PdfDocument(raw)
+    except pdfium.PdfiumError as error:
+        if "password" in str(error).lower():
+            raise UnreadableError("encrypted: it needs a password") from None
+        raise UnreadableError("broken: not a PDF that can be opened") from None
+    parts: list[str] = []
+    starts: list[int] = []
+    length = 0
+    try:
+        for number in range(len(document)):
+            text = _page(document, number)
+            starts.append(length)
+            parts.append(text)
+            length += len(text)
+        headings = _bookmarks(document, starts, "".join(parts))
+        title = str(document.get_metadata_value("Title") or "").strip()
+    except pdfium.PdfiumError:
+        raise UnreadableError(f"broken: page {len(parts) + 1} cannot be read") from None
+    if not any(part.strip() for part in parts):
+        raise UnreadableError("no text layer: it is pictures of pages, so run text recognition on it first")
+    return ParsedDocument("".join(parts), title, headings, tuple(starts))
+
+
+def _page(document: Any, number: int) -> str:  # noqa: ANN401  (pypdfium2 has no types)
+    page = document[number]
+    try:
+        text = str(page.get_textpage().get_text_range())
+    finally:
+        page.close()
+    # A word that was parted at the end of a line is put together again; PDFium marks the place.
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    for mark in ("\ufffe", "\x02"):
+        text = text.replace(f"{mark}\n", "").replace(mark, "")
+    return text.replace("\x00", "").rstrip() + "\n\n"
+
+
+def _bookmarks(document: Any, starts: list[int], text: str) -> tuple[Heading, ...]:  # noqa: ANN401  (as above)
+    """The outline; a heading begins where its page holds its words, or with the page."""
+    headings: list[Heading] = []
+    ends = [*starts[1:], len(text)]
+    for bookmark in document.get_toc(max_depth=DEEPEST_BOOKMARK):
+        to: Any = bookmark.get_dest()
+        page = cast("int | None", to.get_index() if to is not None else None)
+        words = " ".join(str(bookmark.get_title()).split())
+        if page is None or not 0 <= page < len(starts) or not words:
             continue
-        if first >= 0:
-            yield first, last
-        first, last = begin, stop
-    if first >= 0:
-        yield first, last
+        at = text.find(words, starts[page], ends[page])
+        headings.append(Heading(max(at, starts[page]), int(bookmark.level) + 1, words))
+        if len(headings) >= MOST_BOOKMARKS:
+            break
+    return tuple(sorted(headings, key=lambda each: each.start))
 
 
-def _parts(
-    text: str, start: int, end: int, room: int, borders: tuple[re.Pattern[str], ...]
-) -> Iterator[tuple[int, int]]:
-    """Cut at the first kind of border, what is still too large at the next, and at last anywhere."""
-    start, end = _trimmed(text, start, end)
-    if start >= end:
-        return
-    if _size(text, start, end) <= room:
-        yield start, end
-    elif borders:
-        cuts = [border.end() for border in borders[0].finditer(text, start, end)]
-        for first, last in pairwise([start, *cuts, end]):
-            yield from _parts(text, first, last, room, borders[1:])
-    else:
-        step = max(int(room / (1 + EXTRA)), 1)
-        for first in range(start, end, step):
-            yield from _parts(text, first, min(first + step, end), room + step * 2, ())
+def _read_docx(raw: bytes) -> ParsedDocument:
+    mammoth: Any = import_module("mammoth")
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(raw)) as packed:
+            entries = packed.infolist()
+            if len(entries) > MOST_ENTRIES or sum(entry.file_size for entry in entries) > MOST_UNPACKED:
+                raise UnreadableError(f"unpacks to more than {MOST_UNPACKED >> 20} MB")
+        # Pictures are neither read nor followed.
+        html = mammoth.convert_to_html(io.BytesIO(raw), convert_image=mammoth.images.img_element(_no_picture)).value
+    except zipfile.BadZipFile:
+        raise UnreadableError("broken or encrypted: not a DOCX that can be opened") from None
+    return sections(str(html))
 
 
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
-    return start, end
+def _no_picture(_: object) -> dict[str, str]:
+    return {}
 
 
-def _size(text: str, start: int, end: int) -> float:
-    if end - start > 4 * ROOM:
-        return float(end - start)
-    return end - start + EXTRA * len(WIDE.findall(text, start, end))
+def _read_html(raw: bytes) -> ParsedDocument:
+    html = decode(raw, declared_encoding(raw))
+    whole = sections(html)
+    try:
+        trafilatura: Any = import_module("trafilatura")
+    except ImportError:
+        return whole
+    # It finds the text of a page among its menus; where it loses the page's headings or most of its text, it found none.
+    inner = trafilatura.extract(html, output_format="markdown", include_comments=False, include_tables=True)
+    reading = read_markdown(str(inner or ""))
+    if 4 * len(reading.text) < len(whole.text) or 2 * len(reading.headings) < len(whole.headings):
+        return whole
+    return ParsedDocument(reading.text, whole.title or reading.title, reading.headings)
 
 
-DocumentFormat: TypeAlias = Literal["markdown", "text", "table", "html", "pdf", "docx"]
-FORMATS: dict[str, DocumentFormat] = {
-    **dict.fromkeys((".md", ".markdown", ".mdown", ".mkd"), "markdown"),
-    **dict.fromkeys((".txt", ".text", ".rst", ".adoc", ".org", ".tex", ".log"), "text"),
-    **dict.fromkeys((".csv", ".tsv"), "table"),
-    **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
-    ".pdf": "pdf",
-    ".docx": "docx",
-}
-"""The format of a document by its suffix."""
-LARGEST_FILE = 64 << 20
-MOST_CHARACTERS = 16_000_000
-LIMITS = ProcessLimits(seconds=60.0, memory_mb=1_024, characters=MOST_CHARACTERS)
-MISSING = "missing"
-"""The reader of files that need a missing extra: they are tried again each time."""
-NEEDED = {"pdf": "pypdfium2", "docx": "mammoth"}
-OWN: dict[str, tuple[str, Callable[[str], ParsedDocument]]] = {
-    "markdown": (MARKDOWN, read_markdown),
-    "text": (TEXT_READER, read_text),
-    "table": (TABLE_READER, read_table),
+def _read_text_format(read: Callable[[str], ParsedDocument]) -> Callable[[bytes], ParsedDocument]:
+    return lambda raw: read(decode(raw))
+
+
+TEXT_FORMATS = frozenset({"markdown", "text", "table", "html"})
+BYTES_PER_CHARACTER = 4
+READERS: dict[str, Callable[[bytes], ParsedDocument]] = {
+    "markdown": _read_text_format(read_markdown),
+    "text": _read_text_format(read_text),
+    "table": _read_text_format(read_table),
+    "html": _read_html,
+    "pdf": _read_pdf,
+    "docx": _read_docx,
 }
 
 
-def document_format(path: str) -> DocumentFormat | None:
-    """Return the format of a document by its suffix, None for unsupported ones."""
-    return FORMATS.get(PurePosixPath(path).suffix.lower())
-
-
-@cache
-def reader_name(kind: DocumentFormat) -> str:
-    """Return the name and version of the reader of a format: files read by another version are read again."""
-    if kind in OWN:
-        return f"{OWN[kind][0]}+{CHUNKER}"
-    if kind == "html" and find_spec("trafilatura") is None:
-        return f"bare html-1+{CHUNKER}"
-    if kind in NEEDED and find_spec(NEEDED[kind]) is None:
-        return MISSING
-    return f"{kind}-1+{CHUNKER}"
-
-
-class IsolatedReader:
-    """Reads files; formats that need a library are read in a child process, started at the first such file."""
-
-    def __init__(self, limits: ProcessLimits = LIMITS) -> None:
-        self._limits = limits
-        self._worker: IsolatedProcess | None = None
-
-    def close(self) -> None:
-        """End the process."""
-        if self._worker is not None:
-            self._worker.end()
-            self._worker = None
-
-    def read(self, raw: bytes, kind: DocumentFormat) -> ParsedDocument:
-        """Read the bytes of a document.
-
-        Raises:
-            UnreadableError: they cannot be read; the message says why.
-        """
-        reader = reader_name(kind)
-        if reader == MISSING:
-            raise UnreadableError(f"needs the extra docs: pip install 'taiwa[docs]' (no {NEEDED[kind]})")
-        if kind in OWN:
-            return read_text_format(raw, kind, self._limits.characters)
-        return self._ask(raw, "bare html" if reader.startswith("bare") else kind)
-
-    def _ask(self, raw: bytes, kind: str) -> ParsedDocument:
-        if self._worker is None:
-            self._worker = IsolatedProcess("taiwa.retrieval.reader_process:entry", {}, "reading", self._limits)
-        # A private copy: the file itself may be moved or linked elsewhere between two looks.
-        handle, name = tempfile.mkstemp(prefix="taiwa-")
-        try:
-            with os.fdopen(handle, "wb") as copy:
-                copy.write(raw)
-            answer = self._worker.ask({"path": name, "kind": kind}, self._limits)
-        except ToolError as error:
-            self.close()
-            raise UnreadableError(_why(error.code, self._limits)) from error
-        except BaseException:
-            self.close()
-            raise
-        finally:
-            Path(name).unlink(missing_ok=True)
-        if "problem" in answer:
-            raise UnreadableError(str(answer["problem"]))
-        return cast("ParsedDocument", restore(answer["reading"]))
-
-
-def read_text_format(raw: bytes, kind: DocumentFormat, characters: int = MOST_CHARACTERS) -> ParsedDocument:
-    """Read a text format.
+def read_document(raw: bytes, kind: str, characters: int) -> ParsedDocument:
+    """Read the bytes of a document of a format.
 
     Raises:
-        UnreadableError: as `IsolatedReader.read`.
+        UnreadableError: they cannot be read, or are more than `characters` of text.
     """
-    text = decode(raw)
-    if len(text) > characters:
-        raise UnreadableError(f"more than {characters:,} characters of text")
-    if not text.strip():
+    too_long = UnreadableError(f"more than {characters:,} characters of text")
+    if kind in TEXT_FORMATS and len(raw) > BYTES_PER_CHARACTER * characters:
+        raise too_long
+    try:
+        reading = READERS[kind](raw)
+    except (UnreadableError, MemoryError, RecursionError):
+        raise
+    except Exception as error:
+        raise UnreadableError(f"broken: its reader failed ({type(error).__name__})") from error
+    if len(reading.text) > characters:
+        raise too_long
+    if not reading.text.strip():
         raise UnreadableError("no text in it")
-    return OWN[kind][1](text)
-
-
-def _why(code: str, limits: ProcessLimits) -> str:
-    words = {
-        "timeout": f"takes longer than {limits.seconds:g} seconds to read",
-        "too_large": f"more than {limits.characters:,} characters of text",
-    }
-    return words.get(code, "makes its reader fail: it is broken, or needs too much memory")
+    return reading

@@ -120,10 +120,11 @@ class SqliteIndexBackend(IndexBackend):
             generation, stamp, now = self._state().generation + 1, secrets.token_bytes(8), self._db.clock()
             for document in batch.documents:
                 self._put(document, generation, now)
-            for path, known in batch.touched:
-                self._touch(path, known, generation)
+            moved = [self._touch(path, known, generation) for path, known in batch.touched]
             for path in batch.gone:
                 self._remove(path, generation)
+            if not (batch.documents or batch.gone or any(moved)):
+                return  # nothing that is searched has changed: what was derived stays as it is
             self._db.run("INSERT INTO change VALUES(?, ?, ?)", self.seq, generation, stamp)
             self._db.run(
                 "UPDATE doc_index SET generation = ?, stamp = ?, at_us = ? WHERE seq = ?",
@@ -157,14 +158,17 @@ class SqliteIndexBackend(IndexBackend):
                 seq, chunk.start, chunk.page, json.dumps(chunk.heading, ensure_ascii=False), chunk.text,
             )  # fmt: skip
 
-    def _touch(self, path: str, known: FileFacts, generation: int) -> None:
-        """Facts of a file whose text is the same; where its audience changed, it counts as changed."""
+    def _touch(self, path: str, known: FileFacts, generation: int) -> bool:
+        """Facts of a file whose text is the same; where its audience changed, it counts as changed. Return whether it did."""
         audience = self._audience_row(known.audience)
+        select = "SELECT audience FROM document WHERE doc_index = ? AND path = ?"
+        before: int | None = self._db.one(select, self.seq, path)
         self._db.run(
             """UPDATE document SET generation = CASE audience WHEN ? THEN generation ELSE ? END,
                 audience = ?, size = ?, modified_ns = ?, at_us = ? WHERE doc_index = ? AND path = ?""",
             audience, generation, audience, known.size, known.modified_ns, self._db.clock(), self.seq, path,
         )  # fmt: skip
+        return before != audience
 
     def _remove(self, path: str, generation: int) -> None:
         seq = self._db.one("SELECT seq FROM document WHERE doc_index = ? AND path = ?", self.seq, path)

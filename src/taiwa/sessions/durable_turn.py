@@ -11,7 +11,7 @@ from taiwa.kernel.effects import Complete, Effect, Program
 from taiwa.kernel.errors import ConflictError, InputError, StoreError, TaiwaError
 from taiwa.kernel.execution import EffectStarted, Event, Observer, RunResult
 from taiwa.kernel.journal import Entry, Journal
-from taiwa.kernel.messages import Notice, TextDelta
+from taiwa.kernel.messages import Notice, Response, TextDelta, Usage
 from taiwa.kernel.records import Json, record, value
 from taiwa.kernel.runtime import AsyncModel, Handler, Interrupts, Model, Retriever, Runtime, Tool
 from taiwa.kernel.usage_limits import Price, RunUsage, UsageLimits
@@ -48,12 +48,19 @@ class PricedModel:
 
     model: AnyModel
     rates: Prices | None = None
+    parts: tuple["PricedModel", ...] = ()
+    """The models of a `ModelPerTask`, which are priced by their names."""
 
     @property
     def price(self) -> Price:
         """The price of a call, for limits and usage."""
-        rates = self.rates
-        return lambda _, usage: None if rates is None else rates.cost(usage)
+        rates = {part.model.name: part.rates for part in self.parts}
+
+        def price(name: str, usage: Usage) -> int | None:
+            found = rates.get(name, self.rates)
+            return None if found is None else found.cost(usage)
+
+        return price
 
     def runtime_options(self, options: RuntimeOptions) -> RuntimeOptions:
         """Add the price of the model to options of a runtime."""
@@ -78,7 +85,8 @@ class TurnOptions:
 
     def to_json(self) -> dict[str, Json]:
         """Return what another process needs to resume the turn."""
-        return {"strict": self.strict, "repairs": self.repairs}
+        limit: dict[str, Json] = {} if self.limits.cost is None else {"max_cost": self.limits.cost}
+        return {"strict": self.strict, "repairs": self.repairs, **limit}
 
 
 @value(tag="turn-input")
@@ -255,10 +263,24 @@ def _tip(repository: Repository, session: str) -> str | None:
     return repository.store.refs.tip(session) if repository.store.refs.has(session) else None
 
 
+def _check_trust(repository: Repository, base: Conversation) -> None:
+    """Check that an app may search documents.
+
+    Raises:
+        InputError: it came with an import, and is not trusted.
+    """
+    if not repository.store.nodes.is_trusted(base.app.hash):
+        name = base.app.name
+        raise InputError(
+            f"the app {name!r} came with an import and may not search documents; see `taiwa apps trust {name}`"
+        )
+
+
 def _open_resources(repository: Repository, base: Conversation, priced_model: PricedModel) -> "RagResources | None":
     """Open the indexes of a turn of the flow `ask`."""
     if base.app.flow != "ask":
         return None
+    _check_trust(repository, base)
     from taiwa.sessions.stored_ask import NoModel, open_rag_resources
 
     without_model = isinstance(priced_model.model, NoModel)
@@ -269,6 +291,7 @@ def _reopen_resources(repository: Repository, base: Conversation, recorded: dict
     """Open the indexes of an interrupted turn."""
     if base.app.flow != "ask":
         return None
+    _check_trust(repository, base)
     from taiwa.ask.result import options_from_delta
     from taiwa.sessions.stored_ask import reopen_rag_resources
 
@@ -278,8 +301,18 @@ def _reopen_resources(repository: Repository, base: Conversation, recorded: dict
 
 def sink(repository: Repository, run: int, priced_model: PricedModel) -> Callable[[Entry], None]:
     """Return the sink that writes the journal of a run with its usage."""
-    price_id = "" if priced_model.rates is None else priced_model.rates.id
-    return repository.store.runs.sink(run, model=priced_model.model.name, price=priced_model.price, price_id=price_id)
+    sinks = {
+        part.model.name: repository.store.runs.sink(
+            run, model=part.model.name, price=part.price, price_id="" if part.rates is None else part.rates.id
+        )
+        for part in (*priced_model.parts, priced_model)
+    }
+
+    def write(entry: Entry) -> None:
+        name = entry.answer.model if priced_model.parts and isinstance(entry.answer, Response) else ""
+        sinks.get(name, sinks[priced_model.model.name])(entry)
+
+    return write
 
 
 def request_counter(repository: Repository, run: int, priced_model: PricedModel) -> Observer:

@@ -58,10 +58,22 @@ class Repository:
         self._apps: dict[str, App] = {}
 
     def app(self, name: str) -> App:
-        """Open the app that a node was made with."""
+        """Open the app that a node was made with; of an untrusted one neither the model nor the tools count."""
         if name not in self._apps:
-            self._apps[name] = load_source(self.store.nodes.app(name))
+            app = load_source(self.store.nodes.app(name))
+            self._apps[name] = app if self.store.nodes.is_trusted(name) else replace(app, model="", tools=())
         return self._apps[name]
+
+    def trust(self, name: str) -> None:
+        """Let everything count that an app names, from now on; an app that the store does not have is trusted already."""
+        if not self.store.nodes.is_trusted(name):
+            self.store.nodes.trust(name)
+            self._apps.pop(name, None)
+
+    def last_model(self, tip: str) -> str:
+        """Return the name of the model that wrote last on the way to a node; "" where none in this store did."""
+        models = (self.store.runs.model_of(name) for name, _ in self.store.nodes.path(tip))
+        return next(filter(None, models), "")
 
     def tools_of(self, app: App) -> tuple[Tool, ...]:
         """Find the tools that an app names.
@@ -251,10 +263,13 @@ class Repository:
                 "turns": list(turns),
                 "summary": str(summary),
                 "count": int(n),
+                **more,
             }:
                 nodes = [(str(name), self.store.nodes.get(str(name))) for name in turns]
                 past = tuple(PastTurn(name, node.user or "", node.answer or "", node.delta) for name, node in nodes)
-                here = Conversation(self.app(app), tip, state, past, summary, n)
+                last = more.get("last_answer")  # older snapshots do not hold it
+                last_answer = last if isinstance(last, str) else past[-1].answer if past else ""
+                here = Conversation(self.app(app), tip, state, past, summary, n, last_answer)
                 if here.state_hash == self.store.nodes.get(tip).state_hash:
                     return here
             case _:
@@ -264,4 +279,5 @@ class Repository:
 
 def _snapshot(conversation: Conversation) -> Json:
     here, turns = conversation, list[Json]([past.hash for past in conversation.turns])
-    return {"app": here.app.hash, "state": here.state, "turns": turns, "summary": here.summary, "count": here.count}
+    snapshot: dict[str, Json] = {"app": here.app.hash, "state": here.state, "turns": turns, "summary": here.summary}
+    return snapshot | {"count": here.count, "last_answer": here.last_answer}

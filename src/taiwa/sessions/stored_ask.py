@@ -12,6 +12,7 @@ from taiwa.ask.ask_turn import ask_turn
 from taiwa.ask.clarify_then_retrieve import AssessBy, ClarifyOptions
 from taiwa.ask.decide_search_or_clarify import policy_named
 from taiwa.ask.extractive import TermWeights
+from taiwa.ask.policy_file import read_policy
 from taiwa.ask.result import AskTurnOptions
 from taiwa.ask.types import ANONYMOUS_USER, UserProfile
 from taiwa.conversation.app import App
@@ -19,17 +20,18 @@ from taiwa.conversation.history import Conversation
 from taiwa.flows.chat import Reply
 from taiwa.i18n import dialogue_version, user_language
 from taiwa.kernel.effects import Effect, Program, Step, notify
-from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.kernel.messages import Capability, Chunk, Message, Request
+from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
+from taiwa.kernel.messages import Capability, Chunk, Message, Request, StreamEnd, Task
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Handler
-from taiwa.sessions.users import UserProfiles, load_profile
+from taiwa.sessions.users import UserProfiles
 from taiwa.sql import PostgresUrl
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from taiwa.retrieval import Index, Library, ScopedRetriever
+    from taiwa.sessions.durable_turn import AnyModel
     from taiwa.sessions.repository import Repository
     from taiwa.store import Store
 
@@ -69,6 +71,56 @@ class NoModel:
         """Raise, because no model is set."""
         self.stream(request)
         raise AssertionError  # pragma: no cover
+
+
+class ModelPerTask:
+    """A model for each task of a turn: the one that judges, the one that rewrites, and the one that answers.
+
+    A response has the name of the model that wrote it. Without an answering model passages are quoted, and the model that judges
+    rewrites too.
+    """
+
+    def __init__(self, answering: "AnyModel", judge: "AnyModel | None", rewriting: "AnyModel | None") -> None:
+        self._answering = answering
+        self._judge = judge or answering
+        self._rewriting = rewriting or (judge if judge and isinstance(answering, NoModel) else answering)
+
+    @property
+    def name(self) -> str:
+        """The name of the answering model; empty if answers are quoted."""
+        return self._answering.name
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the models."""
+        return frozenset({self._answering.name, self._judge.name, self._rewriting.name}) - {""}
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What the server of the answering model can do."""
+        return self._answering.capabilities
+
+    def model_of(self, task: Task) -> "AnyModel":
+        """Return the model of a task."""
+        if task.startswith("assess") or task == "clarify_question":
+            return self._judge
+        if task == "rewrite_query":
+            return self._rewriting
+        if isinstance(self._answering, NoModel) and task:
+            raise UnsupportedError("no model is set that writes answers; pass -m", capability="words")
+        return self._answering
+
+    def stream(self, request: Request) -> Iterator[Chunk]:
+        """Complete by the model of the request's task."""
+        model = self.model_of(request.task)
+        for chunk in model.stream(request):
+            yield replace(chunk, model=model.name) if isinstance(chunk, StreamEnd) else chunk
+
+    async def astream(self, request: Request) -> "AsyncIterator[Chunk]":
+        """Complete by the model of the request's task."""
+        model = self.model_of(request.task)
+        async for chunk in model.astream(request):
+            yield replace(chunk, model=model.name) if isinstance(chunk, StreamEnd) else chunk
 
 
 @dataclass(slots=True)
@@ -145,43 +197,43 @@ def _options(app: App, repository: "Repository", *, without_model: bool) -> AskT
     """Read the parameters of an app as options of its turns."""
     given = app.values
     policy = str(given.get("policy") or "look_first")
-    policy_named(policy)
+    table = read_policy(policy) if policy.startswith("---\n") else None
+    if table is None:
+        policy_named(policy)
     named = str(given.get("assess_by") or "auto")
     assess_by: dict[str, AssessBy] = {each: each for each in ASSESS_BY}
     if named not in assess_by:
         raise InputError(f"unknown method of assessment {named!r}; choose one of {', '.join(ASSESS_BY)}")
     method: AssessBy = "no-model" if without_model else assess_by[named]
-    if policy in POLICIES_WITH_MODEL and method == "no-model":
-        raise ConfigError(f"policy {policy!r} requires the scores of a model; pass -m, or use look_first")
+    if (policy in POLICIES_WITH_MODEL or table is not None) and method == "no-model":
+        name = policy if table is None else table.name
+        raise ConfigError(f"policy {name!r} requires the scores of a model; pass -m, or use look_first")
     most = given.get("max_questions")
     clarify = ClarifyOptions(
-        policy,
+        policy if table is None else table.name,
         most if isinstance(most, int) else None,
         method,
         MAX_PASSAGES,
         earlier_sessions=EARLIER_SESSIONS,
         catalogue_version=dialogue_version(),
         locale=user_language(),
+        table=table,
     )
     return AskTurnOptions(clarify, profile_of(str(given.get("user") or ""), repository.store), app.instructions)
 
 
-def profile_of(word: str, store: "Store") -> UserProfile:
-    """Return the profile of a user of the store, or of a file; an anonymous one for an empty word.
+def profile_of(name: str, store: "Store") -> UserProfile:
+    """Return the profile of a user of the store, an anonymous one for an empty name; an app never names a file.
 
     Raises:
-        InputError: there is neither.
-        ConfigError: the profile is invalid.
+        InputError: the store has no such user.
     """
-    people = UserProfiles(store)
-    if not word:
+    users = UserProfiles(store)
+    if not name:
         return ANONYMOUS_USER
-    if people.has(word):
-        return people.get(word)
-    if not Path(word).is_file():
-        raise InputError(f"{word!r} is neither a user of the store nor the file of a profile; see `taiwa user --help`")
-    person = load_profile(Path(word))
-    return people.get(person.name) if person.name and people.has(person.name) else person
+    if not users.has(name):
+        raise InputError(f"{name!r} is not a user of the store; see `taiwa user --help`")
+    return users.get(name)
 
 
 def term_weights_of(terms: str) -> TermWeights:
@@ -225,9 +277,11 @@ def _library(place: Path | PostgresUrl | None, stack: ExitStack) -> "Library":
 
 
 def _index(library: "Library", name: str) -> "Index":
-    """Open the index of a name, or of a folder, which is refreshed first."""
+    """Open the index of a name, or of a folder; what changed in its folder is read first, where that is possible."""
     if name in library.names():
-        return library.index(name)
+        index = library.index(name)
+        index.catch_up()
+        return index
     if not Path(name).is_dir():
         raise InputError(f"{name!r} is neither an index nor a folder; see `taiwa index list`")
     index = library.find_by_folder(name) or library.create(name)

@@ -103,6 +103,7 @@ class ReasonRun:
             "shots": digest(self._messages(mode)),
             "policy": [self.options.on_error, self.options.on_unknown],
             "limits": record(self.options.limits),
+            "answer_by": list(self.options.answer_by),
             "type": None if output_type is None else digest(output_type.schema()),
         }
 

@@ -42,6 +42,7 @@ def check_name(name: str) -> str:
 
 REVISION = re.compile(r"(?P<base>[^~@{}]*)@?(?:(?<=@)\{(?P<moved>[0-9]{1,9})\})?(?P<back>(?:~[0-9]{0,9})*)")
 PREFIX = re.compile(r"[0-9a-f]{4,32}")
+TURN = re.compile(r"[0-9]{1,3}")
 MOST_LISTED = 5
 ALL = 2**62
 BACK = """
@@ -236,6 +237,8 @@ class Refs:
         ops = [row[0] for row in self._db.rows("SELECT op FROM reflog WHERE ref = ? ORDER BY seq DESC", ref)]
         if "undo" not in ops:
             return "nothing was undone"
+        if next(op for op in ops if op not in ("redo", "rename")) == "undo":
+            return "everything that was undone is restored"
         return f"it has moved on since the undo; what was undone is at {name}@{{{ops.index('undo') + 1}}}"
 
     def rename(self, name: str, new: str) -> None:
@@ -291,7 +294,8 @@ class Refs:
     def resolve(self, revision: str) -> str:
         """Return the node of a revision.
 
-        `name~n` is n steps back, `name@{n}` where the name pointed n moves ago, `""` and `"@"` the session that moved last.
+        `name~n` is n steps back, `name@{n}` where the name pointed n moves ago, `""` and `"@"` the session that moved last. A
+        number of one to three digits is that turn of the session that moved last.
 
         Raises:
             InputError: the revision matches no node, or several.
@@ -306,9 +310,18 @@ class Refs:
             tip = self._moved(name, int(form["moved"]))
         else:
             known = self.find(name)
-            tip = self._by_prefix(name) if known is None else known[2]
+            find = self._turn if TURN.fullmatch(name) else self._by_prefix
+            tip = find(name) if known is None else known[2]
         steps = sum(int(count or 1) for count in form["back"].split("~")[1:])
         return self.back(tip, steps) if steps else tip
+
+    def _turn(self, number: str) -> str:
+        """Return a turn of the session that moved last, counted from its beginning."""
+        name = self.latest()
+        turns = [] if name is None else [key for key, node in self._nodes.path(self.tip(name)) if node.kind == "turn"]
+        if not 1 <= int(number) <= len(turns):
+            raise InputError(f"there is no turn {number}: session {name!r} has {len(turns)} turns")
+        return turns[-int(number)]
 
     def _moved(self, name: str, moves: int) -> str:
         log = self.reflog(name, moves + 1)

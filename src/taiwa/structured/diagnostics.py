@@ -5,6 +5,7 @@ A walk over the type finds the mismatches that a model can repair; problems that
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import islice
 from types import NoneType
 from typing import TypeAlias
@@ -31,6 +32,8 @@ class TypeMismatch:
     expected: str
     got: Json = None
     branch: str = ""
+    missing: tuple[str, ...] = ()
+    """The keys that an object with an unknown key lacks."""
 
 
 @dataclass(slots=True)
@@ -63,13 +66,14 @@ class _Walk:
                 name = each.node.name if isinstance(each.node, ir.RefNode) else ""
                 expected = describe(resolve(each.node, self.type_ir), name)
                 yield TypeMismatch((*path, each.name), "missing", expected, None, branch)
-        known = {each.name for each in node.properties}
+        known = {each.name: each for each in node.properties}
         for key, inner in data.items():
             if key in known or node.extra is None:
                 continue
             if isinstance(node.extra, ir.NeverNode):
-                expected = f"no key here; the keys are {join_names(known)}"
-                yield TypeMismatch((*path, key), "unknown", expected, inner, branch)
+                missing = tuple(name for name in known if name not in data)
+                expected = f"the keys are {join_names(known)}" if known else "no keys are allowed"
+                yield TypeMismatch((*path, key), "unknown", expected, inner, branch, missing)
             else:
                 yield from self.mismatches(node.extra, inner, (*path, key), branch)
         if not _is_size(len(data), node.min_properties, node.max_properties):
@@ -240,7 +244,7 @@ def diagnostics(type_ir: ir.TypeIR, data: Json, issues: tuple[ValidationIssue, .
     Mismatches with the type come first, then issues that only the validator finds (patterns, formats, functions).
     """
     mismatches = find_mismatches(type_ir, data)
-    lines = [_line(mismatch) for mismatch in mismatches]
+    lines = [_line(mismatch, suggest=at < MAX_LINES) for at, mismatch in enumerate(mismatches)]
     lines += _issue_lines(type_ir, data, issues, {mismatch.path for mismatch in mismatches})
     lines = list(dict.fromkeys(lines))
     if len(lines) > MAX_LINES:
@@ -259,14 +263,17 @@ def pointer(path: Path) -> str:
     return text
 
 
-def _line(mismatch: TypeMismatch) -> str:
+def _line(mismatch: TypeMismatch, *, suggest: bool) -> str:
     branch = f" (read as {truncate(mismatch.branch, MAX_VALUE_CHARS)})" if mismatch.branch else ""
     where = pointer(mismatch.path)
     if mismatch.code == "missing":
         return f"{where}: missing ({truncate(mismatch.expected, MAX_TEXT_CHARS)}){branch}"
     if mismatch.code == "size":
         return f"{where}: has {mismatch.got}, must be {truncate(mismatch.expected, MAX_TEXT_CHARS)}{branch}"
-    verb = "" if mismatch.code == "unknown" else "must be "
+    verb = "must be "
+    if mismatch.code == "unknown":
+        near = get_close_matches(str(mismatch.path[-1])[:MAX_VALUE_CHARS], mismatch.missing, 1) if suggest else []
+        verb = f"no key here; did you mean {join_names(near)}? " if near else "no key here; "
     return f"{where} = {_value_text(mismatch.got)}: {verb}{truncate(mismatch.expected, MAX_TEXT_CHARS)}{branch}"
 
 
@@ -291,7 +298,7 @@ def _issue_lines(type_ir: ir.TypeIR, data: Json, issues: tuple[ValidationIssue, 
         if reported or (known and not meant):
             continue
         node = node_at(type_ir, data, path)
-        here = _at(data, path)
+        here = value_at(data, path)
         text = issue.text
         if issue.code not in CUSTOM and node is not None:
             text = f"must be {describe(branch(type_ir, node, here), branch_name(type_ir, node, here))}"
@@ -305,7 +312,7 @@ def _data_path(type_ir: ir.TypeIR, data: Json, path: Path) -> tuple[Path, bool]:
     steps: list[str | int] = []
     meant = True
     for part in path:
-        here = _at(data, tuple(steps))
+        here = value_at(data, tuple(steps))
         if _has(here, part):
             steps.append(part)
         else:
@@ -321,7 +328,8 @@ def _has(data: Json, part: str | int) -> bool:
     return isinstance(data, list) and isinstance(part, int) and part < len(data)
 
 
-def _at(data: Json, path: Path) -> Json:
+def value_at(data: Json, path: Path) -> Json:
+    """Return the part of data at a path that it has."""
     for part in path:
         if isinstance(data, dict):
             data = data[str(part)]

@@ -239,6 +239,8 @@ def union(options: Sequence[Node], tag: str = "") -> Node:
             merged[-1] = LiteralNode((*last.values, *(each for each in option.values if each not in last.values)))
         elif option not in merged:
             merged.append(option)
+    if NumberNode() in merged:  # which has all integers
+        merged = [each for each in merged if each != NumberNode(integer=True)]
     if not merged:
         return NeverNode()
     return merged[0] if len(merged) == 1 else UnionNode(tuple(merged), tag)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Set
+from copy import deepcopy
 from functools import cached_property
 from typing import Any, Generic, Literal, NotRequired, TypeVar, cast, overload
 
@@ -9,6 +10,7 @@ from typing_extensions import TypedDict
 
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.records import Json
+from taiwa.structured.diagnostics import find_mismatches, pointer, value_at
 from taiwa.structured.from_json_schema import type_ir_from_schema
 from taiwa.structured.ir import AnyNode, ObjectNode, Property, TypeIR, members
 from taiwa.structured.parse import DEFAULT_OPTIONS, WRAP, ParseOptions, ParseResult, ParseTarget, parse_answer
@@ -19,6 +21,7 @@ from taiwa.structured.validators import (
     JsonSchemaValidator,
     PydanticValidator,
     Validator,
+    not_json,
 )
 
 T = TypeVar("T")
@@ -70,13 +73,28 @@ class OutputType(Generic[T]):
             ConfigError: the extra `schema` is not installed.
             InputError: the mapping is not a JSON Schema.
         """
+        _check_json(schema)
         title = schema.get("title")
         output_type: OutputType[Json] = OutputType.__new__(cast("Any", OutputType))
         name = name or (title if isinstance(title, str) else "Answer")
         output_type._set(JsonSchemaValidator(schema), name, from_schema=True)
         return output_type
 
+    @classmethod
+    def from_typescript(cls, text: str, name: str) -> "OutputType[Json]":
+        """Return the type `name` that TypeScript declares; its values are plain JSON. Comments are shown to the model.
+
+        Raises:
+            ConfigError: the extra `typescript` is not installed.
+            InputError: a `TypeScriptError` with line and column: the text is not TypeScript, does not declare the type, or uses
+                what JSON has no types for.
+        """
+        from taiwa.structured.from_typescript import schema_from_typescript
+
+        return cls.from_json_schema(schema_from_typescript(text, name), name=name)
+
     def _set(self, validator: Validator[T], name: str, *, from_schema: bool = False) -> None:
+        _check_json(validator.schema)
         bare = type_ir_from_schema(validator.schema, name)
         self.name = name
         self.bare_ir = bare
@@ -141,6 +159,18 @@ class OutputType(Generic[T]):
             lines = self._target.diagnose(bare, error)
             raise OutputValidationError(f"not a {self.name}: {lines[0]}", diagnostics=lines) from None
 
+    def narrow(self, data: Json) -> Json:
+        """Return a copy of bare JSON data without the keys that the type excludes, as a value of a wider type is passed on.
+
+        >>> OutputType.fields("Point", {"x": int}).narrow({"x": 1, "y": 2})
+        {'x': 1}
+        """
+        narrowed = deepcopy(data)
+        for mismatch in find_mismatches(self.bare_ir, data):
+            if mismatch.code == "unknown":
+                del cast("dict[str, Json]", value_at(narrowed, mismatch.path[:-1]))[str(mismatch.path[-1])]
+        return narrowed
+
     def parse(self, text: str, options: ParseOptions = DEFAULT_OPTIONS) -> ParseResult[T]:
         """Parse the text of an answer; see `taiwa.structured.parse` for what is repaired.
 
@@ -159,6 +189,16 @@ class OutputType(Generic[T]):
             InputError: the value does not have the type.
         """
         return self._validator.dump(value)
+
+
+def _check_json(schema: Mapping[str, Json]) -> None:
+    """Check that a schema can be sent: models, servers and files take JSON only.
+
+    Raises:
+        InputError: it contains half a character, a number that is not finite, or what is not JSON.
+    """
+    for path, problem in not_json(dict(schema)):
+        raise InputError(f"schema: {pointer(path)} {problem}")
 
 
 def _name(annotation: object) -> str:

@@ -18,7 +18,7 @@ from typing import Any, Generic, Literal, NoReturn, TypeAlias, TypeVar, cast
 from taiwa.kernel.errors import OutputValidationError
 from taiwa.kernel.records import Json
 from taiwa.structured import ir
-from taiwa.structured.diagnostics import branch, diagnostics, node_at, pointer
+from taiwa.structured.diagnostics import branch, diagnostics, find_mismatches, node_at, pointer
 from taiwa.structured.find_json import after_thinking, find_candidates, inside_fence, try_value
 from taiwa.structured.ir import literal, members
 from taiwa.structured.json_repair.parser import LenientResult
@@ -102,7 +102,21 @@ class ParseTarget(Generic[T]):
         except ValueError:
             issues = tuple(ValidationIssue(path, text, "validator") for path, text in not_json(data))
             raise InvalidValueError(issues) from None
-        return self.validator.from_json(raw)
+        return self.from_json(raw)
+
+    def from_json(self, raw: bytes) -> T:
+        """Return the value of the JSON text of bare data.
+
+        Raises:
+            InvalidValueError: the text is not JSON, or the data does not have the type.
+        """
+        value = self.validator.from_json(raw)
+        if not self.validator.checks_keys:
+            mismatches = find_mismatches(self.type_ir, json.loads(raw))
+            unknown = [each for each in mismatches if each.code == "unknown" and not each.branch]
+            if unknown:
+                raise InvalidValueError(tuple(ValidationIssue(each.path, each.expected, each.code) for each in unknown))
+        return value
 
     def diagnose(self, data: Json, error: InvalidValueError) -> tuple[str, ...]:
         """Return the diagnostics of bare data that is not valid."""
@@ -205,7 +219,7 @@ class _Parser(Generic[T]):
             self.fail(f"$: half a character (U+{code:04X}) at character {position}")
         if not self.target.wrapped or not raw.lstrip().startswith(b"{"):
             try:
-                value = self.target.validator.from_json(raw)
+                value = self.target.from_json(raw)
             except InvalidValueError as error:
                 if error.malformed:
                     return None
@@ -403,9 +417,9 @@ class _ValueRepair:
         if key != WRAP and key.casefold() != self.type_ir.name.casefold():
             return data
         for option in members(self.type_ir.root, self.type_ir):
-            if isinstance(option, ir.AnyNode) or (
-                isinstance(option, ir.ObjectNode) and (option.get(key) or option.extra)
-            ):
+            open_object = isinstance(option, ir.ObjectNode) and not isinstance(option.extra, ir.NeverNode | None)
+            named = isinstance(option, ir.ObjectNode) and option.get(key) is not None
+            if isinstance(option, ir.AnyNode) or open_object or named:
                 return data
         self.fix("unwrapped", "safe" if key == WRAP else "likely")
         return inner

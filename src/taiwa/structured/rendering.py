@@ -58,7 +58,7 @@ DIALECTS: dict[str, SchemaDialect] = {
 def to_json_schema(type_ir: ir.TypeIR, dialect: SchemaDialect) -> ServerSchema:
     """Render an IR as JSON Schema of a dialect.
 
-    >>> from taiwa.structured.ir import ir.NumberNode, ir.Property
+    >>> from taiwa.structured import ir
     >>> type_ir = ir.TypeIR(ir.ObjectNode((ir.Property("n", ir.NumberNode(integer=True), required=False),)))
     >>> to_json_schema(type_ir, DIALECTS["openai"]).schema["required"]
     ['n']

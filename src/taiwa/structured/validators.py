@@ -3,13 +3,28 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from math import isfinite
-from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar, cast
+from types import NoneType, TracebackType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    NotRequired,
+    Protocol,
+    Required,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
+from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError, SchemaError
 
 from taiwa.kernel.errors import ConfigError, InputError, TaiwaError
@@ -42,6 +57,11 @@ class InvalidValueError(Exception):
 
 class Validator(Protocol[T_co]):
     """Turns JSON text into a value without coercion, or raises `InvalidValueError`."""
+
+    @property
+    def checks_keys(self) -> bool:
+        """Whether all keys that the schema excludes are refused; False where some classes take others and some do not."""
+        ...
 
     @property
     def schema(self) -> dict[str, Json]:
@@ -78,13 +98,82 @@ def _issue_text(detail: Mapping[str, Any]) -> str:
     return str(raised) if isinstance(raised, Exception) else str(detail["msg"])
 
 
+class _SchemaGenerator(GenerateJsonSchema):
+    """Writes that a class has no keys but its own, unless it sets `extra` itself, and what `Doc` says of a field."""
+
+    def model_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401  (pydantic's core schemas have no common type)
+        """Write a pydantic model."""
+        return _of_class(super().model_schema(schema), schema)
+
+    def dataclass_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Write a dataclass."""
+        return _of_class(super().dataclass_schema(schema), schema)
+
+    def typed_dict_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Write a TypedDict."""
+        return _of_class(super().typed_dict_schema(schema), schema)
+
+
+def _of_class(written: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    cls = schema.get("cls")
+    config: Mapping[str, Any] = {**schema.get("config", {}), **getattr(cls, "__pydantic_config__", {})}
+    properties = written.get("properties")
+    if properties is None:
+        return written
+    if "extra" not in config and "extra_fields_behavior" not in config:
+        written.setdefault("additionalProperties", False)
+    with suppress(NameError, TypeError):  # a name that only pydantic can resolve: the field stays without a comment
+        fields = getattr(cls, "__pydantic_fields__", {})
+        for name, annotation in get_type_hints(cls, include_extras=True).items():
+            field = fields.get(name)
+            add_comments(
+                properties.get(field.validation_alias if field and field.validation_alias else name, {}), annotation
+            )
+    return written
+
+
+def add_comments(schema: dict[str, Any], annotation: object) -> None:
+    """Add the comments of an annotation, `Doc("…")` or a text in `Annotated`, to its schema as descriptions."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        comments = [getattr(mark, "documentation", mark) for mark in arguments[1:]]
+        for comment in comments:
+            if isinstance(comment, str):
+                schema.setdefault("description", comment)
+    if origin in (Annotated, NotRequired, Required):
+        add_comments(schema, arguments[0])
+    elif origin in (Union, UnionType):
+        parts = schema.get("anyOf", ())
+        for part, argument in zip(parts, arguments, strict=False) if len(parts) == len(arguments) else ():
+            add_comments(part, argument)
+    elif isinstance(schema.get("items"), dict):
+        add_comments(schema["items"], arguments[0] if arguments else None)
+    elif isinstance(schema.get("additionalProperties"), dict):
+        add_comments(schema["additionalProperties"], arguments[-1] if arguments else None)
+
+
+def _is_closed(schema: Json) -> bool:
+    """Return whether no class of a schema accepts keys that it does not name."""
+    if isinstance(schema, list):
+        return all(map(_is_closed, schema))
+    if not isinstance(schema, dict):
+        return True
+    is_class = isinstance(schema.get("properties"), dict)
+    return not (is_class and schema.get("additionalProperties") is not False) and all(map(_is_closed, schema.values()))
+
+
 class PydanticValidator(Generic[T]):
-    """Validates with pydantic in strict JSON mode: `"2"` is not a number, a date is an ISO 8601 string."""
+    """Validates with pydantic in strict JSON mode: `"2"` is not a number, a date is an ISO 8601 string.
+
+    A key that no field has is invalid, as in TypeScript's object literals, unless the class sets `extra` itself.
+    """
 
     def __init__(self, annotation: Any) -> None:  # noqa: ANN401  (no static type says "a type expression")
         try:
             self.adapter: TypeAdapter[T] = TypeAdapter(annotation)
-            self.schema = cast("dict[str, Json]", self.adapter.json_schema())
+            self.schema = cast("dict[str, Json]", self.adapter.json_schema(schema_generator=_SchemaGenerator))
+            add_comments(self.schema, annotation)
+            self.checks_keys = _is_closed(self.schema)
         except ANNOTATION_ERRORS as error:
             first = str(error).strip().split("\n")[0]
             raise InputError(f"{annotation!r} cannot be an output type: {first}") from error
@@ -92,7 +181,7 @@ class PydanticValidator(Generic[T]):
     def from_json(self, text: bytes) -> T:
         """Validate JSON text in UTF-8."""
         with _InvalidOnError():
-            return self.adapter.validate_json(text, strict=True)
+            return self.adapter.validate_json(text, strict=True, extra="forbid" if self.checks_keys else None)
 
     def dump(self, value: object) -> Json:
         """Return a value as JSON data."""
@@ -127,6 +216,8 @@ def _dumped(validator: "Validator[Json] | Validator[dict[str, Json]]", value: ob
 
 class JsonSchemaValidator:
     """Validates with the jsonschema library (extra `schema`)."""
+
+    checks_keys = True
 
     def __init__(self, schema: Mapping[str, Json]) -> None:
         try:
@@ -221,7 +312,7 @@ def depth_of(data: Json, limit: int) -> int:
 
 
 def not_json(data: Json) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Yield path and description of what JSON cannot express: numbers that are not finite, lone surrogates."""
+    """Yield path and description of what JSON cannot express: numbers that are not finite, lone surrogates, other objects."""
     todo: list[tuple[tuple[str | int, ...], Json]] = [((), data)]
     while todo:
         path, here = todo.pop()
@@ -231,8 +322,12 @@ def not_json(data: Json) -> Iterator[tuple[tuple[str | int, ...], str]]:
             yield path, f"contains half a character (U+{ord(surrogate[0]):04X}); use whole characters"
         elif isinstance(here, dict):
             for key in here:
-                if LONE_SURROGATE.search(key):
+                if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (of a caller without types)
+                    yield path, f"has the key {key!r}, which is not a text"
+                elif LONE_SURROGATE.search(key):
                     yield path, "has a key with half a character; use whole characters"
             todo.extend(((*path, key), inner) for key, inner in reversed(here.items()))
         elif isinstance(here, list):
             todo.extend(((*path, index), inner) for index, inner in reversed(list(enumerate(here))))
+        elif not isinstance(here, (str, int, float, NoneType)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            yield path, f"is not JSON but {type(here).__name__}"

@@ -25,7 +25,7 @@ from taiwa.tools.exact_numbers import (
     spell,
     spell_near,
 )
-from taiwa.tools.function_tool import tool
+from taiwa.tools.function_tool import FunctionTool, tool
 
 CURRENCIES = "$€£¥₹₩"
 
@@ -115,6 +115,25 @@ def calculator(expression: str) -> ToolResult:
     parser = _parsed(expression)
     number = parser.result
     return ToolResult(spell(number), value=str(number) if parser.exact else spell_near(number))
+
+
+def rounding_calculator(decimals: int) -> FunctionTool[..., ToolResult]:
+    """Return the calculator with results rounded to a number of decimals, halves away from zero, as a model sees only those.
+
+    MultiTool-CoT rounded to two.
+
+    >>> rounding_calculator(2).call({"expression": "28/108*100"}).text
+    '25.93'
+    """
+    return FunctionTool(_round_result, calculator.spec.name, {"decimals": decimals}, isolated=False)
+
+
+def _round_result(expression: str, decimals: int) -> ToolResult:
+    number = SEVERAL["round"]((_parsed(expression).result, Fraction(decimals)))
+    return ToolResult(spell(number), value=str(number))
+
+
+_round_result.__doc__ = calculator.spec.description
 
 
 def calculate(text: str) -> Fraction:

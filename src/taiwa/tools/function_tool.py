@@ -4,7 +4,7 @@ import inspect
 import re
 import sys
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -43,11 +43,13 @@ class FunctionTool(Generic[P, R]):
         *,
         isolated: bool | None = None,
         limits: ProcessLimits = DEFAULT_LIMITS,
+        secrets: Sequence[str] = (),
     ) -> None:
         self._function = function
         self._fixed = dict(fixed or {})
         self._isolated = isolated
         self._limits = limits
+        self.secrets = tuple(secrets)
         self._worker: IsolatedTool | None = None
         hints = _hints(function)
         self._returns: OutputType[Any] | None = (
@@ -103,7 +105,9 @@ class FunctionTool(Generic[P, R]):
         if unknown is not None:
             raise InputError(f"{self._spec.name} has no parameter {unknown!r}")
         fixed = {**self._fixed, **fixed}
-        return FunctionTool(self._function, self._spec.name, fixed, isolated=self._isolated, limits=self._limits)
+        return FunctionTool(
+            self._function, self._spec.name, fixed, isolated=self._isolated, limits=self._limits, secrets=self.secrets
+        )
 
     def call(self, arguments: Mapping[str, Json]) -> ToolResult:
         """Call the function with JSON arguments, within its limits.
@@ -164,7 +168,7 @@ class FunctionTool(Generic[P, R]):
             return None
 
     def _check(self, arguments: Mapping[str, Json]) -> dict[str, Any]:
-        if _size(arguments, MAX_ARGUMENT_CHARS) > MAX_ARGUMENT_CHARS:
+        if json_size(arguments, MAX_ARGUMENT_CHARS) > MAX_ARGUMENT_CHARS:
             raise ToolError(
                 "the arguments are too long", code="too_long", hint=f"at most {MAX_ARGUMENT_CHARS:,} characters"
             )
@@ -258,7 +262,9 @@ class IsolatedTool(AbstractContextManager["IsolatedTool"]):
                 if worker.alive:
                     return worker
                 worker.end()
-        return IsolatedProcess("taiwa.tools.isolated_child:entry", self._address, self.spec.name, self._limits)
+        return IsolatedProcess(
+            "taiwa.tools.isolated_child:entry", self._address, self.spec.name, self._limits, self._tool.secrets
+        )
 
     def _put_back(self, worker: IsolatedProcess) -> None:
         with self._lock:
@@ -309,6 +315,7 @@ def tool(
     seconds: float = DEFAULT_LIMITS.seconds,
     memory_mb: int = DEFAULT_LIMITS.memory_mb,
     characters: int = DEFAULT_LIMITS.characters,
+    secrets: Sequence[str] = (),
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 
 
@@ -319,13 +326,15 @@ def tool(
     seconds: float = DEFAULT_LIMITS.seconds,
     memory_mb: int = DEFAULT_LIMITS.memory_mb,
     characters: int = DEFAULT_LIMITS.characters,
+    secrets: Sequence[str] = (),
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """Make a tool of a function: parameters and result need types, its docstring describes it to the model.
 
     A model's call runs in a worker process that is killed at its deadline, if a worker can import the function: from the top
     of a module or of the program's file. Changes to variables of the program stay in the worker. Any other function runs in a
     thread of this process, with a deadline that takes effect only while the function lets other threads run. `isolated=True`
-    refuses such functions; `isolated=False` runs in place, with the program's variables and without a deadline.
+    refuses such functions; `isolated=False` runs in place, with the program's variables and without a deadline. A worker process
+    gets the environment without API keys, tokens and passwords, except those that `secrets` names.
 
     >>> @tool
     ... def double(number: int) -> int:
@@ -340,12 +349,12 @@ def tool(
     limits = ProcessLimits(seconds, memory_mb, characters)
 
     def make(function: Callable[P, R]) -> FunctionTool[P, R]:
-        return FunctionTool(function, isolated=isolated, limits=limits)
+        return FunctionTool(function, isolated=isolated, limits=limits, secrets=secrets)
 
     return make if function is None else make(function)
 
 
-def _size(part: object, most: int, depth: int = 0) -> int:
+def json_size(part: object, most: int, depth: int = 0) -> int:
     """Count the characters in JSON data until they exceed `most`; data nested too deeply counts as too long."""
     if depth > MAX_ARGUMENT_DEPTH:
         return most + 1
@@ -357,7 +366,7 @@ def _size(part: object, most: int, depth: int = 0) -> int:
         return 1
     total = 0
     for each in cast("list[object]", part):
-        total += 1 + _size(each, most, depth + 1)
+        total += 1 + json_size(each, most, depth + 1)
         if total > most:
             break
     return total

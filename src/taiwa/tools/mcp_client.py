@@ -30,6 +30,7 @@ from taiwa.kernel.messages import ToolResult, ToolSpec
 from taiwa.kernel.records import Json, canonical
 from taiwa.kernel.runtime import Tool
 from taiwa.kernel.text import clean_untrusted
+from taiwa.tools.function_tool import json_size
 from taiwa.tools.registry import builtin_tools
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ MAX_TOOLS = 128
 MAX_DESCRIPTION_CHARS = 1_000
 MAX_ERROR_CHARS = 500
 MAX_STDERR_BYTES = 4_000
-LINE_FILTER = Path(__file__).with_name("mcp_line_filter.py")
+SUPERVISOR = Path(__file__).with_name("mcp_supervisor.py")
 MEGABYTE = 1 << 20
 
 MAX_SCHEMA_CHARS = 20_000
@@ -119,7 +120,7 @@ class McpServerConnection(AbstractContextManager["McpServerConnection"]):
     """A server that runs until `close`, with its `tools`; calls from several threads run side by side.
 
     `command` is split as a shell would and run without one. The server gets nothing of the environment but HOME, PATH and the
-    like. A tool whose name is among `taken`, or is that of a built-in tool, gets the server's name in front.
+    like; name what else it needs in the command, as in `env KEY=… npx some-server`. A tool whose name is among `taken`, or is that of a built-in tool, gets the server's name in front.
 
     Raises:
         ConfigError: the extra is not installed, or the server did not start.
@@ -210,10 +211,10 @@ class McpServerConnection(AbstractContextManager["McpServerConnection"]):
                 code=_clean_line(error.code),
                 hint=_clean_line(error.hint),
             )
-        value = decode_value(content) if content is not None else text[:max_chars]
-        if not text and content is not None:
-            text = canonical(value).decode()
-        return ToolResult(clean_untrusted(text, max_chars), name, value=value)
+        if json_size(content, max_chars) > max_chars:
+            text, content = text or "the structured content is too large", None
+        value = text[:max_chars] if content is None else decode_value(content)
+        return ToolResult(clean_untrusted(text or canonical(value).decode(), max_chars), name, value=value)
 
     def _named_tools(self, listed: "Iterable[ListedTool]", taken: set[str]) -> Iterable[McpTool]:
         """Give each tool a name that is not taken and that every tool-call format can write."""
@@ -272,7 +273,7 @@ async def _connect(
     import anyio
     from mcp import Client, StdioServerParameters, stdio_client
 
-    arguments = ["-IS", str(LINE_FILTER), str(max_line_bytes), *words]
+    arguments = ["-IS", str(SUPERVISOR), str(max_line_bytes), *words]
     server = StdioServerParameters(command=sys.executable, args=arguments)
     reading, writing = os.pipe()
     with anyio.CancelScope(deadline=anyio.current_time() + START_SECONDS) as scope:

@@ -1,6 +1,5 @@
 """Vectors from an endpoint: a server on this machine that fails in the usual ways, and a genuine llama.cpp."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -172,15 +171,6 @@ def test_an_address_without_a_name_is_its_only_model(server: EmbeddingServer, se
 def test_a_place_that_cannot_be_one_says_so(settings: Settings, place: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         open_embedder(place, settings)
-
-
-def test_the_extra_that_is_missing_is_named(
-    server: EmbeddingServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "numpy", None)
-
-    with pytest.raises(ConfigError, match=r"needs the extra dense: pip install 'taiwa\[dense\]'"):
-        open_endpoint(f"{server.base_url}#topics", settings).embed(["a"], "passage")
 
 
 @pytest.fixture

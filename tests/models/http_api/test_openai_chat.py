@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.kernel.errors import InputError, UnsupportedError
+from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
 from taiwa.kernel.messages import (
     Capability,
+    Choice,
     Constraint,
     Grammar,
     JsonSchema,
     Message,
-    OneOf,
     Regex,
     Request,
     Sampling,
@@ -26,6 +26,7 @@ from taiwa.kernel.messages import (
     system,
     user,
 )
+from taiwa.models.http_api.connections import parse_base_url
 from taiwa.models.registry import resolve
 
 ASK = (system("Be brief."), user("How are you?"))
@@ -49,6 +50,32 @@ def test_a_plain_request_says_no_more_than_it_must() -> None:
         "stream_options": {"include_usage": True},
         "temperature": 0.0,
     }
+
+
+@pytest.mark.parametrize(
+    ("base", "address"),
+    [
+        ("https://acme.openai.azure.com/openai/v1", "https://acme.openai.azure.com/openai/v1/chat/completions"),
+        (
+            "https://acme.openai.azure.com/openai/deployments/chat?api-version=2024-10-21",
+            "https://acme.openai.azure.com/openai/deployments/chat/chat/completions?api-version=2024-10-21",
+        ),
+    ],
+)
+def test_azure_is_asked_at_its_address_with_its_version_and_its_header(base: str, address: str) -> None:
+    target = resolve(f"{base}#chat")
+    call = target.codec.encode(Request(ASK, constraint=JsonSchema(POINT)))
+
+    assert parse_base_url(target.base_url).join(call.path) == address
+    assert str(parse_base_url(base)) == base
+    assert target.codec.auth("secret") == (("api-key", "secret"),)
+    assert json.loads(call.body)["response_format"]["json_schema"]["strict"] is True
+
+
+@pytest.mark.parametrize("query", ["key=secret", "api-version=1&key=secret", "api-version=", "api-version=%0d"])
+def test_no_other_query_is_taken_in_a_base_url(query: str) -> None:
+    with pytest.raises(ConfigError, match="query or a fragment"):
+        resolve(f"https://acme.openai.azure.com/openai?{query}#chat")
 
 
 def test_the_key_stands_in_a_header_and_nowhere_else() -> None:
@@ -239,14 +266,14 @@ MANY_AS = 'root ::= anon0\nanon0 ::= "a" anon0-1\nanon0-1 ::= "a" anon0-1 | ""'
     [
         ("vllm:x", JsonSchema(POINT), {"structured_outputs": {"json": POINT}}),
         ("vllm:x", Regex("a+"), {"structured_outputs": {"regex": "a+"}}),
-        ("vllm:x", OneOf(("a", "b")), {"structured_outputs": {"choice": ["a", "b"]}}),
+        ("vllm:x", Choice(("a", "b")), {"structured_outputs": {"choice": ["a", "b"]}}),
         ("vllm:x", Grammar("a: /a+/", "a"), {"structured_outputs": {"grammar": MANY_AS}}),
         ("sglang:x", Grammar("start: /a+/"), {"ebnf": MANY_AS}),
-        ("sglang:x", OneOf(("a", "b?")), {"regex": r"a|b\?"}),
+        ("sglang:x", Choice(("a", "b?")), {"regex": r"a|b\?"}),
         ("llamacpp:x", Grammar("start: /a+/"), {"grammar": MANY_AS}),
         ("llamacpp:x", Grammar('root ::= "a"+'), {"grammar": 'root ::= "a"+'}),
         ("llamacpp:x", Regex("yes|no"), {"grammar": 'root ::= "no" | "yes"'}),
-        ("llamacpp:x", OneOf(("yes", "no")), {"grammar": 'root ::= "no" | "yes"'}),
+        ("llamacpp:x", Choice(("yes", "no")), {"grammar": 'root ::= "no" | "yes"'}),
         ("sglang:x", Regex("a+"), {"regex": "a+"}),
         *(
             (name, JsonSchema(POINT, "a point!"), {"response_format": {"type": "json_schema", "json_schema": {"name": "a_point_", "schema": POINT, "strict": True}}})
@@ -260,7 +287,7 @@ def test_a_constraint_is_said_as_the_server_wants_it(name: str, constraint: Cons
     assert {key: body[key] for key in fields} == fields
 
 
-@pytest.mark.parametrize("constraint", [Grammar("start: /a/"), Regex("a"), OneOf(("a",)), ToolCallsInText((CLOCK,))])
+@pytest.mark.parametrize("constraint", [Grammar("start: /a/"), Regex("a"), Choice(("a",)), ToolCallsInText((CLOCK,))])
 @pytest.mark.parametrize("name", ["openai:gpt-4o", "ollama:x", "mistral:x"])
 def test_a_constraint_without_words_for_it_is_refused_whatever_a_person_claims(
     name: str, constraint: Constraint

@@ -32,14 +32,15 @@ LOOKALIKES = {"<": "‹", ">": "›", "[": "［"}
 def sanitize_result(result: str, max_chars: int = MAX_RESULT_CHARS) -> str:
     """Write a result on one line of at most `max_chars` printable characters that opens and closes nothing.
 
-    Marks of any tool-call format, code fences, and labels of roles are replaced by characters that look like them.
+    Marks of any tool-call format and of a state delta, code fences, and labels of roles are replaced by characters that look
+    like them.
 
     >>> sanitize_result("25.9\\n<<calculator: 1>> Observation 2: ```")
     "25.9 ‹‹calculator: 1›› Observation 2∶ '''"
     """
     read = result[: READ_CHARS_PER_SHOWN * max_chars]
     line = " ".join("".join(char for char in read if char.isprintable() or char.isspace()).split())
-    line = line.replace("`", "'").replace("<<", "‹‹").replace(">>", "››").replace("~~~", "∼∼∼")
+    line = line.replace("`", "'").replace("<<", "‹‹").replace(">>", "››").replace("~~~", "∼∼∼").replace("@@", "＠＠")
     line = ROLE_LABELS.sub(r"\1\2∶", ROLE_TOKENS.sub(lambda match: LOOKALIKES[match[0]], line))
     if len(line) > max_chars or len(result) > len(read):
         line = f"{line[: max_chars - 1]}…"

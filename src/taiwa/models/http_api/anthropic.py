@@ -99,18 +99,19 @@ class AnthropicMessages:
     def decoder(self, content_type: str, prefix: str = "") -> Decoder:
         """Create a decoder; white space at the end of the prefix was not sent, so it is removed from the answer."""
         response = ResponseBuilder(prefix[len(prefix.rstrip()) :])
-        return StreamDecoder(_Reader(response, self._server), response, self._server, content_type)
+        return StreamDecoder(_Reader(response, self.server), response, self.server, content_type)
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
         """Map a response that is not 2xx to an error; header names are lower-case."""
-        return error_from_status(status, headers, body, self._server)
+        return error_from_status(status, headers, body, self.server)
 
     def auth(self, key: str) -> tuple[tuple[str, str], ...]:
         """Return the headers that carry a key."""
         return (("x-api-key", key),) if key else ()
 
     @property
-    def _server(self) -> Server:
+    def server(self) -> Server:
+        """The server and the model that errors name."""
         return Server(self.label, self.model)
 
     def _messages(self, request: Request, rest: Sequence[Message]) -> list[Json]:

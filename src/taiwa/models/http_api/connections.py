@@ -1,9 +1,10 @@
 """Base URLs of model servers, limits of calls, and kept connections: pools of httpx2 per event loop, TLS and proxies."""
 
+import re
 import time
 from collections.abc import AsyncGenerator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import httpx2
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
+API_VERSION = re.compile(r"api-version=([0-9A-Za-z-]+)")
 FORM = "http://HOST:PORT/v1"
 SAFE_IN_URL = "/%:@!$&'()*+,;=-._~?[]"
 KEPT_SECONDS = 20.0
@@ -32,6 +34,8 @@ class BaseUrl:
     host: str
     port: int | None
     path: str
+    api_version: str = ""
+    """The version that Azure expects in the query of every request."""
 
     @property
     def authority(self) -> str:
@@ -39,8 +43,17 @@ class BaseUrl:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port is None else f"{host}:{self.port}"
 
+    @property
+    def origin(self) -> str:
+        """The scheme, host and port, to which a key is bound; a default port is left out."""
+        return f"{self.scheme}://{self.authority}"
+
     def __str__(self) -> str:
-        return f"{self.scheme}://{self.authority}{self.path}"
+        return f"{self.origin}{self.path}{self._query}"
+
+    @property
+    def _query(self) -> str:
+        return f"?api-version={self.api_version}" if self.api_version else ""
 
     @property
     def is_local(self) -> bool:
@@ -52,9 +65,20 @@ class BaseUrl:
         except ValueError:
             return False
 
+    def check_transport(self) -> None:
+        """Check that a key may be sent.
+
+        Raises:
+            ConfigError: others could read it on its way.
+        """
+        if self.scheme == "http" and not self.is_local:
+            raise ConfigError(
+                f"a key is not sent over plain HTTP to {self.origin}; use https://, or a tunnel to 127.0.0.1"
+            )
+
     def join(self, path: str) -> str:
         """Return the URL of a path below it, quoted for the wire."""
-        return quote(f"{self}/{path.lstrip('/')}", safe=SAFE_IN_URL)
+        return quote(f"{replace(self, api_version='')}/{path.lstrip('/')}", safe=SAFE_IN_URL) + self._query
 
 
 @lru_cache(maxsize=64)
@@ -72,11 +96,13 @@ def parse_base_url(text: str, what: str = "the base URL") -> BaseUrl:
         raise ConfigError(f"{what} contains an invalid URL; use {FORM}") from None
     if "@" in url.netloc:
         raise ConfigError(f"{what} contains a user name or password in its URL; remove it and use `taiwa keys set`")
-    if url.query or url.fragment:
+    version = API_VERSION.fullmatch(url.query)
+    if (url.query and version is None) or url.fragment:
         raise ConfigError(f"{what} contains a query or a fragment in its URL; remove the '?' or '#' and what follows")
     if url.scheme not in DEFAULT_PORTS or not host or port == 0 or not text.isprintable():
         raise ConfigError(f"{what} is not a web address; use {FORM}")
-    return BaseUrl(url.scheme, host, None if port == DEFAULT_PORTS[url.scheme] else port, url.path.rstrip("/"))
+    port = None if port == DEFAULT_PORTS[url.scheme] else port
+    return BaseUrl(url.scheme, host, port, url.path.rstrip("/"), version[1] if version else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,7 +220,7 @@ def open_endpoint(
         raise ConfigError(
             f"{place!r}: this provider does not offer embeddings; use another provider, a server or a folder"
         )
-    retry = RetryPolicy(attempts=2 if limits else settings.attempts)
+    retry = RetryPolicy(2 if limits else settings.attempts, settings.retry_paid)
     limits = limits or RequestLimits(total=settings.timeout)
     key = find_key(target, settings)
     if unnamed:
@@ -252,7 +252,10 @@ def _parse_vector(data: Json) -> Sequence[float]:
             return ()
     if not isinstance(data, list):
         return ()
-    numbers = [each for each in data if isinstance(each, (int, float)) and not isinstance(each, bool)]
+    try:
+        numbers = [float(each) for each in data if isinstance(each, (int, float)) and not isinstance(each, bool)]
+    except OverflowError:  # a whole number of hundreds of digits
+        return ()
     return numbers if len(numbers) == len(data) else ()
 
 

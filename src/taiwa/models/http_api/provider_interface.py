@@ -13,6 +13,8 @@ from typing import Literal, Protocol, TypeAlias
 
 from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.messages import Capability, Chunk, Enforcement, Request
+from taiwa.models.http_api.connections import parse_base_url
+from taiwa.models.http_api.errors import Server
 
 ConstraintWire: TypeAlias = Literal["response_format", "structured_outputs", "fields", "gbnf", "llguidance"]
 """JSON Schema only · vLLM's field · SGLang's own fields · llama.cpp's grammars · the same, with llguidance as the engine."""
@@ -58,6 +60,11 @@ class Decoder(Protocol):
 class Codec(Protocol):
     """One provider protocol as pure functions on bytes."""
 
+    @property
+    def server(self) -> Server:
+        """The server and the model that errors name."""
+        ...
+
     def encode(self, request: Request) -> WireRequest:
         """Encode a request.
 
@@ -91,12 +98,22 @@ class Target:
     model: str
     codec: Codec | None = field(repr=False)
     capabilities: frozenset[Capability]
-    key_name: str = ""
+    key_variable: str = ""
+    """The environment variable with its key; a stored key is bound to the origin of the base URL."""
     provider: str = ""
     """The provider, where it requires a key."""
     inside: bool = False
     """Whether the model runs in this process, without a server."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @property
+    def origin(self) -> str:
+        """The origin of its server, to which a stored key is bound.
+
+        Raises:
+            ConfigError: it has no server.
+        """
+        return parse_base_url(self.base_url).origin
 
 
 def parse_options(text: str, known: Sequence[str], kind: str) -> dict[str, str]:

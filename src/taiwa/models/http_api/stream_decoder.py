@@ -351,7 +351,7 @@ class StreamDecoder:
             data = parse_json(event.data)
         except ValueError:
             raise protocol_error("sent an event that is not JSON", event.data, self._server) from None
-        if item_at(data, "error") or event.name == "error":
+        if event.name == "error" or (isinstance(data, dict) and data.get("error")):
             raise error_in_response(data, self._server)
         return data
 
@@ -370,8 +370,10 @@ class StreamDecoder:
         with suppress(ProtocolError):  # half an event: reported below, if the response is incomplete
             self._read(self._events.close())
         if self._response.finish is None and not self._response.done:
-            what = "broke off in the middle of its answer" if self._head else "sent an empty answer"
-            raise protocol_error(what, self._head_text(), self._server)
+            if not self._head:
+                raise protocol_error("sent an empty answer", "", self._server)
+            what, advice = "broke off in the middle of its answer", "try again; the log of the server may say why"
+            raise protocol_error(what, self._head_text(), self._server, advice)
         self._response.end()
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import IO, Self
 
+from taiwa.isolation import environment_without_secrets
 from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.messages import Capability, Chunk, Request
 from taiwa.models.http_api.client import HttpModel
@@ -106,6 +107,7 @@ class LlamaServer:
             # -P: do not import from the folder of the script.
             [sys.executable, "-P", str(PROCESS_SCRIPT)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+            env=environment_without_secrets(),
         )  # fmt: skip
         Thread(target=_keep_log, args=(self._process.stderr, self._log), daemon=True).start()
         try:

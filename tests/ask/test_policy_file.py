@@ -1,0 +1,150 @@
+"""Policies as Markdown files: own scores, thresholds, functions, cases and prompts; and what is wrong with a file."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import taiwa
+from taiwa.ask.clarify_then_retrieve import ClarifyOptions, clarify
+from taiwa.ask.decide_search_or_clarify import decide
+from taiwa.ask.policy_file import read_policy, shipped_policy
+from taiwa.ask.types import Advise, Ask, Decision, HandOver, Search, UserProfile
+from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.messages import Capability, Message, Passage, Response, ToolCall, user
+from taiwa.kernel.records import record, restore
+from taiwa.models.scripted import ScriptedModel, scripted_model
+from taiwa.retrieval import InMemoryRetriever
+from tests.flows.driving import Drive
+
+NONE: frozenset[Capability] = frozenset()
+TOOLS: frozenset[Capability] = frozenset({"tools"})
+SHELF = InMemoryRetriever([Passage("press.md", "The press rattles if the belt is loose.")])
+DESK = """---
+taiwa: 1
+policy: desk
+thresholds: { late: 2, unclear: 3 }
+cases:
+  - urgency <= late: hand over
+  - clarity >= unclear, urgency > 2: ask which_machine
+  - chatter <= 1.5: advise
+  - otherwise: search
+---
+You judge messages to a service desk {word for word}.
+
+## statements
+
+- urgency: The machine stands still.
+- clarity: It is clear which machine is meant.
+- chatter: The user only talks.
+
+## questions
+
+- which_machine: one question for the number of the machine; else ""
+"""
+
+
+def answer(**scores: int | str) -> str:
+    return json.dumps({"urgency": 5, "clarity": 1, "chatter": 5, **scores})
+
+
+def clarified(drive: Drive, model: ScriptedModel, text: str = DESK, **more: object) -> Decision:
+    options = ClarifyOptions(table=read_policy(text), **more)  # type: ignore[arg-type]
+    found: Decision = drive(lambda: clarify((user("It rattles."),), options), model, retriever=SHELF).value.decision
+    return found
+
+
+@pytest.mark.parametrize(
+    ("written", "act"),
+    [
+        (answer(urgency=2), HandOver()),
+        (answer(clarity=3, which_machine="Which one?"), Ask("Which one?", 2)),
+        (answer(clarity=3), Search(4)),
+        (answer(chatter=1), Advise("consultation")),
+        (answer(), Search(4)),
+    ],
+)
+def test_own_scores_and_thresholds_decide_by_own_cases(drive: Drive, written: str, act: object) -> None:
+    model = scripted_model(written, capabilities=NONE)
+
+    decision = clarified(drive, model)
+
+    assert decision.act == act
+    assert decision.policy == "desk"
+    assert model.requests[0].messages[0].text.startswith("You judge messages to a service desk {word for word}.")
+    assert decide("desk", decision.situation) == decision == restore(record(decision))
+
+
+def test_own_function_names_and_descriptions_are_sent_as_tools(drive: Drive) -> None:
+    text = DESK.replace(
+        "cases:",
+        "functions:\n  report: { about: A report of a fault., fields: [urgency, clarity, which_machine] }\n  chat: { about: Small talk., fields: [chatter], implies: { urgency: 5 } }\ncases:",
+    )
+    call = Response(Message("assistant", (ToolCall("chat", '{"chatter": 1}'),)))
+    model = scripted_model(call, capabilities=TOOLS)
+
+    decision = clarified(drive, model, text)
+
+    assert decision.act == Advise("consultation")
+    assert [(tool.name, tool.description) for tool in model.requests[0].tools] == [
+        ("report", "A report of a fault."),
+        ("chat", "Small talk."),
+    ]
+    properties = model.requests[0].tools[0].parameters["properties"]
+    assert isinstance(properties, dict)
+    assert list(properties) == ["urgency", "clarity", "which_machine"]
+
+
+def test_a_file_without_cases_keeps_look_first_with_its_thresholds_and_prompts(drive: Drive) -> None:
+    text = "---\ntaiwa: 1\npolicy: strict\nthresholds: { unclear: 5 }\n---\nJudge."
+    scores = '{"clarity": 4, "is_question": 1, "is_consultation": 5, "in_internal_docs": 1, "ask_person": 5}'
+    model = scripted_model(scores, capabilities=NONE)
+
+    decision = clarified(drive, model, text)
+
+    assert isinstance(decision.act, Search)
+    assert decision.policy == "strict"
+    assert model.requests[0].messages[0].text.startswith("Judge.")
+    assert decide("strict", decision.situation) == decision
+
+
+def test_thresholds_of_a_user_take_precedence_over_those_of_the_file(drive: Drive) -> None:
+    options = ClarifyOptions(table=read_policy(DESK))
+    own = UserProfile("ann").thresholds
+    profile = UserProfile("ann", thresholds=type(own)(unclear=5))
+    model = scripted_model(answer(clarity=4, which_machine="Which one?"), capabilities=NONE)
+
+    done = drive(lambda: clarify((user("It rattles."),), options, profile=profile), model, retriever=SHELF).value
+
+    assert done.act == Search(4)
+
+
+def test_the_documented_file_is_the_one_of_the_package() -> None:
+    docs = (Path(taiwa.__file__).parents[2] / "docs" / "dialogue.md").read_text("utf-8")
+    block = re.search(r"```yaml\n(---\ntaiwa: 1\npolicy: article\n.*?---)\n```", docs, re.DOTALL)
+
+    assert block is not None
+    assert read_policy(block[1]) == shipped_policy("article")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("---\ntaiwa", "taiwa", "the front matter is missing"),
+        ("taiwa: 1", "taiwa: 2", "`taiwa` must be 1"),
+        ("cases:", "caces:", "unknown key 'caces'; did you mean 'cases'?"),
+        ("urgency <= late", "urgensy <= late", "unknown score 'urgensy'; did you mean 'urgency'?"),
+        ("urgency <= late", "urgency <= latte", "unknown threshold 'latte'; did you mean 'late'?"),
+        ("urgency <= late", "urgency = late", "cannot read the condition 'urgency = late'"),
+        ("ask which_machine", "ask what", "unknown question 'what'; choose one of which_machine"),
+        ("hand over", "hand_over", "unknown act 'hand_over'; did you mean 'hand over'?"),
+        ("late: 2", "late: soon", "threshold late must be a number, got 'soon'"),
+        ("## questions", "## questoins", "unknown section 'questoins'; did you mean 'questions'?"),
+        ("cases:\n", "cases: { a: b }\nabout:\n", "`cases` must be a list"),
+        ("thresholds: { late", "thresholds: { late: *x", "desk.md:4"),
+    ],
+)
+def test_a_wrong_file_is_an_error_with_its_place_and_a_hint(old: str, new: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(problem)):
+        read_policy(DESK.replace(old, new, 1), "desk.md")

@@ -1,0 +1,177 @@
+"""An app that came with an import opens nothing until the user trusts it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import ModelServer, Place, Taiwa
+
+FRONT = "---\ntaiwa: 1\nname: foreign\n{keys}\n---\nTalk.\n"
+
+
+@pytest.fixture
+def foreign(
+    taiwa: Taiwa, place: Place, model_server: ModelServer, apps: Callable[[str, str], Path]
+) -> Callable[..., str]:
+    """Import a conversation with an app of these keys, which another store wrote; the name of the session is `gift`."""
+
+    def make(keys: str, *options: str) -> str:
+        path, other, file = (
+            apps("foreign", FRONT.format(keys=keys)),
+            place.folder / "other.db",
+            place.folder / "gift.jsonl",
+        )
+        model_server("Hello!")
+        taiwa.ok("say", "foreign", "Hi", "--store", str(other), "-m", model_server.model)
+        taiwa.ok("export", "foreign-1", "-o", str(file), "--store", str(other))
+        path.unlink()
+        return taiwa.ok("import", str(file), "gift", *options).err
+
+    return make
+
+
+def evil(server: ModelServer) -> str:
+    return f'model: "{server.url}#evil"'
+
+
+def test_the_model_of_an_imported_app_is_not_asked(
+    taiwa: Taiwa, place: Place, model_server: ModelServer, foreign: Callable[..., str]
+) -> None:
+    warned = foreign(evil(model_server))
+    model_server("A", "B")
+    taiwa.ok("say", "-s", "gift", "with a configured model")
+    place.set(attempts=1)
+
+    answered = taiwa.ok("say", "-s", "gift", "one more")
+
+    assert [request["model"] for request in model_server.requests] == ["test-model"] * 2
+    assert "taiwa apps trust foreign" in warned
+    assert "came with an import: what it names does not count" in answered.err
+
+
+def test_without_a_configured_model_the_built_in_one_answers_an_imported_app(
+    taiwa: Taiwa, place: Place, model_server: ModelServer, foreign: Callable[..., str]
+) -> None:
+    foreign(evil(model_server))
+    place.set(attempts=1)
+    before = len(model_server.requests)
+
+    assert "small model built into taiwa" in taiwa.ok("say", "-s", "gift", "Hi").out
+    assert len(model_server.requests) == before
+
+
+def test_a_trusted_app_is_asked_at_its_model(
+    taiwa: Taiwa, place: Place, model_server: ModelServer, foreign: Callable[..., str]
+) -> None:
+    foreign(evil(model_server))
+    model_server("A")
+    place.set(attempts=1)
+
+    shown = taiwa.ok("apps", "trust", "foreign", "--yes").out
+    taiwa.ok("say", "-s", "gift", "Hi")
+
+    assert shown.splitlines()[1] == f"  model: {model_server.url}#evil (every text is sent to 127.0.0.1)"
+    assert [request["model"] for request in model_server.requests][-1] == "evil"
+    assert taiwa.ok("apps", "trust").out == "all apps are trusted\n"
+
+
+def test_trust_needs_a_confirmation(taiwa: Taiwa, model_server: ModelServer, foreign: Callable[..., str]) -> None:
+    foreign(evil(model_server))
+
+    refused = taiwa("apps", "trust", "foreign")
+    unknown = taiwa("apps", "trust", "other")
+
+    assert (refused.code, refused.err) == (2, "taiwa: trusting an app requires a confirmation; add --yes\n")
+    assert unknown.err == "taiwa: no untrusted app is named 'other'; `taiwa apps trust` lists them\n"
+    assert [row["host"] for row in taiwa.ok("apps", "trust", "--json").json] == ["127.0.0.1"]
+
+
+def test_an_import_can_be_trusted_at_once(
+    taiwa: Taiwa, place: Place, model_server: ModelServer, foreign: Callable[..., str]
+) -> None:
+    foreign(evil(model_server), "--trust", "--yes")
+
+    assert taiwa.ok("apps", "trust").out == "all apps are trusted\n"
+
+
+def test_an_import_is_never_the_latest_conversation(
+    taiwa: Taiwa, model_server: ModelServer, foreign: Callable[..., str]
+) -> None:
+    foreign("about: nothing")
+
+    assert taiwa("say", "-c", "Hi").code == 2
+    model_server("Mine.", "Mine again.")
+    taiwa.ok("say", "Hi")
+
+    assert taiwa.ok("say", "-c", "--json", "Hi").json["session"] == "plain-1"
+
+
+def test_an_imported_app_gets_no_tools(taiwa: Taiwa, model_server: ModelServer, foreign: Callable[..., str]) -> None:
+    foreign("tools: [calculator]")
+    model_server("A", "B")
+
+    taiwa.ok("say", "-s", "gift", "Hi")
+    taiwa.ok("apps", "trust", "gift", "--yes")
+    taiwa.ok("say", "-s", "gift", "Hi again")
+
+    assert ["calculator" in json.dumps(request) for request in model_server.requests[-2:]] == [False, True]
+
+
+def test_an_imported_app_searches_no_documents(
+    taiwa: Taiwa, place: Place, model_server: ModelServer, foreign: Callable[..., str]
+) -> None:
+    secret = place.folder / "secret"
+    secret.mkdir()
+    (secret / "key.md").write_text("# Key\n\nThe key is swordfish.\n")
+    other, file = place.folder / "other.db", place.folder / "gift.jsonl"
+    asked = ("ask", "What is the key?", "--in", str(secret), "--as", "group:hr", "--store", str(other))
+    taiwa(*asked)
+    taiwa.ok("export", "ask-1", "-o", str(file), "--store", str(other))
+    taiwa.ok("import", str(file), "gift")
+
+    refused = taiwa("ask", "What is the key?", "-s", "gift")
+
+    assert refused.code == 2
+    assert refused.err.endswith(
+        "taiwa: the app 'ask' came with an import and may not search documents; see `taiwa apps trust ask`\n"
+    )
+    shown = taiwa.ok("apps", "trust").lines
+    assert shown[0].startswith("ask (")
+    assert shown[1:] == ["  documents: secret", "  searches as: group:hr"]
+
+
+def test_an_app_names_a_user_and_never_a_file(
+    taiwa: Taiwa, place: Place, model_server: ModelServer, apps: Callable[[str, str], Path]
+) -> None:
+    keys = place.config.parent / "keys.json"
+    keys.parent.mkdir(parents=True, exist_ok=True)
+    keys.write_text('{"OPENAI_API_KEY": "sk-1"}')
+
+    refused = taiwa("chat", "ask", "-p", f"user={keys}", input="Hi\n")
+
+    assert refused.code == 1
+    assert "is not a user of the store" in refused.err
+
+
+def test_a_profile_in_a_file_is_stored_as_a_user(taiwa: Taiwa, place: Place) -> None:
+    file = place.folder / "ann.yaml"
+    file.write_text("name: ann\noffice: Galway\n")
+
+    taiwa("ask", "How many days of annual leave do I have?", "--user", str(file))
+
+    assert taiwa.ok("user", "show", "ann", "--json").json["facts"] == {"office": "Galway"}
+
+
+def test_an_own_app_of_the_same_text_is_trusted(
+    taiwa: Taiwa, place: Place, model_server: ModelServer, apps: Callable[[str, str], Path], foreign: Callable[..., str]
+) -> None:
+    foreign(evil(model_server))
+    apps("foreign", FRONT.format(keys=evil(model_server)))
+    model_server("A")
+    place.set(attempts=1)
+
+    taiwa.ok("say", "foreign", "Hi")
+
+    assert model_server.requests[-1]["model"] == "evil"
