@@ -13,7 +13,6 @@ NAMES = (
     "guides",
     "importing",
     "interrupts",
-    "kill",
     "storing",
     "memory",
     "rationales",

@@ -16,7 +16,7 @@ from taiwa.store import Store
 from tests.store.damage import damage, failures, golden_copy
 from tests.store.turns import answered, begin
 
-PAST_FAILURES = (1264, 1384, 100098, 200009, 200112)
+PAST_FAILURES = (1264, 1384, 100098, 200009, 200112, 200210)
 """Seeds that once ended in an unexpected error."""
 
 

@@ -257,6 +257,21 @@ def test_the_number_of_a_process_is_locked_until_the_process_ends(tmp_path: Path
     assert not any(store._db.is_alive(number) for number in (0, -1, own + 1))
 
 
+@pytest.mark.skipif(
+    subprocess.run(["unshare", "--pid", "--fork", "true"], check=False, capture_output=True).returncode != 0,
+    reason="this account cannot make a PID namespace",
+)
+def test_a_process_in_another_pid_namespace_is_known_to_live(tmp_path: Path) -> None:
+    command = ["unshare", "--pid", "--fork", "--kill-child", sys.executable, "-c", OWNER, str(tmp_path / "s.db")]
+    with Store.open(tmp_path / "s.db") as store:
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+            assert child.stdout is not None
+            owner = int(child.stdout.readline())
+            assert store._db.is_alive(owner)
+            child.communicate("\n")
+        assert not store._db.is_alive(owner)
+
+
 def test_zero_usage_is_not_unknown_usage(store: Store) -> None:
     tip = begin(store)
     run = store.runs.begin("main", tip, APP.hash, "x")

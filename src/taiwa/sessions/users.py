@@ -166,7 +166,7 @@ class UserProfiles:
             raise self._store.users.unknown(name)
         with decoding("user profile"):
             profile = learn_from_feedback(_restore(stored, UserProfile), self.feedback(name))
-            texts = (profile.name, profile.language, *(part for fact in profile.facts for part in fact))
+            texts = (profile.name, profile.language, *(part for key, text in profile.facts for part in (key, text)))
             if not all(isinstance(cast("object", text), str) for text in texts):
                 raise TypeError(name)
             tuple(map(float, astuple(profile.thresholds)))
