@@ -16,8 +16,8 @@ from taiwa.kernel.records import Json
 from taiwa.models.scripted import scripted_model
 from taiwa.retrieval import Library
 from taiwa.sessions.replay import replay_history
-from taiwa.sessions.stored_ask import BUNDLED_HANDBOOK, NoModel, profile_of
-from taiwa.sessions.users import UserProfiles
+from taiwa.sessions.stored_ask import BUNDLED_HANDBOOK, NoModel
+from taiwa.sessions.users import UserProfiles, load_profile
 from taiwa.store import Store
 
 NONE: frozenset[Capability] = frozenset()
@@ -222,11 +222,9 @@ def test_a_conversation_is_that_of_the_person_who_asks(tmp_path: Path, folder: P
     profile.write_text("name: ann\noffice: Leith\n")
     store = Store.open(tmp_path / "store.db")
     people = UserProfiles(store)
-    people.put(profile_of(str(profile), store))
+    people.put(load_profile(profile))
 
-    talk = taiwa.open(
-        "ask", model=NoModel(), store=store, session="s", params={"in": [str(folder)], "user": str(profile)}
-    )
+    talk = taiwa.open("ask", model=NoModel(), store=store, session="s", params={"in": [str(folder)], "user": "ann"})
     talk.say(QUESTION)
 
     assert store.users.sessions("ann") == ("s",)
@@ -238,7 +236,7 @@ def test_a_conversation_is_that_of_the_person_who_asks(tmp_path: Path, folder: P
         ({"policy": "wisdom"}, InputError, "unknown policy"),
         ({"policy": "functions"}, ConfigError, "scores of a model"),
         ({"assess_by": "dice"}, InputError, "unknown method of assessment"),
-        ({"user": "nobody"}, InputError, "neither a user"),
+        ({"user": "nobody"}, InputError, "is not a user of the store"),
         ({"in": ["nowhere"]}, InputError, "neither an index nor a folder"),
     ],
 )
