@@ -21,7 +21,7 @@ from taiwa.conversation.turn_prompt import turn_request
 
 ROUNDS = 5
 SIZES = {10: 100, 100: 500}
-OWN, RAW = "taiwa, `Session.asay`", "raw httpx2, streamed"
+OWN, RAW = "taiwa, `AsyncSession.say`", "raw httpx2, streamed"
 
 
 @dataclass(frozen=True)

@@ -49,12 +49,10 @@ class Cancel(BaseModel):
     which: Which
 
 
-def changes(text: str) -> taiwa.Program[taiwa.Extraction[list[Add | Move | Invite | Cancel]]]:
-    """Read what is to be changed, in the order in which it was said."""
-    return taiwa.extract(taiwa.OutputType(list[Add | Move | Invite | Cancel], name="Changes"), text)
+CHANGES = taiwa.OutputType(list[Add | Move | Invite | Cancel], name="Changes")
 
 
 if __name__ == "__main__":
     with taiwa.exit_on_error():
-        for change in taiwa.run(changes(" ".join(sys.argv[1:]) or "Lunch with Ken on Monday at noon")).value:
+        for change in taiwa.extract(CHANGES, " ".join(sys.argv[1:]) or "Lunch with Ken on Monday at noon"):
             print(change)

@@ -46,12 +46,7 @@ class Order(BaseModel):
     items: list[Annotated[Coffee | Tea | Bakery | Unclear, Field(discriminator="kind")]]
 
 
-def order(text: str) -> taiwa.Program[taiwa.Extraction[Order]]:
-    """Read an order."""
-    return taiwa.extract(taiwa.OutputType(Order), text)
-
-
 if __name__ == "__main__":
     with taiwa.exit_on_error():
-        for item in taiwa.run(order(" ".join(sys.argv[1:]) or "A large oat latte and two scones")).value.items:
+        for item in taiwa.extract(Order, " ".join(sys.argv[1:]) or "A large oat latte and two scones").items:
             print(item)

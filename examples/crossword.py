@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 import taiwa
-from taiwa.kernel.messages import system, user
+from taiwa import system, user
 
 INSTRUCTIONS = """\
 The text is a scanned page of a crossword. Mend what the scanner garbled, keep the order, and leave out what is no clue."""
@@ -29,13 +29,10 @@ class Crossword(BaseModel):
     down: list[Clue]
 
 
-def clues(page: str) -> taiwa.Program[taiwa.Extraction[Crossword]]:
+def clues(page: str) -> taiwa.Program[taiwa.programs.TypedAnswer[Crossword]]:
     """Read the clues; of a long list only the faulty places are asked for again."""
-    return taiwa.extract(
-        taiwa.OutputType(Crossword),
-        (system(INSTRUCTIONS), user(page)),
-        repair=taiwa.RepairPolicy(rounds=2, patch_above=200),
-    )
+    repair = taiwa.RepairPolicy(rounds=2, patch_above=200)
+    return taiwa.programs.extract(Crossword, (system(INSTRUCTIONS), user(page)), repair=repair)
 
 
 if __name__ == "__main__":

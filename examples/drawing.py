@@ -46,11 +46,6 @@ def _part(part: Box | Circle) -> str:
     return f'<circle cx="{part.x}" cy="{part.y}" r="{part.radius}" fill="{part.fill}"/>'
 
 
-def draw(text: str) -> taiwa.Program[taiwa.Extraction[Drawing]]:
-    """Read what is to be drawn."""
-    return taiwa.extract(taiwa.OutputType(Drawing), text)
-
-
 if __name__ == "__main__":
     with taiwa.exit_on_error():
-        print(svg(taiwa.run(draw(" ".join(sys.argv[1:]) or "A yellow sun over a green field")).value))
+        print(svg(taiwa.extract(Drawing, " ".join(sys.argv[1:]) or "A yellow sun over a green field")))

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 import taiwa
-from taiwa.flows.route import NeedsClarification, Routed
+from taiwa.programs import NeedsClarification, Routed
 
 
 class Booking(BaseModel):
@@ -45,7 +45,7 @@ DESK: dict[str, object] = {"booking": Booking, "complaint": Complaint, "bill": t
 
 def desk(text: str) -> taiwa.Program[Routed | NeedsClarification]:
     """Find out what a guest wants."""
-    return taiwa.route(DESK, text)
+    return taiwa.programs.route(DESK, text)
 
 
 if __name__ == "__main__":

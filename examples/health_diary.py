@@ -10,8 +10,8 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 import taiwa
-from taiwa.flows.route import NeedsClarification, Routed
-from taiwa.kernel.messages import Message, system, user
+from taiwa import Message, system, user
+from taiwa.programs import NeedsClarification, Routed
 
 INSTRUCTIONS = "Entries of a health diary. Write down what was said and nothing else; give no advice."
 
@@ -45,7 +45,7 @@ class Entry(BaseModel):
 def entry(said: Sequence[str]) -> taiwa.Program[Routed | NeedsClarification]:
     """Read an entry from all that was said so far, or ask for what it lacks."""
     talk: tuple[Message, ...] = (system(INSTRUCTIONS), *(user(words) for words in said))
-    return taiwa.route({"entry": Entry}, talk)
+    return taiwa.programs.route({"entry": Entry}, talk)
 
 
 if __name__ == "__main__":

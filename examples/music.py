@@ -10,8 +10,8 @@ from typing import Annotated, Literal, Protocol
 from pydantic import Field
 
 import taiwa
-from taiwa.flows.api import PlanResult, execute_plan
 from taiwa.flows.call_plan import reads, writes
+from taiwa.programs import PlanResult, execute_plan
 
 
 @dataclass
@@ -50,11 +50,10 @@ PLAYER = taiwa.Api(Player)
 
 def obey(text: str, *, dry: bool = False) -> taiwa.Program[PlanResult]:
     """Do what is asked; a dry run shows what would be saved."""
-    plan = yield from taiwa.extract(PLAYER, text)
+    plan = yield from taiwa.programs.extract(PLAYER, text)
     return (yield from execute_plan(PLAYER, plan.value, dry=dry))
 
 
 if __name__ == "__main__":
     with taiwa.exit_on_error():
-        text = " ".join(sys.argv[1:]) or "Save my top five as 'best'"
-        print(*taiwa.run(taiwa.extract(PLAYER, text)).value.calls, sep="\n")
+        print(*taiwa.extract(PLAYER, " ".join(sys.argv[1:]) or "Save my top five as 'best'").calls, sep="\n")

@@ -37,11 +37,6 @@ class Table(BaseModel):
     not_understood: list[str] = []
 
 
-def table(text: str) -> taiwa.Program[taiwa.Extraction[Table]]:
-    """Read what a table wants."""
-    return taiwa.extract(taiwa.OutputType(Table), text)
-
-
 def kitchen(wanted: Table) -> list[str]:
     """Give the lines for the kitchen."""
     noodles = Counter(guest.noodles.model_dump_json(exclude_defaults=True) for guest in wanted.guests if guest.noodles)
@@ -51,4 +46,4 @@ def kitchen(wanted: Table) -> list[str]:
 
 if __name__ == "__main__":
     with taiwa.exit_on_error():
-        print("\n".join(kitchen(taiwa.run(table(" ".join(sys.argv[1:]) or "Two miso ramen and some dumplings")).value)))
+        print("\n".join(kitchen(taiwa.extract(Table, " ".join(sys.argv[1:]) or "Two miso ramen and some dumplings"))))

@@ -12,15 +12,11 @@ import taiwa
 
 
 class Mood(BaseModel):
+    # The reason comes first, so that the model thinks before it judges.
     reason: str = Field(description="the words that show it, quoted", max_length=200)
     mood: Literal["good", "neutral", "bad", "mixed"]
 
 
-def mood(text: str) -> taiwa.Program[taiwa.Extraction[Mood]]:
-    """Read the mood of a text; the reason comes first, so that the model thinks before it judges."""
-    return taiwa.extract(taiwa.OutputType(Mood), text)
-
-
 if __name__ == "__main__":
     with taiwa.exit_on_error():
-        print(taiwa.run(mood(" ".join(sys.argv[1:]) or "Well, that could have gone worse")).value)
+        print(taiwa.extract(Mood, " ".join(sys.argv[1:]) or "Well, that could have gone worse"))

@@ -6,7 +6,7 @@ python examples/sums.py "What are 12 boxes of 24 eggs, less 5 percent that break
 import sys
 
 import taiwa
-from taiwa.flows.api import PlanResult, execute_plan
+from taiwa.programs import PlanResult, execute_plan
 
 
 class Sums:
@@ -38,7 +38,7 @@ SUMS = taiwa.Api(Sums, undeclared="read")
 
 def solve(text: str) -> taiwa.Program[PlanResult]:
     """Plan a calculation, check it, and carry it out."""
-    plan = yield from taiwa.extract(SUMS, text)
+    plan = yield from taiwa.programs.extract(SUMS, text)
     return (yield from execute_plan(SUMS, plan.value))
 
 

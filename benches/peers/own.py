@@ -9,9 +9,9 @@ from benches.peers import Begin
 from taiwa.apps.catalog import load_app
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.registry import resolve
+from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.durable_turn import PricedModel
 from taiwa.sessions.repository import Repository
-from taiwa.sessions.session import Session
 from taiwa.store import Store
 
 MODEL = os.environ.get("BENCH_MODEL", "with-delta")
@@ -20,11 +20,11 @@ MODEL = os.environ.get("BENCH_MODEL", "with-delta")
 class Own:
     """A session of a store; many conversations share the store, the model and the app."""
 
-    def __init__(self, talk: Session) -> None:
+    def __init__(self, talk: AsyncSession) -> None:
         self._talk = talk
 
     async def say(self, text: str) -> str:
-        said = await self._talk.asay(text)
+        said = await self._talk.say(text)
         assert said.delta, said.warnings
         return said.text
 
@@ -36,6 +36,6 @@ def open_talks(address: str, opening: str) -> Begin:  # noqa: ARG001  (the app b
 
     def begin() -> Own:
         assert folder.name
-        return Own(Session(repository, f"chat-{next(numbers)}", repository.start(app), priced_model))
+        return Own(AsyncSession(repository, f"chat-{next(numbers)}", repository.start(app), priced_model))
 
     return begin

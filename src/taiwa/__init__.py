@@ -1,9 +1,11 @@
 """Conversations with language models that a program can rely on.
 
 >>> import taiwa
->>> session = taiwa.open("chat", model=taiwa.scripted_model("Hello!\\n@@delta\\n{}"), store=":memory:")
->>> session.say("Hi").text
+>>> client = taiwa.Client(taiwa.scripted_model("Hello!", '{"drink": "tea"}'))
+>>> client.generate("Hi").text
 'Hello!'
+>>> client.extract(dict[str, str], "A tea, please.")
+{'drink': 'tea'}
 
 Public names are imported when they are first used: `import taiwa` loads neither the HTTP client nor the store.
 """
@@ -12,41 +14,123 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from taiwa import programs
     from taiwa.apps.catalog import load_app
+    from taiwa.ask.result import AskResult
     from taiwa.cli.main import exit_on_error
+    from taiwa.client import (
+        AsyncClient,
+        Client,
+        Extraction,
+        Generation,
+        ask,
+        extract,
+        find,
+        generate,
+        route,
+        run,
+        solve,
+        stream,
+        stream_extract,
+        try_extract,
+    )
+    from taiwa.conversation.app import App
+    from taiwa.conversation.reducers import Reducer
     from taiwa.flows.api import Api
-    from taiwa.flows.chat import Reply, say
-    from taiwa.flows.extract import Extraction, extract
+    from taiwa.flows.extract import ExtractError
     from taiwa.flows.retry_invalid_output import RepairPolicy
-    from taiwa.flows.route import route
     from taiwa.flows.solve.rationale import Rationale
-    from taiwa.flows.solve.solve import SolveOptions, solve
+    from taiwa.flows.solve.solve import SolveOptions
     from taiwa.kernel.async_runtime import AsyncRuntime
-    from taiwa.kernel.effects import Program, gather, perform
-    from taiwa.kernel.errors import TaiwaError
+    from taiwa.kernel.effects import Effect, Program, gather, perform
+    from taiwa.kernel.errors import (
+        AuthenticationError,
+        ConfigError,
+        ConflictError,
+        InputError,
+        LimitError,
+        ModelError,
+        NoValidTokenError,
+        OutputValidationError,
+        OverloadedError,
+        ProtocolError,
+        RateLimitError,
+        RefusalError,
+        StoreError,
+        TaiwaError,
+        TimeoutError,
+        ToolError,
+        UnsupportedError,
+    )
     from taiwa.kernel.execution import RunResult, replay
     from taiwa.kernel.journal import Journal
-    from taiwa.kernel.messages import Message, Notice, Request, Response, TextDelta, Usage
+    from taiwa.kernel.messages import (
+        Choice,
+        Grammar,
+        JsonSchema,
+        Message,
+        Notice,
+        Passage,
+        Regex,
+        Request,
+        Response,
+        TextDelta,
+        Usage,
+        assistant,
+        system,
+        user,
+    )
+    from taiwa.kernel.records import value
     from taiwa.kernel.runtime import Runtime
+    from taiwa.kernel.stream import AsyncStream, Stream
     from taiwa.kernel.usage_limits import RunUsage, UsageLimits
+    from taiwa.models.pricing import Prices
     from taiwa.models.scripted import scripted_model
+    from taiwa.sessions.async_session import AsyncSession
     from taiwa.sessions.durable_turn import TurnOptions, TurnResult
-    from taiwa.sessions.session import Session, arun, astream, open, run, stream
+    from taiwa.sessions.session import Session, open
     from taiwa.structured import OutputType, parse
     from taiwa.tools.function_tool import tool
 
 __all__ = [
     "Api",
+    "App",
+    "AskResult",
+    "AsyncClient",
     "AsyncRuntime",
+    "AsyncSession",
+    "AsyncStream",
+    "AuthenticationError",
+    "Choice",
+    "Client",
+    "ConfigError",
+    "ConflictError",
+    "Effect",
+    "ExtractError",
     "Extraction",
+    "Generation",
+    "Grammar",
+    "InputError",
     "Journal",
+    "JsonSchema",
+    "LimitError",
     "Message",
+    "ModelError",
+    "NoValidTokenError",
     "Notice",
     "OutputType",
+    "OutputValidationError",
+    "OverloadedError",
+    "Passage",
+    "Prices",
     "Program",
+    "ProtocolError",
+    "RateLimitError",
     "Rationale",
+    "Reducer",
+    "RefusalError",
+    "Regex",
     "RepairPolicy",
-    "Reply",
     "Request",
     "Response",
     "RunResult",
@@ -54,54 +138,72 @@ __all__ = [
     "Runtime",
     "Session",
     "SolveOptions",
+    "StoreError",
+    "Stream",
     "TaiwaError",
     "TextDelta",
+    "TimeoutError",
+    "ToolError",
     "TurnOptions",
     "TurnResult",
+    "UnsupportedError",
     "Usage",
     "UsageLimits",
-    "arun",
-    "astream",
+    "ask",
+    "assistant",
     "exit_on_error",
     "extract",
+    "find",
     "gather",
+    "generate",
     "load_app",
     "open",
     "parse",
     "perform",
+    "programs",
     "replay",
     "route",
     "run",
-    "say",
     "scripted_model",
     "solve",
     "stream",
+    "stream_extract",
+    "system",
     "tool",
+    "try_extract",
+    "user",
+    "value",
 ]
 
 __version__ = "0.1.0"
 
 MODULES = {
     "apps.catalog": "load_app",
+    "ask.result": "AskResult",
     "cli.main": "exit_on_error",
+    "client": "AsyncClient Client Extraction Generation ask extract find generate route run solve stream stream_extract try_extract",
+    "conversation.app": "App",
+    "conversation.reducers": "Reducer",
     "flows.api": "Api",
-    "flows.chat": "Reply say",
-    "flows.extract": "Extraction extract",
+    "flows.extract": "ExtractError",
     "flows.retry_invalid_output": "RepairPolicy",
-    "flows.route": "route",
     "flows.solve.rationale": "Rationale",
-    "flows.solve.solve": "SolveOptions solve",
+    "flows.solve.solve": "SolveOptions",
     "kernel.async_runtime": "AsyncRuntime",
-    "kernel.effects": "Program gather perform",
-    "kernel.errors": "TaiwaError",
+    "kernel.effects": "Effect Program gather perform",
+    "kernel.errors": "AuthenticationError ConfigError ConflictError InputError LimitError ModelError NoValidTokenError OutputValidationError OverloadedError ProtocolError RateLimitError RefusalError StoreError TaiwaError TimeoutError ToolError UnsupportedError",
     "kernel.execution": "RunResult replay",
     "kernel.journal": "Journal",
-    "kernel.messages": "Message Notice Request Response TextDelta Usage",
+    "kernel.messages": "Choice Grammar JsonSchema Message Notice Passage Regex Request Response TextDelta Usage assistant system user",
+    "kernel.records": "value",
     "kernel.runtime": "Runtime",
+    "kernel.stream": "AsyncStream Stream",
     "kernel.usage_limits": "RunUsage UsageLimits",
+    "models.pricing": "Prices",
     "models.scripted": "scripted_model",
     "sessions.durable_turn": "TurnOptions TurnResult",
-    "sessions.session": "Session arun astream open run stream",
+    "sessions.async_session": "AsyncSession",
+    "sessions.session": "Session open",
     "structured": "OutputType parse",
     "tools.function_tool": "tool",
 }
@@ -110,6 +212,8 @@ PLACES = {name: module for module, names in MODULES.items() for name in names.sp
 
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used."""
+    if name == "programs":
+        return import_module("taiwa.programs")
     if name not in PLACES:
         raise AttributeError(f"module 'taiwa' has no attribute {name!r}")
     found: object = getattr(import_module(f"taiwa.{PLACES[name]}"), name)

@@ -42,6 +42,7 @@ class Settings:
     max_cost_nano: int | None = None
     timeout: float = 600.0
     attempts: int = 3
+    retry_paid: bool = False
     base_urls: Mapping[str, str] = field(default_factory=dict[str, str])
     capabilities: Mapping[str, Mapping[str, bool]] = field(default_factory=dict[str, Mapping[str, bool]])
     prices: Mapping[str, Mapping[str, Decimal | str]] = field(default_factory=dict[str, Mapping[str, Decimal | str]])
@@ -167,6 +168,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "max_cost": Setting("the most that one command may spend, in the currency of the prices", _nano),
         "timeout": Setting("seconds that one answer may take in all", _seconds),
         "attempts": Setting("how often a call is tried before it fails", _count),
+        "retry_paid": Setting("whether a call that may have been charged is tried again", _flag),
         "base_urls": Setting("the address of a provider, by its name", _url, NAMED),
         "capabilities": Setting("what a model can do, by its name", _flag, TABLE, (*get_args(Capability), "sampling")),
         "prices": Setting("prices of a model, by its name", _price, TABLE, PRICES),

@@ -80,8 +80,8 @@ def test_a_key_is_kept_and_tried_and_never_shown(taiwa: Taiwa, provider: ModelSe
     file = place.config.with_name("keys.json")
     assert file.stat().st_mode & 0o077 == 0
     assert provider.seen[0].headers["authorization"] == f"Bearer {CANARY}"
-    assert kept.out.splitlines()[-1] == "it works"
-    assert listed.lines[1].split() == ["OPENAI_API_KEY", "set"]
+    assert kept.out.splitlines()[0] == "it works"
+    assert listed.lines[1].split() == [provider.url.removesuffix("/v1"), "stored"]
     for result in (kept, listed, shown):
         assert CANARY not in result.out + result.err
 
@@ -102,19 +102,21 @@ def test_a_key_never_reaches_the_store_a_log_or_an_error(taiwa: Taiwa, provider:
     assert [path for path in files if CANARY.encode() in path.read_bytes()] == []
 
 
-def test_a_wrong_key_is_stored_with_a_warning(taiwa: Taiwa, provider: ModelServer) -> None:
+@pytest.mark.parametrize("named", ["openai", "URL"])
+def test_a_wrong_key_is_refused_and_not_stored(taiwa: Taiwa, provider: ModelServer, named: str) -> None:
     provider(status(401, b'{"error": {"message": "no"}}'), base_urls={"openai": provider.url})
 
-    done = taiwa("keys", "set", "openai", input=f"{CANARY}\n")
+    done = taiwa("keys", "set", provider.url if named == "URL" else named, input=f"{CANARY}\n")
 
     assert done.code == 1
+    assert "does not accept the key" in done.err
     assert CANARY not in done.err
-    assert taiwa.ok("keys", "list").lines[1].split()[0] == "OPENAI_API_KEY"
+    assert taiwa.ok("keys", "list").err == "no keys are stored; a local server needs none\n"
 
 
 def test_a_key_is_typed_unseen(provider: ModelServer, place: Place) -> None:
     with Terminal(place.environment(), "keys", "set", "openai") as shown:
-        shown.see("OPENAI_API_KEY (not shown)")
+        shown.see(f"key for {provider.url.removesuffix('/v1')} (not shown)")
         shown.type(f"{CANARY}\n")
         shown.see("it works")
         assert shown.end() == 0
@@ -125,7 +127,7 @@ def test_a_key_is_typed_unseen(provider: ModelServer, place: Place) -> None:
 def test_a_key_can_be_taken_out_again(taiwa: Taiwa, provider: ModelServer) -> None:
     taiwa.ok("keys", "set", "openai", "--no-check", input=CANARY)
 
-    assert taiwa.ok("keys", "remove", "openai").out == "OPENAI_API_KEY is deleted\n"
+    assert taiwa.ok("keys", "remove", "openai").out == f"the key for {provider.url.removesuffix('/v1')} is deleted\n"
     assert taiwa.ok("keys", "list").err == "no keys are stored; a local server needs none\n"
     assert taiwa("keys", "remove", "openai").code == 2
 
@@ -134,7 +136,7 @@ def test_a_key_can_be_taken_out_again(taiwa: Taiwa, provider: ModelServer) -> No
     ("command", "given", "line"),
     [
         (("set", "opnai"), CANARY, "did you mean 'openai'?"),
-        (("set", "openai"), " \n", "no key given for OPENAI_API_KEY"),
+        (("set", "openai"), " \n", "no key given for https://api.openai.com"),
     ],
 )
 def test_a_key_that_cannot_be_kept_is_one_line(taiwa: Taiwa, command: tuple[str, ...], given: str, line: str) -> None:

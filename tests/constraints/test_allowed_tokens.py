@@ -8,7 +8,7 @@ from taiwa.constraints import Guide, GuideState, Vocabulary
 from taiwa.constraints.allowed_tokens import MatcherState, matcher_of
 from taiwa.constraints.guide import empty_mask, mask_tokens
 from taiwa.kernel.errors import InputError, NoValidTokenError
-from taiwa.kernel.messages import JsonSchema, OneOf, Regex
+from taiwa.kernel.messages import Choice, JsonSchema, Regex
 
 BYTES = Vocabulary.of_bytes()
 END = 256
@@ -177,7 +177,7 @@ def test_an_explanation_names_the_place_the_keyword_and_what_is_wrong() -> None:
 
 
 def test_an_explanation_says_where_a_longer_token_goes_wrong() -> None:
-    state = constraints.compile(OneOf(("yes", "no")), Vocabulary((*BYTES.tokens, b"yep"), 256)).start()
+    state = constraints.compile(Choice(("yes", "no")), Vocabulary((*BYTES.tokens, b"yep"), 256)).start()
 
     assert state.explain(257).why == "after 'ye', 'p' is not expected"
     assert state.explain(END).why == "the text cannot end here"

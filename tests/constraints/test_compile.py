@@ -11,7 +11,7 @@ from taiwa.constraints.allowed_tokens import MatcherGuide, MatcherState
 from taiwa.constraints.schema_regex import space_regex
 from taiwa.constraints.tool_call_grammar import check_samples
 from taiwa.kernel.errors import InputError, NoValidTokenError
-from taiwa.kernel.messages import Grammar, JsonSchema, OneOf, Regex, ToolCallsInText, ToolSpec
+from taiwa.kernel.messages import Choice, Grammar, JsonSchema, Regex, ToolCallsInText, ToolSpec
 from taiwa.structured import OutputType
 
 BYTES = Vocabulary.of_bytes()
@@ -41,7 +41,7 @@ def after(compiled: MatcherGuide, text: str) -> MatcherState:
         (Grammar('start: "(" NUMBER ")"\nNUMBER: /[0-9]+/'), "(12)", "()"),
         (Grammar('s: "a" s | "b"', "s"), "aab", "aa"),
         (Grammar('root ::= "a" [0-9]+ ("," [0-9])*', "root"), "a12,3", "a,"),
-        (OneOf(("no", "not", "無")), "not", "nope"),
+        (Choice(("no", "not", "無")), "not", "nope"),
         (JsonSchema({"type": "object", "properties": {"a": {"type": "integer"}}}), '{"a": 1}', '{"a": "1"}'),
         (int, '{"value": 3}', '{"value": "3"}'),
         (OutputType(list[int]), '{"value": [1, 2]}', "[1, 2]"),
@@ -57,8 +57,8 @@ def test_each_source_lets_its_texts_through_and_no_others(source: object, good: 
     [
         ("yes|no", "use Regex"),
         ({"type": "integer"}, "use JsonSchema"),
-        (OneOf(()), "at least one word"),
-        (OneOf(["a"]), "use tuples"),
+        (Choice(()), "at least one word"),
+        (Choice(["a"]), "use tuples"),
         (Regex("a(?=b)"), "look-around"),
         (Regex(r"(a)\1"), "backreferences"),
         (Regex("("), "unclosed group"),
@@ -110,9 +110,9 @@ def test_what_never_ends_or_never_begins_is_a_dead_end(source: object) -> None:
 def test_a_word_that_cannot_be_spelled_is_refused_when_compiling() -> None:
     few = Vocabulary((b"y", b"es", b"<end>"), 2)
 
-    assert constraints.compile(OneOf(("yes",)), few).start().allowed() == (0,)
+    assert constraints.compile(Choice(("yes",)), few).start().allowed() == (0,)
     with pytest.raises(NoValidTokenError, match="no sequence of tokens spells 'yess'") as caught:
-        constraints.compile(OneOf(("yes", "yess")), few)
+        constraints.compile(Choice(("yes", "yess")), few)
     assert caught.value.state == "yess"
 
 
@@ -363,7 +363,7 @@ def nested(depth: int) -> dict[str, Any]:
         ),
         (JsonSchema(nested(5_000)), "nested too deeply"),
         (Regex("a" * 5_000_000), "the pattern has 5000000 characters"),
-        (OneOf(tuple(f"{n} {'x' * 100}" for n in range(100_000))), "characters|larger than"),
+        (Choice(tuple(f"{n} {'x' * 100}" for n in range(100_000))), "characters|larger than"),
     ],
 )
 def test_what_is_too_large_is_refused_in_bounded_time(source: object, fault: str) -> None:
@@ -379,7 +379,7 @@ def test_what_is_too_large_is_refused_in_bounded_time(source: object, fault: str
     ("source", "text"),
     [
         (JsonSchema({"enum": [f"option {n}" for n in range(10_000)]}), '"option 9999"'),
-        (OneOf(tuple(f"option {n}" for n in range(10_000))), "option 9999"),
+        (Choice(tuple(f"option {n}" for n in range(10_000))), "option 9999"),
         (JsonSchema({"oneOf": [{"const": f"option {n}"} for n in range(5_000)]}), '"option 4999"'),
         (JsonSchema(nested(100)), "[" * 100 + "1" + "]" * 100),
         (Regex("(a|a)*(a*)*b"), "a" * 500 + "b"),

@@ -29,9 +29,14 @@ def steps(*calls: tuple[str, *tuple[Json, ...]]) -> Json:
 
 
 def ran(program: taiwa.Program[Any], *answers: Json, **more: Any) -> Any:
-    """Run a program with these answers; a text is played as it is."""
+    """Run a program with these answers."""
+    return client(*answers, **more).run(program)
+
+
+def client(*answers: Json, **more: Any) -> taiwa.Client:
+    """Make a client of a model with these answers; a text is played as it is."""
     words = [answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False) for answer in answers]
-    return taiwa.run(program, taiwa.scripted_model(*words), **more)
+    return taiwa.Client(taiwa.scripted_model(*words), **more)
 
 
 def test_there_is_one_for_each_of_ten_domains() -> None:
@@ -70,7 +75,7 @@ def test_a_coffee_shop_takes_an_order() -> None:
     ]}
     ```"""
 
-    found = ran(shop.order("Two large oat lattes, a warm croissant and a newspaper"), answer)
+    found = client(answer).try_extract(shop.Order, "Two large oat lattes, a warm croissant and a newspaper")
 
     assert found.value.items == [
         shop.Coffee(kind="coffee", name="latte", size="large", milk="oat", cups=2),
@@ -85,7 +90,7 @@ def test_a_coffee_shop_asks_again_for_what_is_not_on_the_menu() -> None:
     bad: Json = {"items": [{"kind": "coffee", "name": "mocha"}]}
     good: Json = {"items": [{"kind": "unclear", "words": "mocha"}]}
 
-    found = ran(shop.order("A mocha"), bad, good)
+    found = client(bad, good).try_extract(shop.Order, "A mocha")
 
     assert found.attempts[0].diagnostics[0].startswith('$.items[0].name = "mocha": must be "espresso", "latte"')
     assert found.value.items == [shop.Unclear(kind="unclear", words="mocha")]
@@ -100,7 +105,7 @@ def test_a_calendar_is_changed() -> None:
         ]
     }
 
-    move, invite = ran(calendar.changes("Move the dentist to Friday at three, and tell Aiko"), answer).value
+    move, invite = client(answer).extract(calendar.CHANGES, "Move the dentist to Friday at three, and tell Aiko")
 
     assert move.to == calendar.When(day="Friday", hours="15:00")
     assert (invite.which.with_, invite.people) == (["Ken"], ["Aiko"])
@@ -109,9 +114,9 @@ def test_a_calendar_is_changed() -> None:
 def test_a_mood_is_read_after_its_reason() -> None:
     sentiment = example("sentiment")
 
-    found = ran(sentiment.mood("late, but lovely"), {"reason": "'late' and 'lovely'", "mood": "mixed"})
+    found = client({"reason": "'late' and 'lovely'", "mood": "mixed"}).extract(sentiment.Mood, "late, but lovely")
 
-    assert found.value.mood == "mixed"
+    assert found.mood == "mixed"
     assert taiwa.OutputType(sentiment.Mood).render().index("reason") < taiwa.OutputType(sentiment.Mood).render().index(
         "mood:"
     )
@@ -125,9 +130,9 @@ def test_a_table_becomes_lines_for_the_kitchen() -> None:
         "shared": [{"dish": "dumplings", "plates": 2}],
     }
 
-    found = ran(restaurant.table("味噌ラーメン二つと餃子二皿"), answer)
+    found = client(answer).extract(restaurant.Table, "味噌ラーメン二つと餃子二皿")
 
-    assert restaurant.kitchen(found.value) == ['2 x {"dish":"ramen","broth":"miso"}', "2 x dumplings"]
+    assert restaurant.kitchen(found) == ['2 x {"dish":"ramen","broth":"miso"}', "2 x dumplings"]
 
 
 def test_a_sum_is_planned_checked_and_calculated() -> None:
@@ -193,7 +198,7 @@ def test_a_drawing_becomes_svg() -> None:
         ]
     }
 
-    svg = drawing.svg(ran(drawing.draw("a sun over a field"), answer).value)
+    svg = drawing.svg(client(answer).extract(drawing.Drawing, "a sun over a field"))
 
     assert svg.count("<rect") == svg.count("<circle") == 1
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.extract import ExtractError, Extraction, extract
+from taiwa.flows.extract import ExtractError, TypedAnswer, extract
 from taiwa.flows.retry_invalid_output import Attempt, RepairPolicy
 from taiwa.kernel.effects import WatchResult
 from taiwa.kernel.errors import LimitError, OutputValidationError, RefusalError, TaiwaError, restore_error
@@ -34,7 +34,7 @@ WORSE = '{"drink": 1, "cups": "two"}'
 def test_an_answer_becomes_a_value_of_the_type(drive: Drive) -> None:
     done = drive(lambda: extract(ORDER, "Two teas, please."), scripted_model(GOOD))
 
-    assert done.value == Extraction(Order("tea", 2), (Attempt(GOOD, mode="native"),))
+    assert done.value == TypedAnswer(Order("tea", 2), (Attempt(GOOD, mode="native"),))
     assert done.shown == ""
 
 

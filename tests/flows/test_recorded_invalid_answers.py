@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from taiwa.flows.extract import ExtractError, Extraction, extract
+from taiwa.flows.extract import ExtractError, TypedAnswer, extract
 from taiwa.flows.retry_invalid_output import RepairPolicy
 from taiwa.kernel.messages import Response, assistant
 from taiwa.kernel.runtime import Runtime
@@ -21,7 +21,7 @@ def mutations(shared_data: Path) -> list[dict[str, Any]]:
     return rows(shared_data / "malformed_mutations.jsonl")
 
 
-def extracted(row: dict[str, Any], repair: RepairPolicy, finish: Any = "stop") -> Extraction[Any]:
+def extracted(row: dict[str, Any], repair: RepairPolicy, finish: Any = "stop") -> TypedAnswer[Any]:
     truth = json.dumps(row.get("expected"), ensure_ascii=False)
     model = scripted_model(Response(assistant(row["input"]), finish), truth, truth)
     return Runtime(model).run(extract(OutputType.from_json_schema(row["schema"]), "…", repair=repair))

@@ -111,6 +111,16 @@ def code_lines(text: str) -> int:
     return sum(1 for line in code - strings if line <= len(lines) and lines[line - 1].strip())
 
 
+def lines_by_package(modules: Iterable[Source]) -> dict[str, int]:
+    """Add up the code lines of each package; modules outside any are counted together."""
+    found: dict[str, int] = {}
+    for source in modules:
+        first = source.module.split(".")[1:2]
+        name = first[0] if first and (SRC / PACKAGE / first[0]).is_dir() else "others"
+        found[name] = found.get(name, 0) + code_lines(source.text)
+    return dict(sorted(found.items()))
+
+
 def import_graph(modules: Iterable[Source], *, types: bool = False) -> dict[str, set[str]]:
     """Map each module to those that it imports, in functions too; with `types` also under `TYPE_CHECKING`.
 
@@ -246,6 +256,8 @@ def source_figures() -> Iterator[Figure]:
         sum(code_lines(source.text) for source in sources()),
         "blank lines, comments and docstrings excluded",
     )
+    for name, lines in lines_by_package(sources()).items():
+        yield Figure(f"  {name}", lines, "of these")
     yield Figure(
         "import cycles", len(cycles(import_graph(sources()))), "groups of modules; imports in functions included"
     )

@@ -243,3 +243,16 @@ def test_a_probe_finds_a_constraint_in_another_servers_words_to_be_dropped(setti
     assert report.capabilities["json_schema"] is False
     assert report.capabilities["regex"] is False
     assert not [each.name for each in report.findings if each.name.startswith("schema.") and each.verdict == "enforced"]
+
+
+def test_a_text_is_continued_over_the_completions_protocol(settings: Settings) -> None:
+    target = resolve("completions:llamacpp:tiny", base_urls=settings.base_urls)
+    ask = Request((user("once upon"),), sampling=Sampling(0.0, None, 12), top_logprobs=2)
+    with HttpModel(target, KEY) as model:
+        whole = collect_response(model.stream(ask))
+        rest = collect_response(model.stream(replace(ask, prefix=whole.text[:20])))
+
+    assert whole.usage is not None
+    assert whole.usage.output_tokens == 12
+    assert len(whole.logprobs) == 12
+    assert rest.text.startswith(whole.text[20:24])

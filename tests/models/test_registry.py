@@ -9,7 +9,7 @@ from taiwa.models.registry import PROVIDERS, resolve
 
 
 @pytest.mark.parametrize(
-    ("name", "base_url", "model", "key_name"),
+    ("name", "base_url", "model", "key_variable"),
     [
         ("openai:gpt-4o", "https://api.openai.com/v1", "gpt-4o", "OPENAI_API_KEY"),
         ("anthropic:claude-sonnet-4-5", "https://api.anthropic.com/v1", "claude-sonnet-4-5", "ANTHROPIC_API_KEY"),
@@ -19,19 +19,19 @@ from taiwa.models.registry import PROVIDERS, resolve
         ("groq:openai/gpt-oss-20b", "https://api.groq.com/openai/v1", "openai/gpt-oss-20b", "GROQ_API_KEY"),
         ("ollama:llama3:8b", "http://127.0.0.1:11434/v1", "llama3:8b", "OLLAMA_API_KEY"),
         ("llamacpp:qwen", "http://127.0.0.1:8080/v1", "qwen", "LLAMACPP_API_KEY"),
-        ("http://127.0.0.1:8080/v1#qwen", "http://127.0.0.1:8080/v1", "qwen", "KEY_HTTP_127_0_0_1_8080"),
-        ("http://127.0.0.1:8080/v1/#org/qwen:1", "http://127.0.0.1:8080/v1", "org/qwen:1", "KEY_HTTP_127_0_0_1_8080"),
-        ("http://127.0.0.1:8080#qwen", "http://127.0.0.1:8080/v1", "qwen", "KEY_HTTP_127_0_0_1_8080"),
-        ("https://[::1]:8443/api#m", "https://[::1]:8443/api", "m", "KEY_1_8443"),
+        ("http://127.0.0.1:8080/v1#qwen", "http://127.0.0.1:8080/v1", "qwen", ""),
+        ("http://127.0.0.1:8080/v1/#org/qwen:1", "http://127.0.0.1:8080/v1", "org/qwen:1", ""),
+        ("http://127.0.0.1:8080#qwen", "http://127.0.0.1:8080/v1", "qwen", ""),
+        ("https://[::1]:8443/api#m", "https://[::1]:8443/api", "m", ""),
         ("https://api.deepseek.com#deepseek-chat", "https://api.deepseek.com", "deepseek-chat", "DEEPSEEK_API_KEY"),
         ("https://api.groq.com#m", "https://api.groq.com/openai/v1", "m", "GROQ_API_KEY"),
         ("https://api.openai.com/v1#gpt-4o", "https://api.openai.com/v1", "gpt-4o", "OPENAI_API_KEY"),
     ],
 )
-def test_a_name_leads_to_an_address_a_model_and_a_key(name: str, base_url: str, model: str, key_name: str) -> None:
+def test_a_name_leads_to_an_address_a_model_and_a_key(name: str, base_url: str, model: str, key_variable: str) -> None:
     target = resolve(name)
 
-    assert (target.name, target.base_url, target.model, target.key_name) == (name, base_url, model, key_name)
+    assert (target.name, target.base_url, target.model, target.key_variable) == (name, base_url, model, key_variable)
 
 
 def test_the_provider_chooses_how_it_is_spoken_to() -> None:
@@ -49,7 +49,7 @@ def test_the_provider_chooses_how_it_is_spoken_to() -> None:
     ["http://api.openai.com/v1#m", "https://api.openai.com:8443/v1#m", "https://api.openai.com.evil.example/v1#m"],
 )
 def test_a_key_goes_to_its_own_host_over_tls_only(name: str) -> None:
-    assert resolve(name).key_name not in {resolve("https://api.openai.com/v1#m").key_name, "OPENAI_API_KEY"}
+    assert resolve(name).key_variable not in {resolve("https://api.openai.com/v1#m").key_variable, "OPENAI_API_KEY"}
 
 
 def test_a_provider_can_be_moved() -> None:
@@ -63,7 +63,7 @@ def test_a_provider_can_be_moved() -> None:
 def test_a_provider_can_be_added_and_has_a_key_of_its_own() -> None:
     target = resolve("my-box:qwen", base_urls={"my-box": "https://box.example"})
 
-    assert (target.base_url, target.model, target.key_name) == ("https://box.example/v1", "qwen", "MY_BOX_API_KEY")
+    assert (target.base_url, target.model, target.key_variable) == ("https://box.example/v1", "qwen", "MY_BOX_API_KEY")
     assert target.capabilities == {"stop"}
 
 
@@ -140,7 +140,7 @@ def test_every_provider_can_be_resolved_and_none_has_a_slash_at_its_end() -> Non
 
     assert all(not target.base_url.endswith("/") for target in targets)
     assert all("stop" in target.capabilities or target.name.startswith("openai:") for target in targets)
-    assert all(target.key_name or target.base_url.startswith("http://127.0.0.1:") for target in targets)
+    assert all(target.key_variable or target.base_url.startswith("http://127.0.0.1:") for target in targets)
 
 
 def test_a_target_shows_no_headers_and_no_codec() -> None:

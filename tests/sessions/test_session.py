@@ -25,10 +25,11 @@ from taiwa.kernel.records import Json
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.pricing import Prices
 from taiwa.models.scripted import ScriptedModel, scripted_model
+from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions, TurnResult
-from taiwa.sessions.replay import replay_history, rerun
+from taiwa.sessions.replay import replay_history
 from taiwa.sessions.repository import SNAPSHOT_EVERY, Repository
-from taiwa.sessions.session import Session
+from taiwa.sessions.session import Session, rerun
 from taiwa.store import Store
 
 Face = Callable[[Session, str], TurnResult]
@@ -39,7 +40,20 @@ def blocking(session: Session, text: str) -> TurnResult:
 
 
 def awaited(session: Session, text: str) -> TurnResult:
-    return asyncio.run(session.asay(text))
+    twin = twin_of(session)
+    twin.spent = session.spent
+    try:
+        return asyncio.run(twin.say(text))
+    finally:
+        session.conversation, session.spent, session.name = twin.conversation, twin.spent, twin.name
+
+
+def twin_of(session: Session) -> AsyncSession:
+    """The same conversation on an event loop."""
+    return AsyncSession(
+        session.repository, session._requested_name, session.conversation, session.priced_model, options=session.options,
+        observers=session._observers,
+    )  # fmt: skip
 
 
 @pytest.fixture(params=[blocking, awaited], ids=["blocking", "asynchronous"])
@@ -115,7 +129,7 @@ def test_a_retry_replaces_the_answer_and_keeps_the_old_one_in_the_log(store: Sto
     session = session_with(store, scripted_model(turn("a"), turn("b", '{"dictionary":{"x":"1"}}')))
     old = session.say("one")
 
-    *_, new = list(session.retry())
+    *_, new = list(session.stream_retry())
 
     assert isinstance(new, TurnResult)
     assert (new.text, new.parent, session.conversation.count) == ("b", old.parent, 1)
@@ -127,7 +141,7 @@ def test_an_edit_goes_back_some_turns_and_continues_with_another_text(store: Sto
     for word in ("one", "two", "three"):
         session.say(word)
 
-    list(session.edit("else", turns=2))
+    list(session.stream_edit("else", turn=-2))
 
     assert [past.user for past in session.conversation.turns] == ["one", "else"]
 
@@ -267,7 +281,7 @@ def test_an_interrupted_turn_is_finished_without_repeating_its_calls(tmp_path: P
     run = _gone(store)
 
     again = session_with(store, scripted_model('{"dictionary":{"x":"1"}}'))
-    events = again.resume()
+    events = again.stream_resume()
 
     assert events is not None
     assert run == 1
@@ -281,7 +295,7 @@ def test_an_interrupted_turn_can_be_resumed_at_once(store: Store) -> None:
     with pytest.raises(KeyboardInterrupt):
         session.say("one")
 
-    *_, said = list(session.resume() or ())
+    *_, said = list(session.stream_resume() or ())
 
     assert isinstance(said, TurnResult)
     assert (said.text, said.delta) == ("a", {"dictionary": {"x": "1"}})
@@ -303,9 +317,9 @@ def test_an_interrupted_retry_or_edit_is_finished_too(store: Store, why: str) ->
     session.say("one")
     old = session.say("two")
     with pytest.raises(KeyboardInterrupt):
-        list(session.retry() if why == "retry" else session.edit("else"))
+        list(session.stream_retry() if why == "retry" else session.stream_edit("else"))
 
-    *_, said = list(session.resume() or ())
+    *_, said = list(session.stream_resume() or ())
 
     assert isinstance(said, TurnResult)
     assert (said.text, said.parent, session.conversation.count) == ("c", old.parent, 2)
@@ -460,7 +474,7 @@ def test_the_loop_goes_on_while_another_writer_holds_the_store(tmp_path: Path) -
 
     async def main() -> TurnResult:
         other.execute("BEGIN IMMEDIATE")
-        task = asyncio.create_task(talk.asay("こんにちは"))
+        task = asyncio.create_task(twin_of(talk).say("こんにちは"))
         for _ in range(10):
             await asyncio.sleep(0)
         other.execute("ROLLBACK")

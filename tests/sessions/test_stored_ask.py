@@ -89,7 +89,7 @@ def test_a_turn_that_was_cut_off_goes_on_without_judging_or_looking_again(tmp_pa
     again = scripted_model(ANSWER, capabilities=NONE)
 
     later = taiwa.open("ask", model=again, store=path, session="s")
-    resumed = later.resume()
+    resumed = later.stream_resume()
 
     assert resumed is not None
     assert [getattr(event, "text", "") for event in resumed][-1].startswith("Ten. [1]")

@@ -11,7 +11,6 @@ from docs.player import ScriptedExchange, ScriptedServer
 from taiwa.flows.solve.rationale import Rationale
 from taiwa.flows.solve.text_loop import CONTINUE, TRANSCRIPT_CODES
 from taiwa.kernel.effects import Program
-from taiwa.kernel.execution import RunResult
 from taiwa.kernel.messages import Notice, TextDelta
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.http_api.client import HttpModel
@@ -36,31 +35,33 @@ def _own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def asked() -> Program[Rationale]:
-    return taiwa.solve("6*7?", [calculator.spec])
+    return taiwa.programs.solve("6*7?", [calculator.spec])
 
 
 def test_an_answer_is_stopped_at_a_call_and_continues_after_the_result(player: ScriptedServer) -> None:
-    found = taiwa.run(asked(), f"{player.base_url}#m", tools=[calculator])
+    found = taiwa.Client(f"{player.base_url}#m", tools=[calculator]).run(asked())
 
     assert found.text == f"{SAID} 42\nThat is all: 42."
     assert (found.tool_mode, found.answer, found.complete) == ("stop", "42", True)
 
 
 def test_text_calls_and_results_are_streamed_as_they_happen(player: ScriptedServer) -> None:
-    async def heard() -> list[object]:
-        return [each async for each in taiwa.astream(asked(), f"{player.base_url}#m", tools=[calculator])]
+    client = taiwa.AsyncClient(f"{player.base_url}#m", tools=[calculator])
 
-    *events, done = asyncio.run(heard())
+    async def read() -> tuple[list[TextDelta | Notice], Rationale]:
+        async with client.stream_run(asked()) as stream:
+            return [each async for each in stream], await stream.result()
 
-    assert isinstance(done, RunResult)
+    events, rationale = asyncio.run(read())
+
     shown = [
         each.text
         for each in events
         if isinstance(each, TextDelta) or (isinstance(each, Notice) and each.code in TRANSCRIPT_CODES)
     ]
-    assert "".join(shown) == done.value.text
-    assert (done.spent.requests, done.spent.calls_without_usage) == (2, 1)
-    assert done.spent.estimated.output_tokens < len(SAID + LONG)
+    assert "".join(shown) == rationale.text
+    assert (client.spent.requests, client.spent.calls_without_usage) == (2, 1)
+    assert client.spent.estimated.output_tokens < len(SAID + LONG)
 
 
 def test_a_cost_limit_counts_a_stopped_answer(player: ScriptedServer) -> None:

@@ -13,6 +13,7 @@ from taiwa.conversation.app import App
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Capability, Message, Response, ToolCall
 from taiwa.models.scripted import ScriptedModel, scripted_model
+from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.replay import replay_history
 
 NATIVE: frozenset[Capability] = frozenset({"tools"})
@@ -38,11 +39,12 @@ def test_a_built_in_tool_is_called_by_name(tmp_path: Path) -> None:
     talk = taiwa.open(app("calculator"), model=model, store=tmp_path / "s.db")
 
     said = talk.say("6*7?")
-    again = asyncio.run(talk.asay("again?"))
+    twin = AsyncSession(talk.repository, talk.name, talk.conversation, talk.priced_model)
+    again = asyncio.run(twin.say("again?"))
 
     assert (said.text, again.text, said.spent.tool_calls) == ("It is 42.", "It is 42.", 1)
     assert model.requests[1].messages[-1].role == "tool"
-    assert [each.difference for each in replay_history(talk.repository, talk.session)] == ["", "", ""]
+    assert [each.difference for each in replay_history(talk.repository, talk.name)] == ["", "", ""]
 
 
 def test_a_tool_of_the_caller_is_passed_in_the_options(tmp_path: Path) -> None:

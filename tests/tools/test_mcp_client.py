@@ -221,7 +221,7 @@ def test_a_program_calls_an_mcp_tool_beside_a_built_in_tool(genuine: dict[str, T
         'Sum: <<add: {"a": 20, "b": 1}>>', "Twice: <<calculator: 21 * 2>>", "The answer is 42."
     )
 
-    rationale = taiwa.run(solve("What?", [each.spec for each in tools]), model, tools=tools)
+    rationale = taiwa.Client(model, tools=tools).run(solve("What?", [each.spec for each in tools]))
 
     assert [call.result.text for call in rationale.calls] == ["21", "42"]
     assert rationale.answer == "42"

@@ -116,6 +116,6 @@ def test_a_retriever_that_breaks_is_a_failure_of_the_tool() -> None:
 def test_a_model_looks_up_in_the_middle_of_its_reasoning() -> None:
     model = taiwa.scripted_model("Look: <<search_documents: last train>>", "So it leaves at 23:10.")
 
-    rationale = taiwa.run(solve("When is the last train?", [TOOL.spec]), model, tools=[TOOL])
+    rationale = taiwa.Client(model, tools=[TOOL]).run(solve("When is the last train?", [TOOL.spec]))
 
     assert rationale.calls[0].result.text.startswith("[1] trains.txt")

@@ -181,6 +181,16 @@ class AskResult:
         return {name: getattr(assessment, name) for name in (*SCORES, *questions, "source")} | own
 
     @property
+    def question_back(self) -> str:
+        """The question back; empty if there is none."""
+        return self.act.question if isinstance(self.act, Ask) else ""
+
+    @property
+    def citations(self) -> tuple[Citation, ...]:
+        """The citations of all claims of the answer, in their order."""
+        return () if self.answer is None else tuple(each for claim in self.answer.claims for each in claim.citations)
+
+    @property
     def answer_text(self) -> str:
         """The text that later turns see: the question back, or the claims without their sources."""
         if isinstance(self.act, Ask):

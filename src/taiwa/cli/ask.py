@@ -73,6 +73,7 @@ QUOTED = re.compile("(⟦[^⟧]*⟧)")
     "as_json",
     "verbose",
     "max_cost",
+    "retry_paid",
     "no_store",
     "store",
 )

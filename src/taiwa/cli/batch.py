@@ -36,7 +36,17 @@ FAILED, INTERRUPTED = 1, 130
 )  # fmt: skip
 @row_options
 @common_options(
-    "model", "params", "session", "as_json", "verbose", "dry_run", "max_cost", "no_store", "strict", "store"
+    "model",
+    "params",
+    "session",
+    "as_json",
+    "verbose",
+    "dry_run",
+    "max_cost",
+    "retry_paid",
+    "no_store",
+    "strict",
+    "store",
 )
 def batch(
     common: CommonOptions,

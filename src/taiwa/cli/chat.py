@@ -34,7 +34,18 @@ CHECK_INTERVAL = 0.02
 @click.command()
 @click.argument("app", default="")
 @common_options(
-    "model", "params", "session", "continue_latest", "as_json", "verbose", "max_cost", "no_store", "strict", "store"
+    "model",
+    "params",
+    "session",
+    "continue_latest",
+    "as_json",
+    "verbose",
+    "max_cost",
+    "retry_paid",
+    "wire",
+    "no_store",
+    "strict",
+    "store",
 )
 def chat(common: CommonOptions, app: str) -> None:
     """Converse with APP (default: plain), line by line. /help lists the commands.
@@ -67,14 +78,14 @@ def chat(common: CommonOptions, app: str) -> None:
                 "{app} · {model} · {session}   /help lists the commands, Ctrl-D quits",
                 app=session.app.name,
                 model=session.priced_model.model.name,
-                session=session.session,
+                session=session.name,
             )
         )
         if not common.verbose:
             print_default_model(common.settings(), session.priced_model)
     repl.run()
     if live and not repl.session.conversation.new_nodes and not common.no_store:
-        print_notice(_("saved as {session}; continue with: taiwa chat -s {session}", session=repl.session.session))
+        print_notice(_("saved as {session}; continue with: taiwa chat -s {session}", session=repl.session.name))
     if not live and repl.failed:
         raise click.exceptions.Exit(1)
 
@@ -174,7 +185,7 @@ class Repl:
 
     def run(self) -> None:
         """Run the conversation until the user quits."""
-        self.announced_name = self.session.session if self.session.conversation.new_nodes else ""
+        self.announced_name = self.session.name if self.session.conversation.new_nodes else ""
         self._finish_cut_off()
         while not self.is_ended:
             try:
@@ -212,7 +223,7 @@ class Repl:
         except TaiwaError as error:
             self.draft = text
             if isinstance(error, ConflictError):
-                self.session.conversation = self.session.repository.at(self.session.session)
+                self.session.conversation = self.session.repository.at(self.session.name)
             raise
         except KeyboardInterrupt:
             if not self.lines.live:
@@ -230,8 +241,8 @@ class Repl:
 
     def report_name(self) -> None:
         """Print the name of a new conversation if it differs from the announced one."""
-        if self.announced_name and self.session.session != self.announced_name:
-            name = self.session.session
+        if self.announced_name and self.session.name != self.announced_name:
+            name = self.session.name
             print_notice(
                 _(
                     "this conversation is named {session}: another process had already taken the first name",
@@ -246,7 +257,7 @@ class Repl:
         if session.repository.store.refs.back(node, 1) == tip or not session.repository.store.nodes.has(tip):
             session.undo()
         else:
-            session.repository.store.refs.move(session.session, tip, node, "interrupted")
+            session.repository.store.refs.move(session.name, tip, node, "interrupted")
             session.conversation = session.repository.checkout(tip)
 
     def _stoppable(self, events: "Iterator[TurnEvent]") -> "Iterator[TurnEvent]":
@@ -259,8 +270,8 @@ class Repl:
     def _finish_cut_off(self) -> None:
         """Offer to finish a turn of this session that was cut off."""
         runs = self.session.repository.store.runs
-        cut = runs.open_runs(self.session.session)
-        others = [run for run in runs.open_runs() if run.ref not in ("", self.session.session)]
+        cut = runs.open_runs(self.session.name)
+        others = [run for run in runs.open_runs() if run.ref not in ("", self.session.name)]
         text = one_line(cut[-1].text, 60) if cut else ""
         shown = text if not self.lines.live else f"{others[-1].ref}: {one_line(others[-1].text, 60)}" if others else ""
         if shown:
@@ -270,7 +281,7 @@ class Repl:
         reply = self.lines.ask(_("a turn was cut off: {text}\nfinish it without paying again? [Y/n] ", text=text))
         if reply.strip().lower() in YES:
             try:
-                self.turn(self.session.resume() or iter(()), cut[-1].text)
+                self.turn(self.session.stream_resume() or iter(()), cut[-1].text)
             except TaiwaError as error:
                 print_notice(f"taiwa: {error.message}", "red")
         else:
@@ -357,7 +368,7 @@ def _redo(repl: Repl, rest: str) -> None:
 
 
 def _retry(repl: Repl, _: str) -> None:
-    repl.turn(repl.session.retry(), "/retry")
+    repl.turn(repl.session.stream_retry(), "/retry")
 
 
 def _edit(repl: Repl, rest: str) -> None:
@@ -370,16 +381,16 @@ def _edit(repl: Repl, rest: str) -> None:
     if turns < 1:
         raise InputError(_("there are not that many turns"))
     if text:
-        repl.turn(repl.session.edit(text, turns=turns), f"/edit {number} {text}")
+        repl.turn(repl.session.stream_edit(text, turn=number), f"/edit {number} {text}")
     else:
         repl.draft = f"/edit {number} {repl.session.last_turn_text(turns)}"
 
 
 def _fork(repl: Repl, rest: str) -> None:
-    parent, spent = repl.session.session, repl.session.spent
+    parent, spent = repl.session.name, repl.session.spent
     repl.session = repl.session.fork(rest)
     repl.session.spent = spent  # a limit of cost holds for the whole conversation, whatever its name
-    print_notice(_("now on {session}; {parent} is unchanged", session=repl.session.session, parent=parent))
+    print_notice(_("now on {session}; {parent} is unchanged", session=repl.session.name, parent=parent))
 
 
 def _switch(repl: Repl, rest: str) -> None:
@@ -420,13 +431,13 @@ def _state(repl: Repl, rest: str) -> None:
 def _why(repl: Repl, rest: str) -> None:
     from taiwa.cli.inspect import print_why
 
-    print_why(repl.session.repository, rest, repl.session.session, as_json=repl.as_json)
+    print_why(repl.session.repository, rest, repl.session.name, as_json=repl.as_json)
 
 
 def _log(repl: Repl, _: str) -> None:
     from taiwa.cli.inspect import print_log
 
-    print_log(repl.session.repository, repl.session.session, LOG_LIMIT, as_json=repl.as_json)
+    print_log(repl.session.repository, repl.session.name, LOG_LIMIT, as_json=repl.as_json)
 
 
 def _cost(repl: Repl, _: str) -> None:
@@ -437,7 +448,7 @@ def _save(repl: Repl, rest: str) -> None:
     from taiwa.cli.inspect import save
 
     path = Path(rest).expanduser()
-    save(repl.session.repository, repl.session.session, path)
+    save(repl.session.repository, repl.session.name, path)
     print_notice(_("written to {path}", path=path))
 
 

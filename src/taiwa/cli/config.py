@@ -10,7 +10,8 @@ from taiwa.cli.output import print_json, print_line, print_notice, table
 from taiwa.kernel.errors import AuthenticationError, InputError, ModelError
 
 if TYPE_CHECKING:
-    from taiwa.settings import Settings
+    from taiwa.models.http_api.api_keys import KeyRow, Secret
+    from taiwa.models.http_api.provider_interface import Target
 
 
 @click.group()
@@ -87,43 +88,38 @@ def keys() -> None:
 @click.option("--no-check", is_flag=True, help="Do not try the key.")
 def set_key_(provider: str, no_check: bool) -> None:
     """Store the API key of PROVIDER, and try it with one cheap call; from a pipe one line is read."""
-    from taiwa.models.http_api.api_keys import set_key
-    from taiwa.models.registry import key_name
+    from taiwa.models.http_api.api_keys import Secret, set_key
+    from taiwa.models.registry import resolve_server
     from taiwa.settings import load
 
     settings = load()
-    name = key_name(provider, settings)
+    target = resolve_server(provider, settings)
+    origin = target.origin
     if sys.stdin.isatty():
-        text: str = click.prompt(f"{name} (not shown)", hide_input=True, err=True)
+        text: str = click.prompt(f"key for {origin} (not shown)", hide_input=True, err=True)
     else:
         text = sys.stdin.readline()
     if not text.strip():
-        raise InputError(f"no key given for {name}")
-    set_key(settings, name, text)
-    print_line(f"{name} is stored in {settings.keys_path}")
+        raise InputError(f"no key given for {origin}")
+    key = Secret(text, f"the key for {origin}")
     if not no_check:
-        _try(name, settings)
+        _try(target, key)
+    set_key(settings, origin, key)
+    print_line(f"the key for {origin} is stored in {settings.keys_path}")
 
 
-def _try(name: str, settings: "Settings") -> None:
-    """Try a key; a wrong key is an error, an unreachable provider a warning."""
-    from taiwa.models.http_api.api_keys import find_key
-    from taiwa.models.http_api.client import HttpModel
-    from taiwa.models.registry import PROVIDERS, check_key, resolve_probed
+def _try(target: "Target", key: "Secret") -> None:
+    """Try a key; a wrong key is an error and is not stored, an unreachable server a warning."""
+    from taiwa.models.registry import check_key
 
-    for prefix, provider in PROVIDERS.items():
-        if provider.key_name == name:
-            target = resolve_probed(f"{prefix}:any", settings)
-            key = find_key(target, settings)
-            try:
-                check_key(target, key, HttpModel(target, key))
-            except AuthenticationError:
-                raise
-            except ModelError as error:
-                print_notice(f"the key could not be tried: {error.message}", "yellow")
-            else:
-                print_line("it works")
-            return
+    try:
+        check_key(target, key)
+    except AuthenticationError:
+        raise
+    except ModelError as error:
+        print_notice(f"the key could not be tried: {error.message}", "yellow")
+    else:
+        print_line("it works")
 
 
 @keys.command("list")
@@ -131,17 +127,23 @@ def _try(name: str, settings: "Settings") -> None:
 def list_(common: CommonOptions) -> None:
     """List which keys are stored, without the keys themselves."""
     from taiwa.models.http_api.api_keys import list_keys
-    from taiwa.models.registry import key_names
+    from taiwa.models.registry import key_variables
     from taiwa.settings import load
 
     settings = load()
-    rows = list_keys(settings, key_names(settings))
+    rows = list_keys(settings, key_variables(settings))
     if common.as_json:
-        print_json([{"name": row.name, "place": row.place} for row in rows])
+        print_json([{"origin": row.origin, "variable": row.variable, "stored": row.is_stored} for row in rows])
     elif rows:
-        table(("key", "where"), [(row.name, row.place) for row in rows])
+        table(("server", "key"), [(row.origin, _place(row)) for row in rows])
     else:
         print_notice("no keys are stored; a local server needs none")
+
+
+def _place(row: "KeyRow") -> str:
+    if not row.variable:
+        return "stored"
+    return f"{row.variable} in the environment" + (" (one is stored too)" if row.is_stored else "")
 
 
 @keys.command("remove")
@@ -149,8 +151,10 @@ def list_(common: CommonOptions) -> None:
 def remove(provider: str) -> None:
     """Delete the key of PROVIDER."""
     from taiwa.models.http_api.api_keys import remove_key
-    from taiwa.models.registry import key_name
+    from taiwa.models.registry import resolve_server
     from taiwa.settings import load
 
     settings = load()
-    print_line(f"{remove_key(settings, key_name(provider, settings))} is deleted")
+    origin = resolve_server(provider, settings).origin
+    remove_key(settings, origin)
+    print_line(f"the key for {origin} is deleted")

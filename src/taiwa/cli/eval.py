@@ -197,7 +197,7 @@ def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name
 )
 @click.option("--max-tokens", type=click.IntRange(1), default=2000, show_default=True, help="Tokens per rationale.")
 @run_options
-@common_options("model", "as_json", "verbose", "dry_run", "max_cost")
+@common_options("model", "as_json", "verbose", "dry_run", "max_cost", "retry_paid")
 def reason_(common: CommonOptions, data: Path, options: EvalOptions, **values: Any) -> None:  # noqa: ANN401  (click's)
     """Measure how well a model reasons with all tools, without tools, and with some of them, as MultiTool-CoT did.
 
@@ -313,7 +313,7 @@ def _reasoning_warnings(task: "ReasoningTask", items: "DataSet") -> "Sequence[st
 @click.option("--max-repairs", type=click.IntRange(0, 3), default=1, show_default=True, help="Repair rounds per text.")
 @click.option("--mode", type=click.Choice(MODES), default="auto", show_default=True, help="How to request a type.")
 @run_options
-@common_options("model", "as_json", "verbose", "dry_run", "max_cost")
+@common_options("model", "as_json", "verbose", "dry_run", "max_cost", "retry_paid")
 def extract_(
     common: CommonOptions,
     target: str,

@@ -54,7 +54,7 @@ MODES = ("auto", "native", "tool", "tool_optional", "prompt")
     help="Set how the request is worded where it shows the type.",
 )
 @row_options
-@common_options("model", "as_json", "verbose", "dry_run", "max_cost", "no_store", "store")
+@common_options("model", "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "no_store", "store")
 def extract(
     common: CommonOptions,
     target: str,

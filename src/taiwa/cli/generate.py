@@ -44,7 +44,7 @@ FAILED = 1
 @click.option("--count", type=click.IntRange(1, 64), default=1, show_default=True, help="Write this many answers.")
 @click.option("--lenient", is_flag=True, help="Check clauses that cannot be enforced afterwards, instead of failing.")
 @whitespace_option
-@common_options("model", "as_json", "verbose", "max_cost")
+@common_options("model", "as_json", "verbose", "max_cost", "retry_paid")
 def generate(common: CommonOptions, text: str, **values: Any) -> None:  # noqa: ANN401  (what click parsed)
     """Print the answer of a model to TEXT (`-` for standard input), under a type, schema, pattern, grammar or list of words.
 

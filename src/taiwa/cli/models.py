@@ -43,11 +43,12 @@ def models() -> None:
 def list_(common: CommonOptions) -> None:
     """List the providers: model names, addresses, and required keys."""
     from taiwa.models.http_api.api_keys import list_keys
-    from taiwa.models.registry import IN_PROCESS, PROVIDERS, key_names
+    from taiwa.models.registry import IN_PROCESS, PROVIDERS, key_variables
     from taiwa.settings import BUILTIN
 
     settings = common.settings()
-    keys_set = {row.name for row in list_keys(settings, key_names(settings))}
+    variables = key_variables(settings)
+    keys_set = {variables.get(row.origin, "") for row in list_keys(settings, variables)}
     rows = [
         (f"{name}:MODEL", settings.base_urls.get(name, provider.base_url), _key(provider, keys_set))
         for name, provider in PROVIDERS.items()
@@ -66,9 +67,9 @@ def list_(common: CommonOptions) -> None:
 
 
 def _key(provider: "Provider", keys_set: set[str]) -> str:
-    if provider.key_name in keys_set:
-        return f"{provider.key_name} (set)"
-    return "as the server requires" if provider.self_hosted else f"{provider.key_name} (not set)"
+    if provider.key_variable in keys_set:
+        return f"{provider.key_variable} (set)"
+    return "as the server requires" if provider.self_hosted else f"{provider.key_variable} (not set)"
 
 
 @models.command()

@@ -47,6 +47,15 @@ COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
     "verbose": click.option("-v", "--verbose", is_flag=True, help="Show calls, tokens, cost and time."),
     "dry_run": click.option("--dry-run", is_flag=True, help="Print the request and its size; send nothing."),
     "max_cost": click.option("--max-cost", metavar="AMOUNT", help="Stop before the cost exceeds this amount."),
+    "retry_paid": click.option(
+        "--retry-paid", is_flag=True, help="Repeat a failed call even if it may have been charged."
+    ),
+    "wire": click.option(
+        "--wire",
+        type=click.Choice(["chat", "completions"]),
+        default="chat",
+        help="Send the prompt to /v1/completions, as one text; the default is /v1/chat/completions.",
+    ),
     "no_store": click.option("--no-store", is_flag=True, help="Do not write the turn to the store."),
     "strict": click.option("--strict", is_flag=True, help="Fail the turn if its state delta cannot be read."),
     "store": click.option(
@@ -73,6 +82,8 @@ class CommonOptions:
     verbose: bool = False
     dry_run: bool = False
     max_cost: str | None = None
+    retry_paid: bool = False
+    wire: str = "chat"
     no_store: bool = False
     strict: bool = False
     store: str | None = None
@@ -81,11 +92,15 @@ class CommonOptions:
         """Read the settings, with these options on top."""
         from taiwa import settings as configured
 
-        values = {
+        values: dict[str, object] = {
             "model": self.model, "judge_model": self.judge_model, "rewrite_model": self.rewrite_model, "store": self.store,
-            "max_cost": self.max_cost,
+            "max_cost": self.max_cost, "retry_paid": self.retry_paid or None,
         }  # fmt: skip
-        return configured.load({name: value for name, value in values.items() if value is not None})
+        given = {name: value for name, value in values.items() if value is not None}
+        settings = configured.load(given)
+        if self.wire == "completions":
+            settings = configured.load(given | {"model": f"completions:{settings.chosen_model()}"})
+        return settings
 
     def repository(self, settings: "Settings | None" = None, *, reading: bool = False) -> "Repository":
         """Open the store: in memory with `--no-store`. For reading it need not be writable; one that is missing is empty."""

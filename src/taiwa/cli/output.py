@@ -159,6 +159,8 @@ def print_stream(events: "Iterable[TurnEvent]", *, as_json: bool = False, verbos
                     sys.stdout.flush()
             elif isinstance(event, TurnResult):
                 turn = event
+            elif event.code == "waiting":
+                print_notice(event.text)
             elif event.code in TRANSCRIPT_CODES:  # a tool call and its result stand in the text
                 if not as_json:
                     click.echo(_dimmed(event.text), nl=False)
@@ -193,6 +195,8 @@ def wait_for_turn(events: "Iterable[TurnEvent]") -> "tuple[TurnResult, list[Noti
     for event in events:
         if isinstance(event, TurnResult):
             turn = event
+        elif not isinstance(event, TextDelta) and event.code == "waiting":
+            print_notice(event.text)
         elif not isinstance(event, TextDelta):
             notes.append(event)
     assert turn is not None, "the events of a turn end with its result"

@@ -87,7 +87,7 @@ def _preview(common: CommonOptions, app: str, text: str) -> None:
 
 
 @click.command()
-@common_options("session", "model", "as_json", "verbose", "max_cost", "strict", "store")
+@common_options("session", "model", "as_json", "verbose", "max_cost", "retry_paid", "strict", "store")
 def retry(common: CommonOptions) -> None:
     """Send the text of the last turn again, from the same state; the new answer replaces the old one.
 
@@ -96,14 +96,14 @@ def retry(common: CommonOptions) -> None:
     taiwa retry -m openai:gpt-x -s chat-1
     """
     session = open_session(common, latest=True)
-    print_stream(session.retry(), as_json=common.as_json, verbose=common.verbose)
+    print_stream(session.stream_retry(), as_json=common.as_json, verbose=common.verbose)
 
 
 @click.command()
 @click.argument("revision")
 @click.argument("text")
 @click.option("--fork", "name", metavar="NAME", help="Answer on a new branch and leave the conversation unchanged.")
-@common_options("model", "as_json", "verbose", "max_cost", "strict", "store")
+@common_options("model", "as_json", "verbose", "max_cost", "retry_paid", "strict", "store")
 def edit(common: CommonOptions, revision: str, text: str, name: str | None) -> None:
     """Go back to the turn at REVISION and send TEXT instead; later turns stay in the log.
 
@@ -119,11 +119,11 @@ def edit(common: CommonOptions, revision: str, text: str, name: str | None) -> N
     session = open_session(replace(common, session=session_name))
     text = read_text(text)
     session = session.fork(name) if name else session
-    print_stream(session.edit(text, turns=turns), as_json=common.as_json, verbose=common.verbose)
+    print_stream(session.stream_edit(text, turn=-turns), as_json=common.as_json, verbose=common.verbose)
 
 
 @click.command()
-@common_options("session", "model", "as_json", "verbose", "max_cost", "store")
+@common_options("session", "model", "as_json", "verbose", "max_cost", "retry_paid", "store")
 def resume(common: CommonOptions) -> None:
     """Finish a turn that was cut off; calls that were answered are not paid for again.
 
@@ -137,7 +137,7 @@ def resume(common: CommonOptions) -> None:
     session, others = open_interrupted(
         common.repository(settings), settings, turn_options(common, settings), common.session
     )
-    print_stream(session.resume() or (), as_json=common.as_json, verbose=common.verbose)
+    print_stream(session.stream_resume() or (), as_json=common.as_json, verbose=common.verbose)
     if others:
         print_notice(f"turns of {', '.join(others)} were cut off too; finish them with taiwa resume -s NAME")
 
@@ -181,7 +181,7 @@ def replay(common: CommonOptions, revision: str) -> None:
 @click.argument("revision", required=False, default="")
 @click.option("-o", "--as", "name", metavar="NAME", required=True, help="Name the new conversation.")
 @click.option("--app", metavar="APP", default="", help="Use another app.")
-@common_options("model", "params", "as_json", "verbose", "max_cost", "strict", "store")
+@common_options("model", "params", "as_json", "verbose", "max_cost", "retry_paid", "strict", "store")
 def rerun(common: CommonOptions, revision: str, name: str, app: str) -> None:
     """Send every text of a conversation to a model again, on a new branch NAME; compare with taiwa diff.
 
@@ -191,8 +191,8 @@ def rerun(common: CommonOptions, revision: str, name: str, app: str) -> None:
     taiwa rerun chat-1 -m openai:gpt-x -o other && taiwa diff chat-1 other
     taiwa rerun chat-1 --app tutor -p level=2 -o with-tutor
     """
-    from taiwa.sessions.replay import rerun as run_again
     from taiwa.sessions.session import open_priced_model
+    from taiwa.sessions.session import rerun as run_again
 
     if common.params and not app:
         raise InputError("-p requires --app; the present app has its parameters")

@@ -100,7 +100,7 @@ ENDINGS: "Mapping[EndReason, str]" = {
 @click.option("--type", "target", metavar="TYPE", help="Return the answer as a value of TYPE, as for taiwa extract.")
 @click.option("--trace", is_flag=True, help="Show each step with times and tokens.")
 @click.option("--trace-file", type=NEW_FILE, metavar="FILE", help="Write the trace as JSONL.")
-@common_options("model", "as_json", "verbose", "dry_run", "max_cost", "no_store", "store")
+@common_options("model", "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "wire", "no_store", "store")
 def solve(common: CommonOptions, question: str, trace: bool, trace_file: Path | None, **values: Any) -> None:  # noqa: ANN401
     """Solve QUESTION (`-` for standard input) step by step; tools calculate what can be calculated.
 
@@ -263,6 +263,8 @@ def _print_rationale(events: "Iterable[SolveEvent]", notes: "list[Notice]", *, s
         for event in events:
             if isinstance(event, RunResult):
                 done = event
+            elif isinstance(event, Notice) and event.code == "waiting":
+                print_notice(event.text)
             elif isinstance(event, Notice) and event.code not in TRANSCRIPT_CODES:
                 notes.append(event)
             elif not silent:

@@ -16,7 +16,7 @@ from taiwa.constraints.tool_call_grammar import ToolCallGrammar, check_samples, 
 from taiwa.constraints.vocabulary import Vocabulary, import_llguidance
 from taiwa.json_schema.value_sets import find_unsatisfiable
 from taiwa.kernel.errors import InputError, NoValidTokenError
-from taiwa.kernel.messages import Grammar, JsonSchema, OneOf, Regex, ToolCallsInText
+from taiwa.kernel.messages import Choice, Grammar, JsonSchema, Regex, ToolCallsInText
 from taiwa.kernel.records import Json
 
 RULE = r"^[ \t]*[?!]?{name}(?:\[[^\]]*\])?[ \t]*:"
@@ -87,7 +87,7 @@ def compile(
 ) -> MatcherGuide:
     """Compile a constraint for a vocabulary, or return the cached guide.
 
-    `source` is a `JsonSchema`, `Regex`, `Grammar`, `OneOf` or `ToolCallsInText`, an `OutputType`, or a type. `strict` refuses what cannot be
+    `source` is a `JsonSchema`, `Regex`, `Grammar`, `Choice` or `ToolCallsInText`, an `OutputType`, or a type. `strict` refuses what cannot be
     enforced; otherwise it is left out, the guide's coverage lists it, and the answer must be validated. The keys of an object
     come in the order of the schema, those in `order` first. `whitespace` is a mode, or a `Regex` of white space.
 
@@ -97,7 +97,7 @@ def compile(
         InputError: the source cannot be read; `UnsupportedConstraintError` if strict and a part cannot be enforced.
     """
     if isinstance(source, str):
-        raise InputError("a text is ambiguous as a constraint; use Regex(…), Grammar(…) or OneOf(…)")
+        raise InputError("a text is ambiguous as a constraint; use Regex(…), Grammar(…) or Choice(…)")
     if isinstance(source, Mapping):
         raise InputError("a mapping is ambiguous as a constraint; use JsonSchema(…)")
     try:
@@ -145,7 +145,7 @@ class _Compilation:
             return self._schema(source)
         if isinstance(source, ToolCallsInText):
             return self._tools(source)
-        if isinstance(source, OneOf):
+        if isinstance(source, Choice):
             return self._choice(source)
         matcher = import_llguidance().LLMatcher
         if isinstance(source, Regex):
@@ -196,7 +196,7 @@ class _Compilation:
             raise UnsupportedConstraintError(f"this cannot be enforced: {missed[0]}{more}; {hint}", clauses=lines)
         return coverage
 
-    def _choice(self, source: OneOf) -> MatcherGuide:
+    def _choice(self, source: Choice) -> MatcherGuide:
         words = tuple(dict.fromkeys(source.texts))
         if not words:
             raise InputError("a choice needs at least one word")
@@ -260,7 +260,7 @@ def _short(text: str) -> str:
 
 def _to_source(source: object) -> Source:
     """Return the source as one of the values that can be compiled."""
-    if isinstance(source, (JsonSchema, Regex, Grammar, OneOf, ToolCallsInText)):
+    if isinstance(source, (JsonSchema, Regex, Grammar, Choice, ToolCallsInText)):
         return source
     from taiwa.structured import OutputType
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias, runtim
 
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.messages import Grammar, JsonSchema, OneOf, Regex, ToolCallsInText
+from taiwa.kernel.messages import Choice, Grammar, JsonSchema, Regex, ToolCallsInText
 from taiwa.kernel.records import value
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ Whitespace: TypeAlias = Literal["bounded", "compact", "free"] | Regex
 what a pattern of one's own matches."""
 
 
-Source: TypeAlias = JsonSchema | Regex | Grammar | OneOf | ToolCallsInText
+Source: TypeAlias = JsonSchema | Regex | Grammar | Choice | ToolCallsInText
 """What can be compiled, besides a type or a `Shape`."""
 
 

@@ -69,13 +69,18 @@ def format_path(path: StatePath) -> str:
     return "".join(parts)
 
 
+def as_index(step: str | int) -> int | None:
+    """Return a step as the index of a list: `items[1]` and `items.1` are the same place there."""
+    return int(step) if isinstance(step, int) or step.isdecimal() else None
+
+
 def get_path(data: Json, path: StatePath) -> "Json | Missing":
     """Return the value at a path, or `MISSING`."""
     for step in path:
         if isinstance(data, dict) and str(step) in data:
             data = data[str(step)]
-        elif isinstance(data, list) and isinstance(step, int) and -len(data) <= step < len(data):
-            data = data[step]
+        elif isinstance(data, list) and (index := as_index(step)) is not None and -len(data) <= index < len(data):
+            data = data[index]
         else:
             return MISSING
     return data

@@ -7,10 +7,10 @@ accepted.
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar, get_args
+from typing import Any, Generic, TypeVar, get_args
 
 from taiwa.flows.output_modes import (
-    Choice,
+    ModeChoice,
     OutputMode,
     OutputSpec,
     PromptStyle,
@@ -38,7 +38,7 @@ from taiwa.kernel.errors import ConfigError, InputError, LimitError, OutputValid
 from taiwa.kernel.messages import Message, Request, Sampling, Task, Text, Usage, user
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.text import estimate_tokens
-from taiwa.structured import Fix, ParseOptions, ParseResult
+from taiwa.structured import Fix, OutputType, ParseOptions, ParseResult
 
 T = TypeVar("T")
 ALLOW_GUESS = ParseOptions()
@@ -56,7 +56,7 @@ ENDINGS = {
 
 
 @value(tag="extraction")
-class Extraction(Generic[T]):
+class TypedAnswer(Generic[T]):
     """A value of the output type, and the attempts that it took; the value is that of the last one."""
 
     value: T
@@ -88,17 +88,17 @@ class ExtractError(OutputValidationError):
 
 
 def extract(
-    wanted: OutputSpec[T],
+    wanted: type[T] | OutputSpec[T],
     prompt: str | Sequence[Message],
     *,
     repair: RepairPolicy = DEFAULT_REPAIR,
-    mode: Choice = "auto",
+    mode: ModeChoice = "auto",
     style: PromptStyle = "plain",
     sampling: Sampling = Sampling(),
     watch: Callable[[], Watcher] = HideOutput,
     task: Task = "extract",
-) -> Program[Extraction[T]]:
-    """Ask for a value of a type: `yield from extract(OutputType(Order), "Two teas, please.")`.
+) -> Program[TypedAnswer[T]]:
+    """Ask for a value of a type: `yield from extract(Order, "Two teas, please.")`.
 
     `task` is the task of its requests; see `Request`. `style` is how they are worded; see `PromptStyle`.
 
@@ -114,14 +114,22 @@ def extract(
     if style not in get_args(PromptStyle):
         raise InputError(f"unknown style {style!r}; choose one of {', '.join(get_args(PromptStyle))}")
     messages = (user(prompt),) if isinstance(prompt, str) else tuple(prompt)
-    loop = _ExtractionLoop(TypedRequest(wanted, messages, sampling, watch, task=task, style=style), repair, modes)
+    typed = TypedRequest(output_spec(wanted), messages, sampling, watch, task=task, style=style)
+    loop = _ExtractionLoop(typed, repair, modes)
     while True:
         found = yield from loop.attempt()
         if found is not None:
-            return Extraction(found.value, tuple(loop.attempts))
+            return TypedAnswer(found.value, tuple(loop.attempts))
         reason = stop_reason(repair, tuple(loop.attempts)) or (yield from loop.over_budget())
         if reason:
             raise loop.failure(reason)
+
+
+def output_spec(wanted: type[T] | OutputSpec[T]) -> OutputSpec[T]:
+    """Return what can be requested: an `OutputType` or an `Api` as it is, the output type of any other type."""
+    if not isinstance(wanted, type) and hasattr(wanted, "parse") and hasattr(wanted, "render"):
+        return wanted
+    return OutputType[Any](wanted)
 
 
 @dataclass(slots=True)

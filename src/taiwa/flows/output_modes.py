@@ -35,7 +35,7 @@ OutputMode: TypeAlias = Literal["native", "tool", "tool_optional", "prompt"]
 PromptStyle: TypeAlias = Literal["plain", "typechat"]
 """How a request is worded where it shows the type: the type in the system message, or all in one message as TypeChat words it."""
 
-Choice: TypeAlias = OutputMode | Literal["auto"]
+ModeChoice: TypeAlias = OutputMode | Literal["auto"]
 
 NEEDS: dict[OutputMode, Capability] = {"native": "json_schema", "tool": "tools"}
 
@@ -96,7 +96,7 @@ class OutputSpec(Protocol[T]):
         ...
 
 
-def modes_for(choice: Choice, task: Task = "") -> Program[tuple[OutputMode, ...]]:
+def modes_for(choice: ModeChoice, task: Task = "") -> Program[tuple[OutputMode, ...]]:
     """List the modes to try: the chosen one, or all that the server supports, best first.
 
     Raises (when run):

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from taiwa.flows.api import Api
 from taiwa.flows.extract import extract
-from taiwa.flows.output_modes import Choice
+from taiwa.flows.output_modes import ModeChoice
 from taiwa.flows.retry_invalid_output import DEFAULT_REPAIR, RepairPolicy
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError, OutputValidationError
@@ -66,7 +66,7 @@ def route(
     prompt: str | Sequence[Message],
     *,
     repair: RepairPolicy = DEFAULT_REPAIR,
-    mode: Choice = "auto",
+    mode: ModeChoice = "auto",
     sampling: Sampling = Sampling(),
 ) -> Program[RouteResult]:
     """Choose a target and read its value, in one request; `extract(Routes(targets), prompt)` returns the attempts as well.

@@ -135,6 +135,8 @@ class ModelError(TaiwaError):
         super().__init__(message)
         self.request = request
         self.status = status
+        self.may_be_charged = False
+        """Whether the server may have charged the call; set by the model, not recorded."""
 
 
 class RefusalError(ModelError):

@@ -15,11 +15,12 @@ from taiwa.kernel.effects import (
     Program,
     Watcher,
 )
-from taiwa.kernel.errors import LimitError, ReplayError, TaiwaError
+from taiwa.kernel.errors import ModelError, ReplayError, TaiwaError
 from taiwa.kernel.journal import Entry, Journal, Strand
 from taiwa.kernel.messages import (
     Capability,
     Chunk,
+    FailedAttempt,
     Message,
     Notice,
     Request,
@@ -30,7 +31,7 @@ from taiwa.kernel.messages import (
     collect_response,
 )
 from taiwa.kernel.records import value
-from taiwa.kernel.usage_limits import RunUsage, UsageLedger, UsageLimits, max_usage
+from taiwa.kernel.usage_limits import RunUsage, UsageLedger, UsageLimits, max_attempt_usage, max_usage
 
 T = TypeVar("T")
 
@@ -46,8 +47,8 @@ class PendingEffect:
     active: bool = True
     streaming: bool = False
     chunks: list[Chunk] = field(default_factory=list[Chunk])
-    time_error: LimitError | None = None
-    """Set when the time limit is reached while the answer streams."""
+    refusal: TaiwaError | None = None
+    """Set when a limit is reached while the answer streams."""
     _watcher: Watcher | None = None
     _cut: int | None = None
 
@@ -87,12 +88,12 @@ class PendingEffect:
     @property
     def is_complete(self) -> bool:
         """Say whether no more chunks are needed."""
-        return self._cut is not None or self.time_error is not None or not self.active
+        return self._cut is not None or self.refusal is not None or not self.active
 
 
 @value
 class EffectStarted:
-    """An effect is about to be performed."""
+    """An effect is about to be performed, or a model call to be repeated after an attempt that may have been charged."""
 
     strand: Strand
     index: int
@@ -184,17 +185,28 @@ class Execution(Generic[T]):
         """Add a chunk of a `Complete`; False means that the runtime should close the stream."""
         if pending.is_complete:
             return False
-        show = pending.add(chunk)
-        if show:
+        if isinstance(chunk, Notice):
+            self._emit(chunk)
+        elif isinstance(chunk, FailedAttempt):
+            self._repeat(pending)
+        elif show := pending.add(chunk):
             self._emit(TextDelta(show))
-        if self.ledger.limits.seconds is not None and not isinstance(chunk, StreamEnd):
-            pending.time_error = self.ledger.time_error()
+        if pending.refusal is None and self.ledger.limits.seconds is not None and not isinstance(chunk, StreamEnd):
+            pending.refusal = self.ledger.time_error()
         return not pending.is_complete
+
+    def _repeat(self, pending: PendingEffect) -> None:
+        """Charge the failed attempt of a `Complete`; the next one counts as a request of its own."""
+        assert isinstance(pending.effect, Complete)
+        self.ledger.charge_unknown(max_attempt_usage(pending.effect.request))
+        pending.refusal = self.ledger.start_request()
+        if pending.refusal is None and self._observers:
+            self._notify(EffectStarted(pending.strand.path, pending.index, pending.effect))
 
     def complete(self, pending: PendingEffect) -> None:
         """End the stream of a `Complete`; its chunks become the answer."""
-        if pending.time_error is not None:
-            self.fail(pending, pending.time_error)
+        if pending.refusal is not None:
+            self.fail(pending, pending.refusal)
             return
         response, rest = pending.finish()
         if rest and pending.active:
@@ -208,8 +220,13 @@ class Execution(Generic[T]):
 
     def fail(self, pending: PendingEffect, error: BaseException) -> None:
         """Throw the error of a pending effect into its program."""
-        if pending.active:
-            self._settle(pending, collect_response(pending.chunks) if pending.chunks else None, error)
+        if not pending.active:
+            return
+        answer = collect_response(pending.chunks) if pending.chunks else None
+        if answer is None and isinstance(error, ModelError) and error.may_be_charged:
+            bound = max_attempt_usage(pending.effect.request) if isinstance(pending.effect, Complete) else None
+            answer = Response(Message("assistant", ()), "interrupted", max_usage=bound)
+        self._settle(pending, answer, error)
 
     def expire(self) -> None:
         """Fail all pending effects if the time limit is reached."""

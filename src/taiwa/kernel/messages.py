@@ -140,7 +140,7 @@ class Grammar:
 
 
 @value(tag="one-of")
-class OneOf:
+class Choice:
     """The answer must be one of these texts."""
 
     texts: tuple[str, ...]
@@ -195,7 +195,7 @@ class Questions:
     questions: tuple[tuple[str, Question], ...]
 
 
-Constraint: TypeAlias = JsonSchema | Regex | Grammar | OneOf | ToolCallsInText | Questions
+Constraint: TypeAlias = JsonSchema | Regex | Grammar | Choice | ToolCallsInText | Questions
 
 
 @value(tag="sampling")
@@ -348,7 +348,21 @@ class StreamEnd:
     enforcement: Enforcement | None = None
 
 
-Chunk: TypeAlias = TextDelta | ThinkingDelta | StreamEnd
+@value(tag="notice")
+class Notice:
+    """A message for the user; a warning is always shown, one with the code `waiting` as soon as it comes."""
+
+    text: str
+    level: Literal["note", "warning"] = "note"
+    code: str = ""
+
+
+@value
+class FailedAttempt:
+    """An attempt of a call that the server may have charged has failed; the next chunks are those of another attempt."""
+
+
+Chunk: TypeAlias = TextDelta | ThinkingDelta | Notice | FailedAttempt | StreamEnd
 
 
 def collect_response(chunks: Iterable[Chunk]) -> Response:
@@ -365,7 +379,7 @@ def collect_response(chunks: Iterable[Chunk]) -> Response:
             text.append(chunk.text)
         elif isinstance(chunk, ThinkingDelta):
             thinking.append(chunk.text)
-        else:
+        elif isinstance(chunk, StreamEnd):
             end = chunk
     parts: tuple[Part, ...] = (Text("".join(text)),)
     if thinking:
@@ -411,15 +425,6 @@ class Evidence:
     nqc: float = 0.0
     unknown: tuple[str, ...] = ()
     unresolved_references: tuple[str, ...] = ()
-
-
-@value(tag="notice")
-class Notice:
-    """A message for the user; a warning is always shown."""
-
-    text: str
-    level: Literal["note", "warning"] = "note"
-    code: str = ""
 
 
 def passage_key(passage: Passage) -> str:

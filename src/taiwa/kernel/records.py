@@ -286,9 +286,10 @@ def parse_json(text: str | bytes) -> Json:
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
     try:
-        return cast("Json", json.loads(text))
+        data: Json = json.loads(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    return data
 
 
 def digest(item: object) -> str:

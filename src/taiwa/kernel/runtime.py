@@ -259,7 +259,7 @@ class Runtime(BaseRuntime[Model]):
 
     def stream(
         self, program: Program[T], journal: Journal | None = None
-    ) -> Iterator[TextDelta | Notice | RunResult[T]]:
+    ) -> Generator[TextDelta | Notice | RunResult[T]]:
         """Run a program; yield text and notices as they arrive, then `RunResult`. Closing the iterator cancels the run."""
         execution = self.execution(program, journal)
         with closing(self._drive(execution)) as ticks:

@@ -170,6 +170,12 @@ def max_usage(request: Request, response: Response) -> Usage:
     return Usage(_bytes(sent), _bytes(received))
 
 
+def max_attempt_usage(request: Request) -> Usage | None:
+    """Bound the tokens of an attempt of which nothing was received; None where the request does not limit its answer."""
+    most = request.sampling.max_tokens
+    return None if most is None else Usage(_bytes(json.dumps(record(request), ensure_ascii=False)), most)
+
+
 def _bytes(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 

@@ -53,6 +53,7 @@ def find_prices(prices: Mapping[str, Mapping[str, object]], model: str, *, local
     Raises:
         ConfigError: the price of input or of output is missing, or a price is not a number.
     """
+    model = model.removeprefix("completions:")
     matching = [pattern for pattern in prices if fnmatchcase(model, pattern)]
     if not matching:
         return FREE if local else None

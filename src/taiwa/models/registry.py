@@ -21,6 +21,7 @@ from taiwa.models.http_api.capabilities import Capabilities, capabilities, load_
 from taiwa.models.http_api.client import HttpModel, RetryPolicy
 from taiwa.models.http_api.connections import BaseUrl, RequestLimits, parse_base_url
 from taiwa.models.http_api.openai_chat import DIALECTS, ChatCompletions
+from taiwa.models.http_api.openai_completions import TextCompletions
 from taiwa.models.http_api.provider_interface import Enforce, Target
 from taiwa.settings import BUILTIN, Settings
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from taiwa.models.inprocess.gguf import GgufModel
     from taiwa.models.inprocess.transformers_model import LocalModel
 
-KEY_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 CHECK_PATHS: Mapping[str, str] = {"openrouter.ai": "key", "router.huggingface.co": ""}
 """The path that checks a key, where the list of models is public; `""` if there is none."""
 HELLO = Request((user("hi"),), sampling=Sampling(max_tokens=1))
@@ -44,7 +44,7 @@ class Provider:
     """
 
     base_url: str
-    key_name: str = ""
+    key_variable: str = ""
     dialect: str = "plain"
     table: str = ""
     self_hosted: bool = False
@@ -77,6 +77,9 @@ IN_PROCESS: Mapping[str, str] = {
 
 FORMS = "use PROVIDER:MODEL (openai:gpt-…, ollama:…), http://HOST:PORT/v1#MODEL, local:FOLDER, gguf:FILE, or builtin"
 
+TEXT_MODELS = re.compile(r"gpt-3\.5-turbo-instruct|davinci-|babbage-")
+"""Models of OpenAI that only have the completions protocol."""
+
 GUESSES = (
     (r"^(gpt-|o\d|chatgpt)", "openai"),
     (r"^claude", "anthropic"),
@@ -100,6 +103,8 @@ def resolve(
     if not name.isprintable() or not name:
         raise ConfigError(f"the name of a model must be one word: {FORMS}")
     prefix, colon, model = name.partition(":")
+    if prefix == "completions" and colon:
+        return _with_completions(name, resolve(model, base_urls=base_urls, overrides={model: override or {}}))
     # A file after `local:` is taken as one after `gguf:`.
     if colon and (prefix == "gguf" or (prefix == "local" and model.partition("?")[0].lower().endswith(".gguf"))):
         known = capabilities("gguf", model, override)
@@ -133,16 +138,26 @@ def _resolve_url(name: str, override: Mapping[str, bool] | None) -> Target:
     url = parse_base_url(address, "the name of the model")
     if not model:
         raise ConfigError(f"{name!r} does not name a model; add '#MODEL' at its end")
-    # A key is sent only to the host that it belongs to, and a key for TLS only over TLS.
-    origin = url.authority if url.scheme == "https" else f"{url.scheme}_{url.authority}"
-    key_name = f"KEY_{re.sub(r'[^A-Za-z0-9]+', '_', origin).strip('_').upper()}"
     for prefix, provider in PROVIDERS.items():
-        if not provider.self_hosted and urlsplit(provider.base_url)[:2] == (url.scheme, url.authority):
+        if not provider.self_hosted and parse_base_url(provider.base_url).origin == url.origin:
             return _target(name, prefix, provider, _base_url(url, provider), model, override)
-    provider = Provider("", key_name, self_hosted=True)
+    provider = Provider("", self_hosted=True)
     if url.host.endswith(AZURE_HOSTS):
-        provider = Provider("", key_name, "azure", "openai", self_hosted=True)
+        provider = Provider("", "", "azure", "openai", self_hosted=True)
     return _target(name, "", provider, _base_url(url, provider), model, override)
+
+
+def _with_completions(name: str, target: Target) -> Target:
+    """Return a target that is asked by `/v1/completions`."""
+    codec = target.codec
+    if not isinstance(codec, (ChatCompletions, TextCompletions)) or target.inside:
+        raise ConfigError(f"{target.name} has no completions protocol; name a server that has /v1/completions")
+    able = {*codec.capabilities.capabilities, "prefix"} - {"tools", "decisions"}
+    if codec.dialect.constraints == "response_format":  # a field of Chat Completions
+        able -= {"json_schema", "regex", "grammar"}
+    known = replace(codec.capabilities, capabilities=frozenset(able))
+    text_codec = TextCompletions(codec.model, codec.dialect, known)
+    return replace(target, name=name, codec=text_codec, capabilities=known.capabilities)
 
 
 def _target(
@@ -156,8 +171,9 @@ def _target(
         if provider.dialect == "plain" or base_url != provider.base_url:  # errors name the address that the user set
             dialect = replace(dialect, label=f"{dialect.label} at {urlsplit(base_url).netloc}")
         codec = ChatCompletions(model, dialect, known)
-    requires_key = prefix in PROVIDERS and not provider.self_hosted
-    return Target(name, base_url, model, codec, known.capabilities, provider.key_name, prefix if requires_key else "")
+    required = prefix if prefix in PROVIDERS and not provider.self_hosted else ""
+    target = Target(name, base_url, model, codec, known.capabilities, provider.key_variable, required)
+    return _with_completions(name, target) if provider.dialect == "openai" and TEXT_MODELS.match(model) else target
 
 
 def _base_url(url: BaseUrl, provider: Provider) -> str:
@@ -205,28 +221,27 @@ def resolve_probed(name: str, settings: Settings) -> Target:
     return replace(target, codec=replace(codec, capabilities=replace(codec.capabilities, verdicts=verdicts)))
 
 
-def key_name(name: str, settings: Settings) -> str:
-    """Return the name of a key for `openai`, `OPENAI_API_KEY`, or `http://host:port` for one server.
+def resolve_server(name: str, settings: Settings) -> Target:
+    """Resolve the name of a server: `openai`, `OPENAI_API_KEY` or `http://host:port`; its target names no model.
 
     Raises:
         ConfigError: the provider is unknown.
     """
-    if KEY_NAME.fullmatch(name):
-        return name
     if name.startswith(("http://", "https://")):
-        return resolve(f"{name.partition('#')[0]}#any").key_name
-    known = (*PROVIDERS, *settings.base_urls)
-    if name not in known:
-        near = get_close_matches(name.lower(), known, 1, 0.0)
-        raise ConfigError(f"unknown provider {name[:40]!r}: did you mean {near[0]!r}? (known: {', '.join(known)})")
-    return resolve(f"{name}:any", base_urls=settings.base_urls).key_name
+        return resolve(f"{name.partition('#')[0]}#any")
+    prefixes = (*PROVIDERS, *settings.base_urls)
+    for prefix in prefixes:
+        target = resolve(f"{prefix}:any", base_urls=settings.base_urls)
+        if name in (prefix, target.key_variable):
+            return target
+    near = get_close_matches(name.lower(), prefixes, 1, 0.0)
+    raise ConfigError(f"unknown provider {name[:40]!r}: did you mean {near[0]!r}? (known: {', '.join(prefixes)})")
 
 
-def key_names(settings: Settings) -> set[str]:
-    """Return the names of the keys of all providers, those of the settings included."""
-    return {
-        resolve(f"{prefix}:any", base_urls=settings.base_urls).key_name for prefix in (*PROVIDERS, *settings.base_urls)
-    }
+def key_variables(settings: Settings) -> dict[str, str]:
+    """Map the origin of each provider, those of the settings included, to the environment variable of its key."""
+    targets = [resolve(f"{prefix}:any", base_urls=settings.base_urls) for prefix in (*PROVIDERS, *settings.base_urls)]
+    return {target.origin: target.key_variable for target in targets}
 
 
 # --- opening a model ------------------------------------------------------------------------------------------------------
@@ -255,7 +270,7 @@ def open_model(target: Target, settings: Settings) -> OpenedModel:
                 served = _served[target.name] = GgufModel(target, limits)
             return served
     if not target.inside:
-        retry = RetryPolicy(attempts=settings.attempts)
+        retry = RetryPolicy(settings.attempts, settings.retry_paid)
         return HttpModel(target, find_key(target, settings), limits=limits, retry=retry)
     with _lock:
         loaded = _loaded.get(target.name)
@@ -303,7 +318,7 @@ def _load(target: Target) -> "LocalModel | BuiltinModel":
     return model
 
 
-def check_key(target: Target, key: Secret | None, model: HttpModel | None = None) -> None:
+def check_key(target: Target, key: Secret) -> None:
     """Check a key by a request that costs nothing, or one token if the provider has no such request.
 
     Raises:
@@ -311,7 +326,7 @@ def check_key(target: Target, key: Secret | None, model: HttpModel | None = None
         ModelError: the request failed.
     """
     path = CHECK_PATHS.get(parse_base_url(target.base_url).host, "models")
-    with model or HttpModel(target, key, limits=RequestLimits(first_byte=20.0, total=30.0)) as opened:
+    with HttpModel(target, key, limits=RequestLimits(first_byte=20.0, total=30.0)) as opened:
         if path:
             try:
                 opened.fetch(path)

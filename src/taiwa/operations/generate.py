@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeGuard, cast
 
 from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError, OutputValidationError, TaiwaError
 from taiwa.kernel.messages import (
+    Choice,
     Constraint,
     Grammar,
     JsonSchema,
-    OneOf,
     Regex,
     Request,
     Sampling,
@@ -241,7 +241,7 @@ def _constraint(kind: ConstraintKind, source: str) -> tuple[OutputType[Any] | No
     if not kind:
         return None, None
     if kind == "choice":
-        return None, OneOf(_choices(source))
+        return None, Choice(_choices(source))
     if kind == "regex":
         return None, Regex(source)
     if kind == "grammar":
@@ -381,7 +381,7 @@ def _source(kind: str, name: str) -> "tuple[str, Constraint | Any, Json]":
     if kind == "regex":
         return name, Regex(name), None
     if kind == "choice":
-        return name, OneOf(_choices(name)), None
+        return name, Choice(_choices(name)), None
     if kind == "grammar":
         text = read_file(Path(name))
         return text, Grammar(text), None

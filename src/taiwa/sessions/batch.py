@@ -350,16 +350,16 @@ def _complete_row(session: Session, row_input: BatchInput) -> BatchRow:
 
 def _resume_turn(session: Session, text: str) -> TurnResult | None:
     """Finish an interrupted turn of this text without repeating its paid calls."""
-    runs = session.repository.store.runs.open_runs(session.session)
+    runs = session.repository.store.runs.open_runs(session.name)
     if not runs or runs[-1].text != text:
         return None
-    return next((event for event in session.resume() or () if isinstance(event, TurnResult)), None)
+    return session.resume()
 
 
 def _committed_row(session: Session, row_input: BatchInput, node: str) -> BatchRow:
     repository = session.repository
     turn, after = repository.store.nodes.get(node), repository.checkout(node)
-    place = session.session, node, repository.store.refs.back(node, 1)
+    place = session.name, node, repository.store.refs.back(node, 1)
     spent = RunUsage()
     for call in repository.store.runs.calls(node):
         if call.kind == "complete":
@@ -391,6 +391,6 @@ def committed_rows(session: Session, rows: Iterable[BatchInput]) -> tuple[str, .
     if at < len(turns):
         text = nodes.get(turns[at]).user or ""
         raise InputError(
-            f"{session.session} holds a turn that is not a row of this batch ({text[:60]!r}); choose another -s"
+            f"{session.name} holds a turn that is not a row of this batch ({text[:60]!r}); choose another -s"
         )
     return tuple(turns[begun:])

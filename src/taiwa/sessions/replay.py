@@ -3,17 +3,14 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
 from taiwa.flows.chat import say
-from taiwa.kernel.errors import ConfigError, ConflictError, OutputValidationError, ReplayError
+from taiwa.kernel.errors import ConfigError, OutputValidationError, ReplayError
 from taiwa.kernel.execution import replay
 from taiwa.kernel.journal import Entry, Journal
 from taiwa.kernel.messages import Response
 from taiwa.kernel.records import value
-from taiwa.sessions.durable_turn import PricedModel, TurnOptions, TurnResult
 from taiwa.sessions.repository import HistoryEntry, Repository
-from taiwa.sessions.session import Session
 
 
 @value
@@ -91,24 +88,3 @@ def _replay_ask_turn(entry: HistoryEntry, before: Conversation, entries: Iterabl
     except (ConfigError, ReplayError, OutputValidationError) as error:
         return error.message
     return "" if after.tip == entry.hash else f"it ends in {after.tip[:12]}"
-
-
-def rerun(
-    repository: Repository, revision: str, name: str, priced_model: PricedModel, app: App | None, options: TurnOptions
-) -> Iterator[TurnResult]:
-    """Repeat the turns and edits of a history in a new session, with calls to the model.
-
-    Raises:
-        ConflictError: the session exists already.
-    """
-    if repository.store.refs.has(name):
-        raise ConflictError(f"session {name!r} already exists; choose another name")
-    history = tuple(repository.walk(repository.store.resolve(revision)))
-    session = Session(repository, name, repository.start(app or history[0].after.app), priced_model, options=options)
-    for entry in history:
-        if entry.node.kind == "turn":
-            yield session.say(entry.node.user or "")
-        elif entry.node.kind == "edit" and isinstance(entry.node.delta, dict):
-            session.set_state(entry.node.delta)
-        elif entry.node.kind == "app" and app is None:
-            session.change_app(entry.after.app)

@@ -1,24 +1,26 @@
-"""Sessions: conversations of a store with a model. `open` one, or `run` and `stream` a program without a store."""
+"""Sessions: conversations of a store with a model."""
 
-from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from taiwa import settings as configured
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import App
-from taiwa.conversation.history import Conversation
+from taiwa.conversation.history import Conversation, Node
 from taiwa.conversation.state import State
+from taiwa.conversation.state_paths import Change, diff_states, parse_path
 from taiwa.flows.chat import Reply
-from taiwa.kernel.effects import Program
-from taiwa.kernel.errors import ConfigError, InputError, TaiwaError
+from taiwa.kernel.errors import ConfigError, ConflictError, InputError, TaiwaError
 from taiwa.kernel.execution import Observer, RunResult
-from taiwa.kernel.messages import Notice, TextDelta, Usage
+from taiwa.kernel.messages import Message, Notice, TextDelta, Usage, assistant, user
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.stream import Stream
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.models.pricing import find_prices
 from taiwa.sessions.durable_turn import (
@@ -33,37 +35,40 @@ from taiwa.sessions.durable_turn import (
     request_counter,
     resume_turn,
 )
-from taiwa.sessions.repository import Repository
-from taiwa.settings import BUILTIN, Settings
+from taiwa.sessions.repository import Repository, ValueOrigin
+from taiwa.settings import BUILTIN, NANO, Settings
 from taiwa.store import Store
 
 if TYPE_CHECKING:
-    from taiwa.kernel.async_runtime import AsyncRuntime
+    from taiwa.sessions.replay import ReplayedNode
 
 TurnEvent: TypeAlias = TextDelta | Notice | TurnResult
+TurnStream: TypeAlias = Stream[TurnEvent, TurnResult]
 
 TurnValue: TypeAlias = tuple[Reply, Conversation]
 
 
-class Session:
-    """One session of a store with a model. A failed turn leaves the conversation unchanged.
+class BaseSession:
+    """What `Session` and `AsyncSession` share: one session of a store with a model.
 
-    A new session without a name takes a free one when its first turn begins; until then `session` is provisional.
+    A new session without a name takes a free one when its first turn begins; until then `name` is provisional.
     """
 
     def __init__(
         self,
         repository: Repository,
-        session: str,
+        name: str,
         conversation: Conversation,
         priced_model: PricedModel,
         *,
         options: TurnOptions | None = None,
         observers: Iterable[Observer] = (),
+        closes_store: bool = False,
     ) -> None:
         self.repository = repository
-        self.session = session or repository.new_name(conversation.app)
-        self._requested_name = session
+        self._closes_store = closes_store
+        self.name = name or repository.new_name(conversation.app)
+        self._requested_name = name
         self.conversation = conversation
         self.priced_model = priced_model
         self.options = options or TurnOptions()
@@ -71,6 +76,9 @@ class Session:
         self.spent = RunUsage()
         """The usage of this object's turns, failed ones included."""
         self._observers = tuple(observers)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, app {self.app.name!r}, turn {self.conversation.count})"
 
     @property
     def state(self) -> State:
@@ -82,41 +90,27 @@ class Session:
         """The app of the conversation."""
         return self.conversation.app
 
-    def say(self, text: str) -> TurnResult:
-        """Complete one turn.
+    @property
+    def turns(self) -> tuple[Node, ...]:
+        """All turns, oldest first: each has `user`, `answer` and `delta`."""
+        if self.conversation.new_nodes:
+            return ()
+        path = self.repository.store.nodes.path(self.conversation.tip)
+        return tuple(node for _, node in path if node.kind == "turn")[::-1]
 
-        Raises:
-            TaiwaError: the turn failed; the conversation is unchanged, and paid calls stay in the store.
-        """
-        turn = self._turn(TurnInput(self.conversation, text))
-        with self._count_usage(turn):
-            done = self._runtime(turn).run_result(turn.program, turn.journal)
-        return self._settle(turn, done)
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The texts of all turns as messages."""
+        return tuple(
+            message for turn in self.turns for message in (user(turn.user or ""), assistant(turn.answer or ""))
+        )
 
-    def stream(self, text: str) -> Iterator[TurnEvent]:
-        """Complete one turn; yield the answer as it arrives, then the committed turn."""
-        return self._play(self._turn(TurnInput(self.conversation, text)))
-
-    async def asay(self, text: str) -> TurnResult:
-        """As `say`, on an event loop."""
-        from taiwa.kernel.async_runtime import finish_in_thread
-
-        turn = await self._abegin(text)
-        with self._count_usage(turn):
-            done = await self._async_runtime(turn).run_result(turn.program, turn.journal)
-        return await finish_in_thread(lambda: self._settle(turn, done))
-
-    def astream(self, text: str) -> AsyncIterator[TurnEvent]:
-        """As `stream`, on an event loop."""
-        return self._aplay(text)
-
-    def retry(self) -> Iterator[TurnEvent]:
-        """Repeat the last turn from the same state; the new answer replaces the old one.
-
-        Raises:
-            InputError: there is no turn yet.
-        """
-        return self.edit(self.last_turn_text(), turns=1, reason="retry")
+    @property
+    def cost(self) -> Decimal | None:
+        """What all turns of this session cost, failed ones included, in currency units; None where a price is unknown."""
+        lines = (line.cost_nano for line in self.repository.store.costs("session") if line.name == self.name)
+        nano = next(lines, 0)
+        return None if nano is None else Decimal(nano) / NANO
 
     def last_turn_text(self, turns: int = 1) -> str:
         """Return the user text of a turn, counted from the end; 1 is the last turn.
@@ -128,70 +122,84 @@ class Session:
             raise InputError("there is no turn yet")
         return self.repository.turn(self.conversation.tip, turns)[1].user or ""
 
-    def edit(self, text: str, *, turns: int = 1, reason: str = "edit") -> Iterator[TurnEvent]:
-        """Go back some turns and continue with another text; the old branch stays in the log.
-
-        Raises:
-            InputError: the conversation has fewer turns.
-        """
+    def _edit(self, text: str, turn: int, reason: str = "edit") -> ActiveTurn:
+        """Begin a turn in place of a turn by its number, negative numbers counted from the end."""
         if self.conversation.new_nodes:
             raise InputError("there is no turn yet")
-        base = self.repository.checkout(self.repository.before_turn(self.conversation.tip, turns))
-        return self._play(self._turn(TurnInput(base, text, reason, self.conversation.tip)))
+        count = self.conversation.count
+        if not (1 <= turn <= count or -count <= turn <= -1):
+            raise InputError(f"there is no turn {turn}; the conversation has {count}")
+        back = count - turn + 1 if turn > 0 else -turn
+        base = self.repository.checkout(self.repository.before_turn(self.conversation.tip, back))
+        return self._begin(TurnInput(base, text, reason, self.conversation.tip))
 
-    def resume(self) -> Iterator[TurnEvent] | None:
-        """Finish an interrupted turn of this session; None without one."""
-        runs = self.repository.store.runs.open_runs(self.session)
+    def _retry(self) -> ActiveTurn:
+        return self._edit(self.last_turn_text(), -1, "retry")
+
+    def _resume(self) -> ActiveTurn | None:
+        runs = self.repository.store.runs.open_runs(self.name)
         if not runs:
             return None
         for stale in runs[:-1]:
             self.repository.store.runs.end(stale.id, "abandoned")
-        return self._play(resume_turn(self.repository, runs[-1], self.priced_model))
+        return resume_turn(self.repository, runs[-1], self.priced_model)
 
-    def undo(self, turns: int = 1) -> Conversation:
-        """Go back; message, state and window move together."""
-        return self._check_out(self.repository.store.undo(self.session, turns))
+    def _undo(self, turns: int = 1) -> Conversation:
+        return self._check_out(self.repository.store.undo(self.name, turns))
 
-    def redo(self, turns: int = 1) -> Conversation:
-        """Go forward to where `undo` started."""
-        return self._check_out(self.repository.store.redo(self.session, turns))
-
-    def set_state(self, values: State) -> Conversation:
-        """Set values of the state by hand."""
-        self._ensure_stored()
-        self.conversation = self.repository.set_state(self.session, values)
-        return self.conversation
-
-    def change_app(self, app: App) -> Conversation:
-        """Continue with another or an edited app; values that fit its fields are kept."""
-        self._ensure_stored()
-        self.conversation = self.repository.change_app(self.session, app)
-        return self.conversation
-
-    def _ensure_stored(self) -> None:
-        if self.conversation.new_nodes:
-            with self.repository.store.transaction():
-                self.session = self._requested_name or self.repository.new_name(self.app)
-                self.conversation = self.repository.commit(
-                    self.session, self.conversation, expected=None, reason="begin"
-                )
-
-    def fork(self, name: str) -> "Session":
-        """Continue from here under a second name; the branches are independent."""
-        self._ensure_stored()
-        self.repository.fork(self.conversation.tip, name)
-        here, options, observers = self.conversation, self.options, self._observers
-        return Session(self.repository, name, here, self.priced_model, options=options, observers=observers)
+    def _redo(self, turns: int = 1) -> Conversation:
+        return self._check_out(self.repository.store.redo(self.name, turns))
 
     def _check_out(self, tip: str) -> Conversation:
         self.conversation = self.repository.checkout(tip)
         return self.conversation
 
-    def _turn(self, turn_input: TurnInput) -> ActiveTurn:
+    def _set_state(self, values: State) -> Conversation:
+        self._ensure_stored()
+        self.conversation = self.repository.set_state(self.name, values)
+        return self.conversation
+
+    def _change_app(self, app: App) -> Conversation:
+        self._ensure_stored()
+        self.conversation = self.repository.change_app(self.name, app)
+        return self.conversation
+
+    def _ensure_stored(self) -> None:
+        if self.conversation.new_nodes:
+            with self.repository.store.transaction():
+                self.name = self._requested_name or self.repository.new_name(self.app)
+                self.conversation = self.repository.commit(self.name, self.conversation, expected=None, reason="begin")
+
+    def _fork(self, name: str) -> Self:
+        self._ensure_stored()
+        self.repository.fork(self.conversation.tip, name)
+        options, observers = self.options, self._observers
+        return type(self)(
+            self.repository, name, self.conversation, self.priced_model, options=options, observers=observers
+        )
+
+    def _diff(self, other: "BaseSession | str") -> tuple[Change, ...]:
+        then = other.conversation if isinstance(other, BaseSession) else self.repository.at(other)
+        return tuple(diff_states(dict(self.state), dict(then.state)))
+
+    def _why(self, path: str) -> ValueOrigin:
+        self._ensure_stored()
+        return self.repository.origin(self.conversation.tip, parse_path(path))
+
+    def _replay(self) -> "tuple[ReplayedNode, ...]":
+        from taiwa.sessions.replay import replay_history
+
+        return tuple(replay_history(self.repository, self.conversation.tip)) if self.conversation.count else ()
+
+    def _export(self) -> str:
+        self._ensure_stored()
+        return "".join(f"{line}\n" for line in self.repository.store.export(self.name))
+
+    def _begin(self, turn_input: TurnInput) -> ActiveTurn:
         self._remaining_limits()
-        name = self._requested_name if turn_input.base.new_nodes else self.session
+        name = self._requested_name if turn_input.base.new_nodes else self.name
         turn = begin_turn(self.repository, name, turn_input, self.priced_model, self.options)
-        self.session = turn.session
+        self.name = turn.session
         return turn
 
     def _remaining_limits(self) -> UsageLimits:
@@ -211,56 +219,10 @@ class Session:
         known = (self.priced_model.price("", spent.usage) or 0) if known is None else known
         return replace(limits, cost=max(limits.cost - known, 0))
 
-    def _runtime(self, turn: ActiveTurn) -> Runtime:
-        return Runtime(self.priced_model.model, interrupts=self.options.interrupts, **self._runtime_options(turn))
-
-    def _async_runtime(self, turn: ActiveTurn) -> "AsyncRuntime":
-        from taiwa.kernel.async_runtime import AsyncRuntime  # asyncio costs more than the rest of the kernel
-
-        return AsyncRuntime(self.priced_model.model, **self._runtime_options(turn))
-
     def _runtime_options(self, turn: ActiveTurn) -> RuntimeOptions:
         counter = request_counter(self.repository, turn.run, self.priced_model)
         observers = (*self._observers, counter)
         return {**turn.runtime_options, "observers": observers, "limits": self._remaining_limits()}
-
-    def _play(self, turn: ActiveTurn) -> Iterator[TurnEvent]:
-        done: list[RunResult[TurnValue]] = []
-        with self._count_usage(turn):
-            for event in self._runtime(turn).stream(turn.program, turn.journal):
-                if isinstance(event, RunResult):
-                    done.append(event)
-                else:
-                    yield event
-        yield self._settle(turn, done[0])
-
-    async def _abegin(self, text: str) -> ActiveTurn:
-        """Begin a turn without blocking the event loop; a caller that is cancelled leaves no turn open."""
-        from taiwa.kernel.async_runtime import finish_in_thread
-
-        begun: list[ActiveTurn] = []
-        try:
-            await finish_in_thread(lambda: begun.append(self._turn(TurnInput(self.conversation, text))))
-        except BaseException:
-            for turn in begun:
-                self.repository.store.runs.end(turn.run, "abandoned")
-            raise
-        return begun[0]
-
-    async def _aplay(self, text: str) -> AsyncIterator[TurnEvent]:
-        from taiwa.kernel.async_runtime import finish_in_thread
-
-        turn = await self._abegin(text)
-        done: list[RunResult[TurnValue]] = []
-        with self._count_usage(turn):
-            # Closed here and not by the garbage collector, so that closing the iterator cancels the call.
-            async with aclosing(self._async_runtime(turn).stream(turn.program, turn.journal)) as events:
-                async for event in events:
-                    if isinstance(event, RunResult):
-                        done.append(event)
-                    else:
-                        yield event
-        yield await finish_in_thread(lambda: self._settle(turn, done[0]))
 
     def _settle(self, turn: ActiveTurn, done: "RunResult[TurnValue]") -> TurnResult:
         self.spent = self.spent + done.spent
@@ -279,6 +241,134 @@ class Session:
             raise
 
 
+class Session(BaseSession):
+    """A conversation of a store with a model. A failed turn leaves the conversation unchanged.
+
+    >>> import taiwa
+    >>> session = taiwa.open(model=taiwa.scripted_model("Hello!", "Again."), store=":memory:")
+    >>> session.say("Hi").text, session.retry().text, len(session.turns)
+    ('Hello!', 'Again.', 1)
+    """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the store, if `taiwa.open` opened it for this session."""
+        if self._closes_store:
+            self.repository.store.close()
+
+    def say(self, text: str) -> TurnResult:
+        """Complete one turn.
+
+        Raises:
+            TaiwaError: the turn failed; the conversation is unchanged, and paid calls stay in the store.
+        """
+        return self._run(self._begin(TurnInput(self.conversation, text)))
+
+    def retry(self) -> TurnResult:
+        """Repeat the last turn from the same state; the new answer replaces the old one.
+
+        Raises:
+            InputError: there is no turn yet.
+        """
+        return self._run(self._retry())
+
+    def edit(self, text: str, *, turn: int = -1) -> TurnResult:
+        """Say another text in place of a turn (1 is the first, -1 the last); the old branch stays in the log.
+
+        Raises:
+            InputError: the conversation has no such turn.
+        """
+        return self._run(self._edit(text, turn))
+
+    def resume(self) -> TurnResult | None:
+        """Finish an interrupted turn of this session; None without one."""
+        turn = self._resume()
+        return None if turn is None else self._run(turn)
+
+    def stream(self, text: str) -> TurnStream:
+        """Complete one turn; yield the answer as it arrives, and then the committed turn, which is the `result`."""
+        return Stream(self._events(lambda: self._begin(TurnInput(self.conversation, text))))
+
+    def stream_retry(self) -> TurnStream:
+        """As `retry`, with the events of `stream`."""
+        return Stream(self._events(self._retry))
+
+    def stream_edit(self, text: str, *, turn: int = -1) -> TurnStream:
+        """As `edit`, with the events of `stream`."""
+        return Stream(self._events(lambda: self._edit(text, turn)))
+
+    def stream_resume(self) -> TurnStream | None:
+        """As `resume`, with the events of `stream`."""
+        turn = self._resume()
+        return None if turn is None else Stream(self._events(lambda: turn))
+
+    def undo(self, turns: int = 1) -> Conversation:
+        """Go back; message, state and window move together."""
+        return self._undo(turns)
+
+    def redo(self, turns: int = 1) -> Conversation:
+        """Go forward to where `undo` started."""
+        return self._redo(turns)
+
+    def fork(self, name: str) -> "Session":
+        """Continue from here under a second name; the branches are independent."""
+        return self._fork(name)
+
+    def set_state(self, values: State) -> Conversation:
+        """Set values of the state by hand, as a node of its own."""
+        return self._set_state(values)
+
+    def change_app(self, app: App) -> Conversation:
+        """Continue with another or an edited app; values that fit its fields are kept."""
+        return self._change_app(app)
+
+    def diff(self, other: "BaseSession | str") -> tuple[Change, ...]:
+        """Return what differs in the state of another session or revision."""
+        return self._diff(other)
+
+    def why(self, path: str) -> ValueOrigin:
+        """Return the node that set a value of the state last, such as `items.1`.
+
+        Raises:
+            InputError: the state never had a value there.
+        """
+        return self._why(path)
+
+    def replay(self) -> "tuple[ReplayedNode, ...]":
+        """Do every turn again from its records, without a call; `difference` says where one differs."""
+        return self._replay()
+
+    def export(self) -> str:
+        """Return the conversation as JSONL, which `taiwa import` reads."""
+        return self._export()
+
+    def _run(self, turn: ActiveTurn) -> TurnResult:
+        with self._count_usage(turn):
+            done = self._runtime(turn).run_result(turn.program, turn.journal)
+        return self._settle(turn, done)
+
+    def _events(self, begin: Callable[[], ActiveTurn]) -> Generator[TurnEvent, None, TurnResult]:
+        turn = begin()
+        done: list[RunResult[TurnValue]] = []
+        with self._count_usage(turn):
+            for event in self._runtime(turn).stream(turn.program, turn.journal):
+                if isinstance(event, RunResult):
+                    done.append(event)
+                else:
+                    yield event
+        result = self._settle(turn, done[0])
+        yield result
+        return result
+
+    def _runtime(self, turn: ActiveTurn) -> Runtime:
+        return Runtime(self.priced_model.model, interrupts=self.options.interrupts, **self._runtime_options(turn))
+
+
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -290,16 +380,18 @@ def open(
     store: str | Path | Store | None = None,
     params: Mapping[str, Json] | None = None,
     options: TurnOptions | None = None,
+    retry_paid: bool = False,
 ) -> Session:
     """Open the session of that name if it exists, else start a new one with the app.
 
     `store` is a file, a PostgreSQL URL, `":memory:"`, or an open store; by default the configured one.
+    `retry_paid` repeats calls that failed although the server may have charged them.
 
     Raises:
         ConfigError: the model, the app or the store cannot be opened.
         InputError: a parameter is missing, unknown, or of the wrong type.
     """
-    chosen = configured.load({"model": model} if isinstance(model, str) else {})
+    chosen = configured.load({"model": model if isinstance(model, str) else None, "retry_paid": retry_paid or None})
     repository = Repository(open_store(store, chosen))
     repository.settings = chosen
     if session and repository.store.refs.has(session):
@@ -310,7 +402,7 @@ def open(
         start = repository.start(opened)
     last = "" if start.new_nodes else repository.last_model(start.tip)
     priced_model = open_priced_model(None if isinstance(model, str) else model, chosen, start.app, last=last)
-    return Session(repository, session, start, priced_model, options=options)
+    return Session(repository, session, start, priced_model, options=options, closes_store=not isinstance(store, Store))
 
 
 def open_store(store: str | Path | Store | None, chosen: Settings) -> Store:
@@ -365,48 +457,22 @@ def _open_models_of_ask(chosen: Settings, name: str) -> PricedModel:
     return PricedModel(ModelPerTask(answering.model, judge, rewriting), answering.rates, parts)
 
 
-T = TypeVar("T")
-
-
-def run(program: Program[T], model: str | AnyModel | None = None, **options: Unpack[RuntimeOptions]) -> T:
-    """Run a program to its value; the default is the configured model.
-
-    Options: `limits`, `tools`, `handlers` of further effects, `retriever`, `observers`, `price`.
+def rerun(
+    repository: Repository, revision: str, name: str, priced_model: PricedModel, app: App | None, options: TurnOptions
+) -> Iterator[TurnResult]:
+    """Repeat the turns and edits of a history in a new session, with calls to the model.
 
     Raises:
-        TaiwaError: what the program raised; `spent` holds the usage of the run.
+        ConflictError: the session exists already.
     """
-    priced_model = _priced_model(model)
-    return Runtime(priced_model.model, **priced_model.runtime_options(options)).run(program)
-
-
-def stream(
-    program: Program[T], model: str | AnyModel | None = None, **options: Unpack[RuntimeOptions]
-) -> Iterator[TextDelta | Notice | RunResult[T]]:
-    """Run a program, with the options of `run`; yield text and notices as they arrive, then `RunResult`."""
-    priced_model = _priced_model(model)
-    return Runtime(priced_model.model, **priced_model.runtime_options(options)).stream(program)
-
-
-async def arun(program: Program[T], model: str | AnyModel | None = None, **options: Unpack[RuntimeOptions]) -> T:
-    """As `run`, on an event loop."""
-    from taiwa.kernel.async_runtime import AsyncRuntime
-
-    priced_model = _priced_model(model)
-    return await AsyncRuntime(priced_model.model, **priced_model.runtime_options(options)).run(program)
-
-
-def astream(
-    program: Program[T], model: str | AnyModel | None = None, **options: Unpack[RuntimeOptions]
-) -> AsyncIterator[TextDelta | Notice | RunResult[T]]:
-    """As `stream`, on an event loop."""
-    from taiwa.kernel.async_runtime import AsyncRuntime
-
-    priced_model = _priced_model(model)
-    return AsyncRuntime(priced_model.model, **priced_model.runtime_options(options)).stream(program)
-
-
-def _priced_model(model: str | AnyModel | None) -> PricedModel:
-    if isinstance(model, str):
-        return open_priced_model(None, configured.load({"model": model}))
-    return open_priced_model(model, configured.load({}))
+    if repository.store.refs.has(name):
+        raise ConflictError(f"session {name!r} already exists; choose another name")
+    history = tuple(repository.walk(repository.store.resolve(revision)))
+    session = Session(repository, name, repository.start(app or history[0].after.app), priced_model, options=options)
+    for entry in history:
+        if entry.node.kind == "turn":
+            yield session.say(entry.node.user or "")
+        elif entry.node.kind == "edit" and isinstance(entry.node.delta, dict):
+            session.set_state(entry.node.delta)
+        elif entry.node.kind == "app" and app is None:
+            session.change_app(entry.after.app)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from taiwa.flows.extract import ExtractError, Extraction, extract
-from taiwa.flows.output_modes import Choice, PromptStyle
+from taiwa.flows.extract import ExtractError, TypedAnswer, extract
+from taiwa.flows.output_modes import ModeChoice, PromptStyle
 from taiwa.flows.retry_invalid_output import DEFAULT_REPAIR, Attempt, RepairPolicy
 from taiwa.kernel import execution
 from taiwa.kernel.effects import Program
@@ -28,10 +28,10 @@ class ExtractRun:
 
     output_type: OutputType[Any]
     repair: RepairPolicy = DEFAULT_REPAIR
-    mode: Choice = "auto"
+    mode: ModeChoice = "auto"
     style: PromptStyle = "plain"
 
-    def program(self, text: str) -> Program[Extraction[Any]]:
+    def program(self, text: str) -> Program[TypedAnswer[Any]]:
         """Return the program that extracts from a text.
 
         Raises:
@@ -75,7 +75,7 @@ class TypedRow:
 
 def extract_one(
     repository: Repository, priced_model: PricedModel, options: TurnOptions, typing: ExtractRun, text: str
-) -> RunResult[Extraction[Any]]:
+) -> RunResult[TypedAnswer[Any]]:
     """Extract from one text; its calls are stored as they are answered, even if it fails.
 
     Raises:
@@ -87,12 +87,12 @@ def extract_one(
 
 
 @dataclass
-class ExtractBatch(ParallelBatch[Extraction[Any], TypedRow]):
+class ExtractBatch(ParallelBatch[TypedAnswer[Any], TypedRow]):
     """A batch of extractions. With `resume`, rows that were answered before are not repeated."""
 
     typing: ExtractRun = field(kw_only=True)
 
-    def row_program(self, row_input: BatchInput) -> RowProgram[Extraction[Any]]:
+    def row_program(self, row_input: BatchInput) -> RowProgram[TypedAnswer[Any]]:
         """Return the program of a row."""
         if row_input.params is not None:
             raise InputError("a row of texts must not have params")
@@ -101,7 +101,7 @@ class ExtractBatch(ParallelBatch[Extraction[Any], TypedRow]):
         name = item_key(row_input.text, digest(self.typing.output_type.render()), self.priced_model.model.name, options)
         return RowProgram(name, self.typing.program(row_input.text), None, options)
 
-    def to_row(self, row_input: BatchInput, done: RunResult[Extraction[Any]]) -> TypedRow:
+    def to_row(self, row_input: BatchInput, done: RunResult[TypedAnswer[Any]]) -> TypedRow:
         """Return the row of a value."""
         return TypedRow(row_input, self.typing.output_type.dump(done.value.value), done.value.attempts, done.spent)
 
@@ -114,7 +114,7 @@ class ExtractBatch(ParallelBatch[Extraction[Any], TypedRow]):
             tries = error.tries
         return TypedRow(row_input, None, tuple(tries), usage_of(error.spent), failure)
 
-    async def _run(self, program: RowProgram[Extraction[Any]], journal: Journal) -> RunResult[Extraction[Any]]:
+    async def _run(self, program: RowProgram[TypedAnswer[Any]], journal: Journal) -> RunResult[TypedAnswer[Any]]:
         """Raise the limit that ended a repair, so that the row resumes with a higher limit."""
         try:
             return await super()._run(program, journal)

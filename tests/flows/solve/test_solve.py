@@ -129,6 +129,42 @@ def test_a_server_that_refuses_a_way_after_all_is_asked_in_the_next(drive: Drive
     assert [note.code for note in done.notes] == ["tool_mode", "downgrade", "tool_mode", "downgrade", "tool_mode"]
 
 
+def test_a_server_that_refuses_to_continue_a_text_is_asked_to_go_on_with_it(drive: Drive) -> None:
+    model = scripted_model(
+        FIRST, UnsupportedError("no prefill", capability="prefix"), "And one is <<adder: 4+1>>", "So 5."
+    )
+
+    done = drive(lambda: solve("2+2+1?", SPECS), model, tools=[ADDER])
+
+    assert done.value.text == f"{FIRST} 4\nAnd one is <<adder: 4+1>> 5\nSo 5."
+    assert done.transcript == done.value.text
+    assert (done.value.tool_mode, done.value.answer, len(done.value.calls)) == ("stop", "5", 2)
+    first, refused, third, _ = model.requests
+    assert refused.prefix == f"{FIRST} 4"
+    assert third.messages == (*first.messages, assistant(f"{FIRST} 4\n"), user(CONTINUE))
+    assert "native" not in [note.text.rpartition(" ")[2] for note in done.notes if note.code == "tool_mode"]
+
+
+def test_a_server_that_refuses_the_results_of_functions_is_asked_to_go_on_in_text(drive: Drive) -> None:
+    call = Response(Message("assistant", (ToolCall("adder", '{"sum": "2+2"}', "1"),)), "tool_calls")
+    model = scripted_model(call, UnsupportedError("no results", capability="tools"), "So 4.", capabilities=NATIVE)
+
+    done = drive(lambda: solve("2+2?", SPECS), model, tools=[ADDER])
+
+    assert done.value.text == "<<adder: 2+2>> 4\nSo 4."
+    assert (done.value.tool_mode, done.value.answer, len(done.value.calls)) == ("stop", "4", 1)
+
+
+@pytest.mark.parametrize("tool_mode", ["prefill", "native"])
+def test_a_chosen_way_that_is_refused_later_is_an_error(drive: Drive, tool_mode: ToolMode) -> None:
+    call = Response(Message("assistant", (ToolCall("adder", '{"sum": "2+2"}', "1"),)), "tool_calls")
+    first = FIRST if tool_mode == "prefill" else call
+    model = scripted_model(first, UnsupportedError("no", capability="prefix"))
+
+    with pytest.raises(UnsupportedError):
+        drive(lambda: solve("2+2?", SPECS, SolveOptions(tool_mode=tool_mode)), model, tools=[ADDER])
+
+
 @pytest.mark.parametrize(
     "how",
     [{"tool_mode": "sideways"}, {"on_error": "cry"}, {"answer_by": ("oracle",)}, {"limits": SolveLimits(max_tokens=0)}],

@@ -20,7 +20,8 @@ from taiwa.models.http_api.api_keys import (
     remove_key,
     set_key,
 )
-from taiwa.models.registry import check_key, key_name, key_names, resolve
+from taiwa.models.http_api.client import HttpModel
+from taiwa.models.registry import check_key, key_variables, resolve, resolve_server
 from taiwa.settings import Settings, load
 from tests.peers.faults import Act, FaultServer, speech, status
 
@@ -37,18 +38,18 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def test_a_key_that_was_set_is_found_and_a_removed_one_is_not(settings: Settings) -> None:
-    assert set_key(settings, key_name("openai", settings), f" {KEY}\n") == "OPENAI_API_KEY"
+    set_key(settings, OPENAI.origin, Secret(f" {KEY}\n"))
     found = find_key(OPENAI, settings, {})
 
     assert found is not None
     assert found.reveal() == KEY
-    assert remove_key(settings, "OPENAI_API_KEY") == "OPENAI_API_KEY"
+    remove_key(settings, OPENAI.origin)
     with pytest.raises(ConfigError, match="taiwa keys set openai"):
         find_key(OPENAI, settings, {})
 
 
 def test_the_environment_wins_over_the_file(settings: Settings) -> None:
-    set_key(settings, key_name("openai", settings), KEY)
+    set_key(settings, OPENAI.origin, Secret(KEY))
 
     found = find_key(OPENAI, settings, {"OPENAI_API_KEY": "sk-from-outside"})
 
@@ -56,7 +57,7 @@ def test_the_environment_wins_over_the_file(settings: Settings) -> None:
 
 
 def test_a_model_that_needs_no_key_gets_none(settings: Settings) -> None:
-    set_key(settings, key_name("openai", settings), KEY)
+    set_key(settings, OPENAI.origin, Secret(KEY))
 
     assert find_key(resolve("ollama:qwen"), settings, {}) is None
     assert find_key(resolve("http://127.0.0.1:8080/v1#m"), settings, {}) is None
@@ -73,12 +74,70 @@ def test_a_place_of_ones_own_may_have_a_key(settings: Settings) -> None:
     target = resolve("my-lab:m", base_urls=mine.base_urls)
 
     assert find_key(target, mine, {}) is None
-    assert set_key(mine, key_name("my-lab", mine), KEY) == "MY_LAB_API_KEY"
+    assert find_key(target, mine, {"MY_LAB_API_KEY": KEY}) == Secret(KEY)
+    set_key(mine, resolve_server("my-lab", mine).origin, Secret(KEY))
     assert find_key(target, mine, {}) == Secret(KEY)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("https://llm-acme.com/v1#m", "https://llm.acme.com/v1#m"),
+        ("https://llm.acme.com/v1#m", "https://llm.acme.com:8443/v1#m"),
+        ("https://llm.acme.com/v1#m", "https://llm.acme.com.evil.example/v1#m"),
+        ("https://127.0.0.1:8443/v1#m", "http://127.0.0.1:8443/v1#m"),
+        ("http://127.0.0.1:8080/v1#m", "http://127.0.0.1:8081/v1#m"),
+        ("http://127.0.0.1:8080/v1#m", "http://[::1]:8080/v1#m"),
+        ("openai:m", "https://api.openai.com.evil.example/v1#m"),
+        ("openai:m", "http://api.openai.com/v1#m"),
+    ],
+)
+def test_a_stored_key_is_bound_to_one_origin(settings: Settings, one: str, other: str) -> None:
+    set_key(settings, resolve(one).origin, Secret(KEY))
+
+    assert find_key(resolve(one), settings, {}) == Secret(KEY)
+    assert find_key(resolve(other), settings, {"OPENAI_API_KEY": KEY}) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("https://llm.acme.com/v1#m", "https://LLM.acme.com:443/other/v1#n"),
+        ("openai:m", "https://api.openai.com/v1#n"),
+    ],
+)
+def test_a_stored_key_serves_its_whole_origin(settings: Settings, one: str, other: str) -> None:
+    set_key(settings, resolve(one).origin, Secret(KEY))
+
+    assert find_key(resolve(other), settings, {}) == Secret(KEY)
+
+
+def test_a_provider_that_is_moved_leaves_its_stored_key_behind(settings: Settings) -> None:
+    set_key(settings, OPENAI.origin, Secret(KEY))
+    moved = resolve("openai:m", base_urls={"openai": "https://proxy.example/v1"})
+
+    with pytest.raises(ConfigError, match="no key for openai:m"):
+        find_key(moved, settings, {})
+
+
+@pytest.mark.parametrize("url", ["http://gpu.example/v1", "http://10.0.0.5:8000/v1", "http://api.openai.com/v1"])
+def test_a_key_is_not_sent_over_plain_http(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"a key is not sent over plain HTTP to http://") as caught:
+        HttpModel(replace(OPENAI, base_url=url), KEY)
+
+    assert KEY not in caught.value.message
+    HttpModel(replace(OPENAI, base_url=url))
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:1/v1", "http://localhost:1/v1", "http://[::1]:1/v1", "https://gpu.example/v1"]
+)
+def test_a_key_is_sent_over_tls_and_to_this_machine(url: str) -> None:
+    HttpModel(replace(OPENAI, base_url=url), KEY)
+
+
 def test_the_file_is_its_owners_alone(settings: Settings) -> None:
-    set_key(settings, key_name("openai", settings), KEY)
+    set_key(settings, OPENAI.origin, Secret(KEY))
 
     assert stat.S_IMODE(settings.keys_path.stat().st_mode) == 0o600
     assert stat.S_IMODE(settings.keys_path.parent.stat().st_mode) == 0o700
@@ -87,7 +146,7 @@ def test_the_file_is_its_owners_alone(settings: Settings) -> None:
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620])
 def test_a_file_that_others_may_read_is_refused_with_its_mend(settings: Settings, mode: int) -> None:
-    set_key(settings, key_name("openai", settings), KEY)
+    set_key(settings, OPENAI.origin, Secret(KEY))
     settings.keys_path.chmod(mode)
 
     with pytest.raises(ConfigError, match=rf"mode {mode:o}.*chmod 600"):
@@ -98,7 +157,7 @@ def test_a_file_that_others_may_read_is_refused_with_its_mend(settings: Settings
     "text", [f'{{"OPENAI_API_KEY": {KEY}', f'["{KEY}"]', f'{{"OPENAI_API_KEY": ["{KEY}"]}}', "\xff", "[" * 100_000]
 )
 def test_a_broken_file_is_named_and_nothing_of_it_shown(settings: Settings, text: str) -> None:
-    set_key(settings, key_name("openai", settings), "old")
+    set_key(settings, OPENAI.origin, Secret("old"))
     settings.keys_path.write_text(text, encoding="latin-1")
 
     with pytest.raises(ConfigError, match=r"keys\.json") as caught:
@@ -108,32 +167,32 @@ def test_a_broken_file_is_named_and_nothing_of_it_shown(settings: Settings, text
 
 
 def test_the_list_names_keys_and_their_places_and_shows_nothing_of_them(settings: Settings) -> None:
-    set_key(settings, key_name("openai", settings), KEY)
-    set_key(settings, key_name("anthropic", settings), KEY)
+    set_key(settings, OPENAI.origin, Secret(KEY))
+    set_key(settings, "https://api.anthropic.com", Secret(KEY))
 
-    rows = list_keys(settings, key_names(settings), {"OPENAI_API_KEY": KEY, "MISTRAL_API_KEY": KEY, "GROQ_API_KEY": ""})
+    rows = list_keys(
+        settings, key_variables(settings), {"OPENAI_API_KEY": KEY, "MISTRAL_API_KEY": KEY, "GROQ_API_KEY": ""}
+    )
 
     assert rows == (
-        KeyRow("ANTHROPIC_API_KEY", "set"),
-        KeyRow("MISTRAL_API_KEY", "from environment"),
-        KeyRow("OPENAI_API_KEY", "from environment (one is set too)"),
+        KeyRow("https://api.anthropic.com", "", True),
+        KeyRow("https://api.mistral.ai", "MISTRAL_API_KEY", False),
+        KeyRow("https://api.openai.com", "OPENAI_API_KEY", True),
     )
     assert "canary" not in repr(rows)
 
 
 def test_a_misspelt_provider_is_named_with_the_nearest(settings: Settings) -> None:
     with pytest.raises(ConfigError, match="'opnai': did you mean 'openai'"):
-        key_name("opnai", settings)
-    assert key_name("ollama", settings) == "OLLAMA_API_KEY"
-    assert key_name("SOME_TOKEN", settings) == "SOME_TOKEN"
+        resolve_server("opnai", settings)
+    assert resolve_server("ollama", settings).origin == "http://127.0.0.1:11434"
+    assert resolve_server("HF_TOKEN", settings).origin == "https://router.huggingface.co"
 
 
 @pytest.mark.parametrize("text", ["", "  ", "two words", "two\nlines", "鍵"])
-def test_what_is_no_key_is_not_kept(settings: Settings, text: str) -> None:
+def test_a_text_that_cannot_be_a_key_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
-        set_key(settings, key_name("openai", settings), text)
-
-    assert not settings.keys_path.exists()
+        Secret(text, "OPENAI_API_KEY")
 
 
 # --- how a key hides --------------------------------------------------------------------------------------------------
@@ -221,10 +280,10 @@ def test_a_server_of_ones_own_may_have_a_key_and_does_without_one(settings: Sett
     name = "http://127.0.0.1:8080/v1#qwen"
 
     before = find_key(resolve(name), settings, {})
-    kept = set_key(settings, key_name("http://127.0.0.1:8080", settings), "canary-own")
+    set_key(settings, resolve_server("http://127.0.0.1:8080", settings).origin, Secret("canary-own"))
     after = find_key(resolve(name), settings, {})
 
-    assert (before, kept) == (None, "KEY_HTTP_127_0_0_1_8080")
+    assert before is None
     assert after is not None
     assert after.reveal() == "canary-own"
     assert find_key(resolve("http://127.0.0.1:8081/v1#qwen"), settings, {}) is None

@@ -14,18 +14,32 @@ from dataclasses import replace
 
 import pytest
 
+from taiwa.kernel.effects import Complete, perform
 from taiwa.kernel.errors import (
     AuthenticationError,
     ConfigError,
+    LimitError,
     ModelError,
     OverloadedError,
     ProtocolError,
     RateLimitError,
     TimeoutError,
 )
-from taiwa.kernel.messages import Request, StreamEnd, TextDelta, Usage, collect_response, user
+from taiwa.kernel.messages import (
+    FailedAttempt,
+    Notice,
+    Request,
+    Sampling,
+    StreamEnd,
+    TextDelta,
+    Usage,
+    collect_response,
+    user,
+)
+from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.models.http_api import client
-from taiwa.models.http_api.client import HttpModel
+from taiwa.models.http_api.client import HttpModel, RetryPolicy
 from taiwa.models.http_api.connections import RequestLimits
 from taiwa.models.registry import resolve
 from tests.models.conftest import Face, Sleeps
@@ -210,8 +224,8 @@ def test_a_rate_limit_is_waited_out_as_the_server_asks(
     assert sleeps.slept == [2.0]
 
 
-@pytest.mark.parametrize("code", [500, 502, 503, 529])
-def test_a_server_in_trouble_is_asked_again(
+@pytest.mark.parametrize("code", [503, 529])
+def test_a_server_that_does_not_begin_to_answer_is_asked_again(
     face: Face, model: HttpModel, faults: FaultServer, sleeps: Sleeps, code: int
 ) -> None:
     faults.plays(status(code), status(code, retry_after="1"), speech("now"))
@@ -252,14 +266,134 @@ def test_a_server_that_says_do_not_retry_is_obeyed(face: Face, model: HttpModel,
     assert isinstance(error_of(face, model), OverloadedError)
 
 
-@pytest.mark.parametrize("before", [b"", head(), head() + b": a comment\n\n"])
-def test_a_connection_lost_before_the_first_word_is_made_again(
-    face: Face, model: HttpModel, faults: FaultServer, before: bytes
-) -> None:
-    broken = head(1000) + before.removeprefix(head()) if before else b""
-    faults.plays(raw(broken), speech("again"))
+OVERLOADED = b'{"error": {"type": "overloaded_error", "message": "overloaded"}}'
+MAYBE_CHARGED = {
+    "500": status(500),
+    "502": status(502),
+    "504": status(504),
+    "a connection lost without an answer": raw(b""),
+    "a connection lost after the head": raw(head(1000)),
+    "a connection lost after a comment": raw(head(1000) + b": a comment\n\n"),
+    "a failure inside an answer": raw(head(len(OVERLOADED), "application/json") + OVERLOADED, close=False),
+}
 
-    assert face.ask(model, ASK).text == "again"
+
+@pytest.mark.parametrize("act", MAYBE_CHARGED.values(), ids=MAYBE_CHARGED)
+def test_a_call_that_may_have_been_charged_is_not_repeated(
+    face: Face, model: HttpModel, faults: FaultServer, sleeps: Sleeps, act: Act
+) -> None:
+    faults.plays(act, speech("again"))
+
+    error = error_of(face, model)
+
+    assert "may have been charged" in error.message
+    assert "--retry-paid" in error.message
+    assert error.may_be_charged
+    assert (len(faults.seen), sleeps.slept) == (1, [])
+
+
+@pytest.mark.parametrize("act", MAYBE_CHARGED.values(), ids=MAYBE_CHARGED)
+def test_with_consent_a_call_that_may_have_been_charged_is_repeated_and_counted(
+    model: HttpModel, faults: FaultServer, act: Act
+) -> None:
+    model.retry = RetryPolicy(retry_paid=True)
+    faults.plays(act, act, speech("again"))
+
+    chunks = list(model.stream(ASK))
+
+    assert collect_response(chunks).text == "again"
+    assert len([chunk for chunk in chunks if isinstance(chunk, FailedAttempt)]) == 2
+    assert len(faults.seen) == 3
+
+
+@pytest.mark.parametrize(
+    "act", [status(429, b"{}"), status(503), status(400, b"{}"), status(401, b"{}")], ids=["429", "503", "400", "401"]
+)
+def test_a_refused_call_is_not_on_the_bill(model: HttpModel, faults: FaultServer, act: Act) -> None:
+    faults.plays(act)
+
+    with pytest.raises(ModelError) as caught:
+        Runtime(model).run(perform(Complete(ASK)))
+
+    assert isinstance(caught.value.spent, RunUsage)
+    assert caught.value.spent.calls_without_usage == 0
+    assert caught.value.spent.cost == 0
+
+
+def test_a_server_that_is_not_there_is_not_on_the_bill(sleeps: Sleeps) -> None:
+    model = HttpModel(resolve("http://127.0.0.1:1/v1#m"), clock=sleeps.clock)
+
+    with pytest.raises(OverloadedError) as caught:
+        Runtime(model).run(perform(Complete(ASK)))
+
+    assert isinstance(caught.value.spent, RunUsage)
+    assert caught.value.spent.calls_without_usage == 0
+    assert len(sleeps.slept) == 2
+
+
+def test_every_attempt_that_may_have_been_charged_is_on_the_bill(model: HttpModel, faults: FaultServer) -> None:
+    model.retry = RetryPolicy(retry_paid=True)
+    limited = replace(ASK, sampling=Sampling(max_tokens=5))
+    faults.plays(status(504), status(504), speech("again"))
+
+    spent = Runtime(model, price=lambda _, usage: usage.output_tokens).run_result(perform(Complete(limited))).spent
+
+    assert (spent.requests, spent.calls_without_usage, spent.cost) == (3, 2, None)
+    assert spent.estimated.output_tokens == 10
+    assert spent.max_cost == 10 + spent.usage.output_tokens
+
+
+def test_a_failed_call_that_may_have_been_charged_is_on_the_bill(model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(status(504))
+
+    with pytest.raises(OverloadedError) as caught:
+        Runtime(model).run(perform(Complete(ASK)))
+
+    assert isinstance(caught.value.spent, RunUsage)
+    assert (caught.value.spent.requests, caught.value.spent.calls_without_usage) == (1, 1)
+    assert caught.value.spent.cost is None
+
+
+def test_a_limit_on_the_cost_holds_between_the_attempts_of_one_call(model: HttpModel, faults: FaultServer) -> None:
+    model.retry = RetryPolicy(retry_paid=True)
+    limited = replace(ASK, sampling=Sampling(max_tokens=5))
+    faults.plays(status(504), speech("never asked"))
+    runtime = Runtime(model, price=lambda _, usage: usage.output_tokens, limits=UsageLimits(cost=5))
+
+    with pytest.raises(LimitError, match="limit on cost"):
+        runtime.run(perform(Complete(limited)))
+
+    assert len(faults.seen) == 1
+
+
+def test_a_document_of_the_server_costs_nothing_and_is_fetched_again(model: HttpModel, faults: FaultServer) -> None:
+    faults.plays(status(502), raw(b""), status(200, b"{}"))
+
+    assert model.fetch("models") == b"{}"
+
+
+def test_a_wait_is_announced_before_it_begins(model: HttpModel, faults: FaultServer, sleeps: Sleeps) -> None:
+    faults.plays(status(429, b'{"error": {"message": "slow down"}}', retry_after="8"), speech("now"))
+
+    first, *_ = model.stream(ASK)
+
+    assert isinstance(first, Notice)
+    assert first.code == "waiting"
+    assert first.text.startswith("waiting 8 s: ")
+    assert "slow down" in first.text
+
+
+def test_the_silence_of_a_server_is_announced(
+    model: HttpModel, faults: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "SILENT_SECONDS", 0.01)
+    faults.plays(speech("at last", wait=0.3))
+
+    first, *rest = model.stream(ASK)
+
+    assert isinstance(first, Notice)
+    assert "has not begun to answer" in first.text
+    assert collect_response(rest).text == "at last"
 
 
 def test_nothing_is_tried_again_after_the_first_word(
@@ -272,15 +406,6 @@ def test_nothing_is_tried_again_after_the_first_word(
 
     assert isinstance(error, OverloadedError)
     assert (len(faults.seen), sleeps.slept) == (1, [])
-
-
-def test_a_failure_told_inside_a_good_answer_is_tried_again_before_the_first_word(
-    face: Face, model: HttpModel, faults: FaultServer
-) -> None:
-    inside = b'{"error": {"type": "overloaded_error", "message": "overloaded"}}'
-    faults.plays(raw(head(len(inside), "application/json") + inside, close=False), speech("again"))
-
-    assert face.ask(model, ASK).text == "again"
 
 
 def test_a_call_that_the_server_may_still_work_on_is_not_sent_twice(
@@ -547,7 +672,7 @@ def test_a_proxy_of_a_kind_that_cannot_be_used_is_told(
 def test_the_key_is_in_no_log_and_no_repr(
     face: Face, model: HttpModel, faults: FaultServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    faults.plays(status(500, KEY.encode(), "text/plain"), speech("x"))
+    faults.plays(status(503, KEY.encode(), "text/plain"), speech("x"))
     with caplog.at_level(logging.DEBUG):
         face.ask(model, ASK)
 

@@ -8,11 +8,11 @@ import pytest
 
 from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.messages import (
+    Choice,
     Constraint,
     Enforcement,
     Grammar,
     JsonSchema,
-    OneOf,
     Regex,
     Request,
     ToolCallsInText,
@@ -81,7 +81,7 @@ def test_the_strict_refuse_what_would_only_be_checked_and_the_lenient_send_it() 
     ("constraint", "clause"),
     [
         (Regex("a+"), "/: regex"),
-        (OneOf(("a",)), "/: choice"),
+        (Choice(("a",)), "/: choice"),
         (Grammar("start: /a/"), "/: grammar"),
         (ToolCallsInText((CALC,)), "/: tools"),
         (JsonSchema({"type": "integer"}), "/: type"),
@@ -134,7 +134,7 @@ def test_a_begun_answer_is_gone_on_with_by_what_is_left_of_its_constraint(name: 
 
     assert left(Regex("[0-9]{4}-[0-9]{2}"), "2026-1").accepts("2")
     assert left(JsonSchema(NUMBER), '{"v": ').accepts("3}")
-    assert left(OneOf(("red", "green")), "gr").accepts("een")
+    assert left(Choice(("red", "green")), "gr").accepts("een")
     assert left(ToolCallsInText((CALC,)), "So <<ca").accepts("lc: 1>>")
 
 

@@ -350,3 +350,20 @@ def test_a_schema_that_a_server_does_not_take_is_something_it_cannot_do(message:
 
 def test_a_server_that_fails_while_it_speaks_of_a_schema_is_still_a_server_that_fails() -> None:
     assert isinstance(told(500, {"error": {"message": "JSON schema error", "type": "server_error"}}), OverloadedError)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "This model does not support assistant message prefill. The conversation must end with a user message.",
+        "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant",
+        "continue_final_message is not supported with this chat template",
+    ],
+)
+def test_a_server_that_does_not_continue_an_answer_lacks_a_capability(text: str) -> None:
+    body = json.dumps({"error": {"type": "invalid_request_error", "message": text}}).encode()
+
+    error = error_from_status(400, {}, body, Server("Anthropic", "claude"))
+
+    assert isinstance(error, UnsupportedError)
+    assert error.capability == "prefix"

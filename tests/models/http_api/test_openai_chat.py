@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
 from taiwa.kernel.messages import (
     Capability,
+    Choice,
     Constraint,
     Grammar,
     JsonSchema,
     Message,
-    OneOf,
     Regex,
     Request,
     Sampling,
@@ -266,14 +266,14 @@ MANY_AS = 'root ::= anon0\nanon0 ::= "a" anon0-1\nanon0-1 ::= "a" anon0-1 | ""'
     [
         ("vllm:x", JsonSchema(POINT), {"structured_outputs": {"json": POINT}}),
         ("vllm:x", Regex("a+"), {"structured_outputs": {"regex": "a+"}}),
-        ("vllm:x", OneOf(("a", "b")), {"structured_outputs": {"choice": ["a", "b"]}}),
+        ("vllm:x", Choice(("a", "b")), {"structured_outputs": {"choice": ["a", "b"]}}),
         ("vllm:x", Grammar("a: /a+/", "a"), {"structured_outputs": {"grammar": MANY_AS}}),
         ("sglang:x", Grammar("start: /a+/"), {"ebnf": MANY_AS}),
-        ("sglang:x", OneOf(("a", "b?")), {"regex": r"a|b\?"}),
+        ("sglang:x", Choice(("a", "b?")), {"regex": r"a|b\?"}),
         ("llamacpp:x", Grammar("start: /a+/"), {"grammar": MANY_AS}),
         ("llamacpp:x", Grammar('root ::= "a"+'), {"grammar": 'root ::= "a"+'}),
         ("llamacpp:x", Regex("yes|no"), {"grammar": 'root ::= "no" | "yes"'}),
-        ("llamacpp:x", OneOf(("yes", "no")), {"grammar": 'root ::= "no" | "yes"'}),
+        ("llamacpp:x", Choice(("yes", "no")), {"grammar": 'root ::= "no" | "yes"'}),
         ("sglang:x", Regex("a+"), {"regex": "a+"}),
         *(
             (name, JsonSchema(POINT, "a point!"), {"response_format": {"type": "json_schema", "json_schema": {"name": "a_point_", "schema": POINT, "strict": True}}})
@@ -287,7 +287,7 @@ def test_a_constraint_is_said_as_the_server_wants_it(name: str, constraint: Cons
     assert {key: body[key] for key in fields} == fields
 
 
-@pytest.mark.parametrize("constraint", [Grammar("start: /a/"), Regex("a"), OneOf(("a",)), ToolCallsInText((CLOCK,))])
+@pytest.mark.parametrize("constraint", [Grammar("start: /a/"), Regex("a"), Choice(("a",)), ToolCallsInText((CLOCK,))])
 @pytest.mark.parametrize("name", ["openai:gpt-4o", "ollama:x", "mistral:x"])
 def test_a_constraint_without_words_for_it_is_refused_whatever_a_person_claims(
     name: str, constraint: Constraint

@@ -16,10 +16,10 @@ import pytest
 from taiwa.flows.extract import extract
 from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.messages import (
+    Choice,
     Constraint,
     Grammar,
     JsonSchema,
-    OneOf,
     Regex,
     Request,
     Response,
@@ -107,7 +107,7 @@ def is_gone(process: int) -> bool:
     ("constraint", "fits"),
     [
         (Regex("[0-9]{4}-[0-9]{2}"), lambda text: len(text) == 7 and text[4] == "-"),
-        (OneOf(("はい", "いいえ")), lambda text: text in ("はい", "いいえ")),
+        (Choice(("はい", "いいえ")), lambda text: text in ("はい", "いいえ")),
         (Grammar('start: "(" NUMBER ")"\nNUMBER: /[0-9]{2,4}/'), lambda text: text[0] + text[-1] == "()"),
         (ToolCallsInText((CALC,), free_text=False), lambda text: text.startswith("<<calc: ") and text.endswith(">>")),
         (JsonSchema(TREE), lambda text: json.loads(text)["size"] in (111, 148, 185)),

@@ -146,25 +146,36 @@ def tool_modes(
 def _run_loop(
     question: str, tools: Sequence[ToolSpec], options: SolveOptions, capabilities: frozenset[Capability]
 ) -> Program[tuple[RationaleBuilder, ToolMode]]:
-    """Run the loop of the first tool mode that the server does not refuse."""
-    modes = tool_modes(options.tool_mode, capabilities, allow_native=not options.shots and bool(tools))
-    for place, mode in enumerate(modes):
+    """Run the loop of the first tool mode that the server does not refuse.
+
+    A server may refuse a mode at its second request only, which is the first one that continues a text or has results. The next
+    mode then goes on with the text so far.
+    """
+    allow_native = not options.shots and bool(tools)
+    modes: list[ToolMode] = list(tool_modes(options.tool_mode, capabilities, allow_native=allow_native))
+    refused: RationaleBuilder | None = None
+    while True:
+        mode = modes.pop(0)
         request = options.request(question, tools, mode)
         calls = CallBudget(tools, options.limits, options.on_error, options.on_unknown, options.simulated_tools)
-        loop = (
-            FunctionCallingLoop(request, calls, options.tool_format)
-            if mode == "native"
-            else TextLoop(request, calls, options.tool_format, prefill=mode == "prefill", stops="stop" in capabilities)
-        )
+        loop: TextLoop | FunctionCallingLoop
+        if mode == "native":
+            loop = FunctionCallingLoop(request, calls, options.tool_format)
+        else:
+            loop = TextLoop(
+                request, calls, options.tool_format, prefill=mode == "prefill", stops="stop" in capabilities
+            )
+            if refused is not None:
+                yield from loop.take_over(refused)
         yield from notify(f"tool mode: {mode}", code="tool_mode")
         try:
             yield from loop.run()
         except UnsupportedError as error:
-            if loop.parts or place + 1 == len(modes):
+            if loop.parts:
+                refused, modes = loop, [each for each in modes if each != "native"]  # a text has no function calls
+            if not modes:
                 raise
-            yield from notify(
-                f"tool mode {mode} was refused; trying {modes[place + 1]}: {error.message}", code="downgrade"
-            )
+            yield from notify(f"tool mode {mode} was refused; trying {modes[0]}: {error.message}", code="downgrade")
             continue
         except LimitError as error:
             if not loop.parts:
@@ -172,7 +183,6 @@ def _run_loop(
             yield from notify(f"{error.message}; the rationale ends here", code="limit", warning=True)
             loop.ending = "limit"
         return loop, mode
-    raise AssertionError("the last mode returns or raises")
 
 
 A = TypeVar("A")

@@ -123,6 +123,14 @@ class TextLoop(RationaleBuilder):
         self._false_stops = 0
         self._simulated_call: int | None = None
 
+    def take_over(self, other: RationaleBuilder) -> Program[None]:
+        """Go on with the text, the calls and the tokens of another loop, whose server refused its next request."""
+        self.parts, self.calls, self.output_tokens = other.parts, other.calls, other.output_tokens
+        if not self._prefill and not self.text.endswith("\n"):
+            yield from self.insert("\n", "result")
+        self._turns.append(self.text)
+        self._scanner.skip(self.text)
+
     def run(self) -> Program[None]:
         """Run the loop to its end."""
         while self.ending is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hmac import compare_digest
 from pathlib import Path
-from typing import Literal, NoReturn, cast
+from typing import NoReturn, cast
 
 from taiwa.kernel.errors import ConfigError, TaiwaError
 from taiwa.models.http_api.connections import parse_base_url
@@ -21,11 +21,12 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class Secret:
-    """An API key. Only `reveal` returns its text: it has no other form as a string, and cannot be pickled or copied."""
+    """An API key, without the white space around it that pasting adds. Only `reveal` returns its text: it has no other form as a string, and cannot be pickled or copied."""
 
     __slots__ = ("_text",)
 
     def __init__(self, text: str, name: str = "the key") -> None:
+        text = text.strip()
         if not text:
             raise ConfigError(f"{name} is empty; set it with `taiwa keys set`")
         if not (text.isascii() and text.isprintable()) or " " in text:
@@ -80,68 +81,62 @@ def mask_error(error: TaiwaError, secrets: Iterable[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class KeyRow:
-    """A key that is set: its name and where it is set, without any character of it."""
+    """A key that is set: the origin of its server, its environment variable or "", and whether it is in the file."""
 
-    name: str
-    place: Literal["from environment", "set", "from environment (one is set too)"]
+    origin: str
+    variable: str
+    is_stored: bool
 
 
 def find_key(target: Target, settings: Settings, environ: Mapping[str, str] | None = None) -> Secret | None:
-    """Return the key for a model; None if none is set and none is required.
+    """Return the key for a model, from the environment or the file; None if none is set and none is required.
 
     Raises:
         ConfigError: a required key is not set, or the file with the keys is readable by other users.
     """
-    name = target.key_name
-    if not name:
-        return None
-    text = (os.environ if environ is None else environ).get(name) or _read(settings.keys_path).get(name)
-    if text:
-        return Secret(text, name)
-    if not target.provider or parse_base_url(target.base_url).is_local:
+    base, variable = parse_base_url(target.base_url), target.key_variable
+    if variable and (text := (os.environ if environ is None else environ).get(variable)):
+        return Secret(text, variable)
+    if text := _read(settings.keys_path).get(base.origin):
+        return Secret(text, f"the key for {base.origin}")
+    if not target.provider or base.is_local:
         return None
     raise ConfigError(
-        f"no key for {target.name}: run `taiwa keys set {target.provider}`, or set {name} in the environment"
+        f"no key for {target.name}: run `taiwa keys set {target.provider}`, or set {variable} in the environment"
     )
 
 
-def list_keys(settings: Settings, known: Iterable[str], environ: Mapping[str, str] | None = None) -> tuple[KeyRow, ...]:
-    """List the keys that are set, by name; `known` are the names that are looked for in the environment."""
+def list_keys(
+    settings: Settings, variables: Mapping[str, str], environ: Mapping[str, str] | None = None
+) -> tuple[KeyRow, ...]:
+    """List the keys that are set, by origin; `variables` has the environment variable of each known origin."""
     environ = os.environ if environ is None else environ
     stored = _read(settings.keys_path)
-    outside = {name for name in known if environ.get(name)}
-    both: set[str] = outside & set(stored)
-    return tuple(
-        KeyRow(
-            name,
-            "from environment (one is set too)" if name in both else "from environment" if name in outside else "set",
-        )
-        for name in sorted(outside | set(stored))
-    )
+    outside = {origin: variable for origin, variable in variables.items() if environ.get(variable)}
+    return tuple(KeyRow(origin, outside.get(origin, ""), origin in stored) for origin in sorted({*outside, *stored}))
 
 
-def set_key(settings: Settings, name: str, text: str) -> str:
-    """Store a key in the file and return its name; white space around it, which pasting adds, is removed.
+def set_key(settings: Settings, origin: str, key: Secret) -> None:
+    """Store the key for an origin in the file.
 
     Raises:
-        ConfigError: the key is invalid, or the file cannot be written.
+        ConfigError: the file is invalid or cannot be written.
     """
-    key = Secret(text.strip(), name)
-    _write(settings.keys_path, _read(settings.keys_path) | {name: key.reveal()})
-    return name
+    _write(settings.keys_path, _read(settings.keys_path) | {origin: key.reveal()})
 
 
-def remove_key(settings: Settings, name: str) -> str:
-    """Remove a key from the file and return its name.
+def remove_key(settings: Settings, origin: str) -> None:
+    """Remove the key for an origin from the file.
 
     Raises:
         ConfigError: it is not in the file.
     """
     stored = _read(settings.keys_path)
-    if stored.pop(name, None) is None:
-        raise ConfigError(f"{name} is not set in {settings.keys_path}; remove a key in the environment there")
+    if stored.pop(origin, None) is None:
+        raise ConfigError(
+            f"no key for {origin} is stored in {settings.keys_path}; remove a key in the environment there"
+        )
     _write(settings.keys_path, stored)
-    return name
 
 
 def _read(path: Path) -> dict[str, str]:

@@ -65,6 +65,7 @@ def _can(capabilities: str, *, sampling: bool = True) -> Capabilities:
 
 TABLE: tuple[tuple[str, str, Capabilities], ...] = (
     # The first row whose pattern is found in the name of the model applies.
+    ("openai", r"^(gpt-3\.5-turbo-instruct|davinci-|babbage-)", _can("stop prefix logprobs seed")),
     ("openai", r"^o1-(mini|preview)", _can("", sampling=False)),
     ("openai", r"^gpt-5-chat", _can("stop json_schema logprobs seed")),
     ("openai", r"search-(preview|api)", _can("json_schema", sampling=False)),

@@ -16,11 +16,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapp
 from contextlib import aclosing, suppress
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from itertools import count
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Self, TypeVar
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 from taiwa.kernel.errors import ConfigError, ModelError, OverloadedError, ProtocolError, RateLimitError, TimeoutError
-from taiwa.kernel.messages import Capability, Chunk, Request, StreamEnd, user
+from taiwa.kernel.messages import Capability, Chunk, FailedAttempt, Notice, Request, StreamEnd, user
 from taiwa.models.http_api.api_keys import MASK, Secret, mask_error
 from taiwa.models.http_api.connections import (
     Connections,
@@ -50,6 +50,12 @@ REST_BYTES = 2**20
 TRANSIENT = (RateLimitError, OverloadedError, TimeoutError)
 PERMANENT_STATUSES = frozenset({501, 505, 507, 508, 510, 511})
 """Statuses of the 5xx class that another attempt does not change."""
+UNCHARGED_STATUSES = frozenset({501, 503, 505, 529})
+"""Statuses of the 5xx class of a server that did not begin to answer."""
+NOTICE_SECONDS = 1.0
+"""A longer wait is announced."""
+SILENT_SECONDS = 8.0
+"""How long a server may be silent before that is announced."""
 JITTER = 0.1
 """How far a wait that the server asked for is stretched at most, so that clients do not all come back at one moment."""
 CLOCK_TOLERANCE = 0.01
@@ -74,10 +80,12 @@ class Clock:
 class RetryPolicy:
     """At most `attempts` attempts; waits double from `base` to `cap` seconds.
 
-    A wait that the server asks for is respected whatever its length, as long as the deadline of the call allows it.
+    A call that the server may have charged is repeated only with `retry_paid`. A wait that the server asks for is respected
+    whatever its length, as long as the deadline of the call allows it.
     """
 
     attempts: int = 3
+    retry_paid: bool = False
     base: float = 0.5
     cap: float = 30.0
 
@@ -167,19 +175,25 @@ def _forget_background_loop() -> None:
 os.register_at_fork(after_in_child=_forget_background_loop)
 
 
-def _iterate(items: AsyncGenerator[T]) -> Generator[T]:
+def _iterate(items: AsyncGenerator[T], silence: T | None = None) -> Generator[T]:
     """Yield the items of an asynchronous generator that runs on the background loop; closing or an interrupt cancels it.
 
-    The generator may run ahead of its reader: the size limit of a response bounds what waits here.
+    The generator may run ahead of its reader, but for a `FailedAttempt`: the size limit of a response bounds what waits here. `silence` is yielded if
+    there is no item for `SILENT_SECONDS`.
     """
     loop = _background_loop()
     queue: SimpleQueue[T | None] = SimpleQueue()
     tasks: list[asyncio.Task[None]] = []
 
+    read = asyncio.Event()
+
     async def pump() -> None:
         async with aclosing(items):
             async for item in items:
                 queue.put(item)
+                if isinstance(item, FailedAttempt):  # the reader decides whether another attempt may be paid for
+                    await read.wait()
+                    read.clear()
 
     def start() -> None:
         tasks.append(loop.create_task(pump()))
@@ -197,8 +211,18 @@ def _iterate(items: AsyncGenerator[T]) -> Generator[T]:
     try:
         # The loop makes the task: an interrupt at any moment from here on finds one to cancel, or none that was started.
         loop.call_soon_threadsafe(start)
-        while (item := queue.get()) is not None:
+        patience = None if silence is None else SILENT_SECONDS
+        while True:
+            try:
+                item = queue.get(timeout=patience)
+            except Empty:
+                item = silence
+            patience = None
+            if item is None:
+                break
             yield item
+            if isinstance(item, FailedAttempt):
+                loop.call_soon_threadsafe(read.set)
         tasks[0].result()
     finally:
         if not (tasks and tasks[0].done()):
@@ -237,7 +261,11 @@ class HttpModel:
             raise ConfigError(f"{self.target.name} runs in this process and has no server")
         self.codec = self.target.codec
         self.base = parse_base_url(self.target.base_url)
-        self._key = Secret(key, self.target.key_name or "the key") if isinstance(key, str) else key
+        self._key = Secret(key, self.target.key_variable or "the key") if isinstance(key, str) else key
+        if self._key is not None and self.base.scheme == "http" and not self.base.is_local:
+            raise ConfigError(
+                f"a key is not sent over plain HTTP to {self.base.origin}; use https://, or a tunnel to 127.0.0.1"
+            )
         self._lock = threading.Lock()
         self._urls: dict[str, httpx2.URL] = {}
         self._connections: dict[asyncio.AbstractEventLoop, Connections] = {}
@@ -266,7 +294,8 @@ class HttpModel:
             ModelError: the call failed.
             ConfigError: a header cannot be sent.
         """
-        return _iterate(self.astream(request))
+        silence = f"{self.base.authority} has not begun to answer for {SILENT_SECONDS:g} s; still waiting"
+        return _iterate(self.astream(request), Notice(silence, code="waiting"))
 
     async def astream(self, request: Request) -> AsyncGenerator[Chunk]:
         """As `stream`; cancelling the task closes the connection at once."""
@@ -289,8 +318,7 @@ class HttpModel:
         # a protocol's own headers, its version for one, are those of any of its calls
         call = self.codec.encode(Request((user("x"),)))
         own = tuple(header for header in call.headers if header[0] != "content-type")
-        [body] = _iterate(self._attempts("GET", WireRequest(path, b"", own), _Attempt.whole))
-        return body
+        return self._whole("GET", WireRequest(path, b"", own))
 
     def send(self, call: WireRequest) -> bytes:
         """Return the response to a call as it comes, for calls that no `Request` expresses.
@@ -298,8 +326,11 @@ class HttpModel:
         Raises:
             ModelError: the call failed.
         """
-        [body] = _iterate(self._attempts("POST", call, _Attempt.whole))
-        return body
+        return self._whole("POST", call)
+
+    def _whole(self, method: str, call: WireRequest) -> bytes:
+        items = _iterate(self._attempts(method, call, _Attempt.whole))
+        return b"".join(item for item in items if isinstance(item, bytes))
 
     async def _attempts(
         self,
@@ -307,7 +338,7 @@ class HttpModel:
         call: WireRequest,
         read: "Callable[[_Attempt, httpx2.AsyncHTTPTransport], AsyncGenerator[T]]",
         request: Request | None = None,
-    ) -> AsyncGenerator[T]:
+    ) -> AsyncGenerator[T | Notice | FailedAttempt]:
         """Try until an attempt succeeds, something was given out, or the retry policy gives up."""
         http = self._http_request(method, call)
         with await self._pool() as transport:
@@ -320,16 +351,25 @@ class HttpModel:
                             yield item
                     return
                 except ModelError as error:
+                    mask_error(error, self.secrets)
+                    error.may_be_charged = method == "POST" and (error.may_be_charged or attempt.is_answered)
                     wait = None
                     if attempt.may_repeat:
                         asked = wait_asked(attempt.headers)
                         wait = self.retry.decide(error, made, deadline.left, self.clock.random(), asked)
+                    if wait is not None and error.may_be_charged and not self.retry.retry_paid:
+                        error.message += "; not repeated, because it may have been charged (--retry-paid repeats it)"
+                        wait = None
                     if wait is None:
                         if made > 1:
                             error.message += f" (tried {made} times)"
-                        mask_error(error, self.secrets)
+                        error.args = (error.message,)
                         error.request = request.digest if request else ""
                         raise
+                    if wait >= NOTICE_SECONDS:
+                        yield Notice(f"waiting {wait:.0f} s: {error.message}", code="waiting")
+                    if error.may_be_charged:
+                        yield FailedAttempt()
                 await self.clock.sleep(wait)
 
     @property
@@ -399,17 +439,17 @@ class _Body:
     def __init__(self, response: "httpx2.Response", limit: int) -> None:
         self._pieces: list[bytes] = []
         self._arrived = asyncio.Event()
-        self._task = asyncio.create_task(self._collect(response, limit))
+        # `response.aiter_raw` counts and splits each piece, which costs as much as reading it
+        self._task = asyncio.create_task(self._collect(cast("httpx2.AsyncByteStream", response.stream), limit))
 
-    async def _collect(self, response: "httpx2.Response", limit: int) -> None:
+    async def _collect(self, stream: "httpx2.AsyncByteStream", limit: int) -> None:
         try:
-            async with aclosing(response.aiter_raw()) as pieces:
-                async for piece in pieces:
-                    self._pieces.append(piece)
-                    self._arrived.set()
-                    limit -= len(piece)
-                    if limit < 0:  # `_Attempt` reports it
-                        return
+            async for piece in stream:
+                self._pieces.append(piece)
+                self._arrived.set()
+                limit -= len(piece)
+                if limit < 0:  # `_Attempt` reports it
+                    return
         finally:
             self._arrived.set()
 
@@ -453,7 +493,6 @@ class _Attempt:
         self._request = request
         self._deadline = deadline
         self._stage: Stage = "open"
-        self._unpaid = True
         self._size = 0
         self._inflate: Callable[[bytes, int], bytes] | None = None
         self._response: httpx2.Response | None = None
@@ -463,8 +502,13 @@ class _Attempt:
 
     @property
     def may_repeat(self) -> bool:
-        """Whether the call may be made again: nothing was given out, and the server is not still working on it."""
-        return self._unpaid and self._stage != "given" and self.headers.get("x-should-retry") != "false"
+        """Whether the call can be made again: nothing was given out, and the server does not forbid it."""
+        return self._stage != "given" and self.headers.get("x-should-retry") != "false"
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the server began to send an answer."""
+        return self._body is not None and self._response is not None and self._response.is_success
 
     async def answer(self, transport: "httpx2.AsyncHTTPTransport") -> AsyncGenerator[Chunk]:
         """Yield the chunks of an answer; `StreamEnd` comes when the connection is free again, as no reader reads on after it.
@@ -543,7 +587,9 @@ class _Attempt:
             said = await body.read_rest(seconds) if coding == "identity" else b""
             for secret in self._model.secrets:
                 said = said.replace(secret.encode(), MASK.encode())
-            raise self._model.codec.failure(status, headers, said)
+            error = self._model.codec.failure(status, headers, said)
+            error.may_be_charged = not (status < 500 or status in UNCHARGED_STATUSES)
+            raise error
         kind = headers.get("content-type", "").lower()
         if kind and not any(word in kind for word in READABLE):
             raise self._not_an_answer(f"sends {quoted(kind, 60)} instead of an answer")
@@ -586,8 +632,7 @@ class _Attempt:
 
     def _error(self, fault: Exception) -> ModelError:
         model = self._model
-        error, self._unpaid = map_fault(fault, self._stage, model.base, model.limits, late=self._deadline.is_over)
-        return error
+        return map_fault(fault, self._stage, model.base, model.limits, late=self._deadline.is_over)
 
     def _not_an_answer(self, what: str) -> ProtocolError:
         base = self._model.base

@@ -43,8 +43,13 @@ class BaseUrl:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port is None else f"{host}:{self.port}"
 
+    @property
+    def origin(self) -> str:
+        """The scheme, host and port, to which a key is bound; a default port is left out."""
+        return f"{self.scheme}://{self.authority}"
+
     def __str__(self) -> str:
-        return f"{self.scheme}://{self.authority}{self.path}{self._query}"
+        return f"{self.origin}{self.path}{self._query}"
 
     @property
     def _query(self) -> str:

@@ -24,12 +24,12 @@ from taiwa.json_schema.value_sets import are_disjoint
 from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
 from taiwa.kernel.messages import (
     Capability,
+    Choice,
     Chunk,
     Constraint,
     Enforcement,
     Grammar,
     JsonSchema,
-    OneOf,
     Regex,
     Request,
     StreamEnd,
@@ -41,7 +41,7 @@ from taiwa.models.http_api.capabilities import Capabilities
 from taiwa.models.http_api.provider_interface import ConstraintWire, Enforce
 from taiwa.structured.rendering import is_strict, strict_form
 
-EncodableConstraint: TypeAlias = JsonSchema | Regex | Grammar | OneOf | ToolCallsInText
+EncodableConstraint: TypeAlias = JsonSchema | Regex | Grammar | Choice | ToolCallsInText
 
 KeywordPlaces: TypeAlias = frozenset[tuple[str, str]]
 """The JSON pointer of a schema, and a keyword in it."""
@@ -52,7 +52,7 @@ Part: TypeAlias = tuple[str, "Json | Schema"]
 KINDS: Mapping[type, tuple[str, Capability, str]] = {
     JsonSchema: ("schema", "json_schema", "a JSON Schema"),
     Regex: ("regex", "regex", "a regular expression"),
-    OneOf: ("choice", "regex", "a choice"),
+    Choice: ("choice", "regex", "a choice"),
     Grammar: ("grammar", "grammar", "a grammar"),
     ToolCallsInText: ("tools", "grammar", "tools in free text"),
 }
@@ -142,7 +142,7 @@ class ConstraintEncoder:
                 return self._encode_schema(constraint, prefix)
             case Regex(pattern):
                 return self._encode_regex(pattern, prefix, "regex")
-            case OneOf(texts):
+            case Choice(texts):
                 return self._encode_regex(choice_regex(texts), prefix, "choice", texts)
             case Grammar():
                 if prefix:
@@ -336,7 +336,7 @@ def find_violation(request: Request, text: str) -> tuple[str, ...]:
         case Regex(pattern):
             automaton = _automaton(pattern)
             name, fits = "regex", automaton is None or automaton.accepts(map(ord, text))
-        case OneOf(texts):
+        case Choice(texts):
             name, fits = "choice", text in texts
         case ToolCallsInText():
             name, fits = "tools", _fits_tool_calls(constraint, text)

@@ -220,7 +220,7 @@ def open_endpoint(
         raise ConfigError(
             f"{place!r}: this provider does not offer embeddings; use another provider, a server or a folder"
         )
-    retry = RetryPolicy(attempts=2 if limits else settings.attempts)
+    retry = RetryPolicy(2 if limits else settings.attempts, settings.retry_paid)
     limits = limits or RequestLimits(total=settings.timeout)
     key = find_key(target, settings)
     if unnamed:

@@ -76,6 +76,7 @@ MESSAGES: Mapping[str, tuple[type[ModelError], str]] = {
     "missing": (ModelError, "{who} does not have the model {model}{code}{text}; see its list of models"),
     "nowhere": (ModelError, "{who} does not have this path{code}{text}; check the base URL, which mostly ends in /v1"),
     "schema": (UnsupportedError, "{who} does not take this schema for {model}{code}{text}"),
+    "prefix": (UnsupportedError, "{who} does not continue an answer for {model}{code}{text}"),
     "unsupported": (UnsupportedError, "{model} does not take {parameter}{code}{text}"),
     "invalid": (ModelError, "{who} does not accept the request for {model}{code}{text}"),
 }
@@ -99,6 +100,11 @@ NO_SUCH_SCHEMA = re.compile(
     r"|not supported by (?:xgrammar|outlines|llguidance|guidance)",
     re.IGNORECASE,
 )
+NO_PREFIX = re.compile(
+    r"prefill|continue_final_message|(?:conversation must end|last (?:message|role|turn))\b.{0,80}\b(?:user|assistant)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""The server does not continue an answer: Claude since 4.6, Mistral and others that expect a message of the user last."""
 SECRET = re.compile(
     r"(?i:bearer|basic)\s+\S{6,}"
     r"|\bsk-[A-Za-z0-9_.*-]{6,}"
@@ -257,6 +263,8 @@ def _cause(reported: ErrorBody, status: int | None) -> str:
         return "auth"
     if invalid and NO_SUCH_MODEL.search(reported.text):
         return "missing"
+    if invalid and NO_PREFIX.search(reported.text):
+        return "prefix"
     if invalid and NO_SUCH_SCHEMA.search(f"{reported.parameter} {reported.text}"):
         return "schema"
     if status is not None and status in STATUSES and not (status == 403 and "rate" in named):
@@ -284,7 +292,7 @@ def _error(reported: ErrorBody, status: int | None, server: Server, wait: float 
     if kind is RateLimitError:
         return RateLimitError(message, retry_after=wait, status=status)
     if kind is UnsupportedError:
-        capability = "json_schema" if cause == "schema" else reported.parameter
+        capability = {"schema": "json_schema", "prefix": "prefix"}.get(cause, reported.parameter)
         return UnsupportedError(message, capability=capability, status=status)
     return kind(message, status=status)
 
@@ -302,47 +310,42 @@ Stage: TypeAlias = Literal["open", "answer", "given"]
 
 
 class FaultMapping(NamedTuple):
-    """The error for one fault: its class, the message, and whether the call may be repeated.
-
-    A call that a server may still be working on is not repeated: it would be charged twice.
-    """
+    """The error for one fault: its class, the message, and whether the request was never sent, so that nothing is charged."""
 
     kind: type[ModelError]
     message: str
-    again: bool = False
+    unsent: bool = False
 
 
 TABLE = {
     "late": FaultMapping(TimeoutError, "{host} did not finish within {limits.total:g} s; raise `timeout` in the settings"),
-    "no route": FaultMapping(OverloadedError, "cannot reach {host}; check the network", again=True),
-    "no host": FaultMapping(OverloadedError, "unknown host {host}; check the base URL {url} and the network", again=True),
-    "refused": FaultMapping(OverloadedError, "nothing listens at {host}: is the server running at {url}?", again=True),
-    "untrusted": FaultMapping(ProtocolError, "the certificate of {host} is not trusted; name its authority in SSL_CERT_FILE"),
-    "no tls": FaultMapping(ProtocolError, "{host} does not speak TLS; is it http:// instead of https://?"),
-    "unconnected": FaultMapping(OverloadedError, "no connection to {host}: is the server running at {url}?", again=True),
+    "no route": FaultMapping(OverloadedError, "cannot reach {host}; check the network", unsent=True),
+    "no host": FaultMapping(OverloadedError, "unknown host {host}; check the base URL {url} and the network", unsent=True),
+    "refused": FaultMapping(OverloadedError, "nothing listens at {host}: is the server running at {url}?", unsent=True),
+    "untrusted": FaultMapping(ProtocolError, "the certificate of {host} is not trusted; name its authority in SSL_CERT_FILE", unsent=True),
+    "no tls": FaultMapping(ProtocolError, "{host} does not speak TLS; is it http:// instead of https://?", unsent=True),
+    "unconnected": FaultMapping(OverloadedError, "no connection to {host}: is the server running at {url}?", unsent=True),
     "no connection": FaultMapping(
-        TimeoutError, "no connection to {host} within {limits.connect:g} s: is the server running at {url}?", again=True
+        TimeoutError, "no connection to {host} within {limits.connect:g} s: is the server running at {url}?", unsent=True
     ),
-    "not taken": FaultMapping(TimeoutError, "{host} did not accept the request within {limits.first_byte:g} s; try again later"),
+    "not taken": FaultMapping(TimeoutError, "{host} did not accept the request within {limits.first_byte:g} s; try again later", unsent=True),
     "no answer": FaultMapping(TimeoutError, "no answer from {host} within {limits.first_byte:g} s; try again, or raise the time to the first byte"),
+    "unsent": FaultMapping(OverloadedError, "{host} closed the connection before the request was sent; see the log of the server at {url}", unsent=True),
     "stalled": FaultMapping(TimeoutError, "{host} stalled for {limits.between:g} s in the middle of its answer; try again"),
-    "hung up": FaultMapping(OverloadedError, "{host} hung up before it answered; see the log of the server at {url}", again=True),
+    "hung up": FaultMapping(OverloadedError, "{host} hung up before it answered; see the log of the server at {url}"),
     "cut": FaultMapping(ProtocolError, "{host} broke off in the middle of its answer; try again"),
     "not http": FaultMapping(ProtocolError, "{host} does not speak HTTP; check that {url} leads to a model server"),
-    "proxy": FaultMapping(ProtocolError, "the proxy on the way to {host} fails; check HTTPS_PROXY, or name the host in NO_PROXY"),
+    "proxy": FaultMapping(ProtocolError, "the proxy on the way to {host} fails; check HTTPS_PROXY, or name the host in NO_PROXY", unsent=True),
 }  # fmt: skip
 UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EADDRNOTAVAIL})
 
 
-def map_fault(
-    cause: Exception, stage: Stage, base: BaseUrl, limits: RequestLimits, *, late: bool
-) -> tuple[ModelError, bool]:
-    """Map an exception of httpx2, or an `OSError`, to an error and whether the call may be repeated.
-
-    `late`: the time of the whole call is used up.
-    """
+def map_fault(cause: Exception, stage: Stage, base: BaseUrl, limits: RequestLimits, *, late: bool) -> ModelError:
+    """Map an exception of httpx2, or an `OSError`, to an error; `late`: the time of the whole call is used up."""
     row = TABLE["late" if late else _fault(cause, stage)]
-    return row.kind(row.message.format(host=base.authority, url=base, limits=limits)), row.again
+    error = row.kind(row.message.format(host=base.authority, url=base, limits=limits))
+    error.may_be_charged = not row.unsent
+    return error
 
 
 def _fault(cause: Exception, stage: Stage) -> str:
@@ -357,6 +360,8 @@ def _fault(cause: Exception, stage: Stage) -> str:
             return _connect_fault(cause)
         case httpx2.WriteTimeout():
             return "not taken"
+        case httpx2.WriteError():
+            return "unsent"
         case httpx2.TimeoutException() | builtins.TimeoutError():
             return "no answer" if stage == "open" else "stalled"
         case httpx2.ProtocolError() if not any(word in str(cause) for word in ("disconnected", "peer closed")):

@@ -165,7 +165,7 @@ class ChatCompletions:
         """Create a decoder; `prefix` is removed from the start of a response if this kind of server repeats it."""
         echo = self.dialect.echo
         response = ResponseBuilder(prefix if echo == "always" else "")
-        reader = _Reader(response, self._server, prefix if echo == "whole" else "")
+        reader = ChatReader(response, self._server, prefix if echo == "whole" else "")
         return StreamDecoder(reader, response, self._server, content_type)
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
@@ -305,59 +305,62 @@ def _encode_question(name: str, question: Question) -> dict[str, Json]:
 # --- responses --------------------------------------------------------------------------------------------------------
 
 
-class _Reader:
+class ChatReader:
     """Reads events of the Chat Completions protocol into a `ResponseBuilder`; `repeated` is the prefix of a whole response."""
 
-    def __init__(self, response: ResponseBuilder, server: Server, repeated: str) -> None:
-        self._response = response
-        self._server = server
+    def __init__(self, response: ResponseBuilder, server: Server, repeated: str = "") -> None:
+        self.response = response
+        self.server = server
         self._repeated = repeated
         self._calls: dict[int, ToolCallBuilder] = {}
         self._refused = False
 
     def read_event(self, data: Json) -> None:
-        self._read_head(data)
+        """Read one event of a stream."""
+        self.read_head(data)
         for choice in items_at(data, "choices"):
             if isinstance(choice, dict) and choice.get("index") in (0, None):
                 delta = choice.get("delta")
                 self._read_message(choice.get("message") if delta is None else delta)
                 if choice.get("logprobs"):
-                    self._response.logprobs += _read_logprobs(choice)
+                    self.response.logprobs += read_logprobs(choice)
                 if choice.get("finish_reason"):
-                    self._read_finish(choice)
+                    self.read_finish(choice)
 
     def read_whole(self, data: Json) -> None:
-        self._read_head(data)
+        """Read a response of one piece."""
+        self.read_head(data)
         if isinstance(answers := item_at(data, "answers"), dict):  # typed questions
-            self._response.add_text(dumps(answers, ensure_ascii=False, separators=(",", ":")))
-            self._response.finish = "stop"
+            self.response.add_text(dumps(answers, ensure_ascii=False, separators=(",", ":")))
+            self.response.finish = "stop"
             input_tokens = count_at(data, "usage", "input_tokens")
             if input_tokens is None:
-                self._response.usage = None
+                self.response.usage = None
             else:
                 output_tokens = count_at(data, "usage", "output_tokens") or 0
                 cached_tokens = count_at(data, "usage", "cached_input_tokens") or 0
-                self._response.usage = Usage(input_tokens, output_tokens, cached_tokens)
+                self.response.usage = Usage(input_tokens, output_tokens, cached_tokens)
             return
         choices = items_at(data, "choices")
         if not choices or not isinstance(item_at(choices[0], "message"), dict):
-            raise protocol_error("sent a response without a message", str(data), self._server)
+            raise protocol_error("sent a response without a message", str(data), self.server)
         self._read_message(item_at(choices[0], "message"), self._repeated)
-        self._response.logprobs += _read_logprobs(choices[0])
-        self._read_finish(choices[0])
+        self.response.logprobs += read_logprobs(choices[0])
+        self.read_finish(choices[0])
 
-    def _read_head(self, data: Json) -> None:
-        response = self._response
+    def read_head(self, data: Json) -> None:
+        """Read the name of the model and the usage."""
+        response = self.response
         if not response.model:
             response.model = text_at(data, "model")
         # Most events have no usage; some servers send a growing one with each, of which the last one counts.
-        if usage := item_at(data, "usage") or item_at(data, "x_groq", "usage"):
+        if isinstance(data, dict) and (usage := data.get("usage") or item_at(data.get("x_groq"), "usage")):
             response.usage = _read_usage(usage) or response.usage
 
     def _read_message(self, message: Json, repeated: str = "") -> None:
         if not isinstance(message, dict):
             return
-        response = self._response
+        response = self.response
         thinking = message.get("reasoning_content") or message.get("reasoning")
         if isinstance(thinking, str):
             response.add_thinking(thinking)
@@ -383,11 +386,11 @@ class _Reader:
         if text_at(part, "type") == "thinking":
             thinking = item_at(part, "thinking")
             pieces = thinking if isinstance(thinking, list) else [thinking]
-            self._response.add_thinking(
+            self.response.add_thinking(
                 "".join(piece if isinstance(piece, str) else text_at(piece, "text") for piece in pieces)
             )
         else:
-            self._response.add_text(text_at(part, "text"))
+            self.response.add_text(text_at(part, "text"))
 
     def _read_call(self, call: Json) -> None:
         builder = self._find_call(call)
@@ -406,7 +409,7 @@ class _Reader:
         without an id, a name begins a new call once the last one is complete.
         """
         index, id_, name = count_at(call, "index"), text_at(call, "id"), text_at(call, "function", "name")
-        calls = self._response.calls
+        calls = self.response.calls
         if index is not None:
             known = self._calls.get(index)
         elif id_:
@@ -424,14 +427,15 @@ class _Reader:
             self._calls[index] = known
         return known
 
-    def _read_finish(self, choice: Json) -> None:
+    def read_finish(self, choice: Json) -> None:
+        """Read why a choice ended."""
         reason = text_at(choice, "finish_reason")
-        response = self._response
+        response = self.response
         if not reason or response.finish is not None:
             return
         if reason in FAILURES:
             failure: Json = {"type": "server_error", "message": f"it stopped in the middle ({reason})"}
-            raise error_in_response({"error": item_at(choice, "error") or failure}, self._server)
+            raise error_in_response({"error": item_at(choice, "error") or failure}, self.server)
         response.finish = "refusal" if self._refused else FINISH_REASONS.get(reason, "stop")
         if response.finish == "stop":
             response.stop = text_at(choice, "stop_reason") or text_at(choice, "matched_stop") or None
@@ -455,20 +459,21 @@ def _read_usage(data: Json) -> Usage | None:
     return Usage(input_tokens, count_at(data, "completion_tokens") or 0, cached or 0, stored or 0, reasoning or 0)
 
 
-def _read_logprobs(choice: Json) -> Iterator[TokenLogprob]:
+def read_logprobs(choice: Json) -> Iterator[TokenLogprob]:
     """Read the log probabilities of a choice; a token without one is omitted."""
     for row in items_at(choice, "logprobs", "content"):
-        logprob = _logprob(row)
+        logprob = clean_logprob(item_at(row, "logprob"))
         if logprob is not None:
             pairs = (
-                (join_surrogates(text_at(each, "token")), _logprob(each)) for each in items_at(row, "top_logprobs")
+                (join_surrogates(text_at(each, "token")), clean_logprob(item_at(each, "logprob")))
+                for each in items_at(row, "top_logprobs")
             )
             top = tuple((token, number) for token, number in pairs if number is not None)
             yield TokenLogprob(join_surrogates(text_at(row, "token")), logprob, top)
 
 
-def _logprob(row: Json) -> float | None:
-    number = item_at(row, "logprob")
+def clean_logprob(number: Json) -> float | None:
+    """Return a log probability as a finite number of at most 0; None if it is not a number."""
     if isinstance(number, bool) or not isinstance(number, (int, float)):
         return None
     return min(float(number), 0.0) if isfinite(number) else ZERO_LOGPROB

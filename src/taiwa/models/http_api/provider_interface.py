@@ -13,6 +13,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.messages import Capability, Chunk, Enforcement, Request
+from taiwa.models.http_api.connections import parse_base_url
 
 ConstraintWire: TypeAlias = Literal["response_format", "structured_outputs", "fields", "gbnf", "llguidance"]
 """JSON Schema only · vLLM's field · SGLang's own fields · llama.cpp's grammars · the same, with llguidance as the engine."""
@@ -91,12 +92,22 @@ class Target:
     model: str
     codec: Codec | None = field(repr=False)
     capabilities: frozenset[Capability]
-    key_name: str = ""
+    key_variable: str = ""
+    """The environment variable with its key; a stored key is bound to the origin of the base URL."""
     provider: str = ""
     """The provider, where it requires a key."""
     inside: bool = False
     """Whether the model runs in this process, without a server."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @property
+    def origin(self) -> str:
+        """The origin of its server, to which a stored key is bound.
+
+        Raises:
+            ConfigError: it has no server.
+        """
+        return parse_base_url(self.base_url).origin
 
 
 def parse_options(text: str, known: Sequence[str], kind: str) -> dict[str, str]:

@@ -351,7 +351,7 @@ class StreamDecoder:
             data = parse_json(event.data)
         except ValueError:
             raise protocol_error("sent an event that is not JSON", event.data, self._server) from None
-        if item_at(data, "error") or event.name == "error":
+        if event.name == "error" or (isinstance(data, dict) and data.get("error")):
             raise error_in_response(data, self._server)
         return data
 

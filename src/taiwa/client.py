@@ -1,0 +1,851 @@
+"""One client for every operation on language models: `Client` blocks, `AsyncClient` has the same methods as coroutines.
+
+A client holds a model with its connections, tools, a retriever, a store and limits. Each method makes a program and runs it,
+so both clients send the same requests; `run` runs a program of your own.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property, partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Generic, Self, TypeAlias, TypeVar, cast, overload
+
+from taiwa import settings as configured
+from taiwa.apps.catalog import load_app
+from taiwa.ask.result import AskResult
+from taiwa.conversation.app import App
+from taiwa.conversation.history import Conversation
+from taiwa.flows import extract as extracting
+from taiwa.flows.output_modes import OutputSpec
+from taiwa.flows.retry_invalid_output import DEFAULT_REPAIR, Attempt, RepairPolicy
+from taiwa.flows.route import RouteResult
+from taiwa.flows.route import route as route_program
+from taiwa.flows.solve.rationale import Rationale
+from taiwa.flows.solve.solve import SolveOptions
+from taiwa.kernel.async_runtime import AsyncRuntime
+from taiwa.kernel.effects import Complete, Effect, GetCapabilities, HideOutput, Program, Watcher, WatchResult, perform
+from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, RefusalError, TaiwaError
+from taiwa.kernel.execution import Observer, RunResult
+from taiwa.kernel.messages import (
+    Choice,
+    Constraint,
+    FinishReason,
+    Grammar,
+    JsonSchema,
+    Message,
+    Notice,
+    Passage,
+    Regex,
+    Request,
+    Sampling,
+    TextDelta,
+    Usage,
+    system,
+    user,
+)
+from taiwa.kernel.records import Json
+from taiwa.kernel.runtime import Handler, Retriever, Runtime, Tool
+from taiwa.kernel.stream import AsyncStream, Done, Stream
+from taiwa.kernel.text import truncate
+from taiwa.kernel.usage_limits import RunUsage, UsageLimits
+from taiwa.models.pricing import Prices
+from taiwa.operations.ask import AskOptions, open_ask_app
+from taiwa.operations.documents import FindOptions, open_library
+from taiwa.operations.documents import find as find_passages
+from taiwa.sessions.async_session import AsyncSession
+from taiwa.sessions.durable_turn import AnyModel, PricedModel, TurnOptions, TurnResult
+from taiwa.sessions.repository import Repository
+from taiwa.sessions.session import Session, open_priced_model, open_store
+from taiwa.settings import Settings
+from taiwa.store import Store
+from taiwa.structured import Fix, OutputType, PartialParser
+
+T = TypeVar("T")
+E = TypeVar("E")
+R = TypeVar("R")
+
+Prompt: TypeAlias = str | Sequence[Message]
+"""A question of the user, or the messages of a dialogue that ends with one."""
+TextConstraint: TypeAlias = Regex | Choice | Grammar
+Handlers: TypeAlias = Mapping[type[Effect[Any]], Handler]
+NO_HANDLERS: Handlers = MappingProxyType({})
+NANO = 10**9
+IN_MEMORY = ":memory:"
+DEFAULT_APP = "plain"
+View: TypeAlias = "Callable[[TextDelta | Notice | RunResult[R]], Iterator[E | Done[T]]]"
+"""What a stream shows of one event of a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generation(Generic[T]):
+    """One answer: its `text`, the `value` that the constraint makes of it, and its bill.
+
+    `usage` is None where the server did not report it; `cost` is in currency units, None where the price is unknown.
+    """
+
+    text: str
+    value: T
+    finish: FinishReason
+    usage: Usage | None
+    cost: Decimal | None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction(Generic[T]):
+    """The outcome of `try_extract`: a value, or the error that says why there is none, with all attempts and their bill."""
+
+    value: T | None
+    error: "extracting.ExtractError | None"
+    attempts: tuple[Attempt, ...]
+    usage: Usage | None
+    cost: Decimal | None
+
+    @property
+    def fixes(self) -> tuple[Fix, ...]:
+        """The repairs of the last attempt's text."""
+        return self.attempts[-1].fixes if self.attempts else ()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStart:
+    """What a session is made of."""
+
+    repository: Repository
+    name: str
+    conversation: Conversation
+    priced_model: PricedModel
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer(Generic[T]):
+    """What the program of `generate` returns."""
+
+    text: str
+    value: T
+    finish: FinishReason
+    usage: Usage | None
+
+
+class BaseClient:
+    """What both clients hold.
+
+    - `model`: its name (`openai:gpt-…`, `http://127.0.0.1:8080/v1#name`), or a model; None for the configured one.
+    - `tools`: functions with `@taiwa.tool`, for `solve` and for apps that name them.
+    - `retriever`: an object with `find(query, k)`, for `find` and `ask`; without one they search indexed folders.
+    - `store`: a file, a PostgreSQL URL, `":memory:"` or an open store; None for the configured one. It is opened when a
+      conversation needs it.
+    - `limits`: the limits of each call. `prices`: those of the model, per million tokens. `handlers`: of effects of your own.
+
+    Raises:
+        InputError: an argument has the wrong type.
+        ConfigError: the model is unknown, or its key is missing.
+    """
+
+    def __init__(
+        self,
+        model: str | AnyModel | None = None,
+        *,
+        tools: Iterable[Tool] = (),
+        retriever: Retriever | None = None,
+        store: str | Path | Store | None = None,
+        limits: UsageLimits | None = None,
+        prices: Prices | None = None,
+        observers: Iterable[Observer] = (),
+        handlers: Handlers = NO_HANDLERS,
+    ) -> None:
+        if isinstance(model, type) or not (model is None or isinstance(model, str) or hasattr(model, "stream")):
+            raise InputError(f"model must be a name or a model, got {_shown(model)}")
+        self.tools = tuple(tools)
+        for tool in self.tools:
+            if isinstance(tool, type) or not hasattr(tool, "spec"):
+                raise InputError(f"tools must be tools, got {_shown(tool)}; decorate a function with @taiwa.tool")
+        if isinstance(retriever, type) or not (retriever is None or hasattr(retriever, "find")):
+            raise InputError(f"retriever must be an object with find(query, k), got {_shown(retriever)}")
+        self._arguments_of_settings: dict[str, object] = {"model": model} if isinstance(model, str) else {}
+        if isinstance(store, (str, Path)) and str(store) != IN_MEMORY:
+            self._arguments_of_settings["store"] = str(store)
+        self.retriever = retriever
+        self.limits = limits or UsageLimits()
+        self.observers = tuple(observers)
+        self.handlers = handlers
+        self.spent = RunUsage()
+        """The usage of all calls of this client, failed ones included; not that of its sessions."""
+        self._named = None if isinstance(model, str) else model
+        self._prices = prices
+        self._opened: PricedModel | None = None
+        self._store = store
+        self._open_store: Store | None = None
+        if isinstance(model, str):
+            _ = self.priced_model  # a wrong name or a missing key is an error here, and not at the first question
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings; they are read when they are first used."""
+        return configured.load(self._arguments_of_settings)
+
+    @property
+    def model(self) -> AnyModel:
+        """The model; it is opened when it is first used."""
+        return self.priced_model.model
+
+    @property
+    def priced_model(self) -> PricedModel:
+        """The model with its prices."""
+        if self._opened is None:
+            found = open_priced_model(self._named, self.settings)
+            self._opened = found if self._prices is None else PricedModel(found.model, self._prices)
+        return self._opened
+
+    @property
+    def store(self) -> Store:
+        """The store of the sessions of this client; it is opened when it is first used."""
+        if self._open_store is None:
+            self._open_store = open_store(self._store, self.settings)
+        return self._open_store
+
+    def _close_store(self) -> None:
+        if self._open_store is not None and not isinstance(self._store, Store):
+            self._open_store.close()
+        self._open_store = None
+
+    def _arguments(self, tools: Iterable[Tool] | None) -> dict[str, Any]:
+        """Return the arguments of a runtime."""
+        priced_model = self.priced_model
+        return {
+            "tools": self.tools if tools is None else tuple(tools),
+            "retriever": self.retriever,
+            "handlers": self.handlers,
+            "observers": self.observers,
+            "limits": self.limits,
+            "price": priced_model.price,
+        }
+
+    def _count(self, spent: object) -> None:
+        if isinstance(spent, RunUsage):
+            self.spent = self.spent + spent
+
+    def _start(self, app: str | App | None, name: str, params: Mapping[str, Json] | None) -> SessionStart:
+        """Return what a session is made of: the conversation of that name, or a new one.
+
+        Raises:
+            InputError: the session exists, and has another app or parameters of its own.
+        """
+        repository = Repository(self.store)
+        repository.place, repository.settings = self.settings.store, self.settings
+        if name and repository.store.refs.has(name):
+            start = repository.at(name)
+            wanted = app.name if isinstance(app, App) else app
+            if wanted is not None and wanted != start.app.name:
+                raise InputError(
+                    f"session {name!r} has the app {start.app.name!r}, not {wanted!r}; choose another name"
+                )
+            if params:
+                raise InputError(f"session {name!r} exists and keeps its parameters; choose another name for new ones")
+        else:
+            opened = load_app(app or DEFAULT_APP) if app is None or isinstance(app, str) else app
+            opened = opened.with_params(params or {})
+            repository.trust(opened.hash)  # the caller names it, so it is their own
+            start = repository.start(opened)
+        own = self._named is not None or "model" in self._arguments_of_settings
+        last = "" if start.new_nodes else repository.last_model(start.tip)
+        priced_model = self.priced_model if own else open_priced_model(None, self.settings, start.app, last=last)
+        return SessionStart(repository, name, start, priced_model)
+
+    def _turn_options(self) -> TurnOptions:
+        return TurnOptions(limits=self.limits, tools=self.tools)
+
+    def _ask_app(self, name: str, options: AskOptions) -> App | None:
+        """Return the app of a new dialogue with documents; None for one that goes on."""
+        return None if name and self.store.refs.has(name) else open_ask_app(self.settings, options)
+
+    def _find(
+        self, query: str, documents: Sequence[str | Path], audience: Sequence[str], limit: int
+    ) -> tuple[Passage, ...]:
+        if self.retriever is not None and not documents:
+            return self.retriever.find(query, limit)
+        options = FindOptions(query, tuple(map(str, documents)), tuple(audience), limit)
+        with open_library(self.settings) as library:
+            return tuple(found.passage for found in find_passages(library, self.settings, options).passages)
+
+    def _generation(self, done: "RunResult[_Answer[T]]") -> Generation[T]:
+        answer = done.value
+        return Generation(answer.text, answer.value, answer.finish, answer.usage, _units(done.spent.cost))
+
+    def _text(self, event: "TextDelta | Notice | RunResult[_Answer[str]]") -> "Iterator[str | Done[Generation[str]]]":
+        if isinstance(event, RunResult):
+            yield Done(self._generation(event))
+        elif isinstance(event, TextDelta):
+            yield event.text
+
+    def _extraction(self, done: "RunResult[extracting.TypedAnswer[T] | extracting.ExtractError]") -> Extraction[T]:
+        found, cost = done.value, _units(done.spent.cost)
+        if isinstance(found, extracting.ExtractError):
+            return Extraction(None, found, found.tries, found.usage, cost)
+        return Extraction(found.value, None, found.attempts, found.usage, cost)
+
+
+class Client(BaseClient):
+    """Generate, stream, extract, solve, find, ask, run programs and open sessions with one model; see `BaseClient`.
+
+    >>> import taiwa
+    >>> with taiwa.Client(taiwa.scripted_model("Hello!")) as client:
+    ...     client.generate("Hi").text
+    'Hello!'
+    """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections of the model and the store, if this client opened them."""
+        if self._opened is not None and self._named is None:
+            close = getattr(self._opened.model, "close", None)
+            if close is not None:
+                close()
+            self._opened = None
+        self._close_store()
+
+    def run(self, program: Program[R], *, tools: Iterable[Tool] | None = None) -> R:
+        """Run a program to its value.
+
+        Raises:
+            InputError: it is not a program, for one the function that makes it.
+            TaiwaError: what the program raised; `spent` holds the usage of the run.
+        """
+        return self._run(program, tools).value
+
+    def stream_run(
+        self, program: Program[R], *, tools: Iterable[Tool] | None = None
+    ) -> "Stream[TextDelta | Notice, R]":
+        """Run a program; yield text and notices as they arrive."""
+        return self._stream(program, _as_it_is, tools)
+
+    @overload
+    def generate(
+        self, text: Prompt, constraint: TextConstraint | None = None, *, system: str = ..., prefix: str = ...,
+        stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
+    ) -> Generation[str]: ...  # fmt: skip
+    @overload
+    def generate(
+        self, text: Prompt, constraint: JsonSchema, *, system: str = ..., prefix: str = ...,
+        stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
+    ) -> Generation[Json]: ...  # fmt: skip
+    @overload
+    def generate(
+        self, text: Prompt, constraint: type[T] | OutputType[T], *, system: str = ..., prefix: str = ...,
+        stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
+    ) -> Generation[T]: ...  # fmt: skip
+    def generate(
+        self, text: Prompt, constraint: object = None, *, system: str = "", prefix: str = "",
+        stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
+    ) -> Generation[Any]:  # fmt: skip
+        """Answer one question, without a conversation.
+
+        A constraint is a type, `JsonSchema`, `Regex`, `Choice` or `Grammar`: a model in this process cannot violate it, a
+        server is asked to enforce it, and the answer is checked. `prefix` is how the answer begins.
+
+        Raises:
+            InputError: the text is empty, or the constraint is not valid.
+            UnsupportedError: the server does not support the constraint.
+            OutputValidationError: the answer does not fit the constraint.
+            ModelError: the call failed; its subclass says why.
+        """
+        sampling = Sampling(temperature, max_tokens=max_tokens, seed=seed)
+        request = question(text, system_text=system, prefix=prefix, stop=stop, sampling=sampling)
+        return self._generation(self._run(generate_program(request, constraint)))
+
+    def stream(
+        self, text: Prompt, *, system: str = "", temperature: float | None = 0.0, max_tokens: int | None = None
+    ) -> Stream[str, Generation[str]]:
+        """Answer one question; yield the text as it arrives."""
+        request = question(text, system_text=system, sampling=Sampling(temperature, max_tokens=max_tokens))
+        return self._stream(generate_program(request, None), self._text)
+
+    def extract(self, output: type[T] | OutputSpec[T], text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR) -> T:
+        """Extract a value of a type from a text; an invalid answer is sent back with what is wrong.
+
+        Raises:
+            ExtractError: no attempt was valid; it holds the attempts.
+            RefusalError: the model refused to answer.
+        """
+        return self._run(extracting.extract(output, _checked(text), repair=repair)).value.value
+
+    def try_extract(
+        self, output: type[T] | OutputSpec[T], text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
+    ) -> Extraction[T]:
+        """As `extract`, with attempts, repairs and bill; no valid answer is an outcome and not an error."""
+        return self._extraction(self._run(try_extract_program(output, _checked(text), repair)))
+
+    def stream_extract(
+        self, output: "type[T] | OutputType[T]", text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
+    ) -> Stream[Json, T]:
+        """As `extract`; yield the part of the value that is certain as it grows, as JSON, and last the whole value."""
+        partials = _Partials(_output_type(output))
+        program = extracting.extract(partials.output_type, _checked(text), repair=repair, watch=partials.watch)
+        return self._stream(program, partials.view)
+
+    def route(self, text: Prompt, *targets: object, repair: RepairPolicy = DEFAULT_REPAIR) -> RouteResult:
+        """Choose one of several types or APIs and read a value of it, or ask back; targets are named by their classes."""
+        return self._run(route_program(_targets(targets), _checked(text), repair=repair)).value
+
+    def solve(
+        self, question: str, *, tools: Iterable[Tool] | None = None, options: SolveOptions | None = None
+    ) -> Rationale:
+        """Solve a question step by step with tools, by default those of this client, and else the built-in ones.
+
+        Raises:
+            InputError: the question is empty, or an option is not valid.
+        """
+        used = solve_tools(self.tools if tools is None else tuple(tools))
+        return self._run(solve_program(question, used, options), used).value
+
+    def find(
+        self, query: str, *, documents: Sequence[str | Path] = (), audience: Sequence[str] = (), limit: int = 5
+    ) -> tuple[Passage, ...]:
+        """Find the passages that fit a query best: by the retriever of this client, or in folders and indexes.
+
+        `documents` are folders, which are indexed first, or names of indexes; all indexes without any. `audience` are the
+        principals for whom documents are searched (`user:ann`, `group:hr`).
+
+        Raises:
+            InputError: the query is empty, or there is neither an index nor a folder of that name.
+        """
+        return self._find(query, documents, audience, limit)
+
+    def ask(
+        self, question: str, *, documents: Sequence[str | Path] = (), audience: Sequence[str] = (), user: str = "",
+        policy: str = "", session: str = "",
+    ) -> AskResult:  # fmt: skip
+        """Answer a question from documents with citations, or ask back; see `find` for `documents` and `audience`.
+
+        `session` names the dialogue: a reply to a question back is asked with the same name.
+
+        Raises:
+            InputError: the question is empty, or an index is not found.
+        """
+        options = AskOptions(tuple(map(str, documents)), tuple(audience), user, policy)
+        return _asked(self.session(self._ask_app(session, options), session).say(question))
+
+    def session(
+        self, app: str | App | None = None, name: str = "", *, params: Mapping[str, Json] | None = None
+    ) -> Session:
+        """Open the conversation of that name, or begin one with an app (default: `plain`).
+
+        Raises:
+            ConfigError: the app or its model cannot be opened.
+            InputError: a parameter is not valid, or the session exists with another app.
+        """
+        start = self._start(app, name, params)
+        return Session(
+            start.repository, start.name, start.conversation, start.priced_model, options=self._turn_options(),
+            observers=self.observers,
+        )  # fmt: skip
+
+    def _run(self, program: Program[R], tools: Iterable[Tool] | None = None) -> RunResult[R]:
+        runtime = Runtime(self.model, **self._arguments(tools))
+        try:
+            done = runtime.run_result(check_program(program))
+        except TaiwaError as error:
+            self._count(error.spent)
+            raise
+        self._count(done.spent)
+        return done
+
+    def _stream(
+        self, program: Program[R], view: "View[R, E, T]", tools: Iterable[Tool] | None = None
+    ) -> "Stream[E, T]":
+        return Stream(self._events(check_program(program), view, tools))
+
+    def _events(
+        self, program: Program[R], view: "View[R, E, T]", tools: Iterable[Tool] | None
+    ) -> "Generator[E, None, T]":
+        try:
+            for event in Runtime(self.model, **self._arguments(tools)).stream(program):
+                if isinstance(event, RunResult):
+                    self._count(event.spent)
+                for shown in view(event):
+                    if isinstance(shown, Done):
+                        return cast("Done[T]", shown).result
+                    yield shown
+        except TaiwaError as error:
+            self._count(error.spent)
+            raise
+        raise AssertionError("a run ends with its result")
+
+
+class AsyncClient(BaseClient):
+    """As `Client`, with coroutines; see `BaseClient`. Blocking tools and retrievers run in threads.
+
+    >>> import asyncio, taiwa
+    >>> async def both() -> list[str]:
+    ...     async with taiwa.AsyncClient(taiwa.scripted_model("Hello!", "Bye!")) as client:
+    ...         return [answer.text for answer in await asyncio.gather(client.generate("Hi"), client.generate("Ciao"))]
+    >>> asyncio.run(both())
+    ['Hello!', 'Bye!']
+    """
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """As `Client.close`."""
+        if self._opened is not None and self._named is None:
+            close = getattr(self._opened.model, "close", None)
+            if close is not None:
+                close()
+            self._opened = None
+        self._close_store()
+
+    async def run(self, program: Program[R], *, tools: Iterable[Tool] | None = None) -> R:
+        """As `Client.run`."""
+        return (await self._run(program, tools)).value
+
+    def stream_run(
+        self, program: Program[R], *, tools: Iterable[Tool] | None = None
+    ) -> "AsyncStream[TextDelta | Notice, R]":
+        """As `Client.stream_run`."""
+        return self._stream(program, _as_it_is, tools)
+
+    @overload
+    async def generate(
+        self, text: Prompt, constraint: TextConstraint | None = None, *, system: str = ..., prefix: str = ...,
+        stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
+    ) -> Generation[str]: ...  # fmt: skip
+    @overload
+    async def generate(
+        self, text: Prompt, constraint: JsonSchema, *, system: str = ..., prefix: str = ...,
+        stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
+    ) -> Generation[Json]: ...  # fmt: skip
+    @overload
+    async def generate(
+        self, text: Prompt, constraint: type[T] | OutputType[T], *, system: str = ..., prefix: str = ...,
+        stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
+    ) -> Generation[T]: ...  # fmt: skip
+    async def generate(
+        self, text: Prompt, constraint: object = None, *, system: str = "", prefix: str = "",
+        stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
+    ) -> Generation[Any]:  # fmt: skip
+        """As `Client.generate`."""
+        sampling = Sampling(temperature, max_tokens=max_tokens, seed=seed)
+        request = question(text, system_text=system, prefix=prefix, stop=stop, sampling=sampling)
+        return self._generation(await self._run(generate_program(request, constraint)))
+
+    def stream(
+        self, text: Prompt, *, system: str = "", temperature: float | None = 0.0, max_tokens: int | None = None
+    ) -> AsyncStream[str, Generation[str]]:
+        """As `Client.stream`."""
+        request = question(text, system_text=system, sampling=Sampling(temperature, max_tokens=max_tokens))
+        return self._stream(generate_program(request, None), self._text)
+
+    async def extract(
+        self, output: type[T] | OutputSpec[T], text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
+    ) -> T:
+        """As `Client.extract`."""
+        return (await self._run(extracting.extract(output, _checked(text), repair=repair))).value.value
+
+    async def try_extract(
+        self, output: type[T] | OutputSpec[T], text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
+    ) -> Extraction[T]:
+        """As `Client.try_extract`."""
+        return self._extraction(await self._run(try_extract_program(output, _checked(text), repair)))
+
+    def stream_extract(
+        self, output: "type[T] | OutputType[T]", text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
+    ) -> AsyncStream[Json, T]:
+        """As `Client.stream_extract`."""
+        partials = _Partials(_output_type(output))
+        program = extracting.extract(partials.output_type, _checked(text), repair=repair, watch=partials.watch)
+        return self._stream(program, partials.view)
+
+    async def route(self, text: Prompt, *targets: object, repair: RepairPolicy = DEFAULT_REPAIR) -> RouteResult:
+        """As `Client.route`."""
+        return (await self._run(route_program(_targets(targets), _checked(text), repair=repair))).value
+
+    async def solve(
+        self, question: str, *, tools: Iterable[Tool] | None = None, options: SolveOptions | None = None
+    ) -> Rationale:
+        """As `Client.solve`."""
+        used = solve_tools(self.tools if tools is None else tuple(tools))
+        return (await self._run(solve_program(question, used, options), used)).value
+
+    async def find(
+        self, query: str, *, documents: Sequence[str | Path] = (), audience: Sequence[str] = (), limit: int = 5
+    ) -> tuple[Passage, ...]:
+        """As `Client.find`."""
+        return await asyncio.to_thread(self._find, query, documents, audience, limit)
+
+    async def ask(
+        self, question: str, *, documents: Sequence[str | Path] = (), audience: Sequence[str] = (), user: str = "",
+        policy: str = "", session: str = "",
+    ) -> AskResult:  # fmt: skip
+        """As `Client.ask`."""
+        options = AskOptions(tuple(map(str, documents)), tuple(audience), user, policy)
+        app = await asyncio.to_thread(self._ask_app, session, options)
+        opened = await self.session(app, session)
+        return _asked(await opened.say(question))
+
+    async def session(
+        self, app: str | App | None = None, name: str = "", *, params: Mapping[str, Json] | None = None
+    ) -> AsyncSession:
+        """As `Client.session`."""
+        start = await asyncio.to_thread(self._start, app, name, params)
+        return AsyncSession(
+            start.repository, start.name, start.conversation, start.priced_model, options=self._turn_options(),
+            observers=self.observers,
+        )  # fmt: skip
+
+    async def _run(self, program: Program[R], tools: Iterable[Tool] | None = None) -> RunResult[R]:
+        runtime = AsyncRuntime(self.model, **self._arguments(tools))
+        try:
+            done = await runtime.run_result(check_program(program))
+        except TaiwaError as error:
+            self._count(error.spent)
+            raise
+        self._count(done.spent)
+        return done
+
+    def _stream(
+        self, program: Program[R], view: "View[R, E, T]", tools: Iterable[Tool] | None = None
+    ) -> "AsyncStream[E, T]":
+        return AsyncStream(self._events(check_program(program), view, tools))
+
+    async def _events(
+        self, program: Program[R], view: "View[R, E, T]", tools: Iterable[Tool] | None
+    ) -> "AsyncGenerator[E | Done[T]]":
+        try:
+            async with aclosing(AsyncRuntime(self.model, **self._arguments(tools)).stream(program)) as events:
+                async for event in events:
+                    if isinstance(event, RunResult):
+                        self._count(event.spent)
+                    for shown in view(event):
+                        yield shown
+        except TaiwaError as error:
+            self._count(error.spent)
+            raise
+
+
+# --- programs and arguments -------------------------------------------------------------------------------------------
+
+
+def question(
+    text: Prompt, *, system_text: str = "", prefix: str = "", stop: Sequence[str] = (), sampling: Sampling = Sampling()
+) -> Request:
+    """Make the request of one question.
+
+    Raises:
+        InputError: the text is empty.
+    """
+    messages = (user(text),) if isinstance(text, str) else tuple(text)
+    if not any(message.text.strip() for message in messages):
+        raise InputError("the text is empty")
+    head = (system(system_text),) if system_text else ()
+    return Request((*head, *messages), prefix=prefix, stop=tuple(stop), sampling=sampling)
+
+
+def generate_program(request: Request, constraint: object) -> Program[_Answer[Any]]:
+    """Answer a request under a constraint, and check the answer.
+
+    Raises (when run):
+        RefusalError: the model refused to answer.
+        OutputValidationError: the answer does not fit the constraint, or was cut off before its end.
+    """
+    wire, read = constraint_of(constraint)
+    response = yield from perform(Complete(replace(request, constraint=wire)))
+    if response.finish == "refusal":
+        raise RefusalError("the model refused to answer", request=request.digest)
+    text = request.prefix + response.text
+    if wire is not None and response.finish in ("length", "cut", "interrupted"):
+        raise OutputValidationError("the answer was cut off before it fitted the constraint", text=text)
+    return _Answer(text, read(text), response.finish, response.usage)
+
+
+def constraint_of(constraint: object) -> "tuple[Constraint | None, Callable[[str], Any]]":
+    """Return the constraint of a request, and what reads its answer.
+
+    Raises:
+        InputError: it is not a constraint.
+    """
+    if constraint is None:
+        return None, str
+    if isinstance(constraint, (Regex, Choice, Grammar)):
+        return constraint, partial(_matching, constraint)
+    if isinstance(constraint, JsonSchema):
+        return constraint, partial(_fitting, dict(constraint.schema))
+    output_type = _output_type(constraint)
+    return JsonSchema(output_type.schema(), output_type.name), lambda text: output_type.parse(text).value
+
+
+def _fitting(schema: dict[str, Json], text: str) -> Json:
+    try:
+        data: Json = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise OutputValidationError(f"the answer is not JSON: {error}", text=text) from None
+    try:
+        output_type = OutputType.from_json_schema(schema)
+    except ConfigError:  # without the extra `schema` only the server checks the rest
+        return data
+    return output_type.validate(data)
+
+
+def _matching(constraint: TextConstraint, text: str) -> str:
+    from taiwa import constraints
+    from taiwa.constraints.vocabulary import Vocabulary
+
+    if not constraints.compile(constraint, Vocabulary.of_bytes()).accepts(text.encode()):
+        raise OutputValidationError(f"the answer does not match the constraint: {truncate(text, 80)!r}", text=text)
+    return text
+
+
+def try_extract_program(
+    output: type[T] | OutputSpec[T], text: Prompt, repair: RepairPolicy
+) -> "Program[extracting.TypedAnswer[T] | extracting.ExtractError]":
+    """As the program `extract`, with the error as a value."""
+    try:
+        return (yield from extracting.extract(output, text, repair=repair))
+    except extracting.ExtractError as error:
+        return error
+
+
+def solve_tools(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
+    """Return tools for a question: these, or else the built-in ones."""
+    from taiwa.tools.registry import builtin_tools
+
+    return tools or tuple(builtin_tools().values())
+
+
+def solve_program(question: str, tools: tuple[Tool, ...], options: SolveOptions | None) -> Program[Rationale]:
+    """Solve a question with tools and worked examples that fit the model.
+
+    Raises (when run):
+        InputError: the question is empty, or an option is not valid.
+    """
+    from taiwa.sessions.stored_solve import ReasonRun
+
+    capabilities = yield from perform(GetCapabilities())
+    return (yield from ReasonRun(tools, options or SolveOptions()).program(question, capabilities))
+
+
+def check_program(program: Program[R]) -> Program[R]:
+    """Return the program.
+
+    Raises:
+        InputError: it is not a program.
+    """
+    if isinstance(cast("object", program), Generator):
+        return program
+    name = getattr(program, "__name__", "")
+    hint = f"; call it: {name}(…)" if callable(program) and name else ""
+    raise InputError(f"expected a program (a generator that yields effects), got {_shown(program)}{hint}")
+
+
+def _shown(argument: object) -> str:
+    name = getattr(argument, "__name__", "")
+    if isinstance(argument, type):
+        return f"the class {name}; make an instance of it"
+    return f"the function {name}" if callable(argument) and name else f"a {type(argument).__name__}"
+
+
+def _checked(text: Prompt) -> Prompt:
+    if isinstance(text, str) and not text.strip():
+        raise InputError("the text is empty")
+    return text
+
+
+def _output_type(output: object) -> OutputType[Any]:
+    return cast("OutputType[Any]", output) if isinstance(output, OutputType) else OutputType[Any](output)
+
+
+def _targets(targets: Sequence[object]) -> dict[str, object]:
+    """Name the targets of a route by their classes."""
+    named = {str(getattr(target, "name", None) or getattr(target, "__name__", target)): target for target in targets}
+    if len(named) < len(targets):
+        raise InputError("two targets have the same name; wrap one: OutputType(Order, name='Booking')")
+    return named
+
+
+def _asked(turn: TurnResult) -> AskResult:
+    assert turn.ask is not None, "a turn of the app `ask` has a result"
+    return turn.ask
+
+
+def _units(nano: int | None) -> Decimal | None:
+    """Return a cost in currency units."""
+    return None if nano is None else Decimal(nano) / NANO
+
+
+# --- events -----------------------------------------------------------------------------------------------------------
+
+
+def _as_it_is(event: "TextDelta | Notice | RunResult[R]") -> "Iterator[TextDelta | Notice | Done[R]]":
+    yield Done(event.value) if isinstance(event, RunResult) else event
+
+
+class _Partials(Generic[T]):
+    """Follows the first attempt of an extraction while it is written; a repaired answer is not followed."""
+
+    def __init__(self, output_type: OutputType[T]) -> None:
+        self.output_type = output_type
+        self._parser: PartialParser[T] | None = None
+
+    def watch(self) -> Watcher:
+        """Return the watcher of the next attempt."""
+        if self._parser is not None:
+            return HideOutput()
+        self._parser = PartialParser(self.output_type)
+        return _PartialWatcher(self._parser)
+
+    def view(self, event: "TextDelta | Notice | RunResult[extracting.TypedAnswer[T]]") -> "Iterator[Json | Done[T]]":
+        """Yield what an event of the run shows of the value."""
+        if isinstance(event, RunResult):
+            value = event.value.value
+            yield self.output_type.dump(value)
+            yield Done(value)
+        elif isinstance(event, TextDelta) and self._parser is not None:
+            yield deepcopy(self._parser.view)
+
+
+class _PartialWatcher:
+    """Passes the text on where it changes the partial value."""
+
+    def __init__(self, parser: PartialParser[Any]) -> None:
+        self._parser = parser
+
+    def feed(self, text: str) -> WatchResult:
+        """Read the next text."""
+        return WatchResult(text if self._parser.feed(text) else "")
+
+    def close(self) -> WatchResult:
+        """Hold nothing back."""
+        return WatchResult()
+
+
+# --- the client of the functions of `taiwa` ---------------------------------------------------------------------------
+
+default_client = Client()
+"""The client with the configured model, which `taiwa.generate` and the other functions of the package use."""
+
+generate = default_client.generate
+stream = default_client.stream
+extract = default_client.extract
+try_extract = default_client.try_extract
+stream_extract = default_client.stream_extract
+route = default_client.route
+solve = default_client.solve
+find = default_client.find
+ask = default_client.ask
+run = default_client.run

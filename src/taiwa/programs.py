@@ -1,0 +1,31 @@
+"""The programs behind the methods of a client, for programs of your own: `value = yield from programs.extract(Order, text)`.
+
+A program does no I/O. `Client.run` and `AsyncClient.run` run one.
+"""
+
+from taiwa.flows.api import Confirm, PlanResult, execute_plan
+from taiwa.flows.chat import say
+from taiwa.flows.extract import TypedAnswer, extract
+from taiwa.flows.route import NeedsClarification, Routed, route
+from taiwa.flows.solve.solve import solve, vote
+from taiwa.kernel.effects import Complete, Effect, Program, gather, notify, perform
+
+__all__ = [
+    "Complete",
+    "Confirm",
+    "Effect",
+    "NeedsClarification",
+    "PlanResult",
+    "Program",
+    "Routed",
+    "TypedAnswer",
+    "execute_plan",
+    "extract",
+    "gather",
+    "notify",
+    "perform",
+    "route",
+    "say",
+    "solve",
+    "vote",
+]

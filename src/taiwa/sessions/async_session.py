@@ -1,0 +1,140 @@
+"""Sessions on an event loop."""
+
+from asyncio import to_thread
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Self, TypeAlias
+
+from taiwa.conversation.app import App
+from taiwa.conversation.history import Conversation
+from taiwa.conversation.state import State
+from taiwa.conversation.state_paths import Change
+from taiwa.kernel.async_runtime import AsyncRuntime, finish_in_thread
+from taiwa.kernel.execution import RunResult
+from taiwa.kernel.stream import AsyncStream, Done
+from taiwa.sessions.durable_turn import ActiveTurn, TurnInput, TurnResult
+from taiwa.sessions.replay import ReplayedNode
+from taiwa.sessions.repository import ValueOrigin
+from taiwa.sessions.session import BaseSession, TurnEvent, TurnValue
+
+AsyncTurnStream: TypeAlias = AsyncStream[TurnEvent, TurnResult]
+
+
+class AsyncSession(BaseSession):
+    """As `Session`, on an event loop: what waits for a model or for the store is a coroutine."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """As `Session.close`."""
+        if self._closes_store:
+            await to_thread(self.repository.store.close)
+
+    async def say(self, text: str) -> TurnResult:
+        """As `Session.say`."""
+        return await self._run(lambda: self._begin(TurnInput(self.conversation, text)))
+
+    async def retry(self) -> TurnResult:
+        """As `Session.retry`."""
+        return await self._run(self._retry)
+
+    async def edit(self, text: str, *, turn: int = -1) -> TurnResult:
+        """As `Session.edit`."""
+        return await self._run(lambda: self._edit(text, turn))
+
+    async def resume(self) -> TurnResult | None:
+        """As `Session.resume`."""
+        turn = await to_thread(self._resume)
+        return None if turn is None else await self._run(lambda: turn)
+
+    def stream(self, text: str) -> "AsyncTurnStream":
+        """As `Session.stream`."""
+        return AsyncStream(self._events(lambda: self._begin(TurnInput(self.conversation, text))))
+
+    def stream_retry(self) -> "AsyncTurnStream":
+        """As `Session.stream_retry`."""
+        return AsyncStream(self._events(self._retry))
+
+    def stream_edit(self, text: str, *, turn: int = -1) -> "AsyncTurnStream":
+        """As `Session.stream_edit`."""
+        return AsyncStream(self._events(lambda: self._edit(text, turn)))
+
+    async def stream_resume(self) -> "AsyncTurnStream | None":
+        """As `Session.stream_resume`."""
+        turn = await to_thread(self._resume)
+        return None if turn is None else AsyncStream(self._events(lambda: turn))
+
+    async def undo(self, turns: int = 1) -> Conversation:
+        """As `Session.undo`."""
+        return await to_thread(self._undo, turns)
+
+    async def redo(self, turns: int = 1) -> Conversation:
+        """As `Session.redo`."""
+        return await to_thread(self._redo, turns)
+
+    async def fork(self, name: str) -> "AsyncSession":
+        """As `Session.fork`."""
+        return await to_thread(self._fork, name)
+
+    async def set_state(self, values: State) -> Conversation:
+        """As `Session.set_state`."""
+        return await to_thread(self._set_state, values)
+
+    async def change_app(self, app: App) -> Conversation:
+        """As `Session.change_app`."""
+        return await to_thread(self._change_app, app)
+
+    async def diff(self, other: "BaseSession | str") -> tuple[Change, ...]:
+        """As `Session.diff`."""
+        return await to_thread(self._diff, other)
+
+    async def why(self, path: str) -> ValueOrigin:
+        """As `Session.why`."""
+        return await to_thread(self._why, path)
+
+    async def replay(self) -> "tuple[ReplayedNode, ...]":
+        """As `Session.replay`."""
+        return await to_thread(self._replay)
+
+    async def export(self) -> str:
+        """As `Session.export`."""
+        return await to_thread(self._export)
+
+    async def _run(self, begin: Callable[[], ActiveTurn]) -> TurnResult:
+        turn = await self._begin_in_thread(begin)
+        with self._count_usage(turn):
+            done = await self._runtime(turn).run_result(turn.program, turn.journal)
+        return await finish_in_thread(lambda: self._settle(turn, done))
+
+    async def _begin_in_thread(self, begin: Callable[[], ActiveTurn]) -> ActiveTurn:
+        """Begin a turn without blocking the event loop; a caller that is cancelled leaves no turn open."""
+        begun: list[ActiveTurn] = []
+        try:
+            await finish_in_thread(lambda: begun.append(begin()))
+        except BaseException:
+            for turn in begun:
+                self.repository.store.runs.end(turn.run, "abandoned")
+            raise
+        return begun[0]
+
+    async def _events(self, begin: Callable[[], ActiveTurn]) -> "AsyncGenerator[TurnEvent | Done[TurnResult]]":
+        turn = await self._begin_in_thread(begin)
+        done: list[RunResult[TurnValue]] = []
+        with self._count_usage(turn):
+            # Closed here and not by the garbage collector, so that closing the iterator cancels the call.
+            async with aclosing(self._runtime(turn).stream(turn.program, turn.journal)) as events:
+                async for event in events:
+                    if isinstance(event, RunResult):
+                        done.append(event)
+                    else:
+                        yield event
+        result = await finish_in_thread(lambda: self._settle(turn, done[0]))
+        yield result
+        yield Done(result)
+
+    def _runtime(self, turn: ActiveTurn) -> AsyncRuntime:
+        return AsyncRuntime(self.priced_model.model, **self._runtime_options(turn))

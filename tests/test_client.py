@@ -1,0 +1,341 @@
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+import taiwa
+from taiwa.client import AsyncClient, Client
+from taiwa.flows.route import NeedsClarification, Routed
+from taiwa.kernel.effects import Complete, Effect, Program, perform
+from taiwa.kernel.errors import InputError, LimitError, ModelError, OutputValidationError, RefusalError
+from taiwa.kernel.messages import (
+    Choice,
+    Grammar,
+    JsonSchema,
+    Passage,
+    Regex,
+    Request,
+    Response,
+    Usage,
+    assistant,
+    system,
+    user,
+)
+from taiwa.kernel.records import value
+from taiwa.kernel.usage_limits import UsageLimits
+from taiwa.models.pricing import Prices
+from taiwa.models.scripted import Entry, scripted_model
+from taiwa.tools.function_tool import tool
+
+Call = Callable[..., Any]
+
+
+@dataclass
+class Order:
+    drink: str
+    cups: int
+
+
+@dataclass
+class Booking:
+    guests: int
+
+
+@tool(isolated=False)
+def double(number: int) -> int:
+    """Double a number."""
+    return 2 * number
+
+
+class Blocking:
+    """The methods of a client, called on one that blocks."""
+
+    def __init__(self, *entries: Entry, **arguments: Any) -> None:
+        self.client = Client(scripted_model(*entries, usage=Usage(10, 5)), **arguments)
+
+    def __getattr__(self, name: str) -> Call:
+        return getattr(self.client, name)
+
+    def events(self, stream: Any) -> tuple[list[Any], Any]:
+        with stream:
+            return list(stream), stream.result
+
+
+class OnLoop:
+    """The same methods on an event loop."""
+
+    def __init__(self, *entries: Entry, **arguments: Any) -> None:
+        self.client = AsyncClient(scripted_model(*entries, usage=Usage(10, 5)), **arguments)
+
+    def __getattr__(self, name: str) -> Call:
+        found = getattr(self.client, name)
+        if not callable(found):
+            return found
+
+        def call(*given: Any, **named: Any) -> Any:
+            made = found(*given, **named)
+            return asyncio.run(made) if asyncio.iscoroutine(made) else made
+
+        return call
+
+    def events(self, stream: Any) -> tuple[list[Any], Any]:
+        async def play() -> tuple[list[Any], Any]:
+            async with stream:
+                return [event async for event in stream], await stream.result()
+
+        return asyncio.run(play())
+
+
+@pytest.fixture(params=[Blocking, OnLoop])
+def connect(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def test_a_question_is_answered_with_its_bill(connect: Any) -> None:
+    client = connect("Hello!", prices=Prices("1", "2"))
+    answer = client.generate("Hi", system="Be brief.", stop=["."], max_tokens=9, temperature=0.5)
+    assert (answer.text, answer.value, str(answer), answer.finish) == ("Hello!", "Hello!", "Hello!", "stop")
+    assert (answer.usage, answer.cost) == (Usage(10, 5), Decimal("0.00002"))
+    request = client.client.model.requests[0]
+    assert request.messages == (system("Be brief."), user("Hi"))
+    assert (request.stop, request.sampling.max_tokens, request.sampling.temperature) == ((".",), 9, 0.5)
+
+
+def test_a_question_may_be_a_dialogue(connect: Any) -> None:
+    client = connect("Nara.")
+    dialogue = (user("Kyoto?"), assistant("Full."), user("Elsewhere?"))
+    assert client.generate(dialogue).text == "Nara."
+    assert client.client.model.requests[0].messages == dialogue
+
+
+@pytest.mark.parametrize(
+    ("constraint", "fits", "wanted", "wrong"),
+    [
+        (Choice(("red", "blue")), "red", "red", "green"),
+        (Regex("[0-9]{4}"), "1603", "1603", "16o3"),
+        (Grammar('start: "a"+'), "aaa", "aaa", "aab"),
+        (JsonSchema({"type": "object", "required": ["a"]}), '{"a": 1}', {"a": 1}, '{"b": 1}'),
+        (Order, '{"drink": "tea", "cups": 2}', Order("tea", 2), '{"drink": "tea"}'),
+        (list[int], "[1, 2]", [1, 2], '["a"]'),
+    ],
+)
+def test_a_constraint_decides_the_value_of_an_answer(
+    connect: Any, constraint: object, fits: str, wanted: object, wrong: str
+) -> None:
+    client = connect(fits, wrong, Response(assistant(fits), finish="length"), Response(assistant(""), finish="refusal"))
+    assert client.generate("?", constraint).value == wanted
+    for error, message in (OutputValidationError, None), (OutputValidationError, "cut off"), (RefusalError, "refused"):
+        with pytest.raises(error, match=message):
+            client.generate("?", constraint)
+
+
+def test_an_answer_is_streamed_and_then_whole(connect: Any) -> None:
+    client = connect("It is a burrito.")
+    texts, done = client.events(client.stream("A monad?"))
+    assert texts == ["It is a", " burrit", "o."]
+    assert done.text == "It is a burrito."
+    assert client.spent.requests == 1
+
+
+def test_a_closed_stream_cancels_the_call_and_has_no_result() -> None:
+    client = Client(scripted_model("It is a burrito."))
+    stream = client.stream("A monad?")
+    assert next(stream) == "It is a"
+    stream.close()
+    with pytest.raises(InputError, match="closed before its end"):
+        _ = stream.result
+
+
+def test_a_value_is_extracted(connect: Any) -> None:
+    assert connect('{"drink": "tea", "cups": 2}').extract(Order, "Two teas") == Order("tea", 2)
+
+
+def test_an_extraction_tells_its_attempts_and_never_raises_for_a_misfit(connect: Any) -> None:
+    client = connect('{"drink": "tea"}', '{drink: "tea", "cups": 3}', "no", "no", "no", prices=Prices("1", "1"))
+    repaired = client.try_extract(Order, "Three teas")
+    assert (repaired.value, repaired.error, len(repaired.attempts)) == (Order("tea", 3), None, 2)
+    assert [fix.code for fix in repaired.fixes] == ["unquoted-key"]
+    assert (repaired.usage, repaired.cost) == (Usage(20, 10), Decimal("0.00003"))
+    failed = client.try_extract(Order, "Three teas")
+    assert failed.value is None
+    assert "no Order could be read" in str(failed.error)
+    assert failed.cost == Decimal("0.000015") * len(failed.attempts)
+
+
+def test_a_value_is_streamed_while_it_is_written(connect: Any) -> None:
+    client = connect('{"drink": "oolong tea", "cups": 2}')
+    partials, order = client.events(client.stream_extract(Order, "Two teas"))
+    assert order == Order("oolong tea", 2)
+    assert partials[-1] == {"drink": "oolong tea", "cups": 2}
+    assert {"drink": "oolong tea"} in partials
+    sizes = [len(str(partial)) for partial in partials]
+    assert sizes == sorted(sizes)
+
+
+def test_a_repaired_answer_is_not_streamed_again(connect: Any) -> None:
+    client = connect('{"drink": "tea"}', '{"drink": "tea", "cups": 3}')
+    partials, order = client.events(client.stream_extract(Order, "Three teas"))
+    assert order == Order("tea", 3)
+    assert partials[-1] == {"drink": "tea", "cups": 3}
+
+
+def test_a_text_is_routed_to_a_type_by_its_name(connect: Any) -> None:
+    client = connect('{"to": "Booking", "content": {"guests": 2}}', '{"to": "none", "question": "For how many?"}')
+    assert client.route("A table for two", Order, Booking) == Routed("Booking", Booking(2))
+    assert client.route("A table", Order, Booking) == NeedsClarification("For how many?")
+    with pytest.raises(InputError, match="same name"):
+        client.route("A table", Order, Order)
+
+
+def test_a_question_is_solved_with_the_tools_of_the_client(connect: Any) -> None:
+    client = connect("Twice: <<double: 21>>", " So the answer is 42.", tools=[double])
+    rationale = client.solve("What is twice 21?")
+    assert (rationale.answer, rationale.calls[0].name) == ("42", "double")
+
+
+class Shelf:
+    """A retriever of one passage."""
+
+    def find(self, query: str, k: int) -> tuple[Passage, ...]:
+        return (Passage(query, "A burrito."),)[:k]
+
+
+def test_passages_come_from_the_own_retriever(connect: Any) -> None:
+    assert connect(retriever=Shelf()).find("monad", limit=1)[0].text == "A burrito."
+
+
+def test_passages_come_from_an_indexed_folder(connect: Any, tmp_path: Any) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "tea.md").write_text("# Tea\n\nOolong costs 4 euros.\n", encoding="utf-8")
+    client = connect(store=tmp_path / "taiwa.db")
+    assert "4 euros" in client.find("oolong", documents=[tmp_path / "notes"])[0].text
+
+
+def test_documents_are_asked_in_a_dialogue_of_a_name(tmp_path: Any) -> None:
+    client = Client(store=tmp_path / "taiwa.db")
+    back = client.ask("I have a question about leave.", documents=["taiwa:handbook"], session="leave")
+    assert back.act_name == "ask"
+    answer = client.ask("1", session="leave")
+    assert answer.answer is not None
+    assert answer.answer.claims[0].citations[0].source == "en/leave.md"
+    with pytest.raises(InputError, match="neither an index nor a folder"):
+        client.ask("What is the price of oolong?", documents=["nowhere"])
+
+
+@value(tag="test-client-weather")
+class Weather(Effect[str]):
+    city: str
+
+
+def forecast(city: str) -> Program[str]:
+    sky = yield from perform(Weather(city))
+    answer = yield from perform(Complete(Request((user(sky),))))
+    return answer.text
+
+
+def test_a_program_runs_with_handlers_of_its_own_effects(connect: Any) -> None:
+    client = connect("Stay in.", "Stay in.", handlers={Weather: lambda effect: f"rain in {effect.city}"})
+    assert client.run(forecast("Nara")) == "Stay in."
+    texts, result = client.events(client.stream_run(forecast("Nara")))
+    assert ("".join(event.text for event in texts), result) == ("Stay in.", "Stay in.")
+
+
+def test_the_usage_of_failed_calls_counts(connect: Any) -> None:
+    client = connect("one", limits=UsageLimits(requests=1))
+
+    def twice() -> Program[None]:
+        for _ in range(2):
+            yield from perform(Complete(Request((user("Go on."),))))
+
+    with pytest.raises(LimitError):
+        client.run(twice())
+    assert client.spent.requests == 1
+    with pytest.raises(ModelError, match="exhausted"):
+        client.generate("again")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"model": Blocking}, "got the class Blocking; make an instance"),
+        ({"model": 3}, "got a int"),
+        ({"tools": [len]}, "got the function len; decorate a function with @taiwa.tool"),
+        ({"retriever": Shelf}, "got the class Shelf"),
+    ],
+)
+def test_a_wrong_argument_fails_at_once(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Client(**arguments)
+
+
+def test_a_function_is_not_a_program(connect: Any) -> None:
+    with pytest.raises(InputError, match=r"got the function forecast; call it: forecast\(…\)"):
+        connect().run(forecast)
+
+
+@pytest.mark.parametrize("method", ["generate", "stream", "extract", "try_extract", "route", "solve"])
+def test_an_empty_text_is_refused(connect: Any, method: str) -> None:
+    client = connect()
+    arguments = {"extract": (Order, " "), "try_extract": (Order, " "), "route": (" ", Order)}.get(method, (" ",))
+    with pytest.raises(InputError, match="empty"):
+        getattr(client, method)(*arguments)
+
+
+def test_a_session_keeps_its_conversation_in_the_store(tmp_path: Any) -> None:
+    with Client(scripted_model("Hello!", "Again."), store=tmp_path / "taiwa.db") as client:
+        session = client.session("chat", "s1")
+        assert session.say("Hi").text == "Hello!"
+        assert client.session(name="s1").conversation.count == 1
+        with pytest.raises(InputError, match="has the app 'chat', not 'novel'"):
+            client.session("novel", "s1")
+        with pytest.raises(InputError, match="keeps its parameters"):
+            client.session(name="s1", params={"language": "ja"})
+
+
+def test_a_wrong_model_name_fails_when_the_client_is_made() -> None:
+    with pytest.raises(taiwa.TaiwaError, match="unknown provider"):
+        Client("nobody:x")
+    with pytest.raises(taiwa.TaiwaError, match="does not name a provider"):
+        AsyncClient("gpt-x")
+
+
+def test_a_session_on_an_event_loop_does_the_same(tmp_path: Any) -> None:
+    async def play() -> None:
+        model = scripted_model(
+            'Noted.\n@@delta\n{"topics": ["tea"]}',
+            'And coffee.\n@@delta\n{"topics": ["coffee"]}',
+            "Cocoa.\n@@delta\n{}",
+            usage=Usage(1, 1),
+        )
+        async with AsyncClient(model, store=tmp_path / "taiwa.db", prices=Prices("1", "1")) as client:
+            session = await client.session("chat", "s1")
+            assert (await session.say("Tea")).text == "Noted."
+            async with session.stream("Coffee") as events:
+                assert [event.text async for event in events][-1] == "And coffee."
+                assert (await events.result()).text == "And coffee."
+            other = await session.fork("other")
+            await other.undo()
+            assert next(change.path for change in await session.diff(other)) == ("topics", 1)
+            assert (await other.redo()).count == 2
+            assert (await session.edit("Cocoa", turn=2)).text == "Cocoa."
+            assert [turn.user for turn in session.turns] == ["Tea", "Cocoa"]
+            assert (await session.why("topics.0")).turn == 1
+            assert [node.difference for node in await session.replay()] == ["", "", ""]
+            assert await session.resume() is None
+            assert (await session.export()).count("\n") > 3
+            assert session.cost == Decimal("0.000006")
+
+    asyncio.run(play())
+
+
+def test_a_wrong_turn_number_names_how_many_there_are(tmp_path: Any) -> None:
+    with Client(scripted_model("Hello!"), store=tmp_path / "taiwa.db") as client:
+        session = client.session("chat")
+        with pytest.raises(InputError, match="there is no turn yet"):
+            session.retry()
+        session.say("Hi")
+        with pytest.raises(InputError, match="there is no turn 2; the conversation has 1"):
+            session.edit("x", turn=2)
