@@ -434,7 +434,7 @@ def test_an_unsupported_tool_mode_is_an_error(taiwa: Taiwa, model_server: ModelS
 
     done = taiwa("solve", QUESTION, "--tool-mode", "native")
 
-    assert done.code == 1
+    assert done.code == 2
     assert "does not support tool mode 'native'" in done.err
     assert model_server.seen == []
 

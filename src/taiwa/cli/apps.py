@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from taiwa.operations.trust import UntrustedApp
 
 
+UNCONFIRMED = "trusting an app requires a confirmation; add --yes"
+
+
 @click.group()
 def apps() -> None:
     """List, create, check and render apps: one Markdown file is one app.
@@ -124,7 +127,7 @@ def trust(common: CommonOptions, name: str, yes: bool) -> None:
     if not common.as_json:
         print_untrusted(found)
     if name:
-        confirm("trust it?" if len(found) == 1 else "trust all of them?", "trusting an app", yes=yes)
+        confirm("trust it?" if len(found) == 1 else "trust all of them?", UNCONFIRMED, yes=yes)
         for app in found:
             repository.trust(app.hash)
     if common.as_json:

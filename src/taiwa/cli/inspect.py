@@ -421,7 +421,7 @@ def import_(common: CommonOptions, file: str, name: str | None, trust: bool, yes
     taiwa import chat-1.jsonl
     taiwa import chat-1.jsonl chat-from-home
     """
-    from taiwa.cli.apps import print_untrusted
+    from taiwa.cli.apps import UNCONFIRMED, print_untrusted
     from taiwa.operations.trust import untrusted_apps
 
     settings = common.settings()
@@ -435,10 +435,10 @@ def import_(common: CommonOptions, file: str, name: str | None, trust: bool, yes
     item: dict[str, Json] = {"node": here.tip, "turns": here.count, "sessions": sessions}
     trusted = repository.store.nodes.is_trusted(here.app.hash)
     if not trusted and (apps := untrusted_apps(repository, settings, here.app.hash)):
-        if not common.as_json:
+        if not common.as_json and (trust or apps[0].lines()):
             print_untrusted(apps)
         if trust:
-            confirm("trust it?", "trusting an app", yes=yes)
+            confirm("trust it?", UNCONFIRMED, yes=yes)
             repository.trust(here.app.hash)
         elif apps[0].lines():
             print_notice(f"this does not count until you trust it: taiwa apps trust {here.app.name}", "yellow")

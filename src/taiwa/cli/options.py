@@ -233,13 +233,18 @@ def open_session(
     if common.verbose:
         print_default_model(settings, session.priced_model)
     if not repository.store.nodes.is_trusted(session.app.hash):
-        from taiwa.cli.output import print_notice
-
-        print_notice(
-            f"the app {session.app.name!r} came with an import: what it names does not count; see taiwa apps trust",
-            "yellow",
-        )
+        _warn_of_untrusted(repository, settings, session.app)
     return session
+
+
+def _warn_of_untrusted(repository: "Repository", settings: "Settings", app: "App") -> None:
+    """Print that what an imported app names does not count, if it names anything."""
+    from taiwa.cli.output import print_notice
+    from taiwa.operations.trust import untrusted_apps
+
+    if any(each.lines() for each in untrusted_apps(repository, settings, app.hash)):
+        text = f"the app {app.name!r} came with an import: what it names does not count; see taiwa apps trust"
+        print_notice(text, "yellow")
 
 
 def open_app(name: str, params: tuple[str, ...]) -> "App":
@@ -256,8 +261,8 @@ def ask_param() -> "Callable[[Param], str] | None":
     return lambda param: click.prompt(param.ask or param.name, err=True)
 
 
-def confirm(question: str, what: str, *, yes: bool) -> None:
-    """Ask the user to confirm; without a terminal only `--yes` does.
+def confirm(question: str, refusal: str, *, yes: bool) -> None:
+    """Ask the user to confirm; without a terminal only `--yes` does, and `refusal` says so.
 
     Raises:
         InputError: there is no terminal, and no `--yes`.
@@ -266,7 +271,7 @@ def confirm(question: str, what: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise InputError(f"{what} requires a confirmation; add --yes")
+        raise InputError(refusal)
     click.confirm(question, abort=True, err=True)
 
 

@@ -137,7 +137,7 @@ def _delete_rows(repository: "Repository", common: CommonOptions, *, yes: bool) 
 
 
 def _confirm(what: str, *, yes: bool) -> None:
-    confirm(f"delete {what} permanently?", f"deleting {what}, which cannot be undone,", yes=yes)
+    confirm(f"delete {what} permanently?", f"deleting {what} cannot be undone; add --yes", yes=yes)
 
 
 @click.command()
