@@ -162,13 +162,13 @@ class BaseClient:
         observers: Iterable[Observer] = (),
         handlers: Handlers = NO_HANDLERS,
     ) -> None:
-        if isinstance(model, type) or not (model is None or isinstance(model, str) or hasattr(model, "stream")):
-            raise InputError(f"model must be a name or a model, got {_shown(model)}")
         self.tools = tuple(tools)
+        if not (model is None or isinstance(model, str) or _offers(model, "stream")):
+            raise InputError(f"model must be a name or a model, got {_shown(model)}")
         for tool in self.tools:
-            if isinstance(tool, type) or not hasattr(tool, "spec"):
+            if not _offers(tool, "spec"):
                 raise InputError(f"tools must be tools, got {_shown(tool)}; decorate a function with @taiwa.tool")
-        if isinstance(retriever, type) or not (retriever is None or hasattr(retriever, "find")):
+        if not (retriever is None or _offers(retriever, "find")):
             raise InputError(f"retriever must be an object with find(query, k), got {_shown(retriever)}")
         self._arguments_of_settings: dict[str, object] = {"model": model} if isinstance(model, str) else {}
         if isinstance(store, (str, Path)) and str(store) != IN_MEMORY:
@@ -753,6 +753,11 @@ def check_program(program: Program[R]) -> Program[R]:
     raise InputError(f"expected a program (a generator that yields effects), got {_shown(program)}{hint}")
 
 
+def _offers(argument: object, name: str) -> bool:
+    """Return whether an argument is an instance with this attribute, and not its class."""
+    return hasattr(argument, name) and not isinstance(argument, type)
+
+
 def _shown(argument: object) -> str:
     name = getattr(argument, "__name__", "")
     if isinstance(argument, type):
@@ -767,7 +772,9 @@ def _checked(text: Prompt) -> Prompt:
 
 
 def _output_type(output: object) -> OutputType[Any]:
-    return cast("OutputType[Any]", output) if isinstance(output, OutputType) else OutputType[Any](output)
+    if isinstance(output, OutputType):
+        return output  # pyright: ignore[reportUnknownVariableType]
+    return OutputType[Any](output)
 
 
 def _targets(targets: Sequence[object]) -> dict[str, object]:

@@ -18,7 +18,7 @@ from taiwa.constraints.guide import Guide
 from taiwa.constraints.readable_guides import choice_regex
 from taiwa.constraints.vocabulary import read_vocabulary
 from taiwa.kernel.errors import InputError, NoValidTokenError
-from taiwa.kernel.messages import Grammar, JsonSchema, OneOf, Regex, ToolCallsInText, ToolSpec
+from taiwa.kernel.messages import Choice, Grammar, JsonSchema, Regex, ToolCallsInText, ToolSpec
 
 BYTES = Vocabulary.of_bytes()
 HALF = "\ud800"
@@ -95,7 +95,7 @@ def test_a_pattern_is_followed_or_refused(pattern: str) -> None:
         lambda: RegexGuide(pattern, BYTES),
         lambda: regex_to_gbnf(pattern),
         lambda: constraints.compile(JsonSchema({"type": "integer"}), BYTES, whitespace=Regex(pattern)),
-        lambda: constraints.compile(OneOf((pattern, "b")), BYTES),
+        lambda: constraints.compile(Choice((pattern, "b")), BYTES),
         lambda: RegexGuide.of_choice([pattern], BYTES),
     )
 
@@ -177,7 +177,7 @@ def test_what_grows_is_refused_or_followed_in_bounded_time(make: Callable[[], An
         (lambda text: RegexGuide(text, BYTES), "the regex contains"),
         (lambda text: constraints.compile(Grammar(f'start: "{text}"'), BYTES), "the grammar contains"),
         (lambda text: GrammarGuide(f'start: "{text}"', BYTES), "the grammar contains"),
-        (lambda text: constraints.compile(OneOf((text,)), BYTES), "the choice contains"),
+        (lambda text: constraints.compile(Choice((text,)), BYTES), "the choice contains"),
         (lambda text: choice_regex([text]), "contains"),
         (lambda text: constraints.compile(JsonSchema({"properties": {text: {}}}), BYTES), "the schema contains"),
         (lambda text: constraints.compile(JsonSchema({"pattern": text}), BYTES, strict=False), "the schema contains"),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -129,11 +130,11 @@ def sets_tools(world: World, source: str) -> bool:
     return any("calculator" in json.dumps(request.get("tools", [])) for request in world.server.requests)
 
 
-def searched(world: World, source: str, words: str, found: str, **values: object) -> bool:
+def searched(world: World, source: str, words: str, found: str, **values: Any) -> bool:
     """Whether a source can make a question see a document."""
     world.place.set(attempts=1)
     world.indexed()
-    options = [f"--{name.rstrip('_')}={each}" for name, value in values.items() for each in value]  # type: ignore[attr-defined]
+    options = [f"--{name.rstrip('_')}={each}" for name, value in values.items() for each in value]
     match source:
         case "command line":
             out = world.taiwa("ask", words, *options).out

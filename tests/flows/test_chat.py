@@ -197,7 +197,7 @@ def test_a_strict_turn_fails_and_the_conversation_has_not_moved(drive: Drive) ->
 def test_an_environment_keeps_its_last_response_and_a_bounded_list_after_the_window_is_cut(drive: Drive) -> None:
     notes = StateField("notes", "list[str]", reduce="last(3)")
     bounded = app(notes, reply="environment", window=WindowPolicy(2, 0, keep_first=1))
-    conversation = begin(bounded)
+    conversation, model = begin(bounded), scripted_model()
     written: list[str] = []
     for number in range(1, 6):
         written = [*(str(note) for note in written[-3:]), f"n{number}"]

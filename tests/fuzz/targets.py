@@ -8,6 +8,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from typing import Any, cast
 
 from taiwa.apps.catalog import load_app
 from taiwa.apps.parse import read_app
@@ -93,7 +94,7 @@ def _resolve(text: str) -> None:
 def _call(name: str) -> Callable[[str], object]:
     def run(text: str) -> None:
         tool = builtin_tools()[name]
-        tool.call({next(iter(tool.spec.parameters["properties"])): text})  # type: ignore[arg-type, call-overload]
+        tool.call({next(iter(cast("Any", tool.spec.parameters["properties"]))): text})
 
     return run
 

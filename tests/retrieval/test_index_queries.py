@@ -2,6 +2,7 @@
 
 from contextlib import closing
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -85,8 +86,10 @@ def test_weighted_history_is_at_least_as_good_as_all_turns_joined(
         for sample in samples:
             finder = corpora.finder(found.name, sample.excluded)
             texts = [text for role, text in sample.turns if role == "user"]
-            joined += ranking_scores(finder.find("\n".join(texts), 10), sample)["ndcg10"]
-            weighted += ranking_scores(finder.after(sample.history).find(sample.last, 10), sample)["ndcg10"]
+            joined += cast("float", ranking_scores(finder.find("\n".join(texts), 10), sample)["ndcg10"])
+            weighted += cast(
+                "float", ranking_scores(finder.after(sample.history).find(sample.last, 10), sample)["ndcg10"]
+            )
 
     assert weighted >= joined
     assert weighted / len(samples) >= at_least  # measured: CANARD .530, CAsT .828

@@ -17,6 +17,7 @@ from taiwa.kernel.messages import Capability, Chunk, Request
 from taiwa.kernel.records import Json
 from taiwa.models.scripted import scripted_model
 from taiwa.retrieval import Library
+from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.replay import replay_history
 from taiwa.sessions.stored_ask import BUNDLED_HANDBOOK, ModelPerTask, NoModel
 from taiwa.sessions.users import UserProfiles
@@ -268,7 +269,12 @@ def test_each_task_goes_to_its_model_blocking_and_asynchronous(tmp_path: Path, f
     talk = taiwa.open("ask", model=models, store=tmp_path / "store.db", params={"in": [str(folder)]})
 
     for text in (QUESTION, "and in days?"):
-        result = talk.say(text).ask if blocking else asyncio.run(talk.asay(text)).ask
+        twin = AsyncSession(
+            talk.repository, "" if talk.conversation.new_nodes else talk.name, talk.conversation, talk.priced_model
+        )
+        result = talk.say(text).ask if blocking else asyncio.run(twin.say(text)).ask
+        talk.conversation = talk.conversation if blocking else twin.conversation
+        talk.name = talk.name if blocking else twin.name
         assert result is not None
         assert result.answer is not None
         assert result.answer.source == "extractive"

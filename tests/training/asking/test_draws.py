@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from taiwa import constraints
-from taiwa.ask.types import SCORES, ClarifyingQuestions
+from taiwa.ask.types import QUESTIONS, SCORES
 from taiwa.constraints.vocabulary import small_vocabulary
 from taiwa.kernel.messages import JsonSchema
 from taiwa.models.builtin.tokenizer import normalize_text
@@ -62,7 +62,7 @@ def test_scores_are_digits_and_all_of_them_come(drawn: list[Sample]) -> None:
 
 
 def test_questions_back_fit_the_schema_that_holds_them(drawn: list[Sample]) -> None:
-    output_type = OutputType(ClarifyingQuestions)
+    output_type = OutputType.fields("ClarifyingQuestions", dict.fromkeys(QUESTIONS, str))
     held = constraints.compile(JsonSchema(output_type.schema(), "Words"), small_vocabulary(), strict=False)
     asked = Counter[str]()
     for sample in [each for each in drawn if each.task == "back"][:60]:
