@@ -13,6 +13,7 @@ NAMES = (
     "guides",
     "importing",
     "interrupts",
+    "kill",
     "storing",
     "memory",
     "rationales",
