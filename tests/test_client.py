@@ -207,6 +207,25 @@ def test_passages_come_from_the_own_retriever(connect: Any) -> None:
     assert connect(retriever=Shelf()).find("monad", limit=1)[0].text == "A burrito."
 
 
+class Trains:
+    """A retriever of one passage about trains."""
+
+    def find(self, query: str, k: int) -> tuple[Passage, ...]:
+        return (Passage("notes.txt", "The last train leaves at 23:10. The bar closes at noon."),)[:k]
+
+
+def test_a_question_is_answered_from_the_own_retriever() -> None:
+    answer = Client(retriever=Trains(), store=":memory:").ask("When does the last train leave?")
+    assert (answer.answer_text, answer.citations[0].source) == ("The last train leaves at 23:10.", "notes.txt")
+
+    async def play() -> str:
+        async with AsyncClient(retriever=Trains(), store=":memory:") as client:
+            await client.ask("When does the last train leave?", session="s")
+            return (await client.ask("When does the bar close?", session="s")).answer_text
+
+    assert "The bar closes at noon." in asyncio.run(play())
+
+
 def test_passages_come_from_an_indexed_folder(connect: Any, tmp_path: Any) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "tea.md").write_text("# Tea\n\nOolong costs 4 euros.\n", encoding="utf-8")

@@ -241,6 +241,7 @@ class BaseClient:
         """
         repository = Repository(self.store)
         repository.place, repository.settings = self.settings.store, self.settings
+        repository.retriever = self.retriever
         if name and repository.store.refs.has(name):
             start = repository.at(name)
             wanted = app.name if isinstance(app, App) else app

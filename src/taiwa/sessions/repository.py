@@ -15,7 +15,7 @@ from taiwa.conversation.state import State
 from taiwa.conversation.state_paths import MISSING, Missing, StatePath, format_path, get_path
 from taiwa.kernel.errors import ConfigError, CorruptError, InputError, StoreError, TaiwaError
 from taiwa.kernel.records import Json, value
-from taiwa.kernel.runtime import Tool
+from taiwa.kernel.runtime import Retriever, Tool
 from taiwa.settings import Settings
 from taiwa.sql import PostgresUrl
 from taiwa.store import Checkout, FsckProblem, Store
@@ -54,6 +54,7 @@ class Repository:
         self.store = store
         self.place: Path | PostgresUrl | None = store.path
         self.settings: Settings | None = None
+        self.retriever: Retriever | None = None
         self.tools: dict[str, Tool] = {}
         self._apps: dict[str, App] = {}
 

@@ -23,14 +23,14 @@ from taiwa.kernel.effects import Effect, Program, Step, notify
 from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
 from taiwa.kernel.messages import Capability, Chunk, Message, Request, StreamEnd, Task
 from taiwa.kernel.records import Json
-from taiwa.kernel.runtime import Handler
+from taiwa.kernel.runtime import Handler, Retriever
 from taiwa.sessions.users import UserProfiles
 from taiwa.sql import PostgresUrl
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from taiwa.retrieval import Index, Library, ScopedRetriever
+    from taiwa.retrieval import Index, Library
     from taiwa.sessions.durable_turn import AnyModel
     from taiwa.sessions.repository import Repository
     from taiwa.store import Store
@@ -128,7 +128,7 @@ class RagResources:
     """The retriever, handlers and options of a turn of the flow `ask`; `close` them after it."""
 
     options: AskTurnOptions
-    retriever: "ScopedRetriever"
+    retriever: Retriever
     handlers: Mapping[type[Effect[Any]], Handler]
     stack: ExitStack
 
@@ -138,7 +138,7 @@ class RagResources:
 
         def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
             done = yield from turn(conversation)
-            for trouble in self.retriever.troubles:
+            for trouble in getattr(self.retriever, "troubles", ()):
                 yield from notify(trouble, code="words_alone", warning=True)
             return done
 
@@ -166,6 +166,13 @@ def open_rag_resources(
     """
     options = _options(app, repository, without_model=without_model)
     with ExitStack() as stack:
+        if repository.retriever is not None and not app.values.get("in"):
+            from taiwa.retrieval.analyzer import Analyzer
+
+            handlers = UserProfiles(repository.store).handlers
+            return RagResources(
+                replace(options, terms=Analyzer().name), repository.retriever, handlers, stack.pop_all()
+            )
         indexes = _indexes(_strings(app.values.get("in")), repository.place, stack)
         shipped = indexes[0].name == BUNDLED_HANDBOOK and not app.values.get("in")
         options = replace(options, terms=indexes[0].analyzer.name, notice=NOTICE if shipped and is_first_turn else "")
@@ -175,9 +182,10 @@ def open_rag_resources(
 def reopen_rag_resources(app: App, repository: "Repository", options: AskTurnOptions) -> RagResources:
     """Open the indexes of an interrupted turn with its recorded options."""
     with ExitStack() as stack:
-        return _resources(
-            app, repository, options, _indexes(_strings(app.values.get("in")), repository.place, stack), stack
-        )
+        if repository.retriever is not None and not app.values.get("in"):
+            return RagResources(options, repository.retriever, UserProfiles(repository.store).handlers, stack.pop_all())
+        indexes = _indexes(_strings(app.values.get("in")), repository.place, stack)
+        return _resources(app, repository, options, indexes, stack)
 
 
 def _resources(
