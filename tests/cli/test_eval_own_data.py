@@ -141,7 +141,7 @@ MIXED = (
 
 
 @pytest.mark.parametrize(
-    "command", [("tools",), ("reason", "-m", "builtin", "--shots", "0", "--ablate", "none", "--dry-run")]
+    "command", [("tools",), ("reason", "-m", "builtin", "--shots", "0", "--tools-on", "none", "--dry-run")]
 )
 def test_rows_of_another_form_are_skipped_with_their_lines_and_strict_stops(
     taiwa: Taiwa, tmp_path: Path, command: tuple[str, ...]

@@ -25,7 +25,7 @@ def foreign(
         )
         model_server("Hello!")
         taiwa.ok("say", "foreign", "Hi", "--store", str(other), "-m", model_server.model)
-        taiwa.ok("export", "foreign-1", "-o", str(file), "--store", str(other))
+        taiwa.ok("export", "foreign-1", "--app", "-o", str(file), "--store", str(other))
         path.unlink()
         return taiwa.ok("import", str(file), "gift", *options).err
 
@@ -128,7 +128,7 @@ def test_an_imported_app_searches_no_documents(
     other, file = place.folder / "other.db", place.folder / "gift.jsonl"
     asked = ("ask", "What is the key?", "--in", str(secret), "--as", "group:hr", "--store", str(other))
     taiwa(*asked)
-    taiwa.ok("export", "ask-1", "-o", str(file), "--store", str(other))
+    taiwa.ok("export", "ask-1", "--app", "-o", str(file), "--store", str(other))
     taiwa.ok("import", str(file), "gift")
 
     refused = taiwa("ask", "What is the key?", "-s", "gift")

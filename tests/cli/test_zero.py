@@ -60,10 +60,17 @@ def keeps_no_move(taiwa: Taiwa, server: ModelServer, _place: Place) -> bool:
     )
 
 
+def rounds_to_whole_numbers(taiwa: Taiwa, server: ModelServer, _place: Place) -> bool:
+    server("<<calculator: 7/2>>", "Therefore, the answer is 4.")
+    done = taiwa("solve", "7/2?", "--round", "0", "--tool-mode", "stop", "--json").json
+    return bool(done["calls"][0]["text"] == "4")
+
+
 EFFECTS: dict[tuple[str, str], Callable[[Taiwa, ModelServer, Place], bool]] = {
     ("ask", "--max-questions"): asks_nothing_back,
     ("solve", "--shots"): shows_no_examples,
     ("solve", "--max-tool-calls"): calls_no_tool,
+    ("solve", "--round"): rounds_to_whole_numbers,
     ("extract", "--max-repairs"): repairs_nothing,
     ("generate", "--temperature"): is_sent("temperature", "--temperature"),
     ("generate", "--seed"): is_sent("seed", "--seed"),

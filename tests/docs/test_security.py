@@ -75,7 +75,7 @@ class World:
         other, file = str(self.place.folder / "other.db"), str(self.place.folder / "gift.jsonl")
         self.taiwa("user", "set", "ann", "office=Galway", "--store", other)
         done = self.taiwa("say", app, text, "--store", other, "--json", *options)
-        self.taiwa.ok("export", json.loads(done.out)["session"], "-o", file, "--store", other)
+        self.taiwa.ok("export", json.loads(done.out)["session"], "--app", "-o", file, "--store", other)
         (self.place.config.parent / "apps" / f"{app}.md").unlink()
         self.taiwa.ok("import", file, "gift")
         return "gift"

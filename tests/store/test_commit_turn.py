@@ -79,7 +79,7 @@ def test_the_run_of_a_commit_is_done_and_its_calls_belong_to_every_node_of_it(st
         ([turn("f" * 32, "x")], "node ffffffff not found"),
         ([Node(None, "turn", APP.hash)], "every other node must have one"),
         ([root(), root()], "does not follow"),
-        ([Node(None, "root", "e" * 32)], "store it first"),
+        ([Node(None, "root", "e" * 32)], "not found in the store"),
         ([Node(None, "root", APP.hash, state_hash="short")], "32 hex"),
         ([Node(None, "root", APP.hash, answer="\ud800")], "half a character"),
     ],

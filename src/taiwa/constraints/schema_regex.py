@@ -49,7 +49,7 @@ def integer_range(low: int | None, high: int | None) -> str | None:
     >>> integer_range(8, 23)
     '[8-9]|1[0-9]|2[0-3]'
     >>> integer_range(-1, None)
-    '-[0-1]|[0-9]|[1-9][0-9]{1,}'
+    '-[0-1]|[0-9]|[1-9][0-9]{1,19}'
     """
     found: list[str] = []
     if low is None or low < 0:
@@ -66,7 +66,7 @@ def decimal_range(low: int | None, high: int | None, *, above: bool, below: bool
     """Return the pattern of the numbers between two whole bounds, without exponent; `above` and `below` exclude the bounds.
 
     >>> decimal_range(0, 1, above=True, below=False)
-    '0\\\\.[0-9]*[1-9]|1(\\\\.0+)?'
+    '0\\\\.[0-9]{0,23}[1-9]|1(\\\\.0{1,24})?'
     """
     found: list[str] = []
     if low is None or low < 0:

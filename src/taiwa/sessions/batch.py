@@ -283,7 +283,9 @@ class TurnBatch(ParallelBatch[tuple[Reply, Conversation], BatchRow]):
     def row_program(self, row_input: BatchInput) -> RowProgram[tuple[Reply, Conversation]]:
         """Say what a row says, to its app."""
         app = self.opened(row_input.params)
-        options = self.options.to_json()
+        options = {
+            name: each for name, each in self.options.to_json().items() if name != "max_cost"
+        }  # a limit changes no answer
         name = item_key(row_input.text, app.hash, self.priced_model.model.name, options)
         self.repository.store.nodes.put_app(app.source)
         tools = self.repository.tools_of(app)

@@ -332,6 +332,18 @@ def test_a_server_that_is_not_there_is_not_on_the_bill(sleeps: Sleeps) -> None:
     assert sleeps.slept == []
 
 
+def test_a_kept_connection_that_a_local_server_closed_is_replaced_once(
+    model: HttpModel, faults: FaultServer, sleeps: Sleeps
+) -> None:
+    faults.plays(speech("one"), raw(), speech("two"), raw(), raw(), speech("never asked"))
+
+    assert [collect_response(model.stream(ASK)).text for _ in range(2)] == ["one", "two"]
+    with pytest.raises(OverloadedError, match="hung up"):
+        list(model.stream(ASK))
+
+    assert len(faults.seen) == 5
+
+
 def test_every_attempt_that_may_have_been_charged_is_on_the_bill(model: HttpModel, faults: FaultServer) -> None:
     model.retry = RetryPolicy(retry_paid=True)
     limited = replace(ASK, sampling=Sampling(max_tokens=5))

@@ -267,6 +267,8 @@ class HttpModel:
         self._lock = threading.Lock()
         self._urls: dict[str, httpx2.URL] = {}
         self._connections: dict[asyncio.AbstractEventLoop, Connections] = {}
+        self.has_kept_connection = False
+        """Whether the next call may find a connection that its server has just closed."""
         weakref.finalize(self, _abandon, self._connections).atexit = False
 
     @property
@@ -550,6 +552,7 @@ class _Attempt:
         finally:
             await self._close()
         if finished is not None:
+            self._model.has_kept_connection = True
             yield finished
 
     async def whole(self, transport: "httpx2.AsyncHTTPTransport") -> AsyncGenerator[bytes]:
@@ -567,6 +570,7 @@ class _Attempt:
             raise self._error(fault) from None
         finally:
             await self._close()
+        self._model.has_kept_connection = True
         yield b"".join(pieces)
 
     async def _open(self, transport: "httpx2.AsyncHTTPTransport") -> _Body:
@@ -637,6 +641,9 @@ class _Attempt:
         error, row = map_fault(
             fault, self._stage, model.base, model.limits, model.codec.server, late=self._deadline.is_over
         )
+        if row == "hung up" and model.base.is_local and model.has_kept_connection:
+            # Servers such as llama.cpp close a kept connection without a word. A server on this machine charges nothing.
+            error.may_be_charged = model.has_kept_connection = False
         self._is_absent = row == "refused" and model.base.is_local
         return error
 
