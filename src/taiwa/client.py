@@ -257,7 +257,7 @@ class BaseClient:
             repository.trust(opened.hash)  # the caller names it, so it is their own
             start = repository.start(opened)
         own = self._named is not None or "model" in self._arguments_of_settings
-        last = "" if start.new_nodes else repository.last_model(start.tip)
+        last = "" if start.new_nodes else repository.last_model(start.tip, name)
         priced_model = self.priced_model if own else open_priced_model(None, self.settings, start.app, last=last)
         return SessionStart(repository, name, start, priced_model)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import ModelServer, Place, Taiwa, delta
-from tests.peers.faults import head, raw, speech, status
+from tests.peers.faults import FaultServer, head, raw, speech, status
 
 REFUSED = status(401, b'{"error": {"message": "bad key"}}')
 
@@ -519,3 +519,13 @@ def test_a_rendered_app_shows_its_tools(taiwa: Taiwa, apps: Callable[[str, str],
     apps("own", "---\ntaiwa: 1\nname: own\ntools: [calculator]\n---\nTalk.\n")
 
     assert "── tools: calculator ──" in taiwa.ok("apps", "render", "own").out
+
+
+def test_conversations_with_equal_histories_keep_their_own_models(taiwa: Taiwa, model_server: ModelServer) -> None:
+    with FaultServer() as other:
+        other.plays(speech("A."), speech("from the other"))
+        model_server("A.")
+        taiwa.ok("say", "-s", "a", "Hi")
+        taiwa.ok("say", "-s", "b", "-m", f"{other.base_url}#x", "Hi")
+
+        assert "from the other" in taiwa.ok("say", "-s", "b", "again").out

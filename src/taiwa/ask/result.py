@@ -363,7 +363,8 @@ def _options(options: Sequence[Option]) -> Iterator[str]:
 
 
 def _case(case: HandoverCase, sentence: Translate) -> Iterator[str]:
-    yield INDENT + sentence("searched for: {text}", text=_line(case.query))
+    for query in case.searched:
+        yield INDENT + sentence("searched for: {text}", text=_line(query))
     if case.missing:
         yield INDENT + sentence("missing: {text}", text=_line(", ".join(case.missing)))
     for passage in case.passages:

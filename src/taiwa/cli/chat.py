@@ -71,7 +71,7 @@ def chat(common: CommonOptions, app: str) -> None:
         else Pipe()
     )
     repl = Repl(session, lines, interrupts, as_json=common.as_json, verbose=common.verbose)
-    repl.open_model = lambda conversation: model_of(session.repository, common.settings(), conversation)
+    repl.open_model = lambda conversation, name: model_of(session.repository, common.settings(), conversation, name)
     if live:
         print_notice(
             _(
@@ -172,7 +172,7 @@ class Repl:
     session: "Session"
     lines: Lines
     interrupts: InterruptHandler = field(default_factory=InterruptHandler)
-    open_model: "Callable[[Conversation], PricedModel] | None" = None
+    open_model: "Callable[[Conversation, str], PricedModel] | None" = None
     """Opens the model of another conversation; without it the session keeps its model."""
     as_json: bool = False
     verbose: bool = False
@@ -289,9 +289,9 @@ class Repl:
                 runs.end(run.id, "abandoned")
             print_notice(_("the turn was abandoned"))
 
-    def priced_model(self, conversation: "Conversation") -> "PricedModel":
+    def priced_model(self, conversation: "Conversation", name: str) -> "PricedModel":
         """Return the model of another conversation; without settings the present one."""
-        return self.open_model(conversation) if self.open_model else self.session.priced_model
+        return self.open_model(conversation, name) if self.open_model else self.session.priced_model
 
 
 def visible_changes(
@@ -400,7 +400,7 @@ def _switch(repl: Repl, rest: str) -> None:
     here = repository.at(repository.session(rest))
     repository.store.refs.move(rest, here.tip, here.tip, "switch")
     repl.session = Session(
-        repository, rest, here, repl.priced_model(here), options=old.options, observers=(repl.interrupts.watch,)
+        repository, rest, here, repl.priced_model(here, rest), options=old.options, observers=(repl.interrupts.watch,)
     )
     repl.session.spent, repl.announced_name = old.spent, ""
     print_notice(_("now on {session}, turn {turn}", session=rest, turn=here.count))
@@ -413,7 +413,7 @@ def _app(repl: Repl, rest: str) -> None:
     except click.Abort:
         raise InputError(_("nothing changed")) from None
     repl.session.change_app(app)
-    repl.session.priced_model = repl.priced_model(repl.session.conversation)
+    repl.session.priced_model = repl.priced_model(repl.session.conversation, repl.session.name)
     repl.report_name()
     print_notice(_("switched to app {app}; state that fits it was kept", app=repl.session.app.name))
 

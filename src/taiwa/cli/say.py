@@ -80,9 +80,9 @@ def _preview(common: CommonOptions, app: str, text: str) -> None:
     settings = common.settings()
     repository = common.repository(settings)
     options = SayOptions(app, common.session, common.continue_latest, read_params(common.params))
-    _session, conversation = find_or_create_session(repository, options, ask_param())
+    session, conversation = find_or_create_session(repository, options, ask_param())
     tools = [tool.spec for tool in repository.tools_of(conversation.app)]
-    target = target_of(repository, settings, conversation)
+    target = target_of(repository, settings, conversation, session)
     print_preview(preview_turn(conversation, text, tools, target), as_json=common.as_json)
 
 

@@ -135,7 +135,11 @@ def run_turns(
     if conversation.app.hash != app.hash:
         raise InputError(f"session {counts.session!r} has another app or other parameters; choose another -s NAME")
     session = Session(
-        repository, counts.session, conversation, model_of(repository, settings, conversation), options=turns
+        repository,
+        counts.session,
+        conversation,
+        model_of(repository, settings, conversation, counts.session),
+        options=turns,
     )
     before = committed_rows(session, rows) if options.resume else ()
 

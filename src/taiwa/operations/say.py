@@ -68,7 +68,7 @@ def open_session(
     """
     repository.place, repository.settings = settings.store, settings
     session, conversation = find_or_create_session(repository, options, ask)
-    priced_model = model_of(repository, settings, conversation)
+    priced_model = model_of(repository, settings, conversation, session)
     return Session(repository, session, conversation, priced_model, options=turns, observers=observers)
 
 
@@ -94,16 +94,16 @@ def find_or_create_session(
     return name, repository.start(opened)
 
 
-def model_of(repository: Repository, settings: Settings, conversation: Conversation) -> PricedModel:
+def model_of(repository: Repository, settings: Settings, conversation: Conversation, session: str = "") -> PricedModel:
     """Open the model of a conversation: the named one, else the one that wrote it so far, else the configured one.
 
     Raises:
         ConfigError: the model is unknown, or its key is missing.
     """
-    return open_priced_model(None, settings, conversation.app, last=_last_model(repository, conversation))
+    return open_priced_model(None, settings, conversation.app, last=_last_model(repository, conversation, session))
 
 
-def target_of(repository: Repository, settings: Settings, conversation: Conversation) -> "Target":
+def target_of(repository: Repository, settings: Settings, conversation: Conversation, session: str = "") -> "Target":
     """Return the server of the model of a conversation.
 
     Raises:
@@ -111,12 +111,12 @@ def target_of(repository: Repository, settings: Settings, conversation: Conversa
     """
     from taiwa.models.registry import resolve_probed
 
-    name = chosen_model(settings, conversation.app, _last_model(repository, conversation))
+    name = chosen_model(settings, conversation.app, _last_model(repository, conversation, session))
     return resolve_probed(name or BUILTIN, settings)
 
 
-def _last_model(repository: Repository, conversation: Conversation) -> str:
-    return "" if conversation.new_nodes else repository.last_model(conversation.tip)
+def _last_model(repository: Repository, conversation: Conversation, session: str) -> str:
+    return "" if conversation.new_nodes else repository.last_model(conversation.tip, session)
 
 
 def open_app(name: str, params: Mapping[str, str], ask: AskParam | None = None) -> App:
@@ -171,7 +171,7 @@ def open_interrupted(
         if repository.store.refs.has(run.ref)
         else repository.start(repository.app(run.app or ""))
     )
-    model = model_of(repository, settings, conversation)
+    model = model_of(repository, settings, conversation, run.ref)
     limit = run.options.get("max_cost") if isinstance(run.options, dict) else None
     if turns.limits.cost is None and isinstance(limit, int):
         turns = replace(turns, limits=replace(turns.limits, cost=limit))

@@ -71,9 +71,12 @@ class Repository:
             self.store.nodes.trust(name)
             self._apps.pop(name, None)
 
-    def last_model(self, tip: str) -> str:
-        """Return the name of the model that wrote last on the way to a node; "" where none in this store did."""
-        models = (self.store.runs.model_of(name) for name, _ in self.store.nodes.path(tip))
+    def last_model(self, tip: str, session: str = "") -> str:
+        """Return the name of the model that wrote last on the way to a node; "" where none in this store did.
+
+        Where sessions with equal histories share a node, the model of the given one counts.
+        """
+        models = (self.store.runs.model_of(name, session) for name, _ in self.store.nodes.path(tip))
         return next(filter(None, models), "")
 
     def tools_of(self, app: App) -> tuple[Tool, ...]:

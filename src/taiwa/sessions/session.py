@@ -400,7 +400,7 @@ def open(
         opened = (load_app(app) if isinstance(app, str) else app).with_params(params or {})
         repository.trust(opened.hash)  # the caller names it, so it is their own
         start = repository.start(opened)
-    last = "" if start.new_nodes else repository.last_model(start.tip)
+    last = "" if start.new_nodes else repository.last_model(start.tip, session)
     priced_model = open_priced_model(None if isinstance(model, str) else model, chosen, start.app, last=last)
     return Session(repository, session, start, priced_model, options=options, closes_store=not isinstance(store, Store))
 

@@ -195,10 +195,14 @@ class Runs:
             map(_call, self._db.rows(f"{CALL} WHERE call.run IN ({runs}) ORDER BY call.seq", hash_to_bytes(node)))
         )
 
-    def model_of(self, node: str) -> str:
-        """Return the name of the model that a run asked which ended with exactly this node; "" without one."""
-        select = "SELECT model FROM run JOIN node ON node.seq = run.node WHERE node.hash = ? AND model <> '' LIMIT 1"
-        return str(self._db.one(select, hash_to_bytes(node)) or "")
+    def model_of(self, node: str, session: str = "") -> str:
+        """Return the name of the model that a run asked which ended with exactly this node; "" without one.
+
+        Sessions with equal histories share nodes: the run of the given session counts before those of others.
+        """
+        select = "SELECT model FROM run JOIN node ON node.seq = run.node WHERE node.hash = ? AND model <> ''"
+        order = "ORDER BY CASE WHEN ref = ? THEN 0 ELSE 1 END, run.seq LIMIT 1"
+        return str(self._db.one(f"{select} {order}", hash_to_bytes(node), session) or "")
 
     def journal_of(self, node: str) -> tuple[Entry, ...]:
         """Return the journal of the first run that ended with exactly this node; empty for nodes made without a run."""
