@@ -7,13 +7,20 @@ from pathlib import Path
 import pytest
 
 import taiwa
+from taiwa.apps.catalog import load_app
+from taiwa.ask.answer import request_messages
+from taiwa.ask.ask_turn import ask_turn
 from taiwa.ask.clarify_then_retrieve import ClarifyOptions, clarify
 from taiwa.ask.decide_search_or_clarify import decide
 from taiwa.ask.policy_file import read_policy, shipped_policy
+from taiwa.ask.result import AskTurnOptions
+from taiwa.ask.rewrite import rewrite_queries
 from taiwa.ask.types import Advise, Ask, Decision, HandOver, Search, UserProfile
+from taiwa.conversation.history import begin
 from taiwa.kernel.errors import ConfigError
-from taiwa.kernel.messages import Capability, Message, Passage, Response, ToolCall, user
+from taiwa.kernel.messages import Capability, Message, Passage, Response, ToolCall, assistant, user
 from taiwa.kernel.records import record, restore
+from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.retrieval import InMemoryRetriever
 from tests.flows.driving import Drive
@@ -148,3 +155,26 @@ def test_the_documented_file_is_the_one_of_the_package() -> None:
 def test_a_wrong_file_is_an_error_with_its_place_and_a_hint(old: str, new: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(problem)):
         read_policy(DESK.replace(old, new, 1), "desk.md")
+
+
+def test_the_prompts_of_rewriting_and_answering_are_those_of_the_file(drive: Drive) -> None:
+    own = read_policy(f"{DESK}\n## rewrite_one\n\nRewrite it.\n\n## answer\n\nAnswer it.\n").prompts
+    model = scripted_model("press rattles")
+    dialogue = (user("The press."), assistant("What of it?"), user("It rattles."))
+
+    drive(lambda: rewrite_queries(dialogue, multiple=False, own_prompts=own), model)
+
+    assert model.requests[0].messages[0].text == "Rewrite it."
+    passages = [Passage("press.md", "The press rattles.")]
+    assert request_messages("It rattles.", passages, "en", own_prompts=own)[0].text == "Answer it."
+
+
+def test_a_turn_uses_the_prompts_of_its_policy_file() -> None:
+    table = read_policy(f"{DESK}\n## answer\n\nAnswer it.\n")
+    model = scripted_model(answer(), '{"in_documents": false}', capabilities=NONE)
+    options = AskTurnOptions(clarify=ClarifyOptions(table=table))
+    conversation = begin(load_app("ask").with_params({}))
+
+    Runtime(model, retriever=SHELF).run(ask_turn("The press rattles, why?", options)(conversation))
+
+    assert model.requests[-1].messages[0].text.startswith("Answer it.")

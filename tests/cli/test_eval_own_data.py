@@ -191,10 +191,11 @@ def test_the_report_says_how_many_rows_were_skipped(taiwa: Taiwa, tmp_path: Path
         {"question": "x", "relevant": []},
     ]
     data.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    (tmp_path / "few_passages.jsonl").write_text('{"id": "p", "text": "Days of leave."}\n')
+    (tmp_path / "few_passages.jsonl").write_text('{"id": "p", "text": "Days of leave."}\n{"id": "q"}\n')
 
     result = taiwa.ok("eval", "retrieve", "--data", str(data), "--out", str(tmp_path / "run"))
 
-    assert "2 rows of the data have another form and were skipped." in (tmp_path / "run" / "table.md").read_text()
+    assert "few_passages.jsonl:2: the field 'text' is missing" in result.err
+    assert "3 rows of the data have another form and were skipped." in (tmp_path / "run" / "table.md").read_text()
     assert f"{data}:2: the field 'relevant' is missing" in result.err
     assert taiwa("eval", "retrieve", "--data", str(data), "--strict").code == 2

@@ -1,6 +1,7 @@
 """Types written in TypeScript: what they accept, what a model is shown of them, and where they are refused."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any, cast
@@ -218,3 +219,13 @@ def test_the_published_schemas_of_typechat_are_read_but_for_those_of_functions(
         assert types[row["domain"]].validate(row["expected"]) == row["expected"]
         with pytest.raises(OutputValidationError):
             types[row["domain"]].validate(row["expected"] | {"excess": 1})
+
+
+def test_numbers_and_booleans_that_python_takes_for_equal_are_both_shown() -> None:
+    text = "interface A { v: 1 | -2 | true | null; w: 0 | false | string | null }"
+
+    shown = OutputType.from_typescript(text, "A").render()
+
+    assert re.search(r"v: .*\btrue\b", shown)
+    assert re.search(r"w: .*\bfalse\b", shown)
+    assert re.search(r"v: .*\b1\b", shown)

@@ -121,9 +121,15 @@ class AnswerOutput:
 
 
 def answer_with_citations(
-    query: str, passages: Sequence[Passage], *, language: str = "", instructions: str = ""
+    query: str,
+    passages: Sequence[Passage],
+    *,
+    language: str = "",
+    instructions: str = "",
+    own_prompts: Sequence[tuple[str, str]] = (),
 ) -> Program[Answer]:
-    """Answer a query from passages, in a language (en, ja, zh, or that of the query); `instructions` are added to the prompt.
+    """Answer a query from passages, in a language (en, ja, zh, or that of the query); `instructions` are added to the prompt,
+    which `own_prompts` may replace.
 
     Without passages no model is called.
 
@@ -133,7 +139,7 @@ def answer_with_citations(
     """
     if not passages:
         return Answer(query, documented=False)
-    messages = request_messages(query, passages, language, instructions)
+    messages = request_messages(query, passages, language, instructions, own_prompts)
     output = (yield from extract(OutputType(AnswerOutput), messages, task="answer_with_citations")).value
     answer = check_answer(query, output, tuple(passages))
     if answer.refused:
@@ -144,10 +150,15 @@ def answer_with_citations(
 
 
 def request_messages(
-    query: str, passages: Sequence[Passage], language: str = "", instructions: str = ""
+    query: str,
+    passages: Sequence[Passage],
+    language: str = "",
+    instructions: str = "",
+    own_prompts: Sequence[tuple[str, str]] = (),
 ) -> tuple[Message, ...]:
     """Return the messages to the model: instructions, then question and passages as one line of JSON."""
-    prompt = load_prompts(language if language in REPLY_LANGUAGES else "en").answer(language)
+    prompts = load_prompts(language if language in REPLY_LANGUAGES else "en").replaced_by(own_prompts)
+    prompt = prompts.answer(language)
     numbered: list[Json] = [_passage_json(number, passage) for number, passage in enumerate(passages, 1)]
     material = json.dumps({"question": strip_control(query), "passages": numbered}, ensure_ascii=False)
     return system("\n\n".join(filter(None, (prompt, instructions.strip())))), user(material)

@@ -159,6 +159,7 @@ def _answer(
                     passages,
                     language=language,
                     instructions=options.instructions,
+                    own_prompts=() if options.clarify.table is None else options.clarify.table.prompts,
                     history=dialogue[:-1],
                     term_weights=term_weights,
                 )

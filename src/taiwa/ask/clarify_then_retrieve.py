@@ -322,9 +322,12 @@ class _DialogueStep:
         if self.options.assess_by == "no-model":
             return Queries(self.text)
         multiple = self.options.multiple_queries and not self.is_published
-        context, language = self.options.rewrite_context, self.language
+        context, language, table = self.options.rewrite_context, self.language, self.options.table
+        own = () if table is None else table.prompts
         return (
-            yield from rewrite_queries(self.relevant_dialogue, context=context, multiple=multiple, language=language)
+            yield from rewrite_queries(
+                self.relevant_dialogue, context=context, multiple=multiple, language=language, own_prompts=own
+            )
         )
 
     def retrieve(self, queries: Queries) -> Program[tuple[Passage, ...]]:

@@ -238,6 +238,7 @@ def answer_or_quote(
     *,
     language: str = "",
     instructions: str = "",
+    own_prompts: Sequence[tuple[str, str]] = (),
     history: Sequence[Message] = (),
     term_weights: TermWeights = PLAIN,
 ) -> Program[Answer]:
@@ -248,7 +249,11 @@ def answer_or_quote(
         RefusalError: the model refused to answer.
     """
     try:
-        return (yield from answer_with_citations(query, passages, language=language, instructions=instructions))
+        return (
+            yield from answer_with_citations(
+                query, passages, language=language, instructions=instructions, own_prompts=own_prompts
+            )
+        )
     except UnsupportedError as error:
         if not lacks_generation(error):
             raise

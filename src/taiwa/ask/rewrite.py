@@ -144,9 +144,14 @@ class Queries:
 
 
 def rewrite_queries(
-    dialogue: Sequence[Message], *, context: RewriteContext = "user", multiple: bool = True, language: str = ""
+    dialogue: Sequence[Message],
+    *,
+    context: RewriteContext = "user",
+    multiple: bool = True,
+    language: str = "",
+    own_prompts: Sequence[tuple[str, str]] = (),
 ) -> Program[Queries]:
-    """Rewrite a dialogue as queries; the prompt is in `language`, or in that of the dialogue.
+    """Rewrite a dialogue as queries; the prompt is in `language`, or in that of the dialogue, or one of `own_prompts`.
 
     Required terms that the model omits are added. A rewrite that is empty, cut off or in another script is discarded with a
     warning; then the raw text is the query.
@@ -160,7 +165,7 @@ def rewrite_queries(
     raw = texts[-1]
     if len(texts) == 1:
         return Queries(raw)
-    prompts = load_prompts(reply_language(dialogue, language))
+    prompts = load_prompts(reply_language(dialogue, language)).replaced_by(own_prompts)
     instructions = prompts.sections["rewrite_several" if multiple else "rewrite_one"]
     messages = system(instructions), user(_dialogue_json(dialogue, context))
     request = Request(messages, sampling=Sampling(max_tokens=MAX_TOKENS), task="rewrite_query")

@@ -103,7 +103,11 @@ def confirm_(name: str, yes: bool) -> None:
         print_line(f"{file.path} (sha256 {file.hash[:12]}…)", "bold")
         print_line(file.path.read_text(encoding="utf-8", errors="replace"))
     if files:
-        confirm("let this code run as a reducer?", "running code", yes=yes)
+        confirm(
+            "let this code run as a reducer?",
+            "the code was not confirmed; read it, and add --yes to let it run",
+            yes=yes,
+        )
         for file in files:
             confirm_file(file)
     print_line(", ".join(f"{file.path.name} is confirmed" for file in files) or f"{name}: nothing to confirm")

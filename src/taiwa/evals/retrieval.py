@@ -128,8 +128,10 @@ def unique_passages(passages: Iterable[Passage]) -> tuple[Passage, ...]:
     return tuple({passage.id: passage for passage in passages}.values())
 
 
-def read_passages(path: Path) -> tuple[Passage, ...]:
+def read_passages(path: Path, skipped: Skipped = None) -> tuple[Passage, ...]:
     """Read passages: rows with `id` (or `_id`, `document_id`), `text` and optionally `title`, or a folder of documents.
+
+    Rows of another form are added to `skipped` if it is a list.
 
     Raises:
         InputError: the file or folder cannot be read or is empty.
@@ -141,7 +143,7 @@ def read_passages(path: Path) -> tuple[Passage, ...]:
         name = next((name for name in ("id", "_id", "document_id") if name in row), "id")
         return passage_of(row.text(name), row.text("text"), row.text("title", ""))
 
-    return unique_passages(map(read, read_fields(path)[1]))
+    return unique_passages(usable(read_fields(path, skipped)[1], read, skipped))
 
 
 def read_folder(path: Path) -> tuple[Passage, ...]:
@@ -186,17 +188,22 @@ def read_question_sets(
     Raises:
         InputError: a file cannot be used; the message names file, line and field.
     """
-    shared = unique_passages(passage for path in passages for passage in read_passages(path))
+    unread: Skipped = None if strict else []
+    shared = unique_passages(passage for path in passages for passage in read_passages(path, unread))
     sets: list[QuestionSet] = []
     for path in paths:
         skipped: Skipped = None if strict else []
         digest, rows = read_fields(path, skipped)
         samples = tuple(usable(rows, _read_question, skipped))
         beside = None if shared else sibling_file(path)
-        known = shared if beside is None else read_passages(beside)
+        known = shared if beside is None else read_passages(beside, skipped)
         if not known:
             raise InputError(f"{path}: no passages; pass --passages or add {set_name(path)}_passages.jsonl beside it")
-        sets.append(QuestionSet(set_name(path), "questions", digest, samples, known, skipped=tuple(skipped or ())))
+        sets.append(
+            QuestionSet(
+                set_name(path), "questions", digest, samples, known, skipped=(*(unread or ()), *(skipped or ()))
+            )
+        )
     return named_sets(sets)
 
 

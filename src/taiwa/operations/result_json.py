@@ -174,7 +174,8 @@ def _generated(answer: GenerateResult) -> Json:
 def _explained(result: ExplainResult) -> Json:
     vocabulary = result.guide.vocabulary
     explanation = (
-        "allowed=told.count examples=told.examples pointer=told.pointer keyword=told.keyword expected=told.expected"
+        "allowed=told.count examples=told.examples accepts=told.accepts pointer=told.pointer keyword=told.keyword"
+        " expected=told.expected"
     )
     steps: list[Json] = [
         {

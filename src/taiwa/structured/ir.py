@@ -236,7 +236,10 @@ def union(options: Sequence[Node], tag: str = "") -> Node:
     for option in options:
         last = merged[-1] if merged and merged[-1].about == About() == option.about else None
         if isinstance(option, LiteralNode) and isinstance(last, LiteralNode):
-            merged[-1] = LiteralNode((*last.values, *(each for each in option.values if each not in last.values)))
+            have = {(type(each), each) for each in last.values}  # to Python, 1 and True are equal
+            merged[-1] = LiteralNode(
+                (*last.values, *(each for each in option.values if (type(each), each) not in have))
+            )
         elif option not in merged:
             merged.append(option)
     if NumberNode() in merged:  # which has all integers

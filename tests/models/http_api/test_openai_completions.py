@@ -13,10 +13,12 @@ from taiwa.kernel.errors import ConfigError, InputError, ProtocolError, Unsuppor
 from taiwa.kernel.messages import (
     Chunk,
     JsonSchema,
+    Message,
     Regex,
     Request,
     Sampling,
     StreamEnd,
+    Text,
     TextDelta,
     ToolSpec,
     Usage,
@@ -208,3 +210,9 @@ def test_a_text_is_shown_as_it_comes(server: FaultServer) -> None:
     chunks = list(HttpModel(resolve(f"completions:{server.base_url}#base")).stream(ASK))
 
     assert "".join(chunk.text for chunk in chunks if isinstance(chunk, TextDelta)) == " one two"
+
+
+def test_the_parts_of_a_message_are_apart_as_on_the_chat_wire() -> None:
+    message = Message("system", (Text("Be brief."), Text("<state>\n{}", transient=True)))
+
+    assert prompt(Request((message, user("Hi")))) == "Be brief.\n\n<state>\n{}\n\nHi"

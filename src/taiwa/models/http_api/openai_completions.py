@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from taiwa.kernel.errors import InputError, ModelError, UnsupportedError
-from taiwa.kernel.messages import Message, Request, TokenLogprob
+from taiwa.kernel.messages import Message, Request, Text, TokenLogprob
 from taiwa.kernel.records import Json, item_at, items_at, text_at, to_json
 from taiwa.kernel.text import join_surrogates
 from taiwa.models.http_api.capabilities import Capabilities
@@ -114,7 +114,7 @@ def prompt(request: Request) -> str:
     if not request.messages:
         raise InputError("the request has no message; add one of the user")
     if not _is_dialogue(request.messages):
-        return "\n\n".join(message.text for message in request.messages) + request.prefix
+        return "\n\n".join(map(_text, request.messages)) + request.prefix
     turns = [LABELS[message.role] + _text(message) for message in request.messages]
     answer = f" {request.prefix}" if request.prefix else ""
     return "\n\n".join((*turns, f"Assistant:{answer}"))
@@ -125,7 +125,8 @@ def _is_dialogue(messages: tuple[Message, ...]) -> bool:
 
 
 def _text(message: Message) -> str:
-    return message.text or "\n".join(getattr(part, "text", "") for part in message.parts)
+    texts = [part.text for part in message.parts if isinstance(part, Text) and part.text]
+    return "\n\n".join(texts) or "\n".join(getattr(part, "text", "") for part in message.parts)
 
 
 class CompletionReader(ChatReader):
