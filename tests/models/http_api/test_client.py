@@ -430,7 +430,8 @@ def test_a_call_that_the_server_may_still_work_on_is_not_sent_twice(
 
     assert isinstance(error, TimeoutError)
     assert "within 0.25 s" in str(error)
-    assert (len(faults.seen), sleeps.slept) == (1, [])
+    assert len(faults.seen) <= 1  # on a busy machine the time may be over before the server has read the request
+    assert sleeps.slept == []
 
 
 def test_a_kept_connection_that_the_server_closed_meanwhile_does_no_harm(
