@@ -95,7 +95,7 @@ class Home:
             "XDG_DATA_HOME": str(folder / "data"), "TAIWA_LANG": "en",
         }  # fmt: skip
         for number in range(8):
-            self.ok("say", "-s", "old", "-m", server.model, f"old {number}")
+            self.ok("say", "chat", "-s", "old", "-m", server.model, f"old {number}")
         exported = self.ok("export", "old", "--app").splitlines()
         (folder / "old.jsonl").write_text("\n".join(exported))
 
@@ -115,7 +115,7 @@ class Home:
     def command(self, task: str, number: int) -> list[str]:
         """The command of a task; each number has texts of its own."""
         if task == "turn":
-            return ["say", "-s", f"turn-{number}", "-m", self.server.model, f"turn {number}"]
+            return ["say", "chat", "-s", f"turn-{number}", "-m", self.server.model, f"turn {number}"]
         if task == "batch":
             lines = self.folder / f"lines-{number}.txt"
             lines.write_text("".join(f"row {row} of {number}\n" for row in range(ROWS)))
