@@ -83,10 +83,14 @@ class TurnOptions:
     interrupts: Interrupts = "raise"
     tools: tuple[Tool, ...] = ()
 
+    @property
+    def of_answer(self) -> dict[str, Json]:
+        """The options that an answer depends on; limits are none of them."""
+        return {"strict": self.strict, "repairs": self.repairs}
+
     def to_json(self) -> dict[str, Json]:
         """Return what another process needs to resume the turn."""
-        limit: dict[str, Json] = {} if self.limits.cost is None else {"max_cost": self.limits.cost}
-        return {"strict": self.strict, "repairs": self.repairs, **limit}
+        return self.of_answer | ({} if self.limits.cost is None else {"max_cost": self.limits.cost})
 
 
 @value(tag="turn-input")
