@@ -7,7 +7,7 @@ so both clients send the same requests; `run` runs a program of your own.
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -212,7 +212,12 @@ class BaseClient:
             self._open_store = open_store(self._store, self.settings)
         return self._open_store
 
-    def _close_store(self) -> None:
+    def _close(self) -> None:
+        if self._opened is not None and self._named is None:
+            close = getattr(self._opened.model, "close", None)
+            if close is not None:
+                close()
+            self._opened = None
         if self._open_store is not None and not isinstance(self._store, Store):
             self._open_store.close()
         self._open_store = None
@@ -229,9 +234,15 @@ class BaseClient:
             "price": priced_model.price,
         }
 
-    def _count(self, spent: object) -> None:
-        if isinstance(spent, RunUsage):
-            self.spent = self.spent + spent
+    @contextmanager
+    def _counting(self) -> Generator[None]:
+        """Count the usage of a run that fails."""
+        try:
+            yield
+        except TaiwaError as error:
+            if isinstance(error.spent, RunUsage):
+                self.spent = self.spent + error.spent
+            raise
 
     def _start(self, app: str | App | None, name: str, params: Mapping[str, Json] | None) -> SessionStart:
         """Return what a session is made of: the conversation of that name, or a new one.
@@ -311,12 +322,7 @@ class Client(BaseClient):
 
     def close(self) -> None:
         """Close the connections of the model and the store, if this client opened them."""
-        if self._opened is not None and self._named is None:
-            close = getattr(self._opened.model, "close", None)
-            if close is not None:
-                close()
-            self._opened = None
-        self._close_store()
+        self._close()
 
     def run(self, program: Program[R], *, tools: Iterable[Tool] | None = None) -> R:
         """Run a program to its value.
@@ -456,12 +462,9 @@ class Client(BaseClient):
 
     def _run(self, program: Program[R], tools: Iterable[Tool] | None = None) -> RunResult[R]:
         runtime = Runtime(self.model, **self._arguments(tools))
-        try:
+        with self._counting():
             done = runtime.run_result(check_program(program))
-        except TaiwaError as error:
-            self._count(error.spent)
-            raise
-        self._count(done.spent)
+        self.spent = self.spent + done.spent
         return done
 
     def _stream(
@@ -472,17 +475,14 @@ class Client(BaseClient):
     def _events(
         self, program: Program[R], view: "View[R, E, T]", tools: Iterable[Tool] | None
     ) -> "Generator[E, None, T]":
-        try:
+        with self._counting():
             for event in Runtime(self.model, **self._arguments(tools)).stream(program):
                 if isinstance(event, RunResult):
-                    self._count(event.spent)
+                    self.spent = self.spent + event.spent
                 for shown in view(event):
                     if isinstance(shown, Done):
                         return cast("Done[T]", shown).result
                     yield shown
-        except TaiwaError as error:
-            self._count(error.spent)
-            raise
         raise AssertionError("a run ends with its result")
 
 
@@ -505,12 +505,7 @@ class AsyncClient(BaseClient):
 
     async def aclose(self) -> None:
         """As `Client.close`."""
-        if self._opened is not None and self._named is None:
-            close = getattr(self._opened.model, "close", None)
-            if close is not None:
-                close()
-            self._opened = None
-        self._close_store()
+        self._close()
 
     async def run(self, program: Program[R], *, tools: Iterable[Tool] | None = None) -> R:
         """As `Client.run`."""
@@ -612,12 +607,9 @@ class AsyncClient(BaseClient):
 
     async def _run(self, program: Program[R], tools: Iterable[Tool] | None = None) -> RunResult[R]:
         runtime = AsyncRuntime(self.model, **self._arguments(tools))
-        try:
+        with self._counting():
             done = await runtime.run_result(check_program(program))
-        except TaiwaError as error:
-            self._count(error.spent)
-            raise
-        self._count(done.spent)
+        self.spent = self.spent + done.spent
         return done
 
     def _stream(
@@ -628,16 +620,13 @@ class AsyncClient(BaseClient):
     async def _events(
         self, program: Program[R], view: "View[R, E, T]", tools: Iterable[Tool] | None
     ) -> "AsyncGenerator[E | Done[T]]":
-        try:
+        with self._counting():
             async with aclosing(AsyncRuntime(self.model, **self._arguments(tools)).stream(program)) as events:
                 async for event in events:
                     if isinstance(event, RunResult):
-                        self._count(event.spent)
+                        self.spent = self.spent + event.spent
                     for shown in view(event):
                         yield shown
-        except TaiwaError as error:
-            self._count(error.spent)
-            raise
 
 
 # --- programs and arguments -------------------------------------------------------------------------------------------

@@ -283,15 +283,12 @@ class TurnBatch(ParallelBatch[tuple[Reply, Conversation], BatchRow]):
     def row_program(self, row_input: BatchInput) -> RowProgram[tuple[Reply, Conversation]]:
         """Say what a row says, to its app."""
         app = self.opened(row_input.params)
-        options = {
-            name: each for name, each in self.options.to_json().items() if name != "max_cost"
-        }  # a limit changes no answer
-        name = item_key(row_input.text, app.hash, self.priced_model.model.name, options)
+        name = item_key(row_input.text, app.hash, self.priced_model.model.name, self.options.of_answer)
         self.repository.store.nodes.put_app(app.source)
         tools = self.repository.tools_of(app)
         specs = [tool.spec for tool in tools]
         program = say(row_input.text, strict=self.options.strict, repairs=self.options.repairs, tools=specs)(begin(app))
-        return RowProgram(name, program, app.hash, options, tools)
+        return RowProgram(name, program, app.hash, self.options.of_answer, tools)
 
     def to_row(self, row_input: BatchInput, done: RunResult[tuple[Reply, Conversation]]) -> BatchRow:
         """Return the row of a turn."""
