@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from taiwa.conversation.history import Node
+from taiwa.sql.sqlite import SqliteDatabase
 from taiwa.store import Store
 from tests.store.turns import APP, answered, begin
 
@@ -31,9 +32,11 @@ def database_steps(store: Store, action: Callable[[], object]) -> int:
         nonlocal count
         count += 1
 
-    store._db._sql.set_progress_handler(step, 1)
+    database = store._db
+    assert isinstance(database, SqliteDatabase)
+    database._sql.set_progress_handler(step, 1)
     action()
-    store._db._sql.set_progress_handler(None, 1)
+    database._sql.set_progress_handler(None, 1)
     return count
 
 
