@@ -49,16 +49,16 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.records import Json
-from taiwa.kernel.runtime import Handler, Retriever, Runtime, Tool
+from taiwa.kernel.runtime import AnyModel, Handler, Retriever, Runtime, Tool
 from taiwa.kernel.stream import AsyncStream, Done, Stream
-from taiwa.kernel.usage_limits import RunUsage, UsageLimits
+from taiwa.kernel.usage_limits import RunUsage, UsageLimits, currency_units
 from taiwa.models.pricing import Prices
 from taiwa.operations.ask import AskOptions, open_ask_app
 from taiwa.operations.documents import FindOptions, open_library
 from taiwa.operations.documents import find as find_passages
 from taiwa.operations.generate import answer_checker
 from taiwa.sessions.async_session import AsyncSession
-from taiwa.sessions.durable_turn import AnyModel, PricedModel, TurnOptions, TurnResult
+from taiwa.sessions.durable_turn import PricedModel, TurnOptions, TurnResult
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session, open_priced_model, open_store
 from taiwa.settings import Settings
@@ -74,7 +74,6 @@ Prompt: TypeAlias = str | Sequence[Message]
 TextConstraint: TypeAlias = Regex | Choice | Grammar
 Handlers: TypeAlias = Mapping[type[Effect[Any]], Handler]
 NO_HANDLERS: Handlers = MappingProxyType({})
-NANO = 10**9
 IN_MEMORY = ":memory:"
 View: TypeAlias = "Callable[[TextDelta | Notice | RunResult[R]], Iterator[E | Done[T]]]"
 """What a stream shows of one event of a run."""
@@ -289,7 +288,7 @@ class BaseClient:
 
     def _generation(self, done: "RunResult[_Answer[T]]") -> Generation[T]:
         answer = done.value
-        return Generation(answer.text, answer.value, answer.finish, answer.usage, _units(done.spent.cost))
+        return Generation(answer.text, answer.value, answer.finish, answer.usage, currency_units(done.spent.cost))
 
     def _text(self, event: "TextDelta | Notice | RunResult[_Answer[str]]") -> "Iterator[str | Done[Generation[str]]]":
         if isinstance(event, RunResult):
@@ -298,7 +297,7 @@ class BaseClient:
             yield event.text
 
     def _extraction(self, done: "RunResult[extracting.TypedAnswer[T] | extracting.ExtractError]") -> Extraction[T]:
-        found, cost = done.value, _units(done.spent.cost)
+        found, cost = done.value, currency_units(done.spent.cost)
         if isinstance(found, extracting.ExtractError):
             return Extraction(None, found, found.tries, found.usage, cost)
         return Extraction(found.value, None, found.attempts, found.usage, cost)
@@ -781,11 +780,6 @@ def _targets(targets: Sequence[object]) -> dict[str, object]:
 def _asked(turn: TurnResult) -> AskResult:
     assert turn.ask is not None, "a turn of the app `ask` has a result"
     return turn.ask
-
-
-def _units(nano: int | None) -> Decimal | None:
-    """Return a cost in currency units."""
-    return None if nano is None else Decimal(nano) / NANO
 
 
 # --- events -----------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Capability
+from taiwa.kernel.usage_limits import currency_units
 from taiwa.sql import PostgresUrl, is_postgres_url
 from taiwa.yamlfile import Keys, read_settings, remove_setting, set_setting, write_private
 
@@ -378,8 +379,8 @@ def show(settings: Settings) -> tuple[SettingLine, ...]:
     rows: list[SettingLine] = []
     for name in SETTINGS:
         if name == "max_cost":
-            nano = settings.max_cost_nano
-            rows.append(_row(settings, name, None if nano is None else format(Decimal(nano) / NANO, "f")))
+            cost = currency_units(settings.max_cost_nano)
+            rows.append(_row(settings, name, None if cost is None else f"{cost:f}"))
         elif SETTINGS[name].depth == ONE:
             rows.append(_row(settings, name, getattr(settings, name)))
         else:

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable
+from decimal import Decimal
 from typing import TypeAlias
 
 from taiwa.kernel.errors import ConfigError, LimitError, TaiwaError
@@ -11,6 +12,11 @@ from taiwa.kernel.records import record, value
 
 Price: TypeAlias = Callable[[str, Usage], int | None]
 """The cost of a call in billionths of the currency unit, from the model's name and usage; None where the price is unknown."""
+
+
+def currency_units(nano: int | None) -> Decimal | None:
+    """Convert a cost from billionths of the currency unit to units; None where it is unknown."""
+    return None if nano is None else Decimal(nano) / 10**9
 
 
 @value(tag="usage-limits")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from taiwa.conversation.history import Conversation
 from taiwa.flows.chat import Reply, say
@@ -13,7 +13,7 @@ from taiwa.kernel.execution import EffectStarted, Event, Observer, RunResult
 from taiwa.kernel.journal import Entry, Journal
 from taiwa.kernel.messages import Notice, Response, TextDelta, Usage
 from taiwa.kernel.records import Json, record, value
-from taiwa.kernel.runtime import AsyncModel, Handler, Interrupts, Model, Retriever, Runtime, Tool
+from taiwa.kernel.runtime import AnyModel, Handler, Interrupts, Retriever, Runtime, Tool
 from taiwa.kernel.usage_limits import Price, RunUsage, UsageLimits
 from taiwa.models.pricing import Prices
 from taiwa.sessions.repository import Repository
@@ -36,10 +36,6 @@ class RuntimeOptions(TypedDict, total=False):
     observers: Iterable[Observer]
     limits: UsageLimits | None
     price: Price
-
-
-class AnyModel(Model, AsyncModel, Protocol):
-    """A model with blocking and asynchronous calls."""
 
 
 @dataclass(frozen=True, slots=True)

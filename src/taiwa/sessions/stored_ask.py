@@ -23,7 +23,7 @@ from taiwa.kernel.effects import Effect, Program, Step, notify
 from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
 from taiwa.kernel.messages import Capability, Chunk, Message, Request, StreamEnd, Task
 from taiwa.kernel.records import Json
-from taiwa.kernel.runtime import Handler, Retriever
+from taiwa.kernel.runtime import AnyModel, Handler, Retriever
 from taiwa.sessions.users import UserProfiles
 from taiwa.sql import PostgresUrl
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from taiwa.retrieval import Index, Library
-    from taiwa.sessions.durable_turn import AnyModel
     from taiwa.sessions.repository import Repository
     from taiwa.store import Store
 
@@ -80,7 +79,7 @@ class ModelPerTask:
     rewrites too.
     """
 
-    def __init__(self, answering: "AnyModel", judge: "AnyModel | None", rewriting: "AnyModel | None") -> None:
+    def __init__(self, answering: AnyModel, judge: AnyModel | None, rewriting: AnyModel | None) -> None:
         self._answering = answering
         self._judge = judge or answering
         self._rewriting = rewriting or (judge if judge and isinstance(answering, NoModel) else answering)
@@ -100,7 +99,7 @@ class ModelPerTask:
         """What the server of the answering model can do."""
         return self._answering.capabilities
 
-    def model_of(self, task: Task) -> "AnyModel":
+    def model_of(self, task: Task) -> AnyModel:
         """Return the model of a task."""
         if task.startswith("assess") or task == "clarify_question":
             return self._judge
