@@ -259,19 +259,18 @@ class BaseClient:
         repository = Repository(self.store)
         repository.place, repository.settings = self.settings.store, self.settings
         repository.retriever = self.retriever
-        given = params or {}
 
         def load() -> App:
-            return (app if isinstance(app, App) else load_app(app or DEFAULT_APP)).with_params(given)
+            return (app if isinstance(app, App) else load_app(app or DEFAULT_APP)).with_params(params or {})
 
-        start = repository.find_or_begin(name, app or "", given, load)
+        start = repository.find_or_begin(name, app or "", params or {}, load)
         last = "" if start.new_nodes else repository.last_model(start.tip, name)
         return SessionStart(repository, name, start, self._open_model(start.app, last))
 
-    def _turn_options(self, given: TurnOptions | None) -> TurnOptions:
-        if given is None:
+    def _turn_options(self, options: TurnOptions | None) -> TurnOptions:
+        if options is None:
             return TurnOptions(limits=self.limits, tools=self.tools)
-        return replace(given, tools=(*self.tools, *given.tools))
+        return replace(options, tools=(*self.tools, *options.tools))
 
     def _ask_app(self, name: str, options: AskOptions) -> App | None:
         """Return the app of a new dialogue with documents; None for one that goes on."""
@@ -749,11 +748,13 @@ def checked(text: Prompt) -> Prompt:
     Raises:
         InputError: it is empty, or neither a text nor messages.
     """
-    given = cast("object", text)
-    is_text = isinstance(given, str)
-    parts: list[object] = [given] if is_text else list(cast("Sequence[object]", given)) if _is_list(given) else [None]
+    content = cast("object", text)
+    is_text = isinstance(content, str)
+    parts: list[object] = (
+        [content] if is_text else list(cast("Sequence[object]", content)) if _is_list(content) else [None]
+    )
     if not is_text and not all(isinstance(part, Message) for part in parts):
-        raise InputError(f"the text must be a str, or a list of messages, got {_shown(given)}")
+        raise InputError(f"the text must be a str, or a list of messages, got {_shown(content)}")
     if not any((part.text if isinstance(part, Message) else str(part)).strip() for part in parts):
         raise InputError("the text is empty")
     return text

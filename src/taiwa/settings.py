@@ -264,23 +264,23 @@ def _from_environment(environ: Mapping[str, str]) -> dict[Keys, SourcedValue]:
 
 def _from_arguments(arguments: Mapping[str, object]) -> dict[Keys, SourcedValue]:
     found: dict[Keys, SourcedValue] = {}
-    for name, given in arguments.items():
-        if given is None:
+    for name, argument in arguments.items():
+        if argument is None:
             continue
         _check_key((name,), "argument")
-        if isinstance(given, Mapping):
-            leaves = dict(_flat(cast("Mapping[str, object]", given), (name,)))
+        if isinstance(argument, Mapping):
+            leaves = dict(_flat(cast("Mapping[str, object]", argument), (name,)))
             for keys in leaves:
                 _check_key(keys, "argument")
             found |= leaves
         else:
-            found |= _spread(name, str(given), "argument")
+            found |= _spread(name, str(argument), "argument")
     return found
 
 
-def _flat(given: Mapping[str, object], above: Keys) -> list[tuple[Keys, SourcedValue]]:
+def _flat(table: Mapping[str, object], above: Keys) -> list[tuple[Keys, SourcedValue]]:
     leaves: list[tuple[Keys, SourcedValue]] = []
-    for key, inner in given.items():
+    for key, inner in table.items():
         if isinstance(inner, Mapping):
             leaves += _flat(cast("Mapping[str, object]", inner), (*above, key))
         else:

@@ -96,10 +96,10 @@ class CommonOptions:
             "model": self.model, "judge_model": self.judge_model, "rewrite_model": self.rewrite_model, "store": self.store,
             "max_cost": self.max_cost, "retry_paid": self.retry_paid or None,
         }  # fmt: skip
-        given = {name: value for name, value in values.items() if value is not None}
-        settings = configured.load(given)
+        arguments = {name: value for name, value in values.items() if value is not None}
+        settings = configured.load(arguments)
         if self.wire == "completions":
-            settings = configured.load(given | {"model": f"completions:{settings.chosen_model()}"})
+            settings = configured.load(arguments | {"model": f"completions:{settings.chosen_model()}"})
         return settings
 
     def repository(self, settings: "Settings | None" = None, *, reading: bool = False) -> "Repository":

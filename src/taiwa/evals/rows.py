@@ -198,7 +198,7 @@ class RowFile(Rows):
         """
         line = json.dumps(to_json(what), ensure_ascii=False, allow_nan=False)
         self._write(f"{line}\n".encode("utf-8", errors="backslashreplace"))
-        # As it will be read again: a report of the same rows has the same figures, whoever measured them.
+        # Kept as it will be read from the file, so that a later report of the rows has the same figures.
         super().add(_without_long_texts(self._value(0, json.loads(line))))
 
     def _write(self, raw: bytes) -> None:

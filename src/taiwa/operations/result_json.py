@@ -173,8 +173,8 @@ def _generated(answer: GenerateResult) -> Json:
 def _explained(result: ExplainResult) -> Json:
     vocabulary = result.guide.vocabulary
     explanation = (
-        "allowed=told.count examples=told.examples accepts=told.accepts pointer=told.pointer keyword=told.keyword"
-        " expected=told.expected"
+        "allowed=explanation.count examples=explanation.examples accepts=explanation.accepts pointer=explanation.pointer keyword=explanation.keyword"
+        " expected=explanation.expected"
     )
     steps: list[Json] = [
         {

@@ -162,7 +162,7 @@ MENTION = re.compile(r"(?:^|[{,])[^\w\n]{0,20}access[^\w\n:=]{0,20}(?:[:=\uff1a]
 
 
 class AccessUnclearError(UnreadableError):
-    """A document says who may see it, in a way that cannot be understood; nobody may."""
+    """A document states who may see it in a way that cannot be read, so no user may."""
 
     tag = "access-unclear"
 

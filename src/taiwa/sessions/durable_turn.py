@@ -81,7 +81,7 @@ class TurnOptions:
 
     @property
     def of_answer(self) -> dict[str, Json]:
-        """The options that an answer depends on; limits are none of them."""
+        """The options that an answer depends on, which excludes limits."""
         return {"strict": self.strict, "repairs": self.repairs}
 
     def to_json(self) -> dict[str, Json]:

@@ -88,7 +88,7 @@ def is_credible(usage: Usage) -> bool:
 
 
 class Runs:
-    """The runs of one owner of a store. The number of a run is no secret: every statement compares the owner too."""
+    """The runs of one owner of a store. The number of a run is not a secret: every statement compares the owner too."""
 
     def __init__(self, db: Database, nodes: Nodes) -> None:
         self._db = db
