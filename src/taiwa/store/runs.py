@@ -5,12 +5,13 @@ A run is open from its beginning until it is committed (`done`), fails, finds th
 journal without paying twice.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, replace
 from datetime import date, timedelta
 from typing import Any, Literal, TypeAlias, cast
 
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConflictError, StoreError, TaiwaError
 from taiwa.kernel.journal import Entry
 from taiwa.kernel.messages import Response, Usage
@@ -94,10 +95,18 @@ class Runs:
         self._db = db
         self._nodes = nodes
 
-    def begin(self, ref: str, base: str | None, app: str | None, text: str, options: Json = None) -> int:
+    def begin(
+        self,
+        ref: str,
+        base: str | None,
+        app: str | None,
+        text: str,
+        options: Json = None,
+        attachments: Iterable[Attachment] = (),
+    ) -> int:
         """Open a run and return its number. It belongs to this process until it ends.
 
-        `ref` may be "" for a run outside any session; `app` must be stored.
+        `ref` may be "" for a run outside any session; `app` must be stored. `attachments` are stored with it.
 
         Raises:
             StoreError: the store does not have the app or the base.
@@ -110,6 +119,7 @@ class Runs:
             )
             number = self._db.insert(insert, composed(ref), *rows, recorded, self._db.owner(), self._db.clock())
             assert number is not None
+            self._nodes.blobs.link("run", number, attachments)
             return number
 
     def sink(
@@ -213,6 +223,7 @@ class Runs:
         """End a committed run, whatever its status was; the user's text is in its nodes from now on."""
         if not self._db.run("UPDATE run SET status = 'done', input = NULL, node = ? WHERE seq = ?", node, run):
             raise StoreError(f"run {run} not found in the store: it was deleted")
+        self._db.run("DELETE FROM run_blob WHERE run = ?", run)
 
     def release(self, run: int) -> None:
         """Mark an open run as interrupted, so that any process can resume it."""

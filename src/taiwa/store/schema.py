@@ -139,12 +139,27 @@ TRUST = (
     """INSERT INTO untrusted_app SELECT DISTINCT node.app FROM reflog JOIN node ON node.seq = reflog.new
         WHERE reflog.op = 'create' AND reflog.reason = 'import'""",
 )
+# The bytes of attachments, without data where an import left them out. A node names its attachments in its body; the rows here
+# let a collection find those that nothing refers to any more.
+BLOBS = (
+    "CREATE TABLE blob(seq {pk}, hash {blob} NOT NULL UNIQUE CHECK (length(hash) = 32), data {blob}){strict}",
+    """CREATE TABLE node_blob(
+        node {int} NOT NULL REFERENCES node(seq) ON DELETE CASCADE,
+        blob {int} NOT NULL REFERENCES blob(seq),
+        PRIMARY KEY (node, blob)){strict}""",
+    "CREATE INDEX node_blob_blob ON node_blob(blob)",
+    """CREATE TABLE run_blob(
+        run {int} NOT NULL REFERENCES run(seq) ON DELETE CASCADE,
+        blob {int} NOT NULL REFERENCES blob(seq),
+        PRIMARY KEY (run, blob)){strict}""",
+    "CREATE INDEX run_blob_blob ON run_blob(blob)",
+)
 STORE = DatabaseSpec(
     "store",
     schema="taiwa_store",
     application_id=0x74777374,  # `twst`
     unreleased_id=0x74616977,
-    migrations=(Migration(TABLES, SQLITE, POSTGRES), Migration(TRUST)),
+    migrations=(Migration(TABLES, SQLITE, POSTGRES), Migration(TRUST), Migration(BLOBS)),
     created_by="`taiwa chat` creates one",
     repair="run `taiwa fsck`, and export what is still readable or restore a backup",
 )
