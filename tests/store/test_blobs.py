@@ -94,6 +94,22 @@ def test_the_attachments_of_a_turn_that_can_be_resumed_stay(store: Store) -> Non
     assert store.gc(0).attachments == 0
 
 
+def test_who_knows_a_hash_does_not_get_the_bytes_of_another_owner(store: Store) -> None:
+    ann, bob = store.owned_by("ann"), store.owned_by("bob")
+    tip = attached(ann, "main", CAT)
+
+    assert bob.import_lines(list(ann.export("main", attachments=False))) == tip
+    assert bob.blobs.data(CAT.sha256) == b""
+    assert bob.blobs.fill(bob.nodes.get(tip).attachments)[0].data == b""
+
+    bob.import_lines(list(ann.export("main")))
+    assert bob.blobs.data(CAT.sha256) == PNG
+    assert store.fsck() == ()
+    ann.refs.delete("main")
+    store.gc(0)
+    assert bob.blobs.data(CAT.sha256) == PNG
+
+
 @pytest.mark.parametrize(
     ("statement", "where", "what"),
     [

@@ -164,18 +164,20 @@ def read_reference(data: object) -> Attachment:
     Raises:
         InputError: it is not one.
     """
-    match data:
-        case {"sha256": str(name), "type": media_type, "size": int(size), **more} if (
-            len(name) == 2 * sha256().digest_size
-            and not name.strip("0123456789abcdef")
-            and media_type in get_args(MediaType)
-            and 0 < size <= MAX_BYTES
-        ):
-            called = more.pop("name", "")
-            if not more and isinstance(called, str) and called == _clean_name(called) and not isinstance(size, bool):
-                return Attachment(name, cast("MediaType", media_type), size, called)
-        case _:
-            pass
+    fields = cast("dict[str, Json]", data) if isinstance(data, dict) else {}
+    name, size, called = fields.get("sha256"), fields.get("size"), fields.get("name", "")
+    media_type = next((known for known in get_args(MediaType) if known == fields.get("type")), None)
+    if (
+        fields.keys() <= {"sha256", "type", "size", "name"}
+        and isinstance(name, str)
+        and re.fullmatch("[0-9a-f]{64}", name)
+        and media_type is not None
+        and type(size) is int
+        and 0 < size <= MAX_BYTES
+        and isinstance(called, str)
+        and called == _clean_name(called)
+    ):
+        return Attachment(name, media_type, size, called)
     raise InputError("an attachment must have sha256, type, size and perhaps a name")
 
 

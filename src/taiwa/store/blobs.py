@@ -1,4 +1,4 @@
-"""The bytes of attachments, each stored once under its hash, with the nodes and open runs that refer to it."""
+"""The bytes of attachments, stored once by an owner under their hash, with the nodes and open runs that refer to it."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -8,21 +8,25 @@ from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.sql import Database
 
-INSERT = "INSERT INTO blob(hash, data) VALUES(?, ?) ON CONFLICT(hash) DO NOTHING"
+INSERT = "INSERT INTO blob(owner, hash, data) VALUES(?, ?, ?) ON CONFLICT(owner, hash) DO NOTHING"
 
 
 class Blobs:
-    """The attachments of a store. An import may leave their bytes out; their rows have no data then."""
+    """The attachments of one owner of a store. An import may leave their bytes out; their rows have no data then.
 
-    def __init__(self, db: Database) -> None:
+    Owners do not share bytes: who knows a hash does not get what another owner stored under it.
+    """
+
+    def __init__(self, db: Database, owner: str = "") -> None:
         self._db = db
+        self._owner = owner
 
     def put(self, attachment: Attachment) -> int:
         """Store an attachment, unless it is stored, and return its row, within a transaction of the caller."""
         key, data = bytes.fromhex(attachment.sha256), attachment.data or None
-        row = self._db.row("SELECT seq, data IS NULL FROM blob WHERE hash = ?", key)
+        row = self._db.row("SELECT seq, data IS NULL FROM blob WHERE owner = ? AND hash = ?", self._owner, key)
         if row is None:
-            seq = self._db.insert(INSERT, key, data)
+            seq = self._db.insert(INSERT, self._owner, key, data)
             return self.put(attachment) if seq is None else seq  # another process was faster
         if row[1] and data is not None:
             self._db.run("UPDATE blob SET data = ? WHERE seq = ?", data, row[0])
@@ -36,7 +40,8 @@ class Blobs:
 
     def data(self, sha256: str) -> bytes:
         """Return the bytes of a hash, none where the store does not have them."""
-        data: bytes | None = self._db.one("SELECT data FROM blob WHERE hash = ?", bytes.fromhex(sha256))
+        select = "SELECT data FROM blob WHERE owner = ? AND hash = ?"
+        data: bytes | None = self._db.one(select, self._owner, bytes.fromhex(sha256))
         return data or b""
 
     def fill(self, attachments: Iterable[Attachment]) -> tuple[Attachment, ...]:
