@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from taiwa.kernel.usage_limits import RunUsage, UsageLimits
     from taiwa.models.pricing import Prices
     from taiwa.models.scripted import scripted_model
+    from taiwa.operations.attachments import document_text
     from taiwa.sessions.async_session import AsyncSession
     from taiwa.sessions.durable_turn import TurnOptions, TurnResult
     from taiwa.sessions.session import Session
@@ -154,6 +155,7 @@ __all__ = [
     "UsageLimits",
     "ask",
     "assistant",
+    "document_text",
     "exit_on_error",
     "extract",
     "find",
@@ -205,6 +207,7 @@ MODULES = {
     "kernel.usage_limits": "RunUsage UsageLimits",
     "models.pricing": "Prices",
     "models.scripted": "scripted_model",
+    "operations.attachments": "document_text",
     "sessions.durable_turn": "TurnOptions TurnResult",
     "sessions.async_session": "AsyncSession",
     "sessions.session": "Session",
