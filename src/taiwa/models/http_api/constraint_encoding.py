@@ -294,11 +294,9 @@ def _are_numbers_open(schema: Mapping[str, Json]) -> bool:
     return not any(key in schema for key in lower) or not any(key in schema for key in upper)
 
 
-def _close_numbers(schema: Schema) -> Json:
+def _close_numbers(schema: Mapping[str, Json]) -> dict[str, Json]:
     """Bound the open numbers of a schema for llguidance, which writes a number between two bounds without an exponent."""
-    if not isinstance(schema, Mapping):
-        return schema
-    closed = map_subschemas(schema, lambda _, part: _close_numbers(part))
+    closed = map_subschemas(schema, lambda _, part: _close_numbers(part) if isinstance(part, Mapping) else part)
     if "type" in schema and _are_numbers_open(schema):
         closed = {"minimum": -MOST_NUMBER, "maximum": MOST_NUMBER, **closed}
     return closed
