@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         extract,
         find,
         generate,
+        open,
         route,
         run,
         solve,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from taiwa.flows.solve.rationale import Rationale
     from taiwa.flows.solve.solve import SolveOptions
     from taiwa.kernel.async_runtime import AsyncRuntime
+    from taiwa.kernel.attachments import Attachment
     from taiwa.kernel.effects import Effect, Program, gather, perform
     from taiwa.kernel.errors import (
         AuthenticationError,
@@ -88,7 +90,7 @@ if TYPE_CHECKING:
     from taiwa.models.scripted import scripted_model
     from taiwa.sessions.async_session import AsyncSession
     from taiwa.sessions.durable_turn import TurnOptions, TurnResult
-    from taiwa.sessions.session import Session, open
+    from taiwa.sessions.session import Session
     from taiwa.structured import OutputType, parse
     from taiwa.tools.function_tool import tool
 
@@ -100,6 +102,7 @@ __all__ = [
     "AsyncRuntime",
     "AsyncSession",
     "AsyncStream",
+    "Attachment",
     "AuthenticationError",
     "Choice",
     "Client",
@@ -181,7 +184,7 @@ MODULES = {
     "apps.catalog": "load_app",
     "ask.result": "AskResult",
     "cli.main": "exit_on_error",
-    "client": "AsyncClient Client Extraction Generation ask extract find generate route run solve stream stream_extract try_extract",
+    "client": "AsyncClient Client Extraction Generation ask extract find generate open route run solve stream stream_extract try_extract",
     "conversation.app": "App",
     "conversation.reducers": "Reducer",
     "flows.api": "Api",
@@ -190,6 +193,7 @@ MODULES = {
     "flows.solve.rationale": "Rationale",
     "flows.solve.solve": "SolveOptions",
     "kernel.async_runtime": "AsyncRuntime",
+    "kernel.attachments": "Attachment",
     "kernel.effects": "Effect Program gather perform",
     "kernel.errors": "AuthenticationError ConfigError ConflictError InputError LimitError ModelError NoValidTokenError OutputValidationError OverloadedError ProtocolError RateLimitError RefusalError StoreError TaiwaError TimeoutError ToolError UnsupportedError",
     "kernel.execution": "RunResult replay",
@@ -203,7 +207,7 @@ MODULES = {
     "models.scripted": "scripted_model",
     "sessions.durable_turn": "TurnOptions TurnResult",
     "sessions.async_session": "AsyncSession",
-    "sessions.session": "Session open",
+    "sessions.session": "Session",
     "structured": "OutputType parse",
     "tools.function_tool": "tool",
 }

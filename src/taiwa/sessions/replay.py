@@ -62,7 +62,8 @@ def _replay_turn(repository: Repository, entry: HistoryEntry, before: Conversati
     for repairs, exact in product(range(answers - 1, -1, -1), (False, True)):
         try:
             specs = [tool.spec for tool in repository.tools_of(before.app)]
-            turn = say(entry.node.user or "", repairs=repairs, tools=specs, exact=exact)
+            text, attachments = entry.node.user or "", entry.node.attachments
+            turn = say(text, attachments, repairs=repairs, tools=specs, exact=exact)
             _, after = replay(turn(before), Journal(entries))
         except (ConfigError, ReplayError, OutputValidationError) as error:
             difference = error.message
