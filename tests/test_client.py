@@ -1,5 +1,6 @@
 import asyncio
 import sqlite3
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -8,18 +9,21 @@ from typing import Any
 import pytest
 
 import taiwa
+from taiwa.apps.catalog import load_text
 from taiwa.client import AsyncClient, Client
 from taiwa.flows.route import NeedsClarification, Routed
-from taiwa.kernel.effects import Complete, Effect, Program, perform
+from taiwa.kernel.effects import CallTool, Complete, Effect, Program, perform
 from taiwa.kernel.errors import InputError, LimitError, ModelError, OutputValidationError, RefusalError
 from taiwa.kernel.messages import (
     Choice,
     Grammar,
     JsonSchema,
+    Message,
     Passage,
     Regex,
     Request,
     Response,
+    ToolCall,
     Usage,
     assistant,
     system,
@@ -443,3 +447,87 @@ def test_a_text_is_a_str_or_messages(connect: Any, text: object) -> None:
     for call in (lambda: client.generate(text), lambda: client.stream(text), lambda: client.extract(Order, text)):
         with pytest.raises(InputError, match="the text must be a str, or a list of messages, got"):
             call()
+
+
+def calls_of(*names: str) -> Response:
+    """A response that calls these tools side by side, without arguments."""
+    return Response(Message("assistant", tuple(ToolCall(name, "{}", name) for name in names)), "tool_calls")
+
+
+def test_blocking_tools_run_side_by_side_on_an_event_loop(connect: Any) -> None:
+    together = threading.Barrier(3)
+
+    def waiting(name: str) -> Any:
+        def wait() -> int:
+            return together.wait(60)
+
+        wait.__name__, wait.__doc__ = name, "Wait for the others."
+        return tool(wait)
+
+    tools = [waiting(name) for name in ("one", "two", "three")]
+    client = connect(calls_of("one", "two", "three"), "So the answer is 3.", tools=tools)
+    assert client.solve("How many?", options=taiwa.SolveOptions(tool_mode="native")).answer == "3"
+
+
+def test_an_asynchronous_tool_is_called_by_solve_sessions_and_programs(connect: Any, tmp_path: Any) -> None:
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    @tool
+    async def price(drink: str = "tea") -> float:
+        """Return the price of a drink."""
+        loops.append(asyncio.get_running_loop())
+        return 3.5
+
+    client = connect(
+        "It costs <<price: tea>>", " So the answer is 3.5.", calls_of("price"), "It is 3.5.",
+        tools=[price], store=tmp_path / "taiwa.db",
+    )  # fmt: skip
+    assert client.solve("What does tea cost?").answer == "3.5"
+    app = load_text("---\ntaiwa: 1\ntools: [price]\n---\nAnswer.\n", "desk.md", "desk")
+
+    async def say() -> str:
+        return (await (await client.client.session(app)).say("Tea?")).text
+
+    assert (
+        client.session(app).say("Tea?").text if isinstance(client, Blocking) else asyncio.run(say())
+    ) == "It is 3.5."
+
+    def priced() -> Program[str]:
+        return (yield from perform(CallTool("price", {"drink": "tea"}))).text
+
+    assert client.run(priced()) == "3.5"
+    assert len(loops) == 3
+
+
+def test_an_asynchronous_tool_runs_on_the_loop_of_its_client() -> None:
+    @tool
+    async def here() -> int:
+        """Name the loop."""
+        return id(asyncio.get_running_loop())
+
+    def called() -> Program[object]:
+        return (yield from perform(CallTool("here", {}))).value
+
+    async def play() -> bool:
+        async with AsyncClient(scripted_model(), tools=[here]) as client:
+            return await client.run(called()) == id(asyncio.get_running_loop())
+
+    assert asyncio.run(play())
+
+
+def test_a_retriever_that_blocks_lets_the_loop_go_on() -> None:
+    met = threading.Event()
+
+    class Slow:
+        def find(self, query: str, k: int) -> tuple[Passage, ...]:
+            assert met.wait(60)
+            return (Passage("notes.txt", query),)
+
+    async def play() -> str:
+        async with AsyncClient(scripted_model(), retriever=Slow()) as client:
+            found = asyncio.create_task(client.find("tea"))
+            await asyncio.sleep(0)
+            met.set()
+            return (await found)[0].text
+
+    assert asyncio.run(play()) == "tea"

@@ -87,6 +87,15 @@ class Tool(Protocol):
 
 
 @runtime_checkable
+class AsyncTool(Protocol):
+    """A tool that an `AsyncRuntime` awaits on its event loop."""
+
+    async def acall(self, arguments: Mapping[str, Json]) -> ToolResult:
+        """As `Tool.call`."""
+        ...
+
+
+@runtime_checkable
 class Retriever(Protocol):
     """A source of passages."""
 
@@ -216,11 +225,7 @@ class BaseRuntime(Generic[M]):
             known = ", ".join(sorted(self._tools)) or "none"
             raise UnknownToolError(f"there is no tool {effect.name!r}", code="unknown_tool", hint=f"tools: {known}")
         with ToolErrorBoundary(effect.name):
-            result = cast("object", tool.call(effect.arguments))  # foreign code may return anything
-        if not isinstance(result, ToolResult):
-            trace = f"{effect.name} returned a {type(result).__name__}, not a ToolResult"
-            raise ToolError(f"{effect.name} failed", code="internal", trace=trace)
-        return result
+            return check_result(effect.name, tool.call(effect.arguments))
 
     def _price(self, effect: GetPrice) -> int | None:
         return None if self.price is None else self.price(self._model_name, effect.usage)
@@ -347,6 +352,18 @@ def answer_chunks(runtime: Runtime, request: Request) -> Generator[Chunk]:
         yield from chunks
     finally:
         _close(chunks)
+
+
+def check_result(name: str, result: object) -> ToolResult:
+    """Return the result of a tool, which may be foreign code.
+
+    Raises:
+        ToolError: it is not a ToolResult.
+    """
+    if not isinstance(result, ToolResult):
+        trace = f"{name} returned a {type(result).__name__}, not a ToolResult"
+        raise ToolError(f"{name} failed", code="internal", trace=trace)
+    return result
 
 
 class _EffectThreads:
