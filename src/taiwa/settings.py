@@ -45,6 +45,7 @@ class Settings:
     retry_paid: bool = False
     base_urls: Mapping[str, str] = field(default_factory=dict[str, str])
     capabilities: Mapping[str, Mapping[str, bool]] = field(default_factory=dict[str, Mapping[str, bool]])
+    plugins: Mapping[str, bool] = field(default_factory=dict[str, bool])
     prices: Mapping[str, Mapping[str, Decimal | str]] = field(default_factory=dict[str, Mapping[str, Decimal | str]])
     origins: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
 
@@ -171,6 +172,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "retry_paid": Setting("whether a call that may have been charged is tried again", _flag),
         "base_urls": Setting("the address of a provider, by its name", _url, NAMED),
         "capabilities": Setting("what a model can do, by its name", _flag, TABLE, (*get_args(Capability), "sampling")),
+        "plugins": Setting("whether the plug-ins of a package are used, by its name: off", _flag, NAMED),
         "prices": Setting("prices of a model, by its name", _price, TABLE, PRICES),
     }
 )
