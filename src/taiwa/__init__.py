@@ -86,7 +86,7 @@ if TYPE_CHECKING:
     from taiwa.kernel.stream import AsyncStream, Stream
     from taiwa.kernel.usage_limits import RunUsage, UsageLimits
     from taiwa.models.pricing import Prices
-    from taiwa.models.scripted import scripted_model
+    from taiwa.models.scripted import FunctionModel, function_model, scripted_model
     from taiwa.sessions.async_session import AsyncSession
     from taiwa.sessions.durable_turn import TurnOptions, TurnResult
     from taiwa.sessions.session import Session
@@ -109,6 +109,7 @@ __all__ = [
     "Effect",
     "ExtractError",
     "Extraction",
+    "FunctionModel",
     "Generation",
     "Grammar",
     "InputError",
@@ -155,6 +156,7 @@ __all__ = [
     "exit_on_error",
     "extract",
     "find",
+    "function_model",
     "gather",
     "generate",
     "load_app",
@@ -201,7 +203,7 @@ MODULES = {
     "kernel.stream": "AsyncStream Stream",
     "kernel.usage_limits": "RunUsage UsageLimits",
     "models.pricing": "Prices",
-    "models.scripted": "scripted_model",
+    "models.scripted": "FunctionModel function_model scripted_model",
     "sessions.durable_turn": "TurnOptions TurnResult",
     "sessions.async_session": "AsyncSession",
     "sessions.session": "Session",

@@ -57,6 +57,7 @@ from taiwa.operations.ask import AskOptions, open_ask_app
 from taiwa.operations.documents import FindOptions, open_library
 from taiwa.operations.documents import find as find_passages
 from taiwa.operations.generate import answer_checker
+from taiwa.plugins import make_retriever
 from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.durable_turn import AnyModel, PricedModel, TurnOptions, TurnResult
 from taiwa.sessions.repository import Repository
@@ -71,6 +72,8 @@ R = TypeVar("R")
 
 Prompt: TypeAlias = str | Sequence[Message]
 """A question of the user, or the messages of a dialogue that ends with one."""
+Tools: TypeAlias = Iterable[Tool | str]
+"""Tools, or names of built-in tools and of plug-ins."""
 TextConstraint: TypeAlias = Regex | Choice | Grammar
 Handlers: TypeAlias = Mapping[type[Effect[Any]], Handler]
 NO_HANDLERS: Handlers = MappingProxyType({})
@@ -137,8 +140,8 @@ class BaseClient:
     """What both clients hold.
 
     - `model`: its name (`openai:gpt-…`, `http://127.0.0.1:8080/v1#name`), or a model; None for the configured one.
-    - `tools`: functions with `@taiwa.tool`, for `solve` and for apps that name them.
-    - `retriever`: an object with `find(query, k)`, for `find` and `ask`; without one they search indexed folders.
+    - `tools`: functions with `@taiwa.tool`, for `solve` and for apps that name them; names of built-in tools and plug-ins, too.
+    - `retriever`: an object with `find(query, k)`, or the name of a plug-in, for `find` and `ask`; without one they search indexed folders.
     - `store`: a file, a PostgreSQL URL, `":memory:"` or an open store; None for the configured one. It is opened when a
       conversation needs it.
     - `limits`: the limits of each call. `prices`: those of the model, per million tokens. `handlers`: of effects of your own.
@@ -154,8 +157,8 @@ class BaseClient:
         self,
         model: str | AnyModel | None = None,
         *,
-        tools: Iterable[Tool] = (),
-        retriever: Retriever | None = None,
+        tools: Tools = (),
+        retriever: str | Retriever | None = None,
         store: str | Path | Store | None = None,
         limits: UsageLimits | None = None,
         prices: Prices | None = None,
@@ -165,12 +168,11 @@ class BaseClient:
         attempts: int | None = None,
         retry_paid: bool | None = None,
     ) -> None:
-        self.tools = tuple(tools)
+        self.tools = _tools(tools)
+        if isinstance(retriever, str):
+            retriever = cast("Retriever", make_retriever(retriever))
         if not (model is None or isinstance(model, str) or _offers(model, "stream")):
             raise InputError(f"model must be a name or a model, got {_shown(model)}")
-        for tool in self.tools:
-            if not _offers(tool, "spec"):
-                raise InputError(f"tools must be tools, got {_shown(tool)}; decorate a function with @taiwa.tool")
         if not (retriever is None or _offers(retriever, "find")):
             raise InputError(f"retriever must be an object with find(query, k), got {_shown(retriever)}")
         self._arguments_of_settings: dict[str, object] = {
@@ -229,11 +231,11 @@ class BaseClient:
             self._open_store.close()
         self._open_store = None
 
-    def _arguments(self, tools: Iterable[Tool] | None) -> dict[str, Any]:
+    def _arguments(self, tools: tuple[Tool, ...] | None) -> dict[str, Any]:
         """Return the arguments of a runtime."""
         priced_model = self.priced_model
         return {
-            "tools": self.tools if tools is None else tuple(tools),
+            "tools": self.tools if tools is None else tools,
             "retriever": self.retriever,
             "handlers": self.handlers,
             "observers": self.observers,
@@ -327,20 +329,18 @@ class Client(BaseClient):
                 close()
         self._close_store()
 
-    def run(self, program: Program[R], *, tools: Iterable[Tool] | None = None) -> R:
+    def run(self, program: Program[R], *, tools: Tools | None = None) -> R:
         """Run a program to its value.
 
         Raises:
             InputError: it is not a program, for one the function that makes it.
             TaiwaError: what the program raised; `spent` holds the usage of the run.
         """
-        return self._run(program, tools).value
+        return self._run(program, None if tools is None else _tools(tools)).value
 
-    def stream_run(
-        self, program: Program[R], *, tools: Iterable[Tool] | None = None
-    ) -> "Stream[TextDelta | Notice, R]":
+    def stream_run(self, program: Program[R], *, tools: Tools | None = None) -> "Stream[TextDelta | Notice, R]":
         """Run a program; yield text and notices as they arrive."""
-        return self._stream(program, _as_it_is, tools)
+        return self._stream(program, _as_it_is, None if tools is None else _tools(tools))
 
     @overload
     def generate(
@@ -410,15 +410,13 @@ class Client(BaseClient):
         """Choose one of several types or APIs and read a value of it, or ask back; targets are named by their classes."""
         return self._run(route_program(_targets(targets), checked(text), repair=repair)).value
 
-    def solve(
-        self, question: str, *, tools: Iterable[Tool] | None = None, options: SolveOptions | None = None
-    ) -> Rationale:
+    def solve(self, question: str, *, tools: Tools | None = None, options: SolveOptions | None = None) -> Rationale:
         """Solve a question step by step with tools, by default those of this client, and else the built-in ones.
 
         Raises:
             InputError: the question is empty, or an option is not valid.
         """
-        used = solve_tools(self.tools if tools is None else tuple(tools))
+        used = solve_tools(self.tools if tools is None else _tools(tools))
         return self._run(solve_program(question, used, options), used).value
 
     def find(
@@ -466,7 +464,7 @@ class Client(BaseClient):
             observers=self.observers,
         )  # fmt: skip
 
-    def _run(self, program: Program[R], tools: Iterable[Tool] | None = None) -> RunResult[R]:
+    def _run(self, program: Program[R], tools: tuple[Tool, ...] | None = None) -> RunResult[R]:
         runtime = Runtime(self.model, **self._arguments(tools))
         with self._counting():
             done = runtime.run_result(check_program(program))
@@ -474,12 +472,12 @@ class Client(BaseClient):
         return done
 
     def _stream(
-        self, program: Program[R], view: "View[R, E, T]", tools: Iterable[Tool] | None = None
+        self, program: Program[R], view: "View[R, E, T]", tools: tuple[Tool, ...] | None = None
     ) -> "Stream[E, T]":
         return Stream(self._events(check_program(program), view, tools))
 
     def _events(
-        self, program: Program[R], view: "View[R, E, T]", tools: Iterable[Tool] | None
+        self, program: Program[R], view: "View[R, E, T]", tools: tuple[Tool, ...] | None
     ) -> "Generator[E, None, T]":
         with self._counting():
             for event in Runtime(self.model, **self._arguments(tools)).stream(program):
@@ -520,15 +518,13 @@ class AsyncClient(BaseClient):
                 await asyncio.to_thread(getattr(model, "close", int))
         await asyncio.to_thread(self._close_store)
 
-    async def run(self, program: Program[R], *, tools: Iterable[Tool] | None = None) -> R:
+    async def run(self, program: Program[R], *, tools: Tools | None = None) -> R:
         """As `Client.run`."""
-        return (await self._run(program, tools)).value
+        return (await self._run(program, None if tools is None else _tools(tools))).value
 
-    def stream_run(
-        self, program: Program[R], *, tools: Iterable[Tool] | None = None
-    ) -> "AsyncStream[TextDelta | Notice, R]":
+    def stream_run(self, program: Program[R], *, tools: Tools | None = None) -> "AsyncStream[TextDelta | Notice, R]":
         """As `Client.stream_run`."""
-        return self._stream(program, _as_it_is, tools)
+        return self._stream(program, _as_it_is, None if tools is None else _tools(tools))
 
     @overload
     async def generate(
@@ -586,10 +582,10 @@ class AsyncClient(BaseClient):
         return (await self._run(route_program(_targets(targets), checked(text), repair=repair))).value
 
     async def solve(
-        self, question: str, *, tools: Iterable[Tool] | None = None, options: SolveOptions | None = None
+        self, question: str, *, tools: Tools | None = None, options: SolveOptions | None = None
     ) -> Rationale:
         """As `Client.solve`."""
-        used = solve_tools(self.tools if tools is None else tuple(tools))
+        used = solve_tools(self.tools if tools is None else _tools(tools))
         return (await self._run(solve_program(question, used, options), used)).value
 
     async def find(
@@ -619,7 +615,7 @@ class AsyncClient(BaseClient):
             observers=self.observers,
         )  # fmt: skip
 
-    async def _run(self, program: Program[R], tools: Iterable[Tool] | None = None) -> RunResult[R]:
+    async def _run(self, program: Program[R], tools: tuple[Tool, ...] | None = None) -> RunResult[R]:
         runtime = AsyncRuntime(self.model, **self._arguments(tools))
         with self._counting():
             done = await runtime.run_result(check_program(program))
@@ -627,12 +623,12 @@ class AsyncClient(BaseClient):
         return done
 
     def _stream(
-        self, program: Program[R], view: "View[R, E, T]", tools: Iterable[Tool] | None = None
+        self, program: Program[R], view: "View[R, E, T]", tools: tuple[Tool, ...] | None = None
     ) -> "AsyncStream[E, T]":
         return AsyncStream(self._events(check_program(program), view, tools))
 
     async def _events(
-        self, program: Program[R], view: "View[R, E, T]", tools: Iterable[Tool] | None
+        self, program: Program[R], view: "View[R, E, T]", tools: tuple[Tool, ...] | None
     ) -> "AsyncGenerator[E | Done[T]]":
         with self._counting():
             async with aclosing(AsyncRuntime(self.model, **self._arguments(tools)).stream(program)) as events:
@@ -730,6 +726,32 @@ def check_program(program: Program[R]) -> Program[R]:
     name = getattr(program, "__name__", "")
     hint = f"; call it: {name}(…)" if callable(program) and name else ""
     raise InputError(f"expected a program (a generator that yields effects), got {_shown(program)}{hint}")
+
+
+def _tools(tools: Tools) -> tuple[Tool, ...]:
+    """Return tools, those given by their names found.
+
+    Raises:
+        InputError: it is not a list of tools.
+    """
+    from taiwa.tools.registry import find_tools
+
+    given = cast("object", tools)
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise InputError(f"tools must be a list of tools, got {_shown(given)}; write tools=[…]")
+    found: list[Tool] = []
+    for tool in tools:
+        if isinstance(tool, str):
+            found += find_tools([tool])
+        elif _offers(tool, "spec"):
+            found.append(tool)
+        else:
+            raise InputError(f"tools must be tools, got {_shown(tool)}; decorate a function with @taiwa.tool")
+    names = [tool.spec.name for tool in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"two tools have the name {twice!r}")
+    return tuple(found)
 
 
 def _offers(argument: object, name: str) -> bool:
