@@ -85,7 +85,7 @@ def installed() -> tuple[Plugin, ...]:
 
 @cache
 def _installed(_path: tuple[str, ...]) -> tuple[tuple[PluginKind, str, str, str, str], ...]:
-    points = {
+    points: set[tuple[PluginKind, str, str, str, str]] = {
         (
             kind,
             point.name,

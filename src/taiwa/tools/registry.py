@@ -6,7 +6,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.plugins import find_plugin, load_plugin, plugin_names
@@ -38,7 +38,8 @@ def named_tool(name: str) -> FunctionTool[Any, Any] | None:
     built_in = builtin_tools().get(name)
     if built_in is not None:
         return built_in
-    loaded = load_plugin("tools", name, FunctionTool, "a function with @taiwa.tool above it")
+    expected = cast("type[FunctionTool[Any, Any]]", FunctionTool)
+    loaded = load_plugin("tools", name, expected, "a function with @taiwa.tool above it")
     if loaded is not None and loaded.spec.name != name:
         raise ConfigError(f"the {find_plugin('tools', name)} must be a tool named {name!r}, not {loaded.spec.name!r}")
     return loaded
