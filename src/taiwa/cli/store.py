@@ -69,12 +69,14 @@ def gc(common: CommonOptions, keep: int, snapshots: bool) -> None:
     deleted = store.gc(keep, dry_run=common.dry_run)
     dropped = store.snapshots.clear() if snapshots and not common.dry_run else 0
     if common.as_json:
-        counts = {"nodes": deleted.nodes, "apps": deleted.apps, "moves": deleted.moves, "snapshots": dropped}
+        counts = {"nodes": deleted.nodes, "apps": deleted.apps, "moves": deleted.moves, "snapshots": dropped,
+                  "attachments": deleted.attachments}  # fmt: skip
         print_json({**counts, "dry_run": common.dry_run})
     else:
         parts = (
             ngettext("{n} node", "{n} nodes", deleted.nodes), ngettext("{n} app", "{n} apps", deleted.apps),
             ngettext("{n} move", "{n} moves", deleted.moves), ngettext("{n} snapshot", "{n} snapshots", dropped),
+            ngettext("{n} attachment", "{n} attachments", deleted.attachments),
         )  # fmt: skip
         what = ", ".join(parts)
         print_line(_("would delete {what}", what=what) if common.dry_run else _("deleted {what}", what=what))
