@@ -30,7 +30,7 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.records import value
-from taiwa.kernel.usage_limits import UsageLimits
+from taiwa.kernel.usage_limits import Limits, UsageLimits
 from taiwa.models.pricing import Prices
 from taiwa.models.scripted import Entry, scripted_model
 from taiwa.tools.function_tool import tool
@@ -296,7 +296,7 @@ def test_a_program_runs_with_handlers_of_its_own_effects(connect: Any) -> None:
 
 
 def test_the_usage_of_failed_calls_counts(connect: Any) -> None:
-    client = connect("one", limits=UsageLimits(requests=1))
+    client = connect("one", limits=Limits(calls=1))
 
     def twice() -> Program[None]:
         for _ in range(2):
@@ -315,6 +315,12 @@ def test_the_usage_of_failed_calls_counts(connect: Any) -> None:
         ({"model": Blocking}, "got the class Blocking; make an instance"),
         ({"model": 3}, "got a int"),
         ({"tools": [len]}, "got the function len; decorate a function with @taiwa.tool"),
+        ({"tools": "calculator"}, r"tools must be a list of tools, got a str; write tools=\[…\]"),
+        ({"tools": double}, "tools must be a list of tools, got a FunctionTool"),
+        ({"tools": ["calculater"]}, "unknown tool 'calculater'; choose one of calculator"),
+        ({"tools": [double, double]}, "two tools have the name 'double'"),
+        ({"limits": Limits}, r"limits must be taiwa.Limits\(…\), got the class Limits"),
+        ({"limits": 5}, r"limits must be taiwa.Limits\(…\), got a int"),
         ({"retriever": Shelf}, "got the class Shelf"),
     ],
 )
@@ -559,3 +565,54 @@ def test_a_retriever_that_blocks_lets_the_loop_go_on() -> None:
             return (await found)[0].text
 
     assert asyncio.run(play()) == "tea"
+
+
+def test_a_call_has_limits_of_its_own(connect: Any) -> None:
+    client = connect("Hello!", "Bye!", store=":memory:", tools=[double], limits=Limits(calls=1))
+    none = Limits(calls=0)
+    calls = {
+        "generate": lambda: client.generate("Hi", limits=none),
+        "stream": lambda: client.events(client.stream("Hi", limits=none)),
+        "extract": lambda: client.extract(Order, "Hi", limits=none),
+        "try_extract": lambda: client.try_extract(Order, "Hi", limits=none),
+        "stream_extract": lambda: client.events(client.stream_extract(Order, "Hi", limits=none)),
+        "route": lambda: client.route("Hi", Order, Booking, limits=none),
+        "solve": lambda: client.solve("Hi", limits=none),
+        "run": lambda: client.run(asked(), limits=none),
+        "stream_run": lambda: client.events(client.stream_run(asked(), limits=none)),
+    }
+    for call in calls.values():
+        with pytest.raises(LimitError):
+            call()
+    assert client.generate("Hi").text == "Hello!"
+    with pytest.raises(InputError, match="got a UsageLimits"):
+        client.generate("Hi", limits=UsageLimits(requests=0))
+
+
+def asked() -> Program[str]:
+    return (yield from perform(Complete(Request((user("Hi"),))))).text
+
+
+def test_a_conversation_has_limits_of_its_own() -> None:
+    with Client(scripted_model("One.", "Two.", usage=Usage(1, 1)), prices=Prices("1", "1"), store=":memory:") as client:
+        session = client.session(limits=Limits(cost="0.000001"))
+        session.say("Hi")
+        with pytest.raises(LimitError):
+            session.say("Again")
+        assert client.session(limits=Limits(cost=1)).say("Hi").text == "Two."
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"cost": "a lot"}, "cost must be a number, zero or more, got 'a lot'"),
+        ({"cost": -1}, "cost must be"),
+        ({"calls": 1.5}, "calls must be a whole number"),
+        ({"tokens": "9"}, "tokens must be a whole number"),
+        ({"seconds": float("inf")}, "seconds must be a number"),
+        ({"tool_calls": True}, "tool_calls must be a whole number"),
+    ],
+)
+def test_a_limit_is_a_number(limits: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Limits(**limits)

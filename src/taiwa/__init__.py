@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     from taiwa.kernel.records import value
     from taiwa.kernel.runtime import Runtime
     from taiwa.kernel.stream import AsyncStream, Stream
-    from taiwa.kernel.usage_limits import RunUsage, UsageLimits
+    from taiwa.kernel.usage_limits import Limits, RunUsage
     from taiwa.models.pricing import Prices
     from taiwa.models.scripted import FunctionModel, function_model, scripted_model
     from taiwa.sessions.async_session import AsyncSession
@@ -118,6 +118,7 @@ __all__ = [
     "Journal",
     "JsonSchema",
     "LimitError",
+    "Limits",
     "Message",
     "ModelError",
     "NoValidTokenError",
@@ -152,7 +153,6 @@ __all__ = [
     "TurnResult",
     "UnsupportedError",
     "Usage",
-    "UsageLimits",
     "ask",
     "assistant",
     "exit_on_error",
@@ -204,7 +204,7 @@ MODULES = {
     "kernel.records": "value",
     "kernel.runtime": "Runtime",
     "kernel.stream": "AsyncStream Stream",
-    "kernel.usage_limits": "RunUsage UsageLimits",
+    "kernel.usage_limits": "Limits RunUsage",
     "models.pricing": "Prices",
     "models.scripted": "FunctionModel function_model scripted_model",
     "sessions.durable_turn": "TurnOptions TurnResult",

@@ -26,7 +26,7 @@ from taiwa.kernel.messages import (
     ToolSpec,
 )
 from taiwa.kernel.records import Json
-from taiwa.kernel.usage_limits import Price, UsageLedger, UsageLimits
+from taiwa.kernel.usage_limits import Limits, Price, UsageLedger, UsageLimits
 
 
 class Model(Protocol):
@@ -159,7 +159,7 @@ class BaseRuntime(Generic[M]):
     retriever: Retriever | None = None
     handlers: Mapping[type[Effect[Any]], Handler] = field(default_factory=dict[type[Effect[Any]], Handler])
     observers: Iterable[Observer] = ()
-    limits: UsageLimits | None = None
+    limits: UsageLimits | Limits | None = None
     price: Price | None = None
     width: int = 16
     interrupts: Interrupts = "raise"
@@ -180,7 +180,8 @@ class BaseRuntime(Generic[M]):
     def execution(self, program: Program[T], journal: Journal | None) -> Execution[T]:
         """Start a run."""
         names = self.model.names if isinstance(self.model, ModelsByTask) else frozenset[str]()
-        ledger = UsageLedger(self.limits or UsageLimits(), self._model_name, self.price, names=names)
+        limits = self.limits.usage_limits if isinstance(self.limits, Limits) else self.limits
+        ledger = UsageLedger(limits or UsageLimits(), self._model_name, self.price, names=names)
         return Execution(program, ledger, journal, self._observers)
 
     @property
