@@ -263,8 +263,8 @@ def _encode_message(message: Message, ids: CallIds) -> list[Json]:
     role = "user" if message.role == "tool" else message.role
     content: Json = text
     if message.attachments:
-        files = [encode_attachment(each) for each in message.attachments]
-        content = [*files, {"type": "text", "text": text}] if text else list[Json](files)
+        said: list[Json] = [{"type": "text", "text": text}] if text else []
+        content = [*map(encode_attachment, message.attachments), *said]
     return answers if answers and not content else [*answers, {"role": role, "content": content}]
 
 
