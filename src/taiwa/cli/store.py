@@ -72,7 +72,7 @@ def gc(common: CommonOptions, keep: int, snapshots: bool) -> None:
         counts = {"nodes": deleted.nodes, "apps": deleted.apps, "moves": deleted.moves, "snapshots": dropped}
         print_json({**counts, "attachments": deleted.attachments, "dry_run": common.dry_run})
     else:
-        parts = (
+        parts: tuple[str, ...] = (
             ngettext("{n} node", "{n} nodes", deleted.nodes), ngettext("{n} app", "{n} apps", deleted.apps),
             ngettext("{n} move", "{n} moves", deleted.moves), ngettext("{n} snapshot", "{n} snapshots", dropped),
         )  # fmt: skip
