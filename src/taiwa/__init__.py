@@ -85,9 +85,9 @@ if TYPE_CHECKING:
     from taiwa.kernel.records import value
     from taiwa.kernel.runtime import Runtime
     from taiwa.kernel.stream import AsyncStream, Stream
-    from taiwa.kernel.usage_limits import RunUsage, UsageLimits
+    from taiwa.kernel.usage_limits import Limits, RunUsage
     from taiwa.models.pricing import Prices
-    from taiwa.models.scripted import scripted_model
+    from taiwa.models.scripted import FunctionModel, function_model, scripted_model
     from taiwa.operations.attachments import document_text
     from taiwa.sessions.async_session import AsyncSession
     from taiwa.sessions.durable_turn import TurnOptions, TurnResult
@@ -112,12 +112,14 @@ __all__ = [
     "Effect",
     "ExtractError",
     "Extraction",
+    "FunctionModel",
     "Generation",
     "Grammar",
     "InputError",
     "Journal",
     "JsonSchema",
     "LimitError",
+    "Limits",
     "Message",
     "ModelError",
     "NoValidTokenError",
@@ -152,13 +154,13 @@ __all__ = [
     "TurnResult",
     "UnsupportedError",
     "Usage",
-    "UsageLimits",
     "ask",
     "assistant",
     "document_text",
     "exit_on_error",
     "extract",
     "find",
+    "function_model",
     "gather",
     "generate",
     "load_app",
@@ -204,9 +206,9 @@ MODULES = {
     "kernel.records": "value",
     "kernel.runtime": "Runtime",
     "kernel.stream": "AsyncStream Stream",
-    "kernel.usage_limits": "RunUsage UsageLimits",
+    "kernel.usage_limits": "Limits RunUsage",
     "models.pricing": "Prices",
-    "models.scripted": "scripted_model",
+    "models.scripted": "FunctionModel function_model scripted_model",
     "operations.attachments": "document_text",
     "sessions.durable_turn": "TurnOptions TurnResult",
     "sessions.async_session": "AsyncSession",
