@@ -8,7 +8,8 @@ from typing import Literal, TypeAlias
 from taiwa.conversation.app import App
 from taiwa.conversation.state import State, TurnContext, apply_delta, apply_edit, migrate_state, replace_state
 from taiwa.kernel.errors import CorruptError, InputError
-from taiwa.kernel.records import Json, canonical, digest, items_at, value
+from taiwa.kernel.messages import Thinking
+from taiwa.kernel.records import Json, canonical, digest, items_at, restore, value
 
 NodeKind = Literal["root", "turn", "summary", "edit", "app"]
 
@@ -18,7 +19,8 @@ class Node:
     """A root, a turn, a summary of old turns, an edit of the state, or a change of app.
 
     `delta` is the state delta of a turn (the whole new object in `environment` mode), the replaced values of an edit, or the
-    kept turns of a summary. `state_hash` names the state after this node.
+    kept turns of a summary. `state_hash` names the state after this node. `thinking` is the signed or encrypted reasoning of a
+    turn, for the server that it came from.
     """
 
     parent: str | None
@@ -28,11 +30,29 @@ class Node:
     answer: str | None = None
     delta: Json = None
     state_hash: str = ""
+    thinking: tuple[Thinking, ...] = ()
 
     @property
     def hash(self) -> str:
         """32 hex characters."""
         return digest(self)
+
+
+def restore_thinking(data: Json) -> tuple[Thinking, ...]:
+    """Rebuild the reasoning of a node from its record.
+
+    Raises:
+        InputError: the record holds something else.
+    """
+    try:
+        found = () if data is None else restore(data)
+    except CorruptError as error:
+        raise InputError(error.message) from None
+    match found:
+        case tuple() if all(isinstance(each, Thinking) for each in found):
+            return found
+        case _:
+            raise InputError("the reasoning of the node cannot be read")
 
 
 Apps: TypeAlias = Callable[[str], App]
@@ -46,6 +66,7 @@ class PastTurn:
     user: str
     answer: str
     delta: Json = None
+    thinking: tuple[Thinking, ...] = ()
 
 
 @value
@@ -78,9 +99,14 @@ def begin(app: App) -> Conversation:
     return Conversation(app, root.hash, state, new_nodes=(root,))
 
 
-def add_turn(conversation: Conversation, user: str, answer: str, delta: Json) -> Conversation:
+def add_turn(
+    conversation: Conversation, user: str, answer: str, delta: Json, thinking: tuple[Thinking, ...] = ()
+) -> Conversation:
     """Add a turn: fold its delta into the state."""
-    return _append(conversation, Node(conversation.tip, "turn", conversation.app.hash, user, answer, _ordered(delta)))
+    app = conversation.app.hash
+    return _append(
+        conversation, Node(conversation.tip, "turn", app, user, answer, _ordered(delta), thinking=thinking)
+    )
 
 
 def summarize_window(conversation: Conversation, kept: Iterable[str], summary: str) -> Conversation:
@@ -156,7 +182,7 @@ def _at_node(conversation: Conversation, name: str, node: Node, app: App, state:
     turns, summary, count = conversation.turns, conversation.summary, conversation.count
     last_answer = conversation.last_answer
     if node.kind == "turn":
-        turns = (*turns, PastTurn(name, node.user or "", node.answer or "", node.delta))
+        turns = (*turns, PastTurn(name, node.user or "", node.answer or "", node.delta, node.thinking))
         count, last_answer = count + 1, node.answer or ""
     elif node.kind == "summary":
         kept = items_at(node.delta, "kept")

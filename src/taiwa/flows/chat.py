@@ -17,7 +17,7 @@ from taiwa.kernel.errors import (
     RefusalError,
     UnsupportedError,
 )
-from taiwa.kernel.messages import FinishReason, JsonSchema, Request, Response, ToolSpec, assistant, user
+from taiwa.kernel.messages import FinishReason, JsonSchema, Request, Response, Thinking, ToolSpec, assistant, user
 from taiwa.kernel.records import Json, canonical, value
 from taiwa.kernel.text import estimate_tokens, whole_characters
 
@@ -82,7 +82,7 @@ def say(
                 text=response.text,
                 diagnostics=parsed.problems,
             )
-        after, parsed = _commit(conversation, text, parsed, strict=strict)
+        after, parsed = _commit(conversation, text, parsed, response.message.signed_thinking, strict=strict)
         warnings = _warnings(response, parsed)
         for warning in warnings:
             yield from notify(warning, code="turn", warning=True)
@@ -171,7 +171,7 @@ def compress_fields(conversation: Conversation) -> Program[Conversation]:
 
 
 def _commit(
-    conversation: Conversation, text: str, parsed: ParsedReply, *, strict: bool
+    conversation: Conversation, text: str, parsed: ParsedReply, thinking: tuple[Thinking, ...], *, strict: bool
 ) -> tuple[Conversation, ParsedReply]:
     """Commit a turn; without its delta where a reducer rejects that.
 
@@ -179,12 +179,12 @@ def _commit(
         InputError: strict, and a reducer rejected the delta.
     """
     try:
-        return add_turn(conversation, text, parsed.answer, _state_delta(parsed)), parsed
+        return add_turn(conversation, text, parsed.answer, _state_delta(parsed), thinking), parsed
     except InputError as error:
         if strict or parsed.delta is None:
             raise
         without = replace(parsed, delta=None, problems=(error.message,))
-        return add_turn(conversation, text, parsed.answer, _state_delta(without)), without
+        return add_turn(conversation, text, parsed.answer, _state_delta(without), thinking), without
 
 
 def _parse_or_repair(app: App, request: Request, response: Response, repairs: int) -> Program[ParsedReply]:
