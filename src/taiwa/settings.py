@@ -44,6 +44,7 @@ class Settings:
     attempts: int = 3
     retry_paid: bool = False
     base_urls: Mapping[str, str] = field(default_factory=dict[str, str])
+    aliases: Mapping[str, str] = field(default_factory=dict[str, str])
     capabilities: Mapping[str, Mapping[str, bool]] = field(default_factory=dict[str, Mapping[str, bool]])
     prices: Mapping[str, Mapping[str, Decimal | str]] = field(default_factory=dict[str, Mapping[str, Decimal | str]])
     origins: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
@@ -170,6 +171,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "attempts": Setting("how often a call is tried before it fails", _count),
         "retry_paid": Setting("whether a call that may have been charged is tried again", _flag),
         "base_urls": Setting("the address of a provider, by its name", _url, NAMED),
+        "aliases": Setting("the model that a word of your own stands for, by that word", _text, NAMED),
         "capabilities": Setting("what a model can do, by its name", _flag, TABLE, (*get_args(Capability), "sampling")),
         "prices": Setting("prices of a model, by its name", _price, TABLE, PRICES),
     }

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from taiwa.conversation.app import App
 from taiwa.conversation.state import State, TurnContext, apply_delta, apply_edit, migrate_state, replace_state
@@ -45,14 +45,14 @@ def restore_thinking(data: Json) -> tuple[Thinking, ...]:
         InputError: the record holds something else.
     """
     try:
-        found = () if data is None else restore(data)
+        found: object = () if data is None else restore(data)
     except CorruptError as error:
         raise InputError(error.message) from None
-    match found:
-        case tuple() if all(isinstance(each, Thinking) for each in found):
-            return found
-        case _:
-            raise InputError("the reasoning of the node cannot be read")
+    blocks: tuple[object, ...] = cast("tuple[object, ...]", found) if isinstance(found, tuple) else (found,)
+    thinking = tuple(block for block in blocks if isinstance(block, Thinking))
+    if len(thinking) < len(blocks):
+        raise InputError("the reasoning of a node cannot be read")
+    return thinking
 
 
 Apps: TypeAlias = Callable[[str], App]
@@ -104,9 +104,7 @@ def add_turn(
 ) -> Conversation:
     """Add a turn: fold its delta into the state."""
     app = conversation.app.hash
-    return _append(
-        conversation, Node(conversation.tip, "turn", app, user, answer, _ordered(delta), thinking=thinking)
-    )
+    return _append(conversation, Node(conversation.tip, "turn", app, user, answer, _ordered(delta), thinking=thinking))
 
 
 def summarize_window(conversation: Conversation, kept: Iterable[str], summary: str) -> Conversation:

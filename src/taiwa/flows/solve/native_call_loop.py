@@ -55,7 +55,10 @@ class FunctionCallingLoop(RationaleBuilder):
             self.add_text(response.text)
             calls = self._with_ids(response)
             if not calls or response.finish not in ("tool_calls", "stop"):
-                self._more = (*self._more, Message("assistant", (*response.message.signed_thinking, Text(response.text))))
+                self._more = (
+                    *self._more,
+                    Message("assistant", (*response.message.signed_thinking, Text(response.text))),
+                )
                 self.finish(response)
                 self.ending = self.calls.ending or self.ending  # the text after the last call is no end of its own
             elif self.ending is None:
@@ -85,8 +88,8 @@ class FunctionCallingLoop(RationaleBuilder):
             result = sanitize_result(result, MAX_RESULT_CHARS)
             results.append(ToolResult(result, call.name, call.id, error=error))
             yield from self._show(call, result)
-        parts = (*thinking, Text(text)) if text else thinking
-        self._more = (*self._more, Message("assistant", (*parts, *calls)), Message("tool", tuple(results)))
+        said = (Text(text),) if text else ()
+        self._more = (*self._more, Message("assistant", (*thinking, *said, *calls)), Message("tool", tuple(results)))
         if self.calls.ending not in (None, "calls"):
             self.ending = self.calls.ending
 
