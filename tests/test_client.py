@@ -27,7 +27,8 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.records import value
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.pricing import Prices
-from taiwa.models.scripted import Entry, scripted_model
+from taiwa.models.scripted import Entry, ScriptedModel, scripted_model
+from taiwa.sessions.durable_turn import PricedModel
 from taiwa.tools.function_tool import tool
 
 Call = Callable[..., Any]
@@ -358,3 +359,23 @@ def test_a_wrong_turn_number_names_how_many_there_are(tmp_path: Any) -> None:
         session.say("Hi")
         with pytest.raises(InputError, match="there is no turn 2; the conversation has 1"):
             session.edit("x", turn=2)
+
+
+def test_an_asynchronous_client_awaits_the_closing_of_the_model_that_it_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A closing that is not awaited would leave the connections of the event loop open."""
+    closed: list[str] = []
+
+    class Closing(ScriptedModel):
+        async def aclose(self) -> None:
+            await asyncio.sleep(0)
+            closed.append(self.name)
+
+    model = Closing(("Hello!",), "mine", frozenset(), 7, None)
+    monkeypatch.setattr("taiwa.client.open_priced_model", lambda *_, **__: PricedModel(model))
+
+    async def ask() -> str:
+        async with taiwa.AsyncClient() as client:
+            return (await client.generate("Hi")).text
+
+    assert asyncio.run(ask()) == "Hello!"
+    assert closed == ["mine"]

@@ -212,12 +212,14 @@ class BaseClient:
             self._open_store = open_store(self._store, self.settings)
         return self._open_store
 
-    def _close(self) -> None:
-        if self._opened is not None and self._named is None:
-            close = getattr(self._opened.model, "close", None)
-            if close is not None:
-                close()
-            self._opened = None
+    def _take_model(self) -> object:
+        """Return the model for the client to close, if the client has opened it."""
+        if self._named is not None or self._opened is None:
+            return None
+        model, self._opened = self._opened.model, None
+        return model
+
+    def _close_store(self) -> None:
         if self._open_store is not None and not isinstance(self._store, Store):
             self._open_store.close()
         self._open_store = None
@@ -322,7 +324,9 @@ class Client(BaseClient):
 
     def close(self) -> None:
         """Close the connections of the model and the store, if this client opened them."""
-        self._close()
+        if close := getattr(self._take_model(), "close", None):
+            close()
+        self._close_store()
 
     def run(self, program: Program[R], *, tools: Iterable[Tool] | None = None) -> R:
         """Run a program to its value.
@@ -505,7 +509,9 @@ class AsyncClient(BaseClient):
 
     async def aclose(self) -> None:
         """As `Client.close`."""
-        self._close()
+        if aclose := getattr(self._take_model(), "aclose", None):
+            await aclose()
+        self._close_store()
 
     async def run(self, program: Program[R], *, tools: Iterable[Tool] | None = None) -> R:
         """As `Client.run`."""

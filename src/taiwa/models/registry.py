@@ -378,7 +378,9 @@ _served: "dict[str, GgufModel]" = {}
 
 
 def open_model(target: Target, settings: Settings) -> OpenedModel:
-    """Open the model that a target names.
+    """Open the model that a target names; close it by `close`, or `aclose` on an event loop.
+
+    One in this process is loaded once however often it is opened, and released when the last opener closes it.
 
     Raises:
         ConfigError: its key is missing, its name is invalid, or its folder does not contain a model.
@@ -391,7 +393,7 @@ def open_model(target: Target, settings: Settings) -> OpenedModel:
             served = _served.get(target.name)
             if served is None or served.target != target:
                 served = _served[target.name] = GgufModel(target, limits)
-            return served
+            return served.share()
     if not target.inside:
         retry = RetryPolicy(settings.attempts, settings.retry_paid)
         return HttpModel(target, find_key(target, settings), limits=limits, retry=retry)
@@ -399,7 +401,7 @@ def open_model(target: Target, settings: Settings) -> OpenedModel:
         loaded = _loaded.get(target.name)
         if loaded is None or loaded.capabilities != target.capabilities:
             loaded = _loaded[target.name] = _load(target)
-        return loaded
+        return loaded.share()
 
 
 def open_server(target: Target, settings: Settings) -> HttpModel:
