@@ -13,8 +13,9 @@ from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias, get_args
 from urllib.parse import urlsplit
 
-from taiwa.kernel.errors import AuthenticationError, ConfigError, ModelError
+from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.messages import Capability, Request, Sampling, user
+from taiwa.kernel.records import Json, items_at, parse_json, text_at
 from taiwa.models.http_api.anthropic import AnthropicMessages
 from taiwa.models.http_api.api_keys import Secret, find_key
 from taiwa.models.http_api.capabilities import Capabilities, capabilities, load_report
@@ -51,7 +52,8 @@ class Provider:
     """A place that serves models.
 
     `dialect` names a row of `DIALECTS`, or `anthropic`; `table` names its rows in the table of capabilities where they are not
-    called as the dialect. A server that the user runs (`self_hosted`) may work without a key.
+    called as the dialect. A server that the user runs (`self_hosted`) may work without a key. `suggested` is a model to begin
+    with.
     """
 
     base_url: str
@@ -59,18 +61,29 @@ class Provider:
     dialect: str = "plain"
     table: str = ""
     self_hosted: bool = False
+    suggested: str = ""
 
 
 PROVIDERS: Mapping[str, Provider] = {
-    "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY", "openai"),
-    "anthropic": Provider("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "anthropic"),
-    "openrouter": Provider("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openrouter"),
-    "mistral": Provider("https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral"),
-    "deepseek": Provider("https://api.deepseek.com", "DEEPSEEK_API_KEY", "deepseek"),
-    "groq": Provider("https://api.groq.com/openai/v1", "GROQ_API_KEY", "groq"),
-    "gemini": Provider("https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY", "gemini", "hosted"),
+    "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY", "openai", suggested="gpt-5.4-mini"),
+    "anthropic": Provider(
+        "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "anthropic", suggested="claude-sonnet-5"
+    ),
+    "openrouter": Provider(
+        "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openrouter", suggested="openrouter/auto"
+    ),
+    "mistral": Provider("https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral", suggested="mistral-small-latest"),
+    "deepseek": Provider("https://api.deepseek.com", "DEEPSEEK_API_KEY", "deepseek", suggested="deepseek-chat"),
+    "groq": Provider("https://api.groq.com/openai/v1", "GROQ_API_KEY", "groq", suggested="openai/gpt-oss-20b"),
+    "gemini": Provider(
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+        "GEMINI_API_KEY",
+        "gemini",
+        "hosted",
+        suggested="gemini-flash-latest",
+    ),
     "azure": Provider("", "AZURE_OPENAI_API_KEY", "azure", "openai"),
-    "cerebras": Provider("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", table="hosted"),
+    "cerebras": Provider("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", table="hosted", suggested="gpt-oss-120b"),
     "huggingface": Provider("https://router.huggingface.co/v1", "HF_TOKEN", table="hosted"),
     "ollama": Provider("http://127.0.0.1:11434/v1", "OLLAMA_API_KEY", "ollama", self_hosted=True),
     "llamacpp": Provider("http://127.0.0.1:8080/v1", "LLAMACPP_API_KEY", "llamacpp", self_hosted=True),
@@ -451,16 +464,41 @@ def check_key(target: Target, key: Secret) -> None:
         ModelError: the request failed.
     """
     path = CHECK_PATHS.get(parse_base_url(target.base_url).host, "models")
-    with HttpModel(target, key, limits=RequestLimits(first_byte=20.0, total=30.0)) as opened:
-        if path:
-            try:
-                opened.fetch(path)
-            except AuthenticationError:
-                raise
-            except ModelError as error:
-                if error.status not in (404, 405, 501):
-                    raise
-            else:
-                return
+    limits = RequestLimits(first_byte=20.0, total=30.0)
+    with HttpModel(target, key, limits=limits) as opened:
+        listing = _listing(opened, path) if path else None
+    if listing is not None:
+        # Servers such as llama.cpp list their models without a key, so a list says nothing about this one.
+        if target.provider or not _lists_without_key(target, limits):
+            return
+        if names := [text_at(item, "id") for item in items_at(listing, "data")]:
+            target = resolve(f"{target.base_url}#{names[0]}")
+    with HttpModel(target, key, limits=limits) as opened:
         for _ in opened.stream(HELLO):
             pass
+
+
+def _listing(opened: HttpModel, path: str) -> Json:
+    """Return what a server lists at a path; None if it has no such path.
+
+    Raises:
+        ModelError: the call failed.
+    """
+    try:
+        body = opened.fetch(path)
+    except ModelError as error:
+        if error.status not in (404, 405, 501):
+            raise
+        return None
+    try:
+        return parse_json(body) or {}
+    except ValueError:
+        return {}
+
+
+def _lists_without_key(target: Target, limits: RequestLimits) -> bool:
+    with HttpModel(target, limits=limits) as opened:
+        try:
+            return _listing(opened, "models") is not None
+        except ModelError:
+            return False

@@ -82,7 +82,6 @@ class ModelPerTask:
 
     def __init__(self, answering: "AnyModel", judge: "AnyModel | None", rewriting: "AnyModel | None") -> None:
         self._answering = answering
-        self._opened = tuple(each for each in (answering, judge, rewriting) if each is not None)
         self._judge = judge or answering
         self._rewriting = rewriting or (judge if judge and isinstance(answering, NoModel) else answering)
 
@@ -122,18 +121,6 @@ class ModelPerTask:
         model = self.model_of(request.task)
         async for chunk in model.astream(request):
             yield replace(chunk, model=model.name) if isinstance(chunk, StreamEnd) else chunk
-
-    def close(self) -> None:
-        """Close the models."""
-        for model in self._opened:
-            if close := getattr(model, "close", None):
-                close()
-
-    async def aclose(self) -> None:
-        """As `close`, on an event loop."""
-        for model in self._opened:
-            if aclose := getattr(model, "aclose", None):
-                await aclose()
 
 
 @dataclass(slots=True)
