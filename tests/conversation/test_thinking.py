@@ -40,7 +40,7 @@ def test_a_turn_without_signed_reasoning_has_the_hash_that_it_always_had() -> No
 
 
 def test_signed_reasoning_is_stored_and_exported() -> None:
-    conversation = add_turn(begin(PLAIN), "2 + 2?", "4", None, (SIGNED,))
+    conversation = add_turn(begin(PLAIN), "2 + 2?", "4", None, thinking=(SIGNED,))
     with Store.open(":memory:") as store, Store.open(":memory:") as other:
         store.nodes.put_app(PLAIN.source)
         for node in conversation.new_nodes:

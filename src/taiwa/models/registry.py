@@ -10,12 +10,13 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from threading import Lock
-from typing import TYPE_CHECKING, TypeAlias, get_args
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, get_args
 from urllib.parse import urlsplit
 
 from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.messages import Capability, Request, Sampling, user
 from taiwa.kernel.records import Json, items_at, parse_json, text_at
+from taiwa.kernel.runtime import AsyncModel, Model
 from taiwa.models.http_api.anthropic import AnthropicMessages
 from taiwa.models.http_api.api_keys import Secret, find_key
 from taiwa.models.http_api.capabilities import Capabilities, capabilities, load_report
@@ -35,6 +36,7 @@ from taiwa.models.http_api.provider_interface import (
     parse_model_options,
     split_options,
 )
+from taiwa.plugins import Plugin, find_plugin, plugin_names
 from taiwa.settings import BUILTIN, Settings
 
 if TYPE_CHECKING:
@@ -92,6 +94,8 @@ PROVIDERS: Mapping[str, Provider] = {
     "lmstudio": Provider("http://127.0.0.1:1234/v1", "LMSTUDIO_API_KEY", "lmstudio", self_hosted=True),
 }
 
+PLUGIN = "plugin"
+"""The base URL of models of installed packages, which are made and kept under their names."""
 AZURE_HOSTS = (".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com")
 
 IN_PROCESS: Mapping[str, str] = {
@@ -154,7 +158,10 @@ def resolve(
     if model.startswith("//") or prefix in ("http", "https"):
         return _resolve_url(name, bare, options, override)
     if not colon or (prefix not in PROVIDERS and prefix not in base_urls):
-        raise ConfigError(_unknown(name, (*PROVIDERS, *IN_PROCESS, *base_urls, *(aliases or {}))))
+        if colon and (plugin := find_plugin("models", prefix)) is not None:
+            return Target(name, PLUGIN, model, None, _open_plugin(name, plugin).capabilities, inside=True)
+        known_names = (*PROVIDERS, *IN_PROCESS, *base_urls, *plugin_names("models"), *(aliases or {}))
+        raise ConfigError(_unknown(name, known_names))
     if not model:
         raise ConfigError(f"{name!r} does not name a model; add one after the colon, as in '{prefix}:MODEL'")
     provider = PROVIDERS.get(prefix) or Provider("", f"{re.sub(r'[^A-Za-z0-9]', '_', prefix).upper()}_API_KEY")
@@ -382,10 +389,15 @@ def key_variables(settings: Settings) -> dict[str, str]:
 
 # --- opening a model ------------------------------------------------------------------------------------------------------
 
-OpenedModel: TypeAlias = "HttpModel | LocalModel | BuiltinModel | GgufModel"
+
+class PluginModel(Model, AsyncModel, Protocol):
+    """A model of an installed package."""
+
+
+OpenedModel: TypeAlias = "HttpModel | LocalModel | BuiltinModel | GgufModel | PluginModel"
 
 _lock = Lock()
-_loaded: "dict[str, LocalModel | BuiltinModel]" = {}
+_loaded: "dict[str, LocalModel | BuiltinModel | PluginModel]" = {}
 _served: "dict[str, GgufModel]" = {}
 """The models of this process by name: one that is opened again is not loaded again."""
 
@@ -414,7 +426,9 @@ def open_model(target: Target, settings: Settings) -> OpenedModel:
         loaded = _loaded.get(target.name)
         if loaded is None or loaded.capabilities != target.capabilities:
             loaded = _loaded[target.name] = _load(target)
-        return loaded.share()
+        from taiwa.models.inprocess.shared import SharedModel
+
+        return loaded.share() if isinstance(loaded, SharedModel) else loaded
 
 
 def open_server(target: Target, settings: Settings) -> HttpModel:
@@ -441,6 +455,23 @@ def with_enforcement(model: OpenedModel, enforce: Enforce) -> OpenedModel:
     from taiwa.models.inprocess.gguf import GgufModel
 
     return model.holding(enforce) if isinstance(model, (GgufModel, HttpModel)) else model
+
+
+def _open_plugin(name: str, plugin: Plugin) -> PluginModel:
+    """Return the model of a plug-in, which is made once.
+
+    Raises:
+        ConfigError: the plug-in fails, or what it returns is not a model of that name.
+    """
+    with _lock:
+        if name not in _loaded:
+            made = cast("PluginModel", plugin.make(name))
+            if not all(hasattr(made, part) for part in ("capabilities", "stream", "astream")) or made.name != name:
+                raise ConfigError(
+                    f"the {plugin} must return a model named {name!r} with capabilities, stream and astream"
+                )
+            _loaded[name] = made
+        return _loaded[name]
 
 
 def _load(target: Target) -> "LocalModel | BuiltinModel":

@@ -12,6 +12,7 @@ from openai.types.responses.response_create_params import ResponseCreateParamsSt
 from pydantic import TypeAdapter
 
 from taiwa.flows.solve.solve import SolveOptions, solve
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import (
     ConfigError,
     InputError,
@@ -533,3 +534,14 @@ def test_a_wrong_address_is_reported_once(faults: FaultServer) -> None:
 
 def test_an_assistant_s_turn_without_reasoning_is_plain() -> None:
     assert written(Request((user("a"), assistant("b"), user("c"))))["input"][1] == {"role": "assistant", "content": "b"}
+
+
+def test_an_image_and_a_pdf_are_parts_of_the_input() -> None:
+    image = Attachment.from_bytes(b"\x89PNG\r\n\x1a\n" + bytes(16), "cat.png")
+    report = Attachment.from_bytes(b"%PDF-1.7\n", "report.pdf")
+
+    [message] = written(Request((user("Look", [image, report]),)))["input"]
+
+    assert [part["type"] for part in message["content"]] == ["input_image", "input_file", "input_text"]
+    assert message["content"][0]["image_url"].startswith("data:image/png;base64,")
+    assert message["content"][1]["filename"] == "report.pdf"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from json import dumps
 from math import isfinite
 
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.messages import (
     ChoiceQuestion,
@@ -25,6 +26,7 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.records import Json, count_at, item_at, items_at, text_at, to_json
 from taiwa.kernel.text import join_surrogates
+from taiwa.models.attachments import data_uri, fit_attachments
 from taiwa.models.http_api.errors import Server, error_in_response, protocol_error
 from taiwa.models.http_api.openai_dialects import JSON_HEADERS, OpenAICodec
 from taiwa.models.http_api.provider_interface import Decoder, WireRequest
@@ -63,10 +65,11 @@ class ChatCompletions(OpenAICodec):
         """Encode a request; sampling and seed are omitted if the model does not accept them.
 
         Raises:
-            UnsupportedError: the server or the model cannot express it.
+            UnsupportedError: the server or the model cannot express it, or cannot read an attachment.
             InputError: the text is not valid Unicode, or `tool_choice` names an unknown tool.
         """
         dialect = self.dialect
+        request = fit_attachments(request, self.model, self.capabilities.inputs)
         if isinstance(request.constraint, Questions):
             self.capabilities.require("decisions", self.model)
             return _encode_questions(self.model, request, request.constraint)
@@ -167,7 +170,7 @@ REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
 
 
 def _encode_message(message: Message, ids: CallIds, origin: str) -> list[Json]:
-    """Encode a message: its texts, transient ones last, its calls, and each result as a message of its own.
+    """Encode a message: its attachments, its texts, transient ones last, its calls, and each result as a message of its own.
 
     Reasoning of `origin` goes back with the calls that it led to; servers ignore it in other messages, or refuse it.
     """
@@ -198,7 +201,19 @@ def _encode_message(message: Message, ids: CallIds, origin: str) -> list[Json]:
         reasoning = {name: part for name, part in returned.items() if name in REASONING_FIELDS}
         return [{"role": "assistant", "content": text or None, **reasoning, "tool_calls": calls}, *answers]
     role = "user" if message.role == "tool" else message.role
-    return answers if answers and not text else [*answers, {"role": role, "content": text}]
+    content: Json = text
+    if message.attachments:
+        said: list[Json] = [{"type": "text", "text": text}] if text else []
+        content = [*map(encode_attachment, message.attachments), *said]
+    return answers if answers and not content else [*answers, {"role": role, "content": content}]
+
+
+def encode_attachment(attachment: Attachment) -> Json:
+    """Encode an image or a PDF as a content part."""
+    uri = data_uri(attachment)
+    if attachment.kind == "images":
+        return {"type": "image_url", "image_url": {"url": uri}}
+    return {"type": "file", "file": {"filename": attachment.label, "file_data": uri}}
 
 
 def _returned(message: Message, origin: str) -> dict[str, Json]:
@@ -218,6 +233,8 @@ def _encode_questions(model: str, request: Request, questions: Questions) -> Wir
     """
     if not 1 <= len(questions.questions) <= MOST_QUESTIONS:
         raise InputError(f"a request must have 1 to {MOST_QUESTIONS} questions, got {len(questions.questions)}")
+    if any(message.attachments for message in request.messages):
+        raise UnsupportedError("typed questions cannot have images or PDFs", capability="images")
     state: list[Json] = [{"role": message.role, "content": message.text} for message in request.messages]
     body: dict[str, Json] = {
         "model": model,

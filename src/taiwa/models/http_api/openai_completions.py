@@ -10,6 +10,7 @@ from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.messages import Message, Request, Text, TokenLogprob
 from taiwa.kernel.records import Json, item_at, items_at, text_at, to_json
 from taiwa.kernel.text import join_surrogates
+from taiwa.models.attachments import fit_attachments
 from taiwa.models.http_api.errors import protocol_error
 from taiwa.models.http_api.openai_chat import MOST_LOGPROBS, ChatReader, clean_logprob, read_logprobs
 from taiwa.models.http_api.openai_dialects import JSON_HEADERS, OpenAICodec
@@ -31,9 +32,10 @@ class TextCompletions(OpenAICodec):
         """Encode a request; sampling and seed are omitted if the model does not accept them.
 
         Raises:
-            UnsupportedError: the server or the model cannot express it.
+            UnsupportedError: the server or the model cannot express it, or it has an image or a PDF.
             InputError: the text is not valid Unicode.
         """
+        request = fit_attachments(request, f"{self.model}?wire=completions", fixed=True)
         dialect, sampling = self.dialect, request.sampling
         if request.tools:
             raise UnsupportedError("the completions protocol has no function calls", capability="tools")

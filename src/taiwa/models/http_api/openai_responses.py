@@ -7,6 +7,7 @@ again with the turns and the calls that it led to. With the option `store`, the 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.messages import (
     Constraint,
@@ -20,6 +21,7 @@ from taiwa.kernel.messages import (
     Usage,
 )
 from taiwa.kernel.records import Json, count_at, item_at, items_at, text_at, to_json
+from taiwa.models.attachments import data_uri, fit_attachments
 from taiwa.models.http_api.errors import Server, error_in_response, protocol_error
 from taiwa.models.http_api.openai_chat import MOST_LOGPROBS, read_logprobs
 from taiwa.models.http_api.openai_dialects import JSON_HEADERS, OpenAICodec
@@ -40,9 +42,10 @@ class Responses(OpenAICodec):
         """Encode a request; sampling is omitted if the model does not accept it, and a seed always.
 
         Raises:
-            UnsupportedError: the protocol or the model cannot express it.
+            UnsupportedError: the protocol or the model cannot express it, or cannot read an attachment.
             InputError: the text is not valid Unicode, or `tool_choice` names an unknown tool.
         """
+        request = fit_attachments(request, self.model, self.capabilities.inputs)
         for capability, wanted in (("prefix", request.prefix), ("stop", request.stop)):
             if wanted:
                 raise UnsupportedError(
@@ -107,7 +110,7 @@ class Responses(OpenAICodec):
         return [item for message in messages for item in self._items(message, ids)]
 
     def _items(self, message: Message, ids: CallIds) -> Iterator[Json]:
-        """Yield the items of a message: its reasoning, its texts, transient ones last, its calls, and its results."""
+        """Yield the items of a message: its reasoning, its results, its attachments and texts, transient ones last, its calls."""
         for part in message.signed_thinking:
             if part.origin == self.origin and text_at(part.data, "type") == "reasoning":
                 yield part.data
@@ -117,8 +120,12 @@ class Responses(OpenAICodec):
             results, text = [ToolResult(text)], ""
         for result in results:
             yield {"type": "function_call_output", "call_id": ids.of_result(result), "output": result.text}
-        if text:
-            yield {"role": "user" if message.role == "tool" else message.role, "content": text}
+        content: Json = text
+        if message.attachments:
+            said: list[Json] = [{"type": "input_text", "text": text}] if text else []
+            content = [*map(encode_attachment, message.attachments), *said]
+        if content:
+            yield {"role": "user" if message.role == "tool" else message.role, "content": content}
         for call in message.tool_calls:
             arguments = call.arguments or "{}"
             yield {"type": "function_call", "call_id": ids.of_call(call), "name": call.name, "arguments": arguments}
@@ -154,6 +161,14 @@ class Responses(OpenAICodec):
         )
         method = "text.format" if encoded.enforcement.method else ""
         return text, replace(encoded.enforcement, method=method)
+
+
+def encode_attachment(attachment: Attachment) -> Json:
+    """Encode an image or a PDF as a content part."""
+    uri = data_uri(attachment)
+    if attachment.kind == "images":
+        return {"type": "input_image", "image_url": uri, "detail": "auto"}
+    return {"type": "input_file", "filename": attachment.label, "file_data": uri}
 
 
 def _split(messages: Sequence[Message]) -> tuple[str, Sequence[Message]]:
