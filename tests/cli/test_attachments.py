@@ -204,7 +204,7 @@ def test_an_export_carries_the_bytes_unless_they_are_left_out(
     taiwa.ok("import", "-", input=bare)
     refused = taiwa("say", "-s", "cat", "Sure?")
     assert refused.code == 2
-    assert "the bytes of the attachment cat.png are missing: the conversation was imported without them" in refused.err
+    assert "the bytes of the attachment cat.png are missing: an import left them out" in refused.err
     assert len(model_server.seen) == 1
 
     taiwa.ok("import", "-", input=whole)
