@@ -12,7 +12,7 @@ from typing import Literal
 from taiwa.apps.front_matter import APP_NAME, Problem, Problems, quoted, suggest
 from taiwa.apps.parse import read_app, split_file
 from taiwa.apps.user_reducers import ReducerFile, pin_files, reducer_files
-from taiwa.conversation.app import App, AppSource, Param, ReplyMode, fit_params
+from taiwa.conversation.app import AnswerOptions, App, AppSource, Param, ReplyMode, fit_params, with_options
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import Json
 from taiwa.settings import config_path
@@ -60,7 +60,8 @@ def load_source(source: AppSource) -> App:
         InputError: the values do not fit the parameters.
     """
     app = load_text(source.source, f"the stored app {source.name!r}", source.name)
-    return app.with_params(source.params) if isinstance(source.params, dict) else app
+    app = app.with_params(source.params) if isinstance(source.params, dict) else app
+    return with_options(app, AnswerOptions.from_json(source.options)) if source.options is not None else app
 
 
 def check(path: Path | str) -> tuple[Problem, ...]:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options, open_app, open_session, print_default_model
-from taiwa.cli.output import bill_line, one_line, print_line, print_notice, print_stream, table
+from taiwa.cli.options import ANSWERS, SHOWN, CommonOptions, common_options, open_app, open_session, print_default_model
+from taiwa.cli.output import AnswerFormat, bill_line, one_line, print_line, print_notice, print_stream, table
 from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
 
@@ -36,10 +36,10 @@ CHECK_INTERVAL = 0.02
 @common_options(
     "model",
     "params",
+    *ANSWERS,
     "session",
     "continue_latest",
-    "as_json",
-    "verbose",
+    *SHOWN,
     "max_cost",
     "retry_paid",
     "wire",
@@ -70,7 +70,7 @@ def chat(common: CommonOptions, app: str) -> None:
         if live
         else Pipe()
     )
-    repl = Repl(session, lines, interrupts, as_json=common.as_json, verbose=common.verbose)
+    repl = Repl(session, lines, interrupts, shown=common.shown())
     repl.open_model = lambda conversation, name: model_of(session.repository, common.settings(), conversation, name)
     if live:
         print_notice(
@@ -174,14 +174,18 @@ class Repl:
     interrupts: InterruptHandler = field(default_factory=InterruptHandler)
     open_model: "Callable[[Conversation, str], PricedModel] | None" = None
     """Opens the model of another conversation; without it the session keeps its model."""
-    as_json: bool = False
-    verbose: bool = False
+    shown: AnswerFormat = field(default_factory=AnswerFormat)
     draft: str = ""
     failed: bool = False
     """Whether a turn or a slash command failed."""
     is_ended: bool = False
     announced_name: str = ""
     """The announced name of a new conversation, until it has one."""
+
+    @property
+    def as_json(self) -> bool:
+        """Whether answers are printed as JSON."""
+        return self.shown.get("as_json", False)
 
     def run(self) -> None:
         """Run the conversation until the user quits."""
@@ -219,7 +223,7 @@ class Repl:
 
         before, tip = dict(self.session.state), self.session.conversation.tip
         try:
-            turn = print_stream(self._stoppable(events), as_json=self.as_json, verbose=self.verbose)
+            turn = print_stream(self._stoppable(events), **self.shown)
         except TaiwaError as error:
             self.draft = text
             if isinstance(error, ConflictError):
@@ -236,7 +240,9 @@ class Repl:
             self.draft = text
             print_notice(_("stopped before the answer began; nothing changed"))
         elif not self.as_json and turn.node != tip:
-            for change in visible_changes(self.session.app.fields, before, self.session.state, everything=self.verbose):
+            for change in visible_changes(
+                self.session.app.fields, before, self.session.state, everything=self.shown.get("verbose", False)
+            ):
                 print_notice(f"  {describe_change(change)}")
 
     def report_name(self) -> None:

@@ -170,8 +170,8 @@ def main(arguments: Sequence[str] | None = None, group: click.Group | None = Non
         sys.stdout.flush()
     except click.exceptions.Exit as end:
         code = end.exit_code
-    except (click.Abort, KeyboardInterrupt, EOFError):
-        _print_error("interrupted")
+    except (click.Abort, KeyboardInterrupt, EOFError) as error:
+        _print_error(str(error) or "interrupted")
         code = INTERRUPTED
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())

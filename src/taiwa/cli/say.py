@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 import click
 
 from taiwa.cli.options import (
+    ANSWERS,
     COMMON_OPTIONS,
+    SHOWN,
     CommonOptions,
     ask_param,
     common_options,
@@ -14,7 +16,6 @@ from taiwa.cli.options import (
     open_session,
     read_params,
     read_prompt,
-    read_text,
     turn_options,
 )
 from taiwa.cli.output import (
@@ -43,35 +44,40 @@ USAGE = 'say takes a text, or an app and a text: taiwa say [APP] "TEXT" (quote t
 def say(common: CommonOptions, words: tuple[str, ...]) -> None:
     """Send TEXT and print the answer. Text that is piped in follows TEXT, after an empty line; `-` stands for it alone.
 
-    One argument is the text, two are an app and the text. Without -c or -s a new conversation is created.
+    One argument is the text, two are an app and the text. Without -c or -s a new conversation is created. A conversation
+    keeps its model and the options --system, --temperature, --max-tokens, --tool and --schema until others are given.
 
     \b
     taiwa say "What is a monad?"
+    taiwa say --system "Answer like a pirate." "Where is the treasure?"
+    taiwa say -f a.py -f b.py "What differs?"
+    taiwa say --schema 'name, age int' "Invent a person."
+    taiwa say --tool calculator "What is 12% of 8,900?"
     taiwa say translate -p target_lang=English "文(sentence)です。"
     taiwa say -c "And shorter?"             continue the latest conversation
     git diff | taiwa say "Sum this up:"     send the prompt and the piped text
     git diff | taiwa say code -             send the piped text
     taiwa say --dry-run -c "What if?"       print the request and its size, send nothing
     """
-    app, prompt = _app_and_prompt(words)
-    text = read_prompt(prompt)
+    app, prompt = _app_and_prompt(words, has_text=bool(common.fragments) or not sys.stdin.isatty())
+    text = read_prompt(prompt, common.fragments)
     if not words and not text:
         raise InputError(USAGE)
     if common.dry_run:
         _preview(common, app, text)
         return
-    print_stream(open_session(common, app).stream(text), as_json=common.as_json, verbose=common.verbose)
+    print_stream(open_session(common, app).stream(text), **common.shown())
 
 
-def _app_and_prompt(words: tuple[str, ...]) -> tuple[str, str]:
+def _app_and_prompt(words: tuple[str, ...], *, has_text: bool) -> tuple[str, str]:
     """Split the arguments of `say`; a last `-` behind a prompt adds nothing, since piped text is read anyway."""
     if (len(words) == 3 and words[2] == "-") or (
         len(words) == 2 and words[1] == "-" and any(map(str.isspace, words[0]))
     ):
         words = words[:-1]
-    if len(words) > 2 or (not words and sys.stdin.isatty()):
+    if len(words) > 2 or not (words or has_text):
         raise InputError(USAGE)
-    return ("", words[0] if words else "-") if len(words) < 2 else (words[0], words[1])
+    return ("", words[0] if words else "") if len(words) < 2 else (words[0], words[1])
 
 
 def _preview(common: CommonOptions, app: str, text: str) -> None:
@@ -79,7 +85,8 @@ def _preview(common: CommonOptions, app: str, text: str) -> None:
 
     settings = common.settings()
     repository = common.repository(settings)
-    options = SayOptions(app, common.session, common.continue_latest, read_params(common.params))
+    options = SayOptions(app, common.session, common.continue_latest, read_params(common.params), common.answers())
+    repository.tools.update({tool.spec.name: tool for tool in common.tools()})
     session, conversation = find_or_create_session(repository, options, ask_param())
     tools = [tool.spec for tool in repository.tools_of(conversation.app)]
     target = target_of(repository, settings, conversation, session)
@@ -87,7 +94,7 @@ def _preview(common: CommonOptions, app: str, text: str) -> None:
 
 
 @click.command()
-@common_options("session", "model", "as_json", "verbose", "max_cost", "retry_paid", "strict", "store")
+@common_options("session", "model", *ANSWERS, *SHOWN, "max_cost", "retry_paid", "strict", "store")
 def retry(common: CommonOptions) -> None:
     """Send the text of the last turn again, from the same state; the new answer replaces the old one.
 
@@ -96,14 +103,14 @@ def retry(common: CommonOptions) -> None:
     taiwa retry -m openai:gpt-x -s chat-1
     """
     session = open_session(common, latest=True)
-    print_stream(session.stream_retry(), as_json=common.as_json, verbose=common.verbose)
+    print_stream(session.stream_retry(), **common.shown())
 
 
 @click.command()
 @click.argument("revision")
 @click.argument("text")
 @click.option("--fork", "name", metavar="NAME", help="Answer on a new branch and leave the conversation unchanged.")
-@common_options("model", "as_json", "verbose", "max_cost", "retry_paid", "strict", "store")
+@common_options("model", *ANSWERS, "fragments", *SHOWN, "max_cost", "retry_paid", "strict", "store")
 def edit(common: CommonOptions, revision: str, text: str, name: str | None) -> None:
     """Go back to the turn at REVISION and send TEXT instead; later turns stay in the log.
 
@@ -117,13 +124,13 @@ def edit(common: CommonOptions, revision: str, text: str, name: str | None) -> N
 
     session_name, turns = find_turn(common.repository(), revision)
     session = open_session(replace(common, session=session_name))
-    text = read_text(text)
+    text = read_prompt(text, common.fragments)
     session = session.fork(name) if name else session
-    print_stream(session.stream_edit(text, turn=-turns), as_json=common.as_json, verbose=common.verbose)
+    print_stream(session.stream_edit(text, turn=-turns), **common.shown())
 
 
 @click.command()
-@common_options("session", "model", "as_json", "verbose", "max_cost", "retry_paid", "store")
+@common_options("session", "model", "tool_names", *SHOWN, "max_cost", "retry_paid", "store")
 def resume(common: CommonOptions) -> None:
     """Finish a turn that was cut off; calls that were answered are not paid for again.
 
@@ -137,7 +144,7 @@ def resume(common: CommonOptions) -> None:
     session, others = open_interrupted(
         common.repository(settings), settings, turn_options(common, settings), common.session
     )
-    print_stream(session.stream_resume() or (), as_json=common.as_json, verbose=common.verbose)
+    print_stream(session.stream_resume() or (), **common.shown())
     if others:
         print_notice(f"turns of {', '.join(others)} were cut off too; finish them with taiwa resume -s NAME")
 

@@ -2,12 +2,15 @@
 
 import importlib
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeGuard, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypeGuard, cast
+
+from pydantic import Field
 
 from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError, OutputValidationError, TaiwaError
 from taiwa.kernel.messages import (
@@ -27,6 +30,7 @@ from taiwa.kernel.records import Json
 from taiwa.operations.results import ExplainResult, ExtractResult, GenerateResult, ParseResult, SchemaResult
 from taiwa.operations.text_files import read_file, read_json_object
 from taiwa.structured import OutputType, ParseOptions
+from taiwa.structured.type_notation import parse_notation
 
 if TYPE_CHECKING:
     from taiwa.constraints.explain import TokenStep
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
 ConstraintKind: TypeAlias = Literal["", "type", "schema", "regex", "grammar", "choice"]
 CONSTRAINT_KINDS: tuple[ConstraintKind, ...] = ("type", "schema", "regex", "grammar", "choice")
 SchemaStyle: TypeAlias = Literal["typescript", "jsonschema", "openai"]
+FIELD = re.compile(r"(?P<name>[^\W\d]\w*)(?P<optional>\?)?(?:\s+(?P<type>[^:\s][^:]*?))?\s*(?::\s*(?P<about>.+))?")
 MAX_PARSED_CHARS = 64 << 20
 MAX_SHOWN_PATTERN = 400
 MAX_SHOWN_RULES = 24
@@ -88,7 +93,8 @@ class ExplainOptions:
 
 
 def load_output_type(target: str) -> OutputType[Any]:
-    """Find an output type: `module:Type`, whose module is imported from the current folder, FILE.ts:Type, or FILE.json.
+    """Find an output type: FILE.json (a JSON Schema), FILE.ts:Type, FILE.py:Type or `module:Type`, whose module is imported
+    from the current folder, or the fields of an object, such as `name, age int, bio: one sentence`.
 
     Raises:
         InputError: the type is not found or not supported, or its module failed.
@@ -98,12 +104,19 @@ def load_output_type(target: str) -> OutputType[Any]:
     file, _, declared = target.rpartition(":")
     if file.endswith(".ts"):
         return _type_of_typescript(Path(file), declared)
-    module, sign, path = target.partition(":")
-    if not sign or not module or not path:
-        raise InputError(
-            f"invalid type {target!r}; expected module:Type, FILE.ts:Type, or a JSON Schema in a file that ends in .json"
-        )
-    found: Any = _import(module)
+    if file.endswith(".py"):
+        module, path = file, declared
+        found: Any = _import_file(file)
+    elif re.search(r"[\s,]", target.strip()):
+        return _type_of_fields(target)
+    else:
+        module, sign, path = target.partition(":")
+        if not sign or not module or not path:
+            raise InputError(
+                f"invalid type {target!r}; expected FILE.json, FILE.ts:Type, FILE.py:Type, module:Type, or fields such as "
+                "'name, age int'"
+            )
+        found = _import(module)
     for name in path.split("."):
         if not hasattr(found, name):
             here = getattr(found, "__name__", module)
@@ -125,11 +138,44 @@ def _import(module: str) -> object:
     raise AssertionError  # the boundary always raises
 
 
+def _import_file(file: str) -> object:
+    from taiwa.tools.registry import import_file
+
+    with _ImportBoundary(file):
+        return import_file(Path(file))
+    raise AssertionError  # the boundary always raises
+
+
 def _suggestion(found: object, name: str) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(name, [each for each in dir(found) if not each.startswith("_")], 1)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _type_of_fields(text: str) -> OutputType[Any]:
+    """Read the fields of an object: `name, age int?, bio: one sentence`, or a field on each line.
+
+    A field has a name, a type in the notation of app files (`str` without one), `?` where it may be missing, and behind a
+    colon a description.
+    """
+    fields: dict[str, Any] = {}
+    required: set[str] = set()
+    for part in text.split("\n") if "\n" in text else re.split(r",(?![^\[{(]*[\]})])", text):
+        if not part.strip():
+            continue
+        field = FIELD.fullmatch(part.strip())
+        if field is None or field["name"] in fields:
+            raise InputError(
+                f"invalid field {part.strip()!r} of a type; write NAME, NAME TYPE or NAME TYPE: DESCRIPTION"
+            )
+        annotation = parse_notation(field["type"] or "str")
+        about = field["about"]
+        fields[field["name"]] = Annotated[annotation, Field(description=about)] if about else annotation
+        required |= set() if field["optional"] else {field["name"]}
+    if not fields:
+        raise InputError("a type needs at least one field")
+    return OutputType.fields("Answer", fields, required)
 
 
 def _type_of_schema(path: Path) -> OutputType[Any]:

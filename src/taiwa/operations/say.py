@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from taiwa.apps.catalog import convert_param, convert_params, load_app
-from taiwa.conversation.app import App, Param
-from taiwa.conversation.history import Conversation, begin
+from taiwa.apps.catalog import convert_param, convert_params, load_app, load_source
+from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App, Param, with_options
+from taiwa.conversation.history import Conversation, begin, change_app
 from taiwa.conversation.turn_prompt import stable_bytes, turn_request
 from taiwa.flows.chat import say
 from taiwa.kernel.effects import Complete, GetCapabilities, Program
@@ -44,12 +44,14 @@ class SayOptions:
     - `session`: its name; a new one is created under it ("": a free name).
     - `continue_latest`: whether to continue the latest conversation.
     - `params`: parameters of a new conversation, as text.
+    - `answers`: options of its answers, from its next turn on.
     """
 
     app: str | App = ""
     session: str = ""
     continue_latest: bool = False
     params: Mapping[str, str] = field(default_factory=dict[str, str])
+    answers: AnswerOptions = NO_OPTIONS
 
 
 def open_session(
@@ -88,10 +90,30 @@ def find_or_create_session(
             raise InputError(f"session {name!r} has the app {found.app.name!r}; change it with /app in taiwa chat")
         if options.params:
             raise InputError(f"session {name!r} exists and has its parameters; -p requires a new session")
-        return name, found
+        return name, with_answer_options(repository, found, options.answers)
     opened = app if isinstance(app, App) else open_app(app or "plain", options.params, ask)
+    opened = with_options(opened, options.answers)
     repository.trust(opened.hash)  # the user names it, so it is their own
     return name, repository.start(opened)
+
+
+def with_answer_options(repository: Repository, found: Conversation, answers: AnswerOptions) -> Conversation:
+    """Return a stored conversation with other options of its answers; they are stored with its next turn.
+
+    Raises:
+        InputError: its app does not take them, or came with an import and names what does not count yet.
+    """
+    app = with_options(found.app, answers)
+    if app.hash == found.app.hash:
+        return found
+    if not repository.store.nodes.is_trusted(found.app.hash):
+        # The changed app is the user's own, so what the imported one names would count.
+        named = load_source(repository.store.nodes.app(found.app.hash))
+        if named.model or named.tools or named.flow != "chat":
+            raise InputError(
+                f"the app {app.name!r} came with an import; before its options are changed: taiwa apps trust {app.name}"
+            )
+    return change_app(found, app)
 
 
 def model_of(repository: Repository, settings: Settings, conversation: Conversation, session: str = "") -> PricedModel:
@@ -116,7 +138,7 @@ def target_of(repository: Repository, settings: Settings, conversation: Conversa
 
 
 def _last_model(repository: Repository, conversation: Conversation, session: str) -> str:
-    return "" if conversation.new_nodes else repository.last_model(conversation.tip, session)
+    return "" if conversation.stored_tip is None else repository.last_model(conversation.stored_tip, session)
 
 
 def open_app(name: str, params: Mapping[str, str], ask: AskParam | None = None) -> App:
@@ -171,7 +193,8 @@ def open_interrupted(
         if repository.store.refs.has(run.ref)
         else repository.start(repository.app(run.app or ""))
     )
-    model = model_of(repository, settings, conversation, run.ref)
+    last = repository.store.runs.model(run.id) or _last_model(repository, conversation, run.ref)
+    model = open_priced_model(None, settings, conversation.app, last=last)
     limit = run.options.get("max_cost") if isinstance(run.options, dict) else None
     if turns.limits.cost is None and isinstance(limit, int):
         turns = replace(turns, limits=replace(turns.limits, cost=limit))

@@ -94,7 +94,11 @@ class Repository:
         unknown = next((name for name in missing if name not in known), None)
         if unknown is not None:
             near = get_close_matches(unknown, known, 1, 0.6)
-            mend = f"did you mean {near[0]!r}?" if near else f"pass it: TurnOptions(tools=({unknown},))"
+            mend = (
+                f"did you mean {near[0]!r}?"
+                if near
+                else f"pass it: --tool FILE.py:{unknown}, or TurnOptions(tools=({unknown},))"
+            )
             raise ConfigError(f"the app {app.name!r} uses the tool {unknown!r}, which is not built in; {mend}")
         return tuple(known[name] for name in app.tools)
 

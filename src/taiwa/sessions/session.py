@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from taiwa import settings as configured
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import App
-from taiwa.conversation.history import Conversation, Node
+from taiwa.conversation.history import Conversation, Node, change_app
 from taiwa.conversation.state import State
 from taiwa.conversation.state_paths import Change, diff_states, parse_path
 from taiwa.flows.chat import Reply
@@ -93,9 +93,8 @@ class BaseSession:
     @property
     def turns(self) -> tuple[Node, ...]:
         """All turns, oldest first: each has `user`, `answer` and `delta`."""
-        if self.conversation.new_nodes:
-            return ()
-        path = self.repository.store.nodes.path(self.conversation.tip)
+        tip = self.conversation.stored_tip
+        path = () if tip is None else self.repository.store.nodes.path(tip)
         return tuple(node for _, node in path if node.kind == "turn")[::-1]
 
     @property
@@ -118,20 +117,24 @@ class BaseSession:
         Raises:
             InputError: the conversation has fewer turns.
         """
-        if self.conversation.new_nodes:
+        tip = self.conversation.stored_tip
+        if tip is None:
             raise InputError("there is no turn yet")
-        return self.repository.turn(self.conversation.tip, turns)[1].user or ""
+        return self.repository.turn(tip, turns)[1].user or ""
 
     def _edit(self, text: str, turn: int, reason: str = "edit") -> ActiveTurn:
         """Begin a turn in place of a turn by its number, negative numbers counted from the end."""
-        if self.conversation.new_nodes:
+        tip = self.conversation.stored_tip
+        if tip is None:
             raise InputError("there is no turn yet")
         count = self.conversation.count
         if not (1 <= turn <= count or -count <= turn <= -1):
             raise InputError(f"there is no turn {turn}; the conversation has {count}")
         back = count - turn + 1 if turn > 0 else -turn
-        base = self.repository.checkout(self.repository.before_turn(self.conversation.tip, back))
-        return self._begin(TurnInput(base, text, reason, self.conversation.tip))
+        base = self.repository.checkout(self.repository.before_turn(tip, back))
+        if self.conversation.new_nodes:  # the app was changed for this turn
+            base = change_app(base, self.app)
+        return self._begin(TurnInput(base, text, reason, tip))
 
     def _retry(self) -> ActiveTurn:
         return self._edit(self.last_turn_text(), -1, "retry")
@@ -168,7 +171,11 @@ class BaseSession:
         if self.conversation.new_nodes:
             with self.repository.store.transaction():
                 self.name = self._requested_name or self.repository.new_name(self.app)
-                self.conversation = self.repository.commit(self.name, self.conversation, expected=None, reason="begin")
+                expected = self.conversation.stored_tip
+                reason = "begin" if expected is None else f"app {self.app.name}"
+                self.conversation = self.repository.commit(
+                    self.name, self.conversation, expected=expected, reason=reason
+                )
 
     def _fork(self, name: str) -> Self:
         self._ensure_stored()
@@ -197,7 +204,7 @@ class BaseSession:
 
     def _begin(self, turn_input: TurnInput) -> ActiveTurn:
         self._remaining_limits()
-        name = self._requested_name if turn_input.base.new_nodes else self.name
+        name = self._requested_name if turn_input.follows is None else self.name
         turn = begin_turn(self.repository, name, turn_input, self.priced_model, self.options)
         self.name = turn.session
         return turn

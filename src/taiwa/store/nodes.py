@@ -151,8 +151,8 @@ WHERE node.hash = ?"""  # noqa: S608
 def app_from_row(name: str, body: bytes) -> AppSource:
     """Return the app of a row."""
     match unpack(body):
-        case {"source": str(source), "params": params} if isinstance(cast("object", name), str):
-            return AppSource(name, source, params)
+        case {"source": str(source), "params": params, **more} if isinstance(cast("object", name), str):
+            return AppSource(name, source, params, cast("Json", more.get("options")))
         case _:
             raise CorruptError("an app of the store cannot be read; run `taiwa fsck`")
 
@@ -180,7 +180,8 @@ class Nodes:
         """Store an app and return its hash; one that the store does not have yet may be marked as untrusted."""
         key = hash_to_bytes(app.hash)
         if self._db.one("SELECT seq FROM app WHERE hash = ?", key) is None:
-            body = pack({"source": app.source, "params": check_json(app.params)})
+            parts = {"source": app.source, "params": check_json(app.params)}
+            body = pack(parts if app.options is None else parts | {"options": check_json(app.options)})
             insert = "INSERT INTO app(hash, name, body) VALUES(?, ?, ?) ON CONFLICT(hash) DO NOTHING"
             seq = self._db.insert(insert, key, app.name, body)
             if untrusted and seq is not None:

@@ -156,6 +156,10 @@ class Runs:
             raise StoreError(f"run {run} not found in the store")
         return _run(row)
 
+    def model(self, run: int) -> str:
+        """Return the name of the model that a run asked last; "" where it asked none."""
+        return str(self._db.one("SELECT model FROM run WHERE seq = ?", run) or "")
+
     def open_runs(self, ref: str | None = None) -> tuple[Run, ...]:
         """Return the interrupted runs, oldest first: open, and their process has ended."""
         ref = None if ref is None else composed(ref)
