@@ -180,6 +180,18 @@ class CommonOptions:
 
         return find_tools(self.tool_names)
 
+    def place(self, place: str) -> str:
+        """Return the revision of a place in the conversation of `-s`; without `-s` the place is a revision itself.
+
+        Raises:
+            InputError: the place names a conversation too.
+        """
+        if not self.session or not place:
+            return place or self.session
+        if place[0] not in ":~@" and not place.isdecimal():
+            raise InputError(f"name the conversation once: -s {self.session}, or in {place!r}")
+        return f"{self.session}:{place}" if place.isdecimal() else f"{self.session}{place}"
+
     def repository(self, settings: "Settings | None" = None, *, reading: bool = False) -> "Repository":
         """Open the store: in memory with `--no-store`. For reading it need not be writable; one that is missing is empty."""
         from taiwa.sessions.repository import Repository

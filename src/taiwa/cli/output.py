@@ -45,6 +45,8 @@ MAX_CLAUSES = 6
 MAX_SKIPPED = 5
 """Rows of another form that are shown."""
 SHOWN_CHARS = 200
+NARROWEST = 16
+"""Cells of the last column of a table below which its rows are broken as a whole."""
 CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200e\u200f\u2028-\u202e\u2061-\u206f\ufeff\ufff9-\ufffb"
     r"\U0001d173-\U0001d17a\U000e0000-\U000e007f]"
@@ -63,10 +65,10 @@ def plain(text: str) -> str:
 
 @cache
 def console() -> "Console":
-    """Return the console of results; colours only on a terminal."""
+    """Return the console of results; colours only on a terminal, where lines break between words."""
     from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=True, emoji=False, markup=False)
+    return Console(highlight=False, emoji=False, markup=False)
 
 
 @cache
@@ -74,7 +76,7 @@ def errors() -> "Console":
     """Return the console of notices and progress."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False, soft_wrap=True, emoji=False, markup=False)
+    return Console(stderr=True, highlight=False, emoji=False, markup=False)
 
 
 def print_json(item: Json) -> None:
@@ -101,10 +103,10 @@ def inert(text: str) -> str:
 
 def print_line(text: str, style: str = "") -> None:
     """Print a line of a result."""
-    if not style or not sys.stdout.isatty():
-        click.echo(plain(text))
-    else:
+    if sys.stdout.isatty():
         console().print(plain(text), style=style)
+    else:
+        click.echo(plain(text))
 
 
 def print_notice(text: str, style: str = "dim") -> None:
@@ -129,17 +131,37 @@ def print_skipped(skipped: Sequence[str]) -> None:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[int] = frozenset()) -> None:
-    """Print aligned columns; wide characters count two cells. Columns `right` are right-aligned; an empty `heads` omits the head line."""
+    """Print aligned columns; wide characters count two cells. Columns `right` are right-aligned; an empty `heads` omits the head line.
+
+    On a terminal that is too narrow the last column is broken between words, or else a row takes several lines.
+    """
     from rich.cells import cell_len
 
     lines = [tuple(plain(cell).replace("\n", " ") for cell in row) for row in ((heads, *rows) if heads else rows)]
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    before = sum(widths[:-1]) + 2 * len(widths[:-1])
+    room = console().width - before if sys.stdout.isatty() else sum(widths)
     for number, line in enumerate(lines):
+        style = "bold" if heads and number == 0 else ""
+        if room < min(NARROWEST, widths[-1]):
+            print_line("\n  ".join(_wrapped("  ".join(filter(None, line)), console().width - 2)), style)
+            continue
         cells: list[str] = []
         for column, cell in enumerate(line):
             pad = " " * (widths[column] - cell_len(cell))
             cells.append(pad + cell if column in right else cell + pad)
-        print_line("  ".join(cells).rstrip(), "bold" if heads and number == 0 else "")
+        text = "  ".join(cells).rstrip()
+        if cell_len(text) > before + room:
+            first, *more = _wrapped(line[-1], room)
+            text = "\n".join(("  ".join((*cells[:-1], first)), *(" " * before + part for part in more)))
+        print_line(text, style)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Break a text between words, and words that are longer than a line."""
+    from rich.text import Text
+
+    return [line.plain.rstrip() for line in Text(text).wrap(console(), width)]
 
 
 class AnswerFormat(TypedDict, total=False):

@@ -110,19 +110,19 @@ def retry(common: CommonOptions) -> None:
 @click.argument("revision")
 @click.argument("text")
 @click.option("--fork", "name", metavar="NAME", help="Answer on a new branch and leave the conversation unchanged.")
-@common_options("model", *ANSWERS, "fragments", *SHOWN, "max_cost", "retry_paid", "strict", "store")
+@common_options("session", "model", *ANSWERS, "fragments", *SHOWN, "max_cost", "retry_paid", "strict", "store")
 def edit(common: CommonOptions, revision: str, text: str, name: str | None) -> None:
     """Go back to the turn at REVISION and send TEXT instead; later turns stay in the log.
 
     \b
     taiwa edit 2 "I meant the other one"           turn 2 of the latest conversation, as taiwa log counts
-    taiwa edit chat-1~2 "What if not?" --fork what-if
+    taiwa edit chat-1:2 "What if not?" --fork what-if
     """
     from dataclasses import replace
 
     from taiwa.operations.say import find_turn
 
-    session_name, turns = find_turn(common.repository(), revision)
+    session_name, turns = find_turn(common.repository(), common.place(revision))
     session = open_session(replace(common, session=session_name))
     text = read_prompt(text, common.fragments)
     session = session.fork(name) if name else session
@@ -151,17 +151,17 @@ def resume(common: CommonOptions) -> None:
 
 @click.command()
 @click.argument("revision", required=False, default="")
-@common_options("as_json", "verbose", "store")
+@common_options("session", "as_json", "verbose", "store")
 def replay(common: CommonOptions, revision: str) -> None:
     """Repeat a conversation from its recorded calls and check every hash. No model is called.
 
     \b
     taiwa replay
-    taiwa replay chat-1~3 -v
+    taiwa replay chat-1:3 -v
     """
     from taiwa.sessions.replay import replay_history
 
-    rows = tuple(replay_history(common.repository(reading=True), revision))
+    rows = tuple(replay_history(common.repository(reading=True), common.place(revision)))
     wrong = [row for row in rows if row.difference]
     if common.as_json:
         print_result(rows)
@@ -188,7 +188,7 @@ def replay(common: CommonOptions, revision: str) -> None:
 @click.argument("revision", required=False, default="")
 @click.option("-o", "--as", "name", metavar="NAME", required=True, help="Name the new conversation.")
 @click.option("--app", metavar="APP", default="", help="Use another app.")
-@common_options("model", "params", "as_json", "verbose", "max_cost", "retry_paid", "strict", "store")
+@common_options("session", "model", "params", "as_json", "verbose", "max_cost", "retry_paid", "strict", "store")
 def rerun(common: CommonOptions, revision: str, name: str, app: str) -> None:
     """Send every text of a conversation to a model again, on a new branch NAME; compare with taiwa diff.
 
@@ -205,7 +205,7 @@ def rerun(common: CommonOptions, revision: str, name: str, app: str) -> None:
         raise InputError("-p requires --app; the present app has its parameters")
     settings = common.settings()
     repository = common.repository(settings)
-    before = revision or repository.session()
+    before = common.place(revision) or repository.session()
     other = open_app(app, common.params) if app else None
     priced_model = open_priced_model(None, settings, other or repository.at(before).app)
     for turn in run_again(repository, before, name, priced_model, other, turn_options(common, settings)):
@@ -254,7 +254,7 @@ def redo(common: CommonOptions, turns: int) -> None:
 @click.command()
 @click.argument("revision")
 @click.argument("name", required=False)
-@common_options("as_json", "store")
+@common_options("session", "as_json", "store")
 def fork(common: CommonOptions, revision: str, name: str | None) -> None:
     """Create the branch NAME at REVISION and make it the current conversation.
 
@@ -262,9 +262,10 @@ def fork(common: CommonOptions, revision: str, name: str | None) -> None:
 
     \b
     taiwa fork plan-b               fork the latest conversation at its last turn
-    taiwa fork chat-1~2 plan-b      fork chat-1 two turns before its last one
+    taiwa fork chat-1:2 plan-b      fork chat-1 behind its second turn
     """
     where, called = ("", revision) if name is None else (revision, name)
+    where = common.place(where)
     repository = common.repository()
     repository.fork(where, called)
     _print_position(repository, called, _("now on {session}, turn {turn}"), as_json=common.as_json)
@@ -283,6 +284,21 @@ def switch(common: CommonOptions, name: str) -> None:
     tip = repository.store.refs.tip(name)
     repository.store.refs.move(name, tip, tip, "switch")
     _print_position(repository, name, _("now on {session}, turn {turn}"), as_json=common.as_json)
+
+
+@click.command()
+@click.argument("name")
+@click.argument("new")
+@common_options("as_json", "store")
+def rename(common: CommonOptions, name: str, new: str) -> None:
+    """Give the conversation NAME the name NEW; its turns, costs and history stay.
+
+    \b
+    taiwa rename chat-1 monads
+    """
+    repository = common.repository()
+    repository.store.refs.rename(name, new)
+    _print_position(repository, new, _("{name} is now {session}", name=name, session=new), as_json=common.as_json)
 
 
 def _print_position(repository: "Repository", session: str, text: str, *, as_json: bool) -> None:

@@ -162,17 +162,15 @@ def find_turn(repository: Repository, revision: str) -> tuple[str, int]:
     Raises:
         InputError: the revision is not a turn of a session.
     """
-    session = revision.partition("~")[0].partition("@")[0]
-    tip = repository.store.resolve(revision)
-    if session and not repository.store.refs.has(session):
+    tip, session = repository.store.resolve(revision), repository.store.refs.session_of(revision)
+    if not session:
         refs = repository.store.refs.list()
         session = next(
-            (ref.name for ref in refs if any(name == tip for name, _ in repository.store.nodes.path(ref.tip))), session
+            (ref.name for ref in refs if any(name == tip for name, _ in repository.store.nodes.path(ref.tip))), ""
         )
-    session = repository.session(session)
     turns = [name for name, node in repository.store.nodes.path(repository.at(session).tip) if node.kind == "turn"]
     if tip not in turns:
-        raise InputError(f"{revision!r} is not a turn of {session}; give a session and a distance, such as chat-1~2")
+        raise InputError(f"{revision!r} is not a turn of {session}; give a session and a turn, such as chat-1:2")
     return session, turns.index(tip) + 1
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 
 from taiwa.apps.catalog import load_source
@@ -114,8 +114,7 @@ class Repository:
 
     def new_name(self, app: App) -> str:
         """Find a free name for a conversation with an app: `chat-1`, `chat-2` …"""
-        refs, runs = self.store.refs, self.store.runs
-        return next(name for n in count(1) if not refs.has(name := f"{app.name}-{n}") and not runs.has_open(name))
+        return self.store.refs.free_name(app.name)
 
     def start(self, app: App) -> Conversation:
         """Begin a conversation that is not stored yet."""

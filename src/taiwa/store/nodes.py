@@ -143,6 +143,12 @@ WITH RECURSIVE up(seq, parent, steps) AS (
     WHERE steps < {BATCH} AND up.parent < up.seq)
 SELECT node.hash, up.parent, {COLUMNS} FROM up JOIN node ON node.seq = up.seq JOIN app ON app.seq = node.app
 ORDER BY up.seq DESC"""  # noqa: S608
+FIRST_TURN = """
+WITH RECURSIVE up(seq, parent, kind, turns) AS (
+    SELECT seq, parent, kind, turns FROM node WHERE hash = ?
+    UNION ALL SELECT node.seq, node.parent, node.kind, node.turns FROM up JOIN node ON node.seq = up.parent
+    WHERE up.turns > 0 AND up.parent < up.seq)
+SELECT seq FROM up WHERE kind = 'turn' AND turns = 1"""
 ONE = f"""
 SELECT parent.hash, {COLUMNS} FROM node JOIN app ON app.seq = node.app LEFT JOIN node parent ON parent.seq = node.parent
 WHERE node.hash = ?"""  # noqa: S608
@@ -321,6 +327,11 @@ class Nodes:
                 if stop is not None and key.hex() == stop:
                     return
                 yield key.hex(), node_from_row(keys[index + 1], tuple(columns))
+
+    def first_turn(self, tip: str) -> Node | None:
+        """Return the first turn on the way to a node, None where there is no turn."""
+        seq: int | None = self._db.one(FIRST_TURN, hash_to_bytes(tip))
+        return None if seq is None else self.get(self.hash_of(seq))
 
     def count(self) -> int:
         """Return the number of nodes."""
