@@ -16,7 +16,7 @@ def talked(taiwa: Taiwa, model_server: ModelServer) -> Taiwa:
 
 
 @pytest.mark.parametrize(
-    "place", [("old:2",), ("-s", "old", "2"), ("-s", "old", ":2"), ("-s", "old", "~1"), ("old~1",)]
+    "where", [("old:2",), ("-s", "old", "2"), ("-s", "old", ":2"), ("-s", "old", "~1"), ("old~1",)]
 )
 def test_a_turn_is_named_by_its_number(where: tuple[str, ...], talked: Taiwa) -> None:
     assert talked.ok("show", *where, "--json").json["user"] == "two"

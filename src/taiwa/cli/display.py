@@ -17,8 +17,6 @@ from rich.segment import Segment, Segments
 from rich.spinner import Spinner
 from rich.text import Text
 
-from taiwa.cli.output import plain
-
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -136,14 +134,14 @@ class AnswerDisplay:
         self._print(rest)
 
     def feed(self, text: str) -> None:
-        """Show the next part of the answer."""
+        """Show the next part of the answer, which holds no control codes."""
         self._note = ""
-        for block in self._blocks.feed(plain(text)):
+        for block in self._blocks.feed(text):
             self._print(block)
 
     def wait(self, text: str) -> None:
         """Say what the answer waits for, until it goes on."""
-        self._note = plain(text)
+        self._note = text
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Draw the block that is being written, or the spinner."""

@@ -189,7 +189,7 @@ class RawDisplay:
     def feed(self, text: str) -> None:
         """Print the next part of the answer."""
         self._is_begun = True
-        click.echo(plain(text), nl=False)
+        click.echo(text, nl=False)
         sys.stdout.flush()
 
     def wait(self, text: str) -> None:
@@ -226,7 +226,10 @@ def print_stream(
     written, held = ResultText(), list[str]()
     try:
         with answer_display(raw=raw or as_json) as display:
-            show = held.append if as_json or no_stream else display.feed
+
+            def show(text: str) -> None:
+                held.append(text) if as_json or no_stream else display.feed(plain(text))
+
             for event in events:
                 if isinstance(event, TextDelta):
                     first = first or time.monotonic() - started
@@ -234,14 +237,14 @@ def print_stream(
                 elif isinstance(event, TurnResult):
                     turn = event
                 elif event.code == "waiting":
-                    display.wait(event.text)
+                    display.wait(plain(event.text))
                 elif event.code == "result":
                     show(written.result(event.text))
                 elif event.code not in TRANSCRIPT_CODES:  # the call itself is in the trace
                     notes.append(event)
             show(written.end())
             if turn is not None and not as_json:
-                display.feed("".join(held) if first else turn.text)
+                display.feed(plain("".join(held) if first else turn.text))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_("the turn was cut off; taiwa resume finishes it without paying again")) from None
     assert turn is not None, "the events of a turn end with its result"

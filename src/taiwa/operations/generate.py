@@ -5,12 +5,11 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypeGuard, cast
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeGuard, cast
 
 from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError, OutputValidationError, TaiwaError
 from taiwa.kernel.messages import (
@@ -30,7 +29,7 @@ from taiwa.kernel.records import Json
 from taiwa.operations.results import ExplainResult, ExtractResult, GenerateResult, ParseResult, SchemaResult
 from taiwa.operations.text_files import read_file, read_json_object
 from taiwa.structured import OutputType, ParseOptions
-from taiwa.structured.type_notation import parse_notation
+from taiwa.structured.type_notation import parse_fields
 
 if TYPE_CHECKING:
     from taiwa.constraints.explain import TokenStep
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 ConstraintKind: TypeAlias = Literal["", "type", "schema", "regex", "grammar", "choice"]
 CONSTRAINT_KINDS: tuple[ConstraintKind, ...] = ("type", "schema", "regex", "grammar", "choice")
 SchemaStyle: TypeAlias = Literal["typescript", "jsonschema", "openai"]
-FIELD = re.compile(r"(?P<name>[^\W\d]\w*)(?P<optional>\?)?(?:\s+(?P<type>[^:\s][^:]*?))?\s*(?::\s*(?P<about>.+))?")
 MAX_PARSED_CHARS = 64 << 20
 MAX_SHOWN_PATTERN = 400
 MAX_SHOWN_RULES = 24
@@ -108,7 +106,7 @@ def load_output_type(target: str) -> OutputType[Any]:
         module, path = file, declared
         found: Any = _import_file(file)
     elif re.search(r"[\s,]", target.strip()):
-        return _type_of_fields(target)
+        return OutputType.fields("Answer", *parse_fields(target))
     else:
         module, sign, path = target.partition(":")
         if not sign or not module or not path:
@@ -151,31 +149,6 @@ def _suggestion(found: object, name: str) -> str:
 
     near = get_close_matches(name, [each for each in dir(found) if not each.startswith("_")], 1)
     return f"; did you mean {near[0]!r}?" if near else ""
-
-
-def _type_of_fields(text: str) -> OutputType[Any]:
-    """Read the fields of an object: `name, age int?, bio: one sentence`, or a field on each line.
-
-    A field has a name, a type in the notation of app files (`str` without one), `?` where it may be missing, and behind a
-    colon a description.
-    """
-    fields: dict[str, Any] = {}
-    required: set[str] = set()
-    for part in text.split("\n") if "\n" in text else re.split(r",(?![^\[{(]*[\]})])", text):
-        if not part.strip():
-            continue
-        field = FIELD.fullmatch(part.strip())
-        if field is None or field["name"] in fields:
-            raise InputError(
-                f"invalid field {part.strip()!r} of a type; write NAME, NAME TYPE or NAME TYPE: DESCRIPTION"
-            )
-        annotation = parse_notation(field["type"] or "str")
-        about = field["about"]
-        fields[field["name"]] = Annotated[annotation, Field(description=about)] if about else annotation
-        required |= set() if field["optional"] else {field["name"]}
-    if not fields:
-        raise InputError("a type needs at least one field")
-    return OutputType.fields("Answer", fields, required)
 
 
 def _type_of_schema(path: Path) -> OutputType[Any]:
@@ -268,6 +241,10 @@ def generate(settings: "Settings", options: GenerateOptions, on_text: Callable[[
     from taiwa.sessions.session import open_priced_model
 
     output_type, constraint = _constraint(options.kind, options.source)
+    check = None
+    if constraint is not None:
+        with suppress(ConfigError):  # it cannot be judged here
+            check = answer_checker(constraint, output_type)
     messages = ((system(options.system),) if options.system else ()) + (user(options.text),)
     request = Request(
         messages, prefix=options.prefix, stop=options.stop, sampling=options.sampling, constraint=constraint, task=options.task
@@ -279,7 +256,7 @@ def generate(settings: "Settings", options: GenerateOptions, on_text: Callable[[
         model: Any = priced_model.model
         priced_model = replace(priced_model, model=with_enforcement(model, "strict" if options.strict else "lenient"))
         found = [_complete(priced_model, request, settings.max_cost_nano, on_text) for _ in range(options.count)]
-    return [_checked(each, request, output_type) for each in found]
+    return found if check is None else [_checked(each, request.prefix, check) for each in found]
 
 
 def _constraint(kind: ConstraintKind, source: str) -> tuple[OutputType[Any] | None, Constraint | None]:
@@ -295,11 +272,7 @@ def _constraint(kind: ConstraintKind, source: str) -> tuple[OutputType[Any] | No
     if kind == "type":
         output_type = load_output_type(source)
         return output_type, JsonSchema(output_type.schema(), output_type.name)
-    schema = read_json_object(Path(source))
-    try:
-        return OutputType.from_json_schema(schema), JsonSchema(schema)
-    except ConfigError:  # without the extra `schema`, only the guide checks whether an answer fits
-        return None, JsonSchema(schema)
+    return None, JsonSchema(read_json_object(Path(source)))
 
 
 def _choices(source: str) -> tuple[str, ...]:
@@ -355,27 +328,47 @@ def _complete(
     raise AssertionError("a run ends with RunResult")
 
 
-def _checked(answer: GenerateResult, request: Request, output_type: OutputType[Any] | None) -> GenerateResult:
-    """Check whether the whole answer fits; an answer that a stop string or a limit cut off does not."""
-    if request.constraint is None:
-        return answer
-    text = request.prefix + answer.text
-    if output_type is not None:
-        try:
-            output_type.validate(json.loads(text))
-        except OutputValidationError as error:
-            return replace(answer, fits=False, why=error.message)
-        except (ValueError, RecursionError) as error:
-            return replace(answer, fits=False, why=f"not JSON: {error}")
-        return replace(answer, fits=True)
+def answer_checker(constraint: Constraint, output_type: OutputType[Any] | None = None) -> Callable[[str], Json]:
+    """Return what returns the value of a whole answer: JSON data under a JSON Schema, which the type may judge, else the text.
+
+    It raises OutputValidationError for an answer that does not fit, as one that a stop string or a limit cut off.
+
+    Raises:
+        InputError: the constraint is not valid.
+        ConfigError: it cannot be judged here.
+    """
     from taiwa import constraints
     from taiwa.constraints.vocabulary import Vocabulary
 
+    if isinstance(constraint, JsonSchema) and output_type is None:
+        with suppress(ConfigError):  # without the extra `schema`, the guide judges
+            output_type = OutputType.from_json_schema(constraint.schema)
+    guide = None
+    if output_type is None:
+        guide = constraints.compile(constraint, Vocabulary.of_bytes(), strict=False)
+
+    def check(text: str) -> Json:
+        data: Json = text
+        if isinstance(constraint, JsonSchema):
+            try:
+                data = json.loads(text)
+            except (ValueError, RecursionError) as error:
+                raise OutputValidationError(f"not JSON: {error}", text=text) from None
+        if output_type is not None:
+            output_type.validate(data)
+        elif guide is not None and not guide.accepts(text.encode()):
+            raise OutputValidationError("the answer does not match the constraint", text=text)
+        return data
+
+    return check
+
+
+def _checked(answer: GenerateResult, prefix: str, check: Callable[[str], Json]) -> GenerateResult:
     try:
-        fits = constraints.compile(request.constraint, Vocabulary.of_bytes(), strict=False).accepts(text.encode())
-    except ConfigError:
-        return answer
-    return replace(answer, fits=fits, why="" if fits else "the answer does not match the constraint")
+        check(prefix + answer.text)
+    except OutputValidationError as error:
+        return replace(answer, fits=False, why=error.message)
+    return replace(answer, fits=True)
 
 
 def explain(options: ExplainOptions, text: str | None) -> ExplainResult:

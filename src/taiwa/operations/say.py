@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from taiwa.apps.catalog import convert_param, convert_params, load_app, load_source
+from taiwa.apps.catalog import DEFAULT_APP, convert_param, convert_params, load_app, load_source
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App, Param, with_options
 from taiwa.conversation.history import Conversation, begin, change_app
 from taiwa.conversation.turn_prompt import stable_bytes, turn_request
@@ -83,18 +83,14 @@ def find_or_create_session(
         InputError: the conversation exists and has another app, or parameters were given for it.
     """
     name = options.session or (repository.session() if options.continue_latest else "")
-    app = options.app
-    if name and repository.store.refs.has(name):
-        found = repository.at(name)
-        if app and (app if isinstance(app, str) else app.name) != found.app.name:
-            raise InputError(f"session {name!r} has the app {found.app.name!r}; change it with /app in taiwa chat")
-        if options.params:
-            raise InputError(f"session {name!r} exists and has its parameters; -p requires a new session")
-        return name, with_answer_options(repository, found, options.answers)
-    opened = app if isinstance(app, App) else open_app(app or "plain", options.params, ask)
-    opened = with_options(opened, options.answers)
-    repository.trust(opened.hash)  # the user names it, so it is their own
-    return name, repository.start(opened)
+    app, params = options.app, options.params
+
+    def load() -> App:
+        loaded = app if isinstance(app, App) else open_app(app or DEFAULT_APP, params, ask)
+        return with_options(loaded, options.answers)
+
+    found = repository.find_or_begin(name, app, params, load)
+    return name, found if found.stored_tip is None else with_answer_options(repository, found, options.answers)
 
 
 def with_answer_options(repository: Repository, found: Conversation, answers: AnswerOptions) -> Conversation:
