@@ -30,6 +30,7 @@ from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.pricing import Prices
 from taiwa.models.scripted import Entry, scripted_model
 from taiwa.tools.function_tool import tool
+from tests.files import PNG, TEXT
 
 Call = Callable[..., Any]
 
@@ -110,6 +111,33 @@ def test_a_question_may_be_a_dialogue(connect: Any) -> None:
     dialogue = (user("Kyoto?"), assistant("Full."), user("Elsewhere?"))
     assert client.generate(dialogue).text == "Nara."
     assert client.client.model.requests[0].messages == dialogue
+
+
+def test_every_question_takes_attachments(connect: Any, tmp_path: Any) -> None:
+    (tmp_path / "notes.txt").write_bytes(TEXT)
+    files = [tmp_path / "notes.txt", PNG]
+    order = '{"drink": "tea", "cups": 2}'
+    client = connect("A cat.", "A cat.", order, order, order)
+
+    client.generate("What is this?", attachments=files)
+    client.events(client.stream("What is this?", attachments=files))
+    client.extract(Order, "", attachments=files)
+    client.try_extract(Order, "Read it.", attachments=files)
+    client.events(client.stream_extract(Order, "Read it.", attachments=files))
+
+    for request in client.client.model.requests:
+        assert [each.data for each in request.messages[-1].attachments] == [TEXT, PNG]
+    with pytest.raises(InputError, match=r"give messages theirs: taiwa\.user\(text, attachments\)"):
+        client.generate((user("What is this?"),), attachments=files)
+
+
+def test_a_repaired_extraction_sends_the_attachments_again(connect: Any) -> None:
+    client = connect('{"drink": "tea"}', '{"drink": "tea", "cups": 2}')
+
+    client.extract(Order, "Read it.", attachments=[PNG])
+
+    sent = [message.attachments for request in client.client.model.requests for message in request.messages]
+    assert sum(map(bool, sent)) == 2
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from taiwa.flows.solve.rationale import Rationale
     from taiwa.flows.solve.solve import SolveOptions
     from taiwa.kernel.async_runtime import AsyncRuntime
+    from taiwa.kernel.attachments import Attachment
     from taiwa.kernel.effects import Effect, Program, gather, perform
     from taiwa.kernel.errors import (
         AuthenticationError,
@@ -101,6 +102,7 @@ __all__ = [
     "AsyncRuntime",
     "AsyncSession",
     "AsyncStream",
+    "Attachment",
     "AuthenticationError",
     "Choice",
     "Client",
@@ -191,6 +193,7 @@ MODULES = {
     "flows.solve.rationale": "Rationale",
     "flows.solve.solve": "SolveOptions",
     "kernel.async_runtime": "AsyncRuntime",
+    "kernel.attachments": "Attachment",
     "kernel.effects": "Effect Program gather perform",
     "kernel.errors": "AuthenticationError ConfigError ConflictError InputError LimitError ModelError NoValidTokenError OutputValidationError OverloadedError ProtocolError RateLimitError RefusalError StoreError TaiwaError TimeoutError ToolError UnsupportedError",
     "kernel.execution": "RunResult replay",

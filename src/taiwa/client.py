@@ -28,6 +28,7 @@ from taiwa.flows.route import route as route_program
 from taiwa.flows.solve.rationale import Rationale
 from taiwa.flows.solve.solve import SolveOptions
 from taiwa.kernel.async_runtime import AsyncRuntime
+from taiwa.kernel.attachments import AttachmentSource, read_attachments
 from taiwa.kernel.effects import Complete, Effect, GetCapabilities, HideOutput, Program, Watcher, WatchResult, perform
 from taiwa.kernel.errors import InputError, OutputValidationError, RefusalError, TaiwaError
 from taiwa.kernel.execution import Observer, RunResult
@@ -71,6 +72,8 @@ R = TypeVar("R")
 
 Prompt: TypeAlias = str | Sequence[Message]
 """A question of the user, or the messages of a dialogue that ends with one."""
+Attachments: TypeAlias = Iterable[AttachmentSource]
+"""Images, PDFs and text files: their paths, their bytes, or `Attachment` objects."""
 TextConstraint: TypeAlias = Regex | Choice | Grammar
 Handlers: TypeAlias = Mapping[type[Effect[Any]], Handler]
 NO_HANDLERS: Handlers = MappingProxyType({})
@@ -344,66 +347,94 @@ class Client(BaseClient):
 
     @overload
     def generate(
-        self, text: Prompt, constraint: TextConstraint | None = None, *, system: str = ..., prefix: str = ...,
+        self, text: Prompt, constraint: TextConstraint | None = None, *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
         stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
     ) -> Generation[str]: ...  # fmt: skip
     @overload
     def generate(
-        self, text: Prompt, constraint: JsonSchema, *, system: str = ..., prefix: str = ...,
+        self, text: Prompt, constraint: JsonSchema, *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
         stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
     ) -> Generation[Json]: ...  # fmt: skip
     @overload
     def generate(
-        self, text: Prompt, constraint: type[T] | OutputType[T], *, system: str = ..., prefix: str = ...,
+        self, text: Prompt, constraint: type[T] | OutputType[T], *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
         stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
     ) -> Generation[T]: ...  # fmt: skip
     def generate(
-        self, text: Prompt, constraint: object = None, *, system: str = "", prefix: str = "",
+        self, text: Prompt, constraint: object = None, *, attachments: Attachments = (), system: str = "", prefix: str = "",
         stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
     ) -> Generation[Any]:  # fmt: skip
         """Answer one question, without a conversation.
 
         A constraint is a type, `JsonSchema`, `Regex`, `Choice` or `Grammar`: a model in this process cannot violate it, a
-        server is asked to enforce it, and the answer is checked. `prefix` is how the answer begins.
+        server is asked to enforce it, and the answer is checked. `prefix` is how the answer begins. `attachments` are
+        images, PDFs and text files, as paths, bytes or `Attachment` objects.
 
         Raises:
-            InputError: the text is empty, or the constraint is not valid.
-            UnsupportedError: the server does not support the constraint.
+            InputError: the text is empty, an attachment cannot be read, or the constraint is not valid.
+            UnsupportedError: the server does not support the constraint, or the model cannot read an attachment.
             OutputValidationError: the answer does not fit the constraint.
             ModelError: the call failed; its subclass says why.
         """
         sampling = Sampling(temperature, max_tokens=max_tokens, seed=seed)
-        request = question(checked(text), system_text=system, prefix=prefix, stop=stop, sampling=sampling)
+        request = question(checked(text, attachments), system_text=system, prefix=prefix, stop=stop, sampling=sampling)
         return self._generation(self._run(generate_program(request, constraint)))
 
     def stream(
-        self, text: Prompt, *, system: str = "", temperature: float | None = 0.0, max_tokens: int | None = None
+        self,
+        text: Prompt,
+        *,
+        attachments: Attachments = (),
+        system: str = "",
+        temperature: float | None = 0.0,
+        max_tokens: int | None = None,
     ) -> Stream[str, Generation[str]]:
         """Answer one question; yield the text as it arrives."""
-        request = question(checked(text), system_text=system, sampling=Sampling(temperature, max_tokens=max_tokens))
+        request = question(
+            checked(text, attachments), system_text=system, sampling=Sampling(temperature, max_tokens=max_tokens)
+        )
         return self._stream(generate_program(request, None), self._text)
 
-    def extract(self, output: type[T] | OutputSpec[T], text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR) -> T:
+    def extract(
+        self,
+        output: type[T] | OutputSpec[T],
+        text: Prompt,
+        *,
+        attachments: Attachments = (),
+        repair: RepairPolicy = DEFAULT_REPAIR,
+    ) -> T:
         """Extract a value of a type from a text; an invalid answer is sent back with what is wrong.
 
         Raises:
             ExtractError: no attempt was valid; it holds the attempts.
             RefusalError: the model refused to answer.
         """
-        return self._run(extracting.extract(output, checked(text), repair=repair)).value.value
+        return self._run(extracting.extract(output, checked(text, attachments), repair=repair)).value.value
 
     def try_extract(
-        self, output: type[T] | OutputSpec[T], text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
+        self,
+        output: type[T] | OutputSpec[T],
+        text: Prompt,
+        *,
+        attachments: Attachments = (),
+        repair: RepairPolicy = DEFAULT_REPAIR,
     ) -> Extraction[T]:
         """As `extract`, with attempts, repairs and bill; no valid answer is an outcome and not an error."""
-        return self._extraction(self._run(try_extract_program(output, checked(text), repair)))
+        return self._extraction(self._run(try_extract_program(output, checked(text, attachments), repair)))
 
     def stream_extract(
-        self, output: "type[T] | OutputType[T]", text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
+        self,
+        output: "type[T] | OutputType[T]",
+        text: Prompt,
+        *,
+        attachments: Attachments = (),
+        repair: RepairPolicy = DEFAULT_REPAIR,
     ) -> Stream[Json, T]:
         """As `extract`; yield the part of the value that is certain as it grows, as JSON, and last the whole value."""
         partials = _Partials(_output_type(output))
-        program = extracting.extract(partials.output_type, checked(text), repair=repair, watch=partials.watch)
+        program = extracting.extract(
+            partials.output_type, checked(text, attachments), repair=repair, watch=partials.watch
+        )
         return self._stream(program, partials.view)
 
     def route(self, text: Prompt, *targets: object, repair: RepairPolicy = DEFAULT_REPAIR) -> RouteResult:
@@ -532,53 +563,81 @@ class AsyncClient(BaseClient):
 
     @overload
     async def generate(
-        self, text: Prompt, constraint: TextConstraint | None = None, *, system: str = ..., prefix: str = ...,
+        self, text: Prompt, constraint: TextConstraint | None = None, *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
         stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
     ) -> Generation[str]: ...  # fmt: skip
     @overload
     async def generate(
-        self, text: Prompt, constraint: JsonSchema, *, system: str = ..., prefix: str = ...,
+        self, text: Prompt, constraint: JsonSchema, *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
         stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
     ) -> Generation[Json]: ...  # fmt: skip
     @overload
     async def generate(
-        self, text: Prompt, constraint: type[T] | OutputType[T], *, system: str = ..., prefix: str = ...,
+        self, text: Prompt, constraint: type[T] | OutputType[T], *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
         stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
     ) -> Generation[T]: ...  # fmt: skip
     async def generate(
-        self, text: Prompt, constraint: object = None, *, system: str = "", prefix: str = "",
+        self, text: Prompt, constraint: object = None, *, attachments: Attachments = (), system: str = "", prefix: str = "",
         stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
     ) -> Generation[Any]:  # fmt: skip
         """As `Client.generate`."""
         sampling = Sampling(temperature, max_tokens=max_tokens, seed=seed)
-        request = question(checked(text), system_text=system, prefix=prefix, stop=stop, sampling=sampling)
+        prompt = await asyncio.to_thread(checked, text, attachments)
+        request = question(prompt, system_text=system, prefix=prefix, stop=stop, sampling=sampling)
         return self._generation(await self._run(generate_program(request, constraint)))
 
     def stream(
-        self, text: Prompt, *, system: str = "", temperature: float | None = 0.0, max_tokens: int | None = None
+        self,
+        text: Prompt,
+        *,
+        attachments: Attachments = (),
+        system: str = "",
+        temperature: float | None = 0.0,
+        max_tokens: int | None = None,
     ) -> AsyncStream[str, Generation[str]]:
         """As `Client.stream`."""
-        request = question(checked(text), system_text=system, sampling=Sampling(temperature, max_tokens=max_tokens))
+        request = question(
+            checked(text, attachments), system_text=system, sampling=Sampling(temperature, max_tokens=max_tokens)
+        )
         return self._stream(generate_program(request, None), self._text)
 
     async def extract(
-        self, output: type[T] | OutputSpec[T], text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
+        self,
+        output: type[T] | OutputSpec[T],
+        text: Prompt,
+        *,
+        attachments: Attachments = (),
+        repair: RepairPolicy = DEFAULT_REPAIR,
     ) -> T:
         """As `Client.extract`."""
-        return (await self._run(extracting.extract(output, checked(text), repair=repair))).value.value
+        prompt = await asyncio.to_thread(checked, text, attachments)
+        return (await self._run(extracting.extract(output, prompt, repair=repair))).value.value
 
     async def try_extract(
-        self, output: type[T] | OutputSpec[T], text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
+        self,
+        output: type[T] | OutputSpec[T],
+        text: Prompt,
+        *,
+        attachments: Attachments = (),
+        repair: RepairPolicy = DEFAULT_REPAIR,
     ) -> Extraction[T]:
         """As `Client.try_extract`."""
-        return self._extraction(await self._run(try_extract_program(output, checked(text), repair)))
+        prompt = await asyncio.to_thread(checked, text, attachments)
+        return self._extraction(await self._run(try_extract_program(output, prompt, repair)))
 
     def stream_extract(
-        self, output: "type[T] | OutputType[T]", text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
+        self,
+        output: "type[T] | OutputType[T]",
+        text: Prompt,
+        *,
+        attachments: Attachments = (),
+        repair: RepairPolicy = DEFAULT_REPAIR,
     ) -> AsyncStream[Json, T]:
         """As `Client.stream_extract`."""
         partials = _Partials(_output_type(output))
-        program = extracting.extract(partials.output_type, checked(text), repair=repair, watch=partials.watch)
+        program = extracting.extract(
+            partials.output_type, checked(text, attachments), repair=repair, watch=partials.watch
+        )
         return self._stream(program, partials.view)
 
     async def route(self, text: Prompt, *targets: object, repair: RepairPolicy = DEFAULT_REPAIR) -> RouteResult:
@@ -649,11 +708,7 @@ class AsyncClient(BaseClient):
 def question(
     text: Prompt, *, system_text: str = "", prefix: str = "", stop: Sequence[str] = (), sampling: Sampling = Sampling()
 ) -> Request:
-    """Make the request of one question.
-
-    Raises:
-        InputError: the text is empty.
-    """
+    """Make the request of one question."""
     messages = (user(text),) if isinstance(text, str) else tuple(text)
     head = (system(system_text),) if system_text else ()
     return Request((*head, *messages), prefix=prefix, stop=tuple(stop), sampling=sampling)
@@ -744,20 +799,28 @@ def _shown(argument: object) -> str:
     return f"the function {name}" if callable(argument) and name else f"a {type(argument).__name__}"
 
 
-def checked(text: Prompt) -> Prompt:
-    """Return the text of a question, or its messages.
+def checked(text: Prompt, attachments: Attachments = ()) -> Prompt:
+    """Return the text of a question, or its messages; with attachments, a message of both.
 
     Raises:
-        InputError: it is empty, or neither a text nor messages.
+        InputError: it is empty, or neither a text nor messages; an attachment cannot be read.
     """
-    given = cast("object", text)
+    given, files = cast("object", text), read_attachments(attachments)
     is_text = isinstance(given, str)
     parts: list[object] = [given] if is_text else list(cast("Sequence[object]", given)) if _is_list(given) else [None]
     if not is_text and not all(isinstance(part, Message) for part in parts):
         raise InputError(f"the text must be a str, or a list of messages, got {_shown(given)}")
-    if not any((part.text if isinstance(part, Message) else str(part)).strip() for part in parts):
+    if not isinstance(given, str) and files:
+        raise InputError("attachments belong to a text; give messages theirs: taiwa.user(text, attachments)")
+    if not files and not any(map(_has_content, parts)):
         raise InputError("the text is empty")
-    return text
+    return (user(str(given), files),) if files else text
+
+
+def _has_content(part: object) -> bool:
+    if isinstance(part, Message):
+        return bool(part.text.strip() or part.attachments)
+    return bool(str(part).strip())
 
 
 def _is_list(argument: object) -> bool:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import cast, get_args
 from urllib.parse import urlsplit
 
+from taiwa.kernel.attachments import InputKind
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Capability
 from taiwa.sql import PostgresUrl, is_postgres_url
@@ -170,7 +171,9 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "attempts": Setting("how often a call is tried before it fails", _count),
         "retry_paid": Setting("whether a call that may have been charged is tried again", _flag),
         "base_urls": Setting("the address of a provider, by its name", _url, NAMED),
-        "capabilities": Setting("what a model can do, by its name", _flag, TABLE, (*get_args(Capability), "sampling")),
+        "capabilities": Setting(
+            "what a model can do, by its name", _flag, TABLE, (*get_args(Capability), *get_args(InputKind), "sampling")
+        ),
         "prices": Setting("prices of a model, by its name", _price, TABLE, PRICES),
     }
 )

@@ -276,7 +276,8 @@ def pop_constraint(command: str, values: dict[str, Any], *, required: bool) -> t
         known = ", ".join(f"--{name}" for name in CONSTRAINTS)
         raise InputError(f"{command} takes one of {known}" + (f", not {len(chosen)} of them" if chosen else ""))
     kind, source = chosen[0] if chosen else ("", "")
-    return ("type" if kind == "schema" and not source.endswith(".json") else kind), source
+    is_file = source.endswith(".json") or Path(source).exists()
+    return ("type" if kind == "schema" and not is_file else kind), source
 
 
 def whitespace_option(command: C) -> C:
@@ -448,11 +449,12 @@ def read_fragment(file: str) -> str:
     Raises:
         InputError: it cannot be read, or is not text.
     """
+    from taiwa.kernel.files import open_file
     from taiwa.operations import text_files
 
     if file == "-":
         return text_files.read_fragment(sys.stdin.buffer, "standard input").rstrip("\n")
-    with text_files.open_file(Path(file)) as stream:
+    with open_file(Path(file)) as stream:
         return text_files.read_fragment(stream, file).rstrip("\n")
 
 

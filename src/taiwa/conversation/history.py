@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 from taiwa.conversation.app import App
 from taiwa.conversation.state import State, TurnContext, apply_delta, apply_edit, migrate_state, replace_state
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.records import Json, canonical, digest, items_at, value
 
@@ -18,7 +19,8 @@ class Node:
     """A root, a turn, a summary of old turns, an edit of the state, or a change of app.
 
     `delta` is the state delta of a turn (the whole new object in `environment` mode), the replaced values of an edit, or the
-    kept turns of a summary. `state_hash` names the state after this node.
+    kept turns of a summary. `state_hash` names the state after this node. `attachments` are those of the user's message; a
+    node refers to them by their hashes.
     """
 
     parent: str | None
@@ -28,6 +30,7 @@ class Node:
     answer: str | None = None
     delta: Json = None
     state_hash: str = ""
+    attachments: tuple[Attachment, ...] = ()
 
     @property
     def hash(self) -> str:
@@ -46,6 +49,7 @@ class PastTurn:
     user: str
     answer: str
     delta: Json = None
+    attachments: tuple[Attachment, ...] = ()
 
 
 @value
@@ -83,9 +87,14 @@ def begin(app: App) -> Conversation:
     return Conversation(app, root.hash, state, new_nodes=(root,))
 
 
-def add_turn(conversation: Conversation, user: str, answer: str, delta: Json) -> Conversation:
+def add_turn(
+    conversation: Conversation, user: str, answer: str, delta: Json, attachments: tuple[Attachment, ...] = ()
+) -> Conversation:
     """Add a turn: fold its delta into the state."""
-    return _append(conversation, Node(conversation.tip, "turn", conversation.app.hash, user, answer, _ordered(delta)))
+    app = conversation.app.hash
+    return _append(
+        conversation, Node(conversation.tip, "turn", app, user, answer, _ordered(delta), attachments=attachments)
+    )
 
 
 def summarize_window(conversation: Conversation, kept: Iterable[str], summary: str) -> Conversation:
@@ -161,13 +170,18 @@ def _at_node(conversation: Conversation, name: str, node: Node, app: App, state:
     turns, summary, count = conversation.turns, conversation.summary, conversation.count
     last_answer = conversation.last_answer
     if node.kind == "turn":
-        turns = (*turns, PastTurn(name, node.user or "", node.answer or "", node.delta))
+        turns = (*turns, past_turn(name, node))
         count, last_answer = count + 1, node.answer or ""
     elif node.kind == "summary":
         kept = items_at(node.delta, "kept")
         turns = tuple(past for past in turns if past.hash in kept)
         summary = node.answer or ""
     return Conversation(app, name, state, turns, summary, count, last_answer, conversation.new_nodes)
+
+
+def past_turn(name: str, node: Node) -> PastTurn:
+    """Return the turn of a node as it appears in later prompts."""
+    return PastTurn(name, node.user or "", node.answer or "", node.delta, node.attachments)
 
 
 def _state_after(conversation: Conversation, node: Node, app: App) -> State:

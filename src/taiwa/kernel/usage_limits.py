@@ -163,17 +163,22 @@ class UsageLedger:
 def max_usage(request: Request, response: Response) -> Usage:
     """Bound the tokens of a request and of the received part of its answer by their bytes: a token has at least one.
 
-    Reasoning that the server does not return is not included.
+    Images and PDFs are bounded by what providers count at most; see `Attachment.max_tokens`. Reasoning that the server does
+    not return is not included.
     """
-    sent = json.dumps(record(request), ensure_ascii=False)
     received = "".join(part.text for part in response.message.parts if isinstance(part, (Text, Thinking)))
-    return Usage(_bytes(sent), _bytes(received))
+    return Usage(_max_input_tokens(request), _bytes(received))
 
 
 def max_attempt_usage(request: Request) -> Usage | None:
     """Bound the tokens of an attempt of which nothing was received; None where the request does not limit its answer."""
     most = request.sampling.max_tokens
-    return None if most is None else Usage(_bytes(json.dumps(record(request), ensure_ascii=False)), most)
+    return None if most is None else Usage(_max_input_tokens(request), most)
+
+
+def _max_input_tokens(request: Request) -> int:
+    attached = sum(each.max_tokens for message in request.messages for each in message.attachments)
+    return _bytes(json.dumps(record(request), ensure_ascii=False)) + attached
 
 
 def _bytes(text: str) -> int:

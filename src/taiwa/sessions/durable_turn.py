@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
 
 from taiwa.conversation.history import Conversation, change_app
 from taiwa.flows.chat import Reply, say
+from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.effects import Complete, Effect, Program
 from taiwa.kernel.errors import ConflictError, InputError, StoreError, TaiwaError
 from taiwa.kernel.execution import EffectStarted, Event, Observer, RunResult
 from taiwa.kernel.journal import Entry, Journal
 from taiwa.kernel.messages import Notice, Response, TextDelta, Usage
-from taiwa.kernel.records import Json, record, value
+from taiwa.kernel.records import Json, items_at, record, value
 from taiwa.kernel.runtime import AsyncModel, Handler, Interrupts, Model, Retriever, Runtime, Tool
 from taiwa.kernel.usage_limits import Price, RunUsage, UsageLimits
 from taiwa.models.pricing import Prices
@@ -95,12 +96,13 @@ class TurnOptions:
 
 @value(tag="turn-input")
 class TurnInput:
-    """The user text of a turn and the conversation before it. `replaces` is the tip that the session leaves to go back."""
+    """The user's message of a turn and the conversation before it. `replaces` is the tip that the session leaves to go back."""
 
     base: Conversation
     text: str
     reason: str = "turn"
     replaces: str | None = None
+    attachments: tuple[Attachment, ...] = ()
 
     @property
     def follows(self) -> str | None:
@@ -114,7 +116,10 @@ class TurnInput:
 
     def to_json(self) -> dict[str, Json]:
         """Return what another process needs to commit the turn."""
-        return {"reason": self.reason, "replaces": self.replaces}
+        recorded: dict[str, Json] = {"reason": self.reason, "replaces": self.replaces}
+        if self.attachments:
+            recorded["attachments"] = [each.reference() for each in self.attachments]
+        return recorded
 
 
 @value
@@ -155,7 +160,8 @@ class ActiveTurn:
         if self.resources is not None:
             return self.resources.program(turn_input.text)(turn_input.base)
         specs = [tool.spec for tool in self.tools]
-        return say(turn_input.text, strict=options.strict, repairs=options.repairs, tools=specs)(turn_input.base)
+        text, attachments = turn_input.text, turn_input.attachments
+        return say(text, attachments, strict=options.strict, repairs=options.repairs, tools=specs)(turn_input.base)
 
     @property
     def journal(self) -> Journal:
@@ -215,9 +221,12 @@ def begin_turn(
 
     Raises:
         ConflictError: the session has another tip, so the turn could not be committed; no call was made.
-        InputError: the session name is invalid.
+        InputError: the session name is invalid, or the app searches documents and the message has attachments.
     """
     store, base = repository.store, turn_input.base
+    if base.app.flow == "ask" and turn_input.attachments:
+        raise InputError(f"the app {base.app.name!r} does not take attachments; index the files: taiwa index add")
+    turn_input = _with_bytes(repository, turn_input)
     tools = repository.tools_of(base.app)
     resources = _open_resources(repository, base, priced_model)
     with ExitStack() as stack:
@@ -233,7 +242,9 @@ def begin_turn(
             recorded = options.to_json() | turn_input.to_json()
             if resources is not None:
                 recorded["turn_options"] = record(resources.options)
-            run = store.runs.begin(session, turn_input.follows, base.app.hash, turn_input.text, recorded)
+            run = store.runs.begin(
+                session, turn_input.follows, base.app.hash, turn_input.text, recorded, turn_input.attachments
+            )
         stack.pop_all()
     return ActiveTurn(repository, session, turn_input, run, priced_model, options, tools, resources)
 
@@ -259,10 +270,21 @@ def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedMo
     base = base if base.app.hash == app.hash else change_app(base, app)
     repairs = recorded.get("repairs")
     options = TurnOptions(bool(recorded.get("strict")), repairs if isinstance(repairs, int) else 1)
-    turn_input = TurnInput(base, run.text, str(recorded.get("reason") or "turn"), replaces)
+    attachments = tuple(map(read_reference, items_at(recorded, "attachments")))
+    turn_input = TurnInput(base, run.text, str(recorded.get("reason") or "turn"), replaces, attachments)
+    turn_input = _with_bytes(repository, turn_input)
     tools, paid = repository.tools_of(base.app), store.runs.journal(run.id)
     resources = _reopen_resources(repository, base, recorded)
     return ActiveTurn(repository, run.ref, turn_input, run.id, priced_model, options, tools, resources, paid)
+
+
+def _with_bytes(repository: Repository, turn_input: TurnInput) -> TurnInput:
+    """Fill in the bytes of the attachments that the request of a turn will hold."""
+    blobs, base = repository.store.blobs, turn_input.base
+    if any(past.attachments for past in base.turns):
+        turns = (replace(past, attachments=blobs.fill(past.attachments)) for past in base.turns)
+        base = replace(base, turns=tuple(turns))
+    return replace(turn_input, base=base, attachments=blobs.fill(turn_input.attachments))
 
 
 def _tip(repository: Repository, session: str) -> str | None:

@@ -60,7 +60,10 @@ def _replay_turn(repository: Repository, entry: HistoryEntry, before: Conversati
     for repairs in range(answers - 1, -1, -1):
         try:
             specs = [tool.spec for tool in repository.tools_of(before.app)]
-            _, after = replay(say(entry.node.user or "", repairs=repairs, tools=specs)(before), Journal(entries))
+            _, after = replay(
+                say(entry.node.user or "", entry.node.attachments, repairs=repairs, tools=specs)(before),
+                Journal(entries),
+            )
         except (ConfigError, ReplayError, OutputValidationError) as error:
             difference = error.message
         else:

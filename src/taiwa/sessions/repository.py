@@ -10,7 +10,16 @@ from pathlib import Path
 
 from taiwa.apps.catalog import load_source
 from taiwa.conversation.app import App
-from taiwa.conversation.history import Conversation, Node, PastTurn, advance, apply_nodes, begin, change_app, edit_state
+from taiwa.conversation.history import (
+    Conversation,
+    Node,
+    advance,
+    apply_nodes,
+    begin,
+    change_app,
+    edit_state,
+    past_turn,
+)
 from taiwa.conversation.state import State
 from taiwa.conversation.state_paths import MISSING, Missing, StatePath, format_path, get_path
 from taiwa.kernel.errors import ConfigError, CorruptError, InputError, StoreError, TaiwaError
@@ -298,7 +307,7 @@ class Repository:
                 **more,
             }:
                 nodes = [(str(name), self.store.nodes.get(str(name))) for name in turns]
-                past = tuple(PastTurn(name, node.user or "", node.answer or "", node.delta) for name, node in nodes)
+                past = tuple(past_turn(name, node) for name, node in nodes)
                 last = more.get("last_answer")  # older snapshots do not hold it
                 last_answer = last if isinstance(last, str) else past[-1].answer if past else ""
                 here = Conversation(self.app(app), tip, state, past, summary, n, last_answer)

@@ -13,6 +13,7 @@ from taiwa.conversation.history import Conversation, Node, change_app
 from taiwa.conversation.state import State
 from taiwa.conversation.state_paths import Change, diff_states, parse_path
 from taiwa.flows.chat import Reply
+from taiwa.kernel.attachments import AttachmentSource, read_attachments
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, TaiwaError
 from taiwa.kernel.execution import Observer, RunResult
 from taiwa.kernel.messages import Message, Notice, TextDelta, Usage, assistant, user
@@ -104,7 +105,9 @@ class BaseSession:
     def messages(self) -> tuple[Message, ...]:
         """The texts of all turns as messages."""
         return tuple(
-            message for turn in self.turns for message in (user(turn.user or ""), assistant(turn.answer or ""))
+            message
+            for turn in self.turns
+            for message in (user(turn.user or "", turn.attachments), assistant(turn.answer or ""))
         )
 
     @property
@@ -125,7 +128,12 @@ class BaseSession:
             raise InputError("there is no turn yet")
         return self.repository.turn(tip, turns)[1].user or ""
 
-    def _edit(self, text: str, turn: int, reason: str = "edit") -> ActiveTurn:
+    def _say(self, text: str, attachments: Iterable[AttachmentSource]) -> ActiveTurn:
+        return self._begin(TurnInput(self.conversation, text, attachments=read_attachments(attachments)))
+
+    def _edit(
+        self, text: str, turn: int, attachments: Iterable[AttachmentSource] | None = None, reason: str = "edit"
+    ) -> ActiveTurn:
         """Begin a turn in place of a turn by its number, negative numbers counted from the end."""
         tip = self.conversation.stored_tip
         if tip is None:
@@ -137,10 +145,12 @@ class BaseSession:
         base = self.repository.checkout(self.repository.before_turn(tip, back))
         if self.conversation.new_nodes:  # the app was changed for this turn
             base = change_app(base, self.app)
-        return self._begin(TurnInput(base, text, reason, tip))
+        edited = self.repository.turn(tip, back)[1]
+        files = edited.attachments if attachments is None else read_attachments(attachments)
+        return self._begin(TurnInput(base, text, reason, tip, files))
 
     def _retry(self) -> ActiveTurn:
-        return self._edit(self.last_turn_text(), -1, "retry")
+        return self._edit(self.last_turn_text(), -1, reason="retry")
 
     def _resume(self) -> ActiveTurn | None:
         runs = self.repository.store.runs.open_runs(self.name)
@@ -274,13 +284,14 @@ class Session(BaseSession):
         if self.client is not None:
             self.client.close()
 
-    def say(self, text: str) -> TurnResult:
-        """Complete one turn.
+    def say(self, text: str, attachments: Iterable[AttachmentSource] = ()) -> TurnResult:
+        """Complete one turn. Attachments are paths of images, PDFs and text files, bytes, or `Attachment` objects.
 
         Raises:
+            InputError: the text is empty without attachments, or an attachment cannot be read.
             TaiwaError: the turn failed; the conversation is unchanged, and paid calls stay in the store.
         """
-        return self._run(self._begin(TurnInput(self.conversation, text)))
+        return self._run(self._say(text, attachments))
 
     def retry(self) -> TurnResult:
         """Repeat the last turn from the same state; the new answer replaces the old one.
@@ -290,30 +301,34 @@ class Session(BaseSession):
         """
         return self._run(self._retry())
 
-    def edit(self, text: str, *, turn: int = -1) -> TurnResult:
+    def edit(self, text: str, *, turn: int = -1, attachments: Iterable[AttachmentSource] | None = None) -> TurnResult:
         """Say another text in place of a turn (1 is the first, -1 the last); the old branch stays in the log.
+
+        The attachments of the turn stay unless others are given.
 
         Raises:
             InputError: the conversation has no such turn.
         """
-        return self._run(self._edit(text, turn))
+        return self._run(self._edit(text, turn, attachments))
 
     def resume(self) -> TurnResult | None:
         """Finish an interrupted turn of this session; None without one."""
         turn = self._resume()
         return None if turn is None else self._run(turn)
 
-    def stream(self, text: str) -> TurnStream:
+    def stream(self, text: str, attachments: Iterable[AttachmentSource] = ()) -> TurnStream:
         """Complete one turn; yield the answer as it arrives, and then the committed turn, which is the `result`."""
-        return Stream(self._events(lambda: self._begin(TurnInput(self.conversation, text))))
+        return Stream(self._events(lambda: self._say(text, attachments)))
 
     def stream_retry(self) -> TurnStream:
         """As `retry`, with the events of `stream`."""
         return Stream(self._events(self._retry))
 
-    def stream_edit(self, text: str, *, turn: int = -1) -> TurnStream:
+    def stream_edit(
+        self, text: str, *, turn: int = -1, attachments: Iterable[AttachmentSource] | None = None
+    ) -> TurnStream:
         """As `edit`, with the events of `stream`."""
-        return Stream(self._events(lambda: self._edit(text, turn)))
+        return Stream(self._events(lambda: self._edit(text, turn, attachments)))
 
     def stream_resume(self) -> TurnStream | None:
         """As `resume`, with the events of `stream`."""
@@ -463,7 +478,7 @@ def rerun(
     session = Session(repository, name, repository.start(app or history[0].after.app), priced_model, options=options)
     for entry in history:
         if entry.node.kind == "turn":
-            yield session.say(entry.node.user or "")
+            yield session.say(entry.node.user or "", repository.store.blobs.fill(entry.node.attachments))
         elif entry.node.kind == "edit" and isinstance(entry.node.delta, dict):
             session.set_state(entry.node.delta)
         elif entry.node.kind == "app" and app is None:

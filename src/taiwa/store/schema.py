@@ -191,6 +191,24 @@ OWNERS_POSTGRES = (
     "ALTER TABLE user_profile DROP CONSTRAINT user_profile_name_key",
     "ALTER TABLE user_profile ADD UNIQUE(owner, name)",
 )
+# The bytes of attachments, without data where an import left them out; each owner has rows of their own, since a hash proves
+# nothing. A node names its attachments in its body; the rows here let a collection find those that nothing refers to.
+BLOBS = (
+    """CREATE TABLE blob(
+        seq {pk},
+        owner {text} NOT NULL,
+        hash {blob} NOT NULL CHECK (length(hash) = 32),
+        data {blob},
+        UNIQUE(owner, hash)){strict}""",
+    """CREATE TABLE node_blob(
+        node {int} NOT NULL REFERENCES node(seq) ON DELETE CASCADE,
+        blob {int} NOT NULL REFERENCES blob(seq),
+        PRIMARY KEY (node, blob)){strict}""",
+    """CREATE TABLE run_blob(
+        run {int} NOT NULL REFERENCES run(seq) ON DELETE CASCADE,
+        blob {int} NOT NULL REFERENCES blob(seq),
+        PRIMARY KEY (run, blob)){strict}""",
+)
 STORE = DatabaseSpec(
     "store",
     schema="taiwa_store",
@@ -200,6 +218,7 @@ STORE = DatabaseSpec(
         Migration(TABLES, SQLITE, POSTGRES),
         Migration(TRUST),
         Migration(OWNERS, OWNERS_SQLITE, OWNERS_POSTGRES),
+        Migration(BLOBS),
     ),
     created_by="`taiwa chat` creates one",
     repair="run `taiwa fsck`, and export what is still readable or restore a backup",
