@@ -85,9 +85,9 @@ if TYPE_CHECKING:
     from taiwa.kernel.records import value
     from taiwa.kernel.runtime import Runtime
     from taiwa.kernel.stream import AsyncStream, Stream
-    from taiwa.kernel.usage_limits import RunUsage, UsageLimits
+    from taiwa.kernel.usage_limits import Limits, RunUsage
     from taiwa.models.pricing import Prices
-    from taiwa.models.scripted import scripted_model
+    from taiwa.models.scripted import FunctionModel, function_model, scripted_model
     from taiwa.sessions.async_session import AsyncSession
     from taiwa.sessions.durable_turn import TurnOptions, TurnResult
     from taiwa.sessions.session import Session
@@ -111,12 +111,14 @@ __all__ = [
     "Effect",
     "ExtractError",
     "Extraction",
+    "FunctionModel",
     "Generation",
     "Grammar",
     "InputError",
     "Journal",
     "JsonSchema",
     "LimitError",
+    "Limits",
     "Message",
     "ModelError",
     "NoValidTokenError",
@@ -151,12 +153,12 @@ __all__ = [
     "TurnResult",
     "UnsupportedError",
     "Usage",
-    "UsageLimits",
     "ask",
     "assistant",
     "exit_on_error",
     "extract",
     "find",
+    "function_model",
     "gather",
     "generate",
     "load_app",
@@ -202,9 +204,9 @@ MODULES = {
     "kernel.records": "value",
     "kernel.runtime": "Runtime",
     "kernel.stream": "AsyncStream Stream",
-    "kernel.usage_limits": "RunUsage UsageLimits",
+    "kernel.usage_limits": "Limits RunUsage",
     "models.pricing": "Prices",
-    "models.scripted": "scripted_model",
+    "models.scripted": "FunctionModel function_model scripted_model",
     "sessions.durable_turn": "TurnOptions TurnResult",
     "sessions.async_session": "AsyncSession",
     "sessions.session": "Session",

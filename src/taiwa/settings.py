@@ -46,6 +46,7 @@ class Settings:
     retry_paid: bool = False
     base_urls: Mapping[str, str] = field(default_factory=dict[str, str])
     capabilities: Mapping[str, Mapping[str, bool]] = field(default_factory=dict[str, Mapping[str, bool]])
+    plugins: Mapping[str, bool] = field(default_factory=dict[str, bool])
     prices: Mapping[str, Mapping[str, Decimal | str]] = field(default_factory=dict[str, Mapping[str, Decimal | str]])
     origins: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
 
@@ -174,6 +175,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "capabilities": Setting(
             "what a model can do, by its name", _flag, TABLE, (*get_args(Capability), *get_args(InputKind), "sampling")
         ),
+        "plugins": Setting("whether the plug-ins of a package are used, by its name: off", _flag, NAMED),
         "prices": Setting("prices of a model, by its name", _price, TABLE, PRICES),
     }
 )

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 
-from taiwa.apps.catalog import load_source
+from taiwa.apps.catalog import load_app, load_source
 from taiwa.conversation.app import App
 from taiwa.conversation.history import (
     Conversation,
@@ -97,19 +97,16 @@ class Repository:
         missing = [name for name in app.tools if name not in self.tools]
         if not missing:
             return tuple(self.tools[name] for name in app.tools)
-        from taiwa.tools.registry import builtin_tools
+        from taiwa.tools.registry import named_tool, tool_names
 
-        known = {**builtin_tools(), **self.tools}
-        unknown = next((name for name in missing if name not in known), None)
+        found = {name: self.tools.get(name) or named_tool(name) for name in app.tools}
+        unknown = next((name for name, tool in found.items() if tool is None), None)
         if unknown is not None:
-            near = get_close_matches(unknown, known, 1, 0.6)
-            mend = (
-                f"did you mean {near[0]!r}?"
-                if near
-                else f"pass it: --tool FILE.py:{unknown}, or TurnOptions(tools=({unknown},))"
-            )
+            near = get_close_matches(unknown, (*self.tools, *tool_names()), 1, 0.6)
+            more = f"pass it: --tool FILE.py:{unknown}, or TurnOptions(tools=({unknown},))"
+            mend = f"did you mean {near[0]!r}?" if near else more
             raise ConfigError(f"the app {app.name!r} uses the tool {unknown!r}, which is not built in; {mend}")
-        return tuple(known[name] for name in app.tools)
+        return tuple(filter(None, found.values()))
 
     def session(self, name: str = "") -> str:
         """Return the session of that name, by default the one that moved last.
@@ -143,7 +140,8 @@ class Repository:
             self.trust(loaded.hash)  # the caller names it, so it is their own
             return self.start(loaded)
         found = self.at(name)
-        wanted = Path(app).name.removesuffix(".md") if isinstance(app, str) else app.name
+        is_path = isinstance(app, str) and ("/" in app or app.endswith(".md"))
+        wanted = app.name if isinstance(app, App) else load_app(app).name if is_path else app
         if wanted and wanted != found.app.name:
             raise InputError(
                 f"session {name!r} has the app {found.app.name!r}, not {wanted!r}; choose another session name, or change "
