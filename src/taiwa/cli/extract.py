@@ -23,11 +23,12 @@ from taiwa.kernel.errors import InputError, OutputValidationError
 
 if TYPE_CHECKING:
     from taiwa.flows.output_modes import PromptStyle
+    from taiwa.kernel.attachments import Attachment
     from taiwa.operations.batch import Counts, OnRow
     from taiwa.operations.generate import SchemaStyle
     from taiwa.sessions.stored_extract import ExtractRun
 
-USAGE = "extract takes a TEXT, standard input, -f and a file, or --file and the name of a file of texts"
+USAGE = "extract takes a TEXT, standard input, a file (-f, -a), or --file and the name of a file of texts"
 MODES = ("auto", "native", "tool", "tool_optional", "prompt")
 
 
@@ -57,7 +58,7 @@ MODES = ("auto", "native", "tool", "tool_optional", "prompt")
 )
 @row_options
 @common_options(
-    "model", "system", "temperature", "max_tokens", "fragments",
+    "model", "system", "temperature", "max_tokens", "fragments", "attachments", "attach_as_text",
     "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "no_store", "store",
 )  # fmt: skip
 def extract(
@@ -85,6 +86,7 @@ def extract(
     taiwa extract 'drink, count int' "Two large lattes, please"
     taiwa extract shop:Order "Two large lattes, please"
     taiwa extract shop:Order - -v < letter.txt
+    taiwa extract shop:Order -a receipt.png
     taiwa extract shop:Order --file lines.txt -j 8 -o orders.jsonl --max-cost 0.50
     taiwa extract shop:Order --file lines.txt -j 8 -o orders.jsonl --resume
     """
@@ -93,7 +95,7 @@ def extract(
     from taiwa.operations.generate import load_output_type
     from taiwa.sessions.stored_extract import ExtractRun
 
-    if file is not None and (text is not None or common.fragments):
+    if file is not None and (text is not None or common.fragments or common.attachments):
         raise InputError(USAGE)
     if file is None and (resume or output):
         raise InputError("--resume and -o require --file")
@@ -101,10 +103,12 @@ def extract(
     sampling = Sampling(0.0 if common.temperature is None else common.temperature, max_tokens=common.max_tokens)
     extract_run = ExtractRun(load_output_type(target), repair, mode, style, common.system or "", sampling)
     if file is None:
-        text = read_prompt(text or "", common.fragments) if text or common.fragments or not sys.stdin.isatty() else ""
-        if not text:
+        attachments = common.read_attachments()
+        if text or common.fragments or not sys.stdin.isatty():
+            text = read_prompt(text or "", common.fragments)
+        if not text and not attachments:
             raise InputError(USAGE)
-        _extract_one(common, extract_run, text)
+        _extract_one(common, extract_run, text or "", attachments)
         return
     from taiwa.operations.batch import open_rows, preview_extractions, run_extractions
 
@@ -121,18 +125,20 @@ def extract(
         write_rows(common, output, rows.count, run, resume=resume, shorten=not common.verbose)
 
 
-def _extract_one(common: CommonOptions, extract_run: "ExtractRun", text: str) -> None:
+def _extract_one(
+    common: CommonOptions, extract_run: "ExtractRun", text: str, attachments: "tuple[Attachment, ...]"
+) -> None:
     from taiwa.flows.extract import ExtractError
     from taiwa.kernel.usage_limits import RunUsage
     from taiwa.operations import generate, say
 
     settings = common.settings()
     if common.dry_run:
-        print_preview(say.preview_extraction(settings, extract_run, text), as_json=common.as_json)
+        print_preview(say.preview_extraction(settings, extract_run, text, attachments), as_json=common.as_json)
         return
     try:
         turns = turn_options(common, settings)
-        result = generate.extract(common.repository(settings), settings, turns, extract_run, text)
+        result = generate.extract(common.repository(settings), settings, turns, extract_run, text, attachments)
     except ExtractError as error:
         if common.verbose:
             for line in attempt_lines(error.tries):

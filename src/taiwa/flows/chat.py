@@ -18,7 +18,7 @@ from taiwa.kernel.errors import (
     RefusalError,
     UnsupportedError,
 )
-from taiwa.kernel.messages import FinishReason, JsonSchema, Request, Response, ToolSpec, assistant, user
+from taiwa.kernel.messages import FinishReason, JsonSchema, Request, Response, Thinking, ToolSpec, assistant, user
 from taiwa.kernel.records import Json, canonical, value
 from taiwa.kernel.text import estimate_tokens, whole_characters
 
@@ -95,7 +95,8 @@ def say(
                 text=response.text,
                 diagnostics=parsed.problems,
             )
-        after, parsed = _commit(conversation, text, tuple(attachments), parsed, strict=strict)
+        thinking = response.message.signed_thinking
+        after, parsed = _commit(conversation, text, tuple(attachments), parsed, thinking, strict=strict)
         warnings = _warnings(response, parsed)
         for warning in warnings:
             yield from notify(warning, code="turn", warning=True)
@@ -184,7 +185,13 @@ def compress_fields(conversation: Conversation) -> Program[Conversation]:
 
 
 def _commit(
-    conversation: Conversation, text: str, attachments: tuple[Attachment, ...], parsed: ParsedReply, *, strict: bool
+    conversation: Conversation,
+    text: str,
+    attachments: tuple[Attachment, ...],
+    parsed: ParsedReply,
+    thinking: tuple[Thinking, ...],
+    *,
+    strict: bool,
 ) -> tuple[Conversation, ParsedReply]:
     """Commit a turn; without its delta where a reducer rejects that.
 
@@ -192,12 +199,12 @@ def _commit(
         InputError: strict, and a reducer rejected the delta.
     """
     try:
-        return add_turn(conversation, text, parsed.answer, _state_delta(parsed), attachments), parsed
+        return add_turn(conversation, text, parsed.answer, _state_delta(parsed), attachments, thinking), parsed
     except InputError as error:
         if strict or parsed.delta is None:
             raise
         without = replace(parsed, delta=None, problems=(error.message,))
-        return add_turn(conversation, text, parsed.answer, _state_delta(without), attachments), without
+        return add_turn(conversation, text, parsed.answer, _state_delta(without), attachments, thinking), without
 
 
 def _parse_or_repair(
