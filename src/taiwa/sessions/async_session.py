@@ -55,6 +55,10 @@ class AsyncSession(BaseSession):
         """As `Session.stream`."""
         return AsyncStream(self._events(lambda: self._begin(TurnInput(self.conversation, text))))
 
+    def stream_turn(self, turn_input: TurnInput) -> "AsyncTurnStream":
+        """Complete a turn that is described in full, with the events of `stream`."""
+        return AsyncStream(self._events(lambda: self._begin(turn_input)))
+
     def stream_retry(self) -> "AsyncTurnStream":
         """As `Session.stream_retry`."""
         return AsyncStream(self._events(self._retry))

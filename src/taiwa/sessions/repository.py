@@ -270,7 +270,7 @@ class Repository:
                 **more,
             }:
                 nodes = [(str(name), self.store.nodes.get(str(name))) for name in turns]
-                past = tuple(PastTurn(name, node.user or "", node.answer or "", node.delta) for name, node in nodes)
+                past = tuple(PastTurn.of(name, node) for name, node in nodes)
                 last = more.get("last_answer")  # older snapshots do not hold it
                 last_answer = last if isinstance(last, str) else past[-1].answer if past else ""
                 here = Conversation(self.app(app), tip, state, past, summary, n, last_answer)

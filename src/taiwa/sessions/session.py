@@ -122,7 +122,7 @@ class BaseSession:
             raise InputError("there is no turn yet")
         return self.repository.turn(self.conversation.tip, turns)[1].user or ""
 
-    def _edit(self, text: str, turn: int, reason: str = "edit") -> ActiveTurn:
+    def _edit(self, text: str, turn: int, reason: str = "edit", messages: tuple[Message, ...] = ()) -> ActiveTurn:
         """Begin a turn in place of a turn by its number, negative numbers counted from the end."""
         if self.conversation.new_nodes:
             raise InputError("there is no turn yet")
@@ -131,10 +131,13 @@ class BaseSession:
             raise InputError(f"there is no turn {turn}; the conversation has {count}")
         back = count - turn + 1 if turn > 0 else -turn
         base = self.repository.checkout(self.repository.before_turn(self.conversation.tip, back))
-        return self._begin(TurnInput(base, text, reason, self.conversation.tip))
+        return self._begin(TurnInput(base, text, reason, self.conversation.tip, messages))
 
     def _retry(self) -> ActiveTurn:
-        return self._edit(self.last_turn_text(), -1, "retry")
+        text = self.last_turn_text()
+        messages = self.repository.turn(self.conversation.tip)[1].messages
+        inputs = messages[:-1] if messages and messages[-1].role == "assistant" else messages
+        return self._edit(text, -1, "retry", inputs)
 
     def _resume(self) -> ActiveTurn | None:
         runs = self.repository.store.runs.open_runs(self.name)

@@ -8,9 +8,9 @@ from types import NoneType
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from taiwa.conversation.app import AppSource
-from taiwa.conversation.history import Node, NodeKind
+from taiwa.conversation.history import Node, NodeKind, restore_messages
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
-from taiwa.kernel.records import Json, canonical
+from taiwa.kernel.records import Json, canonical, record
 from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
 
@@ -166,8 +166,9 @@ def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
         if kind not in KINDS or not isinstance(user, OPTIONAL) or not isinstance(answer, OPTIONAL):
             raise ValueError(kind)
         return Node(
-            None if parent is None else parent.hex(), kind, app.hex(), user, answer, fields.get("delta"), state.hex()
-        )
+            None if parent is None else parent.hex(), kind, app.hex(), user, answer, fields.get("delta"), state.hex(),
+            restore_messages(fields.get("messages")),
+        )  # fmt: skip
 
 
 class Nodes:
@@ -234,6 +235,7 @@ class Nodes:
         parent, turns = self._parent(node)
         state = hash_to_bytes(node.state_hash) if node.state_hash else b""
         texts: dict[str, Json] = {"user": node.user, "answer": node.answer, "delta": check_json(node.delta)}
+        texts["messages"] = record(node.messages) if node.messages else None
         body = pack({part: text for part, text in texts.items() if text is not None})
         back = parent if base is None else base
         values = (key, parent, back, node.kind, turns, state, body, self._db.clock(), hash_to_bytes(node.app))
