@@ -139,12 +139,26 @@ TRUST = (
     """INSERT INTO untrusted_app SELECT DISTINCT node.app FROM reflog JOIN node ON node.seq = reflog.new
         WHERE reflog.op = 'create' AND reflog.reason = 'import'""",
 )
+# Histories that clients of the server resend are found by their content; deleting the node deletes what leads to it.
+TRANSCRIPTS = (
+    """CREATE TABLE transcript(
+        seq {pk},
+        caller {text} NOT NULL,
+        app {text} NOT NULL,
+        address {blob} NOT NULL CHECK (length(address) = 16),
+        turn {blob} NOT NULL CHECK (length(turn) = 16),
+        node {int} NOT NULL REFERENCES node(seq) ON DELETE CASCADE,
+        session {text} NOT NULL){strict}""",
+    "CREATE INDEX transcript_address ON transcript(address)",
+    "CREATE INDEX transcript_turn ON transcript(turn)",
+    "CREATE INDEX transcript_node ON transcript(node)",
+)
 STORE = DatabaseSpec(
     "store",
     schema="taiwa_store",
     application_id=0x74777374,  # `twst`
     unreleased_id=0x74616977,
-    migrations=(Migration(TABLES, SQLITE, POSTGRES), Migration(TRUST)),
+    migrations=(Migration(TABLES, SQLITE, POSTGRES), Migration(TRUST), Migration(TRANSCRIPTS)),
     created_by="`taiwa chat` creates one",
     repair="run `taiwa fsck`, and export what is still readable or restore a backup",
 )

@@ -19,6 +19,7 @@ from taiwa.store.refs import Refs, composed
 from taiwa.store.runs import Axis, CostLine, Runs, costs
 from taiwa.store.schema import STORE
 from taiwa.store.search import Hit, search
+from taiwa.store.transcripts import Transcripts
 from taiwa.store.users import Users
 
 
@@ -26,7 +27,7 @@ class Store:
     """Conversations in one SQLite file, or on a PostgreSQL server.
 
     `nodes` has apps and nodes by hash, `refs` the sessions, `runs` the journals and their costs, `batches` the rows of
-    batches, `snapshots` cached states, `users` the user profiles. Threads may share a store; processes may share its file,
+    batches, `snapshots` cached states, `users` the user profiles, `transcripts` nodes by their history. Threads may share a store; processes may share its file,
     and machines its server.
     """
 
@@ -41,6 +42,11 @@ class Store:
     def batches(self) -> Batches:
         """The rows of batches."""
         return Batches(self._db)
+
+    @cached_property
+    def transcripts(self) -> Transcripts:
+        """The nodes that clients of the server find by their history."""
+        return Transcripts(self._db, self.nodes)
 
     @cached_property
     def users(self) -> Users:
