@@ -18,6 +18,8 @@ from taiwa.kernel.records import Json
 from taiwa.settings import config_path
 from taiwa.yamlfile import Scalar, Table, parse_yaml, to_json
 
+DEFAULT_APP = "plain"
+"""The app of a conversation that names none."""
 MAX_BYTES = 1024 * 1024
 
 
