@@ -25,7 +25,6 @@ from taiwa.kernel.messages import (
     Request,
     Response,
     Text,
-    ToolCall,
     ToolResult,
     ToolSpec,
     assistant,
@@ -120,11 +119,10 @@ def complete_turn(inputs: Sequence[Message]) -> Step[Conversation, Reply]:
         conversation = yield from shorten_history(conversation)
         request = turn_request(conversation, text, inputs=tuple(inputs))
         response = yield from perform(Complete(request))
-        kept = tuple(part for part in response.message.parts if isinstance(part, (Text, ToolCall)))
-        answer = Message("assistant", tuple(part for part in kept if not isinstance(part, Text) or part.text))
-        messages = (*inputs, answer) if answer.parts else tuple(inputs)
-        after = add_turn(conversation, text, response.text, None, messages)
-        return Reply(response.text, None, (), response), after
+        words = whole_characters(response.text)
+        answer = Message("assistant", (Text(words), *response.message.tool_calls))
+        after = add_turn(conversation, text, words, {}, (*inputs, answer))
+        return Reply(words, {}, (), response), after
 
     return step
 

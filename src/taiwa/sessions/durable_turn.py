@@ -7,12 +7,13 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
 
 from taiwa.conversation.history import Conversation
+from taiwa.conversation.transcript import Transcript, next_address, turn_digest
 from taiwa.flows.chat import Reply, complete_turn, say
 from taiwa.kernel.effects import Complete, Effect, Program
 from taiwa.kernel.errors import ConflictError, InputError, StoreError, TaiwaError
 from taiwa.kernel.execution import EffectStarted, Event, Observer, RunResult
 from taiwa.kernel.journal import Entry, Journal
-from taiwa.kernel.messages import Message, Notice, Response, TextDelta, Usage
+from taiwa.kernel.messages import Message, Notice, Response, TextDelta, Usage, user
 from taiwa.kernel.records import Json, record, restore, value
 from taiwa.kernel.runtime import AsyncModel, Handler, Interrupts, Model, Retriever, Runtime, Tool
 from taiwa.kernel.usage_limits import Price, RunUsage, UsageLimits
@@ -99,7 +100,8 @@ class TurnInput:
     """The user text of a turn and the conversation before it. `replaces` is the tip that the session leaves to go back.
 
     `messages` take the place of the text in an app without state, and the model answers them once. A turn that `branches`
-    begins a session of its own at a node of another one; with `may_branch` it does so only if the session has moved.
+    begins a session of its own at a node of another one; with `may_branch` it does so only if the session has moved. The
+    node of a turn with a `transcript` is found again by the history that its client resends.
     """
 
     base: Conversation
@@ -109,6 +111,7 @@ class TurnInput:
     messages: tuple[Message, ...] = ()
     branches: bool = False
     may_branch: bool = False
+    transcript: Transcript | None = None
 
     @property
     def follows(self) -> str | None:
@@ -124,6 +127,7 @@ class TurnInput:
         """Return what another process needs to commit the turn."""
         more: dict[str, Json] = {"messages": record(self.messages)} if self.messages else {}
         more |= {"branches": True} if self.branches else {}
+        more |= {} if self.transcript is None else {"transcript": record(self.transcript)}
         return {"reason": self.reason, "replaces": self.replaces} | more
 
 
@@ -194,8 +198,17 @@ class ActiveTurn:
                 self.resources.close()
 
     def _committed(self, session: str, after: Conversation, expected: str | None) -> Conversation:
-        reason = self.turn_input.reason
-        return self.repository.commit(session, after, expected=expected, reason=reason, run=self.run)
+        repository, turn_input = self.repository, self.turn_input
+        place = turn_input.transcript
+        if place is None:
+            return repository.commit(session, after, expected=expected, reason=turn_input.reason, run=self.run)
+        with repository.store.transaction(session):
+            committed = repository.commit(session, after, expected=expected, reason=turn_input.reason, run=self.run)
+            inputs = turn_input.messages or (user(turn_input.text),)
+            digest = turn_digest((*inputs, after.turns[-1].all_messages[-1]))
+            address = next_address(place.address, digest)
+            repository.store.transcripts.put(place.caller, place.app, address, digest, committed.tip, session)
+        return committed
 
     @property
     def runtime_options(self) -> RuntimeOptions:
@@ -289,8 +302,10 @@ def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedMo
     base = repository.start(repository.app(run.app)) if run.base is None else repository.checkout(run.base)
     repairs = recorded.get("repairs")
     options = TurnOptions(bool(recorded.get("strict")), repairs if isinstance(repairs, int) else 1)
-    messages = restore(recorded.get("messages") or [])
-    turn_input = TurnInput(base, run.text, str(recorded.get("reason") or "turn"), replaces, messages, branches)
+    messages, transcript = restore(recorded.get("messages") or []), restore(recorded.get("transcript"))
+    turn_input = TurnInput(
+        base, run.text, str(recorded.get("reason") or "turn"), replaces, messages, branches, branches, transcript
+    )
     tools, paid = repository.tools_of(base.app), store.runs.journal(run.id)
     resources = _reopen_resources(repository, base, recorded)
     return ActiveTurn(repository, run.ref, turn_input, run.id, priced_model, options, tools, resources, paid)

@@ -40,7 +40,9 @@ def replay_history(repository: Repository, revision: str) -> Iterator[ReplayedNo
     start: Conversation | None = None
     for entry in repository.walk(repository.store.resolve(revision)):
         if entry.node.kind == "turn":
-            yield _replay_turn(repository, entry, start or before)
+            # A summary that was committed on its own is not part of the turn.
+            alone = repository.store.nodes.base(entry.hash) == entry.node.parent
+            yield _replay_turn(repository, entry, before if alone else start or before)
             start = None
         else:
             yield ReplayedNode(entry.hash, entry.node.kind, entry.after.count, 0)
@@ -76,9 +78,7 @@ def _program(repository: Repository, node: Node, app: App, repairs: int) -> Step
     if not node.messages and not app.request.shapes_reply:
         specs = [tool.spec for tool in repository.tools_of(app)]
         return say(node.user or "", repairs=repairs, tools=specs)
-    answered = bool(node.messages) and node.messages[-1].role == "assistant"
-    inputs = node.messages[:-1] if answered else node.messages
-    return complete_turn(inputs or (user(node.user or ""),))
+    return complete_turn(node.messages[:-1] or (user(node.user or ""),))
 
 
 def _replay_ask_turn(entry: HistoryEntry, before: Conversation, entries: Iterable[Entry]) -> str:

@@ -139,8 +139,7 @@ class BaseSession:
     def _retry(self) -> ActiveTurn:
         text = self.last_turn_text()
         messages = self.repository.turn(self.conversation.tip)[1].messages
-        inputs = messages[:-1] if messages and messages[-1].role == "assistant" else messages
-        return self._edit(text, -1, "retry", inputs)
+        return self._edit(text, -1, "retry", messages[:-1])
 
     def _resume(self) -> ActiveTurn | None:
         runs = self.repository.store.runs.open_runs(self.name)

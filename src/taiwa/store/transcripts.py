@@ -30,9 +30,7 @@ class Transcripts:
     def put(self, caller: str, app: str, address: str, turn: str, node: str, session: str) -> None:
         """Store a node under an address; the newest node of an address is the one that is found."""
         insert = "INSERT INTO transcript(caller, app, address, turn, node, session) VALUES(?, ?, ?, ?, ?, ?)"
-        self._db.run(
-            insert, caller, app, hash_to_bytes(address), hash_to_bytes(turn), self._nodes.seq(node), session
-        )
+        self._db.run(insert, caller, app, hash_to_bytes(address), hash_to_bytes(turn), self._nodes.seq(node), session)
 
     def find(self, caller: str, app: str, addresses: Sequence[str]) -> dict[str, TranscriptEntry]:
         """Return the newest node of each address that is known."""
