@@ -20,9 +20,8 @@ REASONING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 
 @value(tag="transcript")
 class Transcript:
-    """Where a client's turn stands: its caller and app, and the address of the history before it."""
+    """Where a client's turn stands: its app, and the address of the history before it."""
 
-    caller: str
     app: str
     address: str = START
 

@@ -18,13 +18,11 @@ from taiwa.sessions.resent_history import place_turn
 class CompletionOptions:
     """A request of a client: its app with parameters, the messages without the leading system text, and its options.
 
-    - `caller`: who asks; histories of one caller are never found by another.
     - `request`: what is added to the request; its sampling has the values that the client gave, the others are None.
     """
 
     app: str
     messages: tuple[Message, ...]
-    caller: str = ""
     params: Mapping[str, Json] = field(default_factory=dict[str, Json])
     request: RequestOptions = NO_OPTIONS
 
@@ -48,7 +46,7 @@ def begin_completion(
     """
     app = app_with_options(load_app(options.app), options.params, options.request)
     repository.trust(app.hash)  # the operator of the server serves it
-    placed = place_turn(repository, options.caller, app, options.messages)
+    placed = place_turn(repository, app, options.messages)
     session = AsyncSession(repository, placed.session, placed.turn_input.base, priced_model, options=turns)
     return Completion(session, placed.turn_input)
 

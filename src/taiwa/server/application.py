@@ -1,6 +1,5 @@
 """The ASGI application: its parts, its routes, and how errors become responses."""
 
-import logging
 from collections.abc import Awaitable, Callable
 
 from starlette.applications import Starlette
@@ -19,7 +18,6 @@ from taiwa.server.state import ServerState, state_of
 from taiwa.server.wire import Endpoint, Wire
 from taiwa.server.wires import chat_completions
 
-logger = logging.getLogger("taiwa.server")
 WIRES: tuple[Wire, ...] = (chat_completions.wire,)
 """The first one writes the errors of paths that no wire has."""
 STATUS_CODES = {404: "not_found", 405: "method_not_allowed"}
@@ -42,9 +40,6 @@ def build(state: ServerState) -> ASGIApp:
                 return error_response(api_error(error), request.url.path)
             except ClientDisconnect:
                 return Response(status_code=499)
-            except Exception:
-                logger.exception("an endpoint failed")
-                return error_response(INTERNAL, request.url.path)
 
         return run
 
@@ -53,6 +48,9 @@ def build(state: ServerState) -> ASGIApp:
         path = request.url.path
         text = f"{request.method} {path[:200]} does not exist here"
         return error_response(ApiError(error.status_code, text, INVALID, STATUS_CODES.get(error.status_code)), path)
+
+    async def on_failure(request: Request, _: Exception) -> Response:
+        return error_response(INTERNAL, request.url.path)  # uvicorn logs the traceback
 
     routes = [
         StarletteRoute("/", endpoint(_start_page)),
@@ -65,7 +63,7 @@ def build(state: ServerState) -> ASGIApp:
         routes += [
             StarletteRoute(each.path, endpoint(each.endpoint), methods=list(each.methods)) for each in wire.routes
         ]
-    app = Starlette(routes=routes, exception_handlers={HTTPException: on_http_error})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: on_http_error, Exception: on_failure})
     app.router.redirect_slashes = False
     app.state.server = state
     return Guard(app, state.options, state.access, error_response)

@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from taiwa.kernel.errors import StoreError, TaiwaError
 from taiwa.kernel.messages import Notice, TextDelta
@@ -83,6 +84,8 @@ class LiveRun:
 
     async def _perform(self) -> None:
         self._tasks = [asyncio.create_task(self._answer(index)) for index in range(len(self.completions))]
+        for index, task in enumerate(self._tasks):
+            task.add_done_callback(partial(self._report, index))
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self.done = True
         self._wake()
@@ -99,8 +102,12 @@ class LiveRun:
             if self.abandoned:
                 await asyncio.to_thread(_abandon, completion)
             self._publish(index, STOPPING)
-        except Exception:
-            logger.exception("a turn failed")
+
+    def _report(self, index: int, task: asyncio.Task[None]) -> None:
+        """Report a failure that no error of ours describes; cancelled answers have ended themselves."""
+        problem = None if task.cancelled() else task.exception()
+        if problem is not None:
+            logger.error("a turn failed", exc_info=problem)
             self._publish(index, INTERNAL)
 
     def _publish(self, index: int, event: TextDelta | Notice | TurnResult | ApiError) -> None:

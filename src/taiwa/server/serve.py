@@ -16,7 +16,7 @@ from taiwa.server.application import build
 from taiwa.server.catalogue import Catalogue, check_served
 from taiwa.server.options import ServerOptions
 from taiwa.server.runs import Runs
-from taiwa.server.state import ServerState
+from taiwa.server.state import Repositories, ServerState
 from taiwa.sessions.durable_turn import AnyModel, TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.settings import Settings
@@ -51,7 +51,7 @@ class TaiwaServer:
         turns = TurnOptions(limits=UsageLimits(cost=settings.max_cost_nano))
         self.state = ServerState(
             options,
-            repository,
+            Repositories(repository),
             Catalogue(settings, options.apps, options.models, models),
             self.access,
             turns,

@@ -2,11 +2,12 @@
 
 import asyncio
 from dataclasses import dataclass
+from threading import Lock
 
 from starlette.requests import Request
 
 from taiwa.kernel.records import Json, parse_json
-from taiwa.server.access import Access
+from taiwa.server.access import LOCAL_CALLER, Access
 from taiwa.server.catalogue import Catalogue
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.fields import Fields
@@ -17,16 +18,40 @@ from taiwa.sessions.durable_turn import TurnOptions
 from taiwa.sessions.repository import Repository
 
 
+class Repositories:
+    """The conversations of each caller in one store; the local caller has those of the command line."""
+
+    def __init__(self, local: Repository) -> None:
+        self._local = local
+        self._lock = Lock()
+        self._others: dict[str, Repository] = {}
+
+    def of(self, caller: str) -> Repository:
+        """Return the conversations of a caller."""
+        if caller == LOCAL_CALLER:
+            return self._local
+        with self._lock:
+            if caller not in self._others:
+                made = Repository(self._local.store.owned_by(caller))
+                made.place, made.settings = self._local.place, self._local.settings
+                self._others[caller] = made
+            return self._others[caller]
+
+
 @dataclass(frozen=True, slots=True)
 class ServerState:
     """What endpoints work with: `request.app.state.server`."""
 
     options: ServerOptions
-    repository: Repository
+    repositories: Repositories
     catalogue: Catalogue
     access: Access
     turns: TurnOptions
     runs: Runs
+
+    def repository(self, caller: str) -> Repository:
+        """Return the conversations of a caller; nothing of another one is found in them."""
+        return self.repositories.of(caller)
 
 
 def state_of(request: Request) -> ServerState:

@@ -207,7 +207,7 @@ class ActiveTurn:
             inputs = turn_input.messages or (user(turn_input.text),)
             digest = turn_digest((*inputs, after.turns[-1].all_messages[-1]))
             address = next_address(place.address, digest)
-            repository.store.transcripts.put(place.caller, place.app, address, digest, committed.tip, session)
+            repository.store.transcripts.put(place.app, address, digest, committed.tip, session)
         return committed
 
     @property

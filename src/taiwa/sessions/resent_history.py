@@ -34,10 +34,10 @@ def is_relayed(app: App) -> bool:
     return app.flow == "chat" and not (app.model_fields or app.tools or app.is_template)
 
 
-def place_turn(repository: Repository, caller: str, app: App, messages: Sequence[Message]) -> PlacedTurn:
+def place_turn(repository: Repository, app: App, messages: Sequence[Message]) -> PlacedTurn:
     """Find the node that a resent history leads to, and describe the turn that follows it.
 
-    The longest prefix of the history that this caller and app have counts, of several nodes the newest. Turns behind it are
+    The longest prefix of the history that this owner of the store and app have counts, of several nodes the newest. Turns behind it are
     adopted as they are. A history without its beginning is found by its last turns, at least two. All else begins anew.
 
     Raises:
@@ -52,7 +52,7 @@ def place_turn(repository: Repository, caller: str, app: App, messages: Sequence
     if not inputs or not (input_text(inputs) or is_relayed(app)):
         raise InputError("the last message must be of the user or a tool: there is nothing to answer")
     digests = [turn_digest(turn) for turn in turns]
-    found = _find_prefix(repository, caller, app, digests) or _find_trimmed(repository, caller, app, turns, digests)
+    found = _find_prefix(repository, app, digests) or _find_trimmed(repository, app, turns, digests)
     if found is None:
         base, session, address, known = repository.start(app), "", START, 0
     else:
@@ -67,7 +67,7 @@ def place_turn(repository: Repository, caller: str, app: App, messages: Sequence
         address = next_address(address, digest)
         base = add_turn(base, input_text(turn[:-1]), turn[-1].text, None, turn) if adopts else base
     base, session = _stored(repository, base, session)
-    transcript = Transcript(caller, app.name, address)
+    transcript = Transcript(app.name, address)
     branches = not session
     turn_input = TurnInput(
         base,
@@ -82,7 +82,7 @@ def place_turn(repository: Repository, caller: str, app: App, messages: Sequence
 
 
 def _find_prefix(
-    repository: Repository, caller: str, app: App, digests: Sequence[str]
+    repository: Repository, app: App, digests: Sequence[str]
 ) -> tuple[TranscriptEntry, int, Conversation] | None:
     addresses, address = list[str](), START
     for digest in digests:
@@ -90,7 +90,7 @@ def _find_prefix(
         addresses.append(address)
     lengths = {address: index for index, address in enumerate(addresses, 1)}
     for tried in (addresses[-FIRST_LOOKUP:], addresses[:-FIRST_LOOKUP]):
-        found = repository.store.transcripts.find(caller, app.name, tried)
+        found = repository.store.transcripts.find(app.name, tried)
         if found:
             entry = found[max(found, key=lengths.__getitem__)]
             return entry, lengths[entry.address], repository.checkout(entry.node)
@@ -98,12 +98,12 @@ def _find_prefix(
 
 
 def _find_trimmed(
-    repository: Repository, caller: str, app: App, turns: Sequence[Sequence[Message]], digests: Sequence[str]
+    repository: Repository, app: App, turns: Sequence[Sequence[Message]], digests: Sequence[str]
 ) -> tuple[TranscriptEntry, int, Conversation] | None:
     """Find a history whose beginning the client has cut; only the turns that it still sends stay in the window."""
     if len(digests) < FEWEST_TRIMMED:
         return None
-    for entry in repository.store.transcripts.ending_in(caller, app.name, digests[-1]):
+    for entry in repository.store.transcripts.ending_in(app.name, digests[-1]):
         conversation = repository.checkout(entry.node)
         kept = conversation.turns[-len(digests) :]
         # The oldest turn may have lost its question.

@@ -21,18 +21,21 @@ class TranscriptEntry:
 
 
 class Transcripts:
-    """The addresses of the nodes that clients of the server made. Each belongs to a caller and an app."""
+    """The addresses of the nodes that clients of the server made. Each belongs to an owner and an app."""
 
-    def __init__(self, db: Database, nodes: Nodes) -> None:
+    def __init__(self, db: Database, nodes: Nodes, owner: str) -> None:
         self._db = db
         self._nodes = nodes
+        self._owner = owner
 
-    def put(self, caller: str, app: str, address: str, turn: str, node: str, session: str) -> None:
+    def put(self, app: str, address: str, turn: str, node: str, session: str) -> None:
         """Store a node under an address; the newest node of an address is the one that is found."""
-        insert = "INSERT INTO transcript(caller, app, address, turn, node, session) VALUES(?, ?, ?, ?, ?, ?)"
-        self._db.run(insert, caller, app, hash_to_bytes(address), hash_to_bytes(turn), self._nodes.seq(node), session)
+        insert = "INSERT INTO transcript(owner, app, address, turn, node, session) VALUES(?, ?, ?, ?, ?, ?)"
+        self._db.run(
+            insert, self._owner, app, hash_to_bytes(address), hash_to_bytes(turn), self._nodes.seq(node), session
+        )
 
-    def find(self, caller: str, app: str, addresses: Sequence[str]) -> dict[str, TranscriptEntry]:
+    def find(self, app: str, addresses: Sequence[str]) -> dict[str, TranscriptEntry]:
         """Return the newest node of each address that is known."""
         found: dict[str, TranscriptEntry] = {}
         for start in range(0, len(addresses), MOST_AT_ONCE):
@@ -41,16 +44,16 @@ class Transcripts:
             rows = self._db.rows(
                 "SELECT node.hash, transcript.address, transcript.session FROM transcript "  # noqa: S608  (marks only)
                 f"JOIN node ON node.seq = transcript.node WHERE transcript.address IN ({marks}) "
-                "AND transcript.caller = ? AND transcript.app = ? ORDER BY transcript.seq",
-                *keys, caller, app,
+                "AND transcript.owner = ? AND transcript.app = ? ORDER BY transcript.seq",
+                *keys, self._owner, app,
             )  # fmt: skip
             found |= {key.hex(): TranscriptEntry(node.hex(), key.hex(), session) for node, key, session in rows}
         return found
 
-    def ending_in(self, caller: str, app: str, turn: str) -> tuple[TranscriptEntry, ...]:
+    def ending_in(self, app: str, turn: str) -> tuple[TranscriptEntry, ...]:
         """Return the newest nodes whose last turn has that digest."""
         select = """
         SELECT node.hash, transcript.address, transcript.session FROM transcript JOIN node ON node.seq = transcript.node
-        WHERE transcript.turn = ? AND transcript.caller = ? AND transcript.app = ? ORDER BY transcript.seq DESC LIMIT ?"""
-        rows = self._db.rows(select, hash_to_bytes(turn), caller, app, MOST_CANDIDATES)
+        WHERE transcript.turn = ? AND transcript.owner = ? AND transcript.app = ? ORDER BY transcript.seq DESC LIMIT ?"""
+        rows = self._db.rows(select, hash_to_bytes(turn), self._owner, app, MOST_CANDIDATES)
         return tuple(TranscriptEntry(node.hex(), address.hex(), session) for node, address, session in rows)

@@ -367,10 +367,11 @@ def _begin(state: ServerState, caller: str, asked: ChatRequest) -> list[Completi
     """Find the place of each answer; those behind the first one are branches."""
     choice = state.catalogue.choose(asked.model)
     options = CompletionOptions(
-        choice.app, asked.messages, caller, {} if asked.extension is None else asked.extension.params, asked.options
+        choice.app, asked.messages, {} if asked.extension is None else asked.extension.params, asked.options
     )
+    repository = state.repository(caller)
     priced_model = state.catalogue.open(choice)
-    return [begin_completion(state.repository, priced_model, options, state.turns) for _ in range(asked.choices)]
+    return [begin_completion(repository, priced_model, options, state.turns) for _ in range(asked.choices)]
 
 
 class _Reply:
