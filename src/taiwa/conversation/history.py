@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from taiwa.conversation.app import App
 from taiwa.conversation.state import State, TurnContext, apply_delta, apply_edit, migrate_state, replace_state
@@ -70,13 +70,14 @@ def restore_messages(data: Json) -> tuple[Message, ...]:
         InputError: the record holds something else.
     """
     try:
-        found = () if data is None else restore(data)
+        found: object = () if data is None else restore(data)
     except CorruptError as error:
         raise InputError(error.message) from None
-    for message in found if isinstance(found, tuple) else (found,):
-        if not (isinstance(message, Message) and all(map(_is_part, message.parts))):
-            raise InputError("the messages of a node cannot be read")
-    return tuple(found)
+    messages = cast("tuple[object, ...]", found) if isinstance(found, tuple) else (found,)
+    read = tuple(message for message in messages if isinstance(message, Message) and all(map(_is_part, message.parts)))
+    if len(read) != len(messages):
+        raise InputError("the messages of a node cannot be read")
+    return read
 
 
 def _is_part(part: object) -> bool:

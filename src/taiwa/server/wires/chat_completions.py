@@ -231,8 +231,8 @@ def read_tools(body: Fields) -> tuple[ToolSpec, ...]:
 def read_function(function: Fields) -> ToolSpec:
     """Read the name, description and parameters of a function."""
     parameters = function.object("parameters")
-    schema = {"type": "object", "properties": {}} if parameters is None else parameters.data
-    return ToolSpec(function.text("name"), function.text("description", ""), cast("dict[str, Json]", schema))
+    schema: dict[str, Json] = {"type": "object", "properties": {}} if parameters is None else parameters.data
+    return ToolSpec(function.text("name"), function.text("description", ""), schema)
 
 
 def checked_tools(tools: list[ToolSpec], path: str) -> tuple[ToolSpec, ...]:
@@ -402,8 +402,10 @@ class _Reply:
                     "finish_reason": _finish(response),
                 }
             )
-        usage = write_usage(results)
-        whole = self._head("chat.completion") | {"choices": choices} | ({} if usage is None else {"usage": usage})
+        whole = self._head("chat.completion")
+        whole["choices"] = choices
+        if (usage := write_usage(results)) is not None:
+            whole["usage"] = usage
         return whole | self._extension(results)
 
     async def stream(self, run: LiveRun) -> AsyncGenerator[bytes]:
@@ -436,14 +438,19 @@ class _Reply:
         ordered = [results[index] for index in sorted(results)]
         extension = self._extension(ordered)
         if self._asked.include_usage or extension:
-            chunk = self._head("chat.completion.chunk") | {"choices": []}
-            yield event(chunk | ({"usage": write_usage(ordered)} if self._asked.include_usage else {}) | extension)
+            chunk = self._head("chat.completion.chunk")
+            chunk["choices"] = []
+            if self._asked.include_usage:
+                chunk["usage"] = write_usage(ordered)
+            yield event(chunk | extension)
         yield b"data: [DONE]\n\n"
 
     def _chunk(self, index: int, delta: dict[str, Json], *, logprobs: Json = None, finish: str | None = None) -> bytes:
-        choice: Json = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
-        chunk = self._head("chat.completion.chunk") | {"choices": [choice]}
-        return event(chunk | ({"usage": None} if self._asked.include_usage else {}))
+        chunk = self._head("chat.completion.chunk")
+        chunk["choices"] = [{"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish}]
+        if self._asked.include_usage:
+            chunk["usage"] = None
+        return event(chunk)
 
     def _head(self, kind: str) -> dict[str, Json]:
         return {"id": self._id, "object": kind, "created": self._created, "model": self._asked.model}
