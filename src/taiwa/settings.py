@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import cast, get_args
 from urllib.parse import urlsplit
 
+from taiwa.kernel.attachments import InputKind
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Capability
 from taiwa.sql import PostgresUrl, is_postgres_url
@@ -45,6 +46,7 @@ class Settings:
     retry_paid: bool = False
     base_urls: Mapping[str, str] = field(default_factory=dict[str, str])
     capabilities: Mapping[str, Mapping[str, bool]] = field(default_factory=dict[str, Mapping[str, bool]])
+    plugins: Mapping[str, bool] = field(default_factory=dict[str, bool])
     prices: Mapping[str, Mapping[str, Decimal | str]] = field(default_factory=dict[str, Mapping[str, Decimal | str]])
     origins: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
 
@@ -170,7 +172,10 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "attempts": Setting("how often a call is tried before it fails", _count),
         "retry_paid": Setting("whether a call that may have been charged is tried again", _flag),
         "base_urls": Setting("the address of a provider, by its name", _url, NAMED),
-        "capabilities": Setting("what a model can do, by its name", _flag, TABLE, (*get_args(Capability), "sampling")),
+        "capabilities": Setting(
+            "what a model can do, by its name", _flag, TABLE, (*get_args(Capability), *get_args(InputKind), "sampling")
+        ),
+        "plugins": Setting("whether the plug-ins of a package are used, by its name: off", _flag, NAMED),
         "prices": Setting("prices of a model, by its name", _price, TABLE, PRICES),
     }
 )

@@ -7,7 +7,7 @@ from typing import Literal, TypeVar, cast, get_args
 
 from taiwa.apps.user_reducers import add_user_reducer
 from taiwa.conversation.app import ALL, PROMPT, App, AppSource, Flow, Param, ReplyMode, WindowPolicy, fit_params
-from taiwa.conversation.reducers import PATTERNS, known_reducers, reducer
+from taiwa.conversation.reducers import reducer, reducer_names
 from taiwa.conversation.state import COMPUTED_FIELDS, StateField, check_field
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.messages import Sampling
@@ -387,8 +387,11 @@ def _reduce(keys: Keys) -> str:
         return "set"
     try:
         reducer(name)
-    except ConfigError:
-        hint = suggest(name, (*known_reducers(), *PATTERNS), "reducers")
+    except ConfigError as error:
+        if name in reducer_names():  # a plug-in that cannot be used
+            keys.error("reduce", error.message, "`taiwa plugins` lists the plug-ins")
+            return "set"
+        hint = suggest(name, reducer_names(), "reducers")
         keys.error("reduce", f"unknown reducer {quoted(name)}", hint)
         return "set"
     return name
@@ -443,10 +446,10 @@ def _tools(keys: Keys) -> tuple[str, ...]:
         elif item.text in names:
             keys.problems.error(item.at, f"the tool {item.text} is listed twice", "remove one of the two")
         else:
-            from taiwa.tools.registry import builtin_tools
+            from taiwa.tools.registry import builtin_tools, tool_names
 
             names.append(item.text)
-            if item.text not in builtin_tools():
-                hint = suggest(item.text, tuple(builtin_tools()), "tools")
+            if item.text not in builtin_tools() and item.text not in tool_names():
+                hint = suggest(item.text, tool_names(), "tools")
                 keys.problems.warn(item.at, f"the tool {item.text} is not built in; the program must pass it", hint)
     return tuple(names)

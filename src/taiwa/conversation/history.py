@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias, cast
 
 from taiwa.conversation.app import App
 from taiwa.conversation.state import State, TurnContext, apply_delta, apply_edit, migrate_state, replace_state
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.messages import Message, Text, ToolCall, ToolResult, assistant
 from taiwa.kernel.messages import user as user_message
@@ -20,8 +21,9 @@ class Node:
     """A root, a turn, a summary of old turns, an edit of the state, or a change of app.
 
     `delta` is the state delta of a turn (the whole new object in `environment` mode), the replaced values of an edit, or the
-    kept turns of a summary. `state_hash` names the state after this node. `messages` are those of a turn, the answer last,
-    where they are more than its two texts: calls of a client's tools and their results.
+    kept turns of a summary. `state_hash` names the state after this node. `attachments` are those of the user's message; a
+    node refers to them by their hashes. `messages` are those of a turn, the answer last and without attachments, where they
+    are more than its two texts: calls of a client's tools and their results.
     """
 
     parent: str | None
@@ -31,6 +33,7 @@ class Node:
     answer: str | None = None
     delta: Json = None
     state_hash: str = ""
+    attachments: tuple[Attachment, ...] = ()
     messages: tuple[Message, ...] = ()
 
     @property
@@ -50,17 +53,24 @@ class PastTurn:
     user: str
     answer: str
     delta: Json = None
+    attachments: tuple[Attachment, ...] = ()
     messages: tuple[Message, ...] = ()
-
-    @classmethod
-    def of(cls, name: str, node: Node) -> "PastTurn":
-        """Return the turn of a node."""
-        return cls(name, node.user or "", node.answer or "", node.delta, node.messages)
 
     @property
     def all_messages(self) -> tuple[Message, ...]:
         """The messages of the turn, the answer last."""
-        return self.messages or (user_message(self.user), assistant(self.answer))
+        if not self.messages:
+            return user_message(self.user, self.attachments), assistant(self.answer)
+        return attach(self.messages, self.attachments)
+
+
+def attach(messages: tuple[Message, ...], attachments: tuple[Attachment, ...]) -> tuple[Message, ...]:
+    """Put attachments before the text of the last message of the user."""
+    index = max((at for at, message in enumerate(messages) if message.role == "user"), default=-1)
+    if not attachments or index < 0:
+        return messages
+    with_files = Message("user", (*attachments, *messages[index].parts))
+    return (*messages[:index], with_files, *messages[index + 1 :])
 
 
 def restore_messages(data: Json) -> tuple[Message, ...]:
@@ -119,12 +129,20 @@ def begin(app: App) -> Conversation:
 
 
 def add_turn(
-    conversation: Conversation, user: str, answer: str, delta: Json, messages: tuple[Message, ...] = ()
+    conversation: Conversation,
+    user: str,
+    answer: str,
+    delta: Json,
+    attachments: tuple[Attachment, ...] = (),
+    messages: tuple[Message, ...] = (),
 ) -> Conversation:
     """Add a turn: fold its delta into the state. `messages` are those of the turn, the answer last."""
     if messages == (user_message(user), assistant(answer)):
         messages = ()
-    turn = Node(conversation.tip, "turn", conversation.app.hash, user, answer, _ordered(delta), messages=messages)
+    app = conversation.app.hash
+    turn = Node(
+        conversation.tip, "turn", app, user, answer, _ordered(delta), attachments=attachments, messages=messages
+    )
     return _append(conversation, turn)
 
 
@@ -201,13 +219,18 @@ def _at_node(conversation: Conversation, name: str, node: Node, app: App, state:
     turns, summary, count = conversation.turns, conversation.summary, conversation.count
     last_answer = conversation.last_answer
     if node.kind == "turn":
-        turns = (*turns, PastTurn.of(name, node))
+        turns = (*turns, past_turn(name, node))
         count, last_answer = count + 1, node.answer or ""
     elif node.kind == "summary":
         kept = items_at(node.delta, "kept")
         turns = tuple(past for past in turns if past.hash in kept)
         summary = node.answer or ""
     return Conversation(app, name, state, turns, summary, count, last_answer, conversation.new_nodes)
+
+
+def past_turn(name: str, node: Node) -> PastTurn:
+    """Return the turn of a node as it appears in later prompts."""
+    return PastTurn(name, node.user or "", node.answer or "", node.delta, node.attachments, node.messages)
 
 
 def _state_after(conversation: Conversation, node: Node, app: App) -> State:

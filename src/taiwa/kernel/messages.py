@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.records import Json, digest, value
 
 RANK_CONSTANT = 60
@@ -60,7 +61,7 @@ class ToolResult:
     origin: Literal["tool", "model", "memo"] = "tool"
 
 
-Part: TypeAlias = Text | Thinking | ToolCall | ToolResult
+Part: TypeAlias = Text | Thinking | ToolCall | ToolResult | Attachment
 
 
 @value(tag="message")
@@ -80,15 +81,20 @@ class Message:
         """The tool calls of the message."""
         return tuple(part for part in self.parts if isinstance(part, ToolCall))
 
+    @property
+    def attachments(self) -> tuple[Attachment, ...]:
+        """The attachments of the message."""
+        return tuple(part for part in self.parts if isinstance(part, Attachment))
+
 
 def system(text: str) -> Message:
     """Make a system message."""
     return Message("system", (Text(text),))
 
 
-def user(text: str) -> Message:
-    """Make a user message."""
-    return Message("user", (Text(text),))
+def user(text: str, attachments: Sequence[Attachment] = ()) -> Message:
+    """Make a user message; its attachments stand before its text."""
+    return Message("user", (*attachments, Text(text)))
 
 
 def assistant(text: str) -> Message:

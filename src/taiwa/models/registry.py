@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from threading import Lock
-from typing import TYPE_CHECKING, TypeAlias, get_args
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, get_args
 from urllib.parse import urlsplit
 
 from taiwa.kernel.errors import AuthenticationError, ConfigError, ModelError
 from taiwa.kernel.messages import Capability, Request, Sampling, user
+from taiwa.kernel.runtime import AsyncModel, Model
 from taiwa.models.http_api.anthropic import AnthropicMessages
 from taiwa.models.http_api.api_keys import Secret, find_key
 from taiwa.models.http_api.capabilities import Capabilities, capabilities, load_report
@@ -23,6 +24,7 @@ from taiwa.models.http_api.connections import BaseUrl, RequestLimits, parse_base
 from taiwa.models.http_api.openai_chat import DIALECTS, ChatCompletions
 from taiwa.models.http_api.openai_completions import TextCompletions
 from taiwa.models.http_api.provider_interface import Enforce, Target
+from taiwa.plugins import Plugin, find_plugin, plugin_names
 from taiwa.settings import BUILTIN, Settings
 
 if TYPE_CHECKING:
@@ -67,6 +69,8 @@ PROVIDERS: Mapping[str, Provider] = {
     "lmstudio": Provider("http://127.0.0.1:1234/v1", "LMSTUDIO_API_KEY", "lmstudio", self_hosted=True),
 }
 
+PLUGIN = "plugin"
+"""The base URL of models of installed packages, which are made and kept under their names."""
 AZURE_HOSTS = (".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com")
 
 IN_PROCESS: Mapping[str, str] = {
@@ -122,7 +126,9 @@ def resolve(
     if model.startswith("//") or prefix in ("http", "https"):
         return _resolve_url(name, override)
     if not colon or (prefix not in PROVIDERS and prefix not in base_urls):
-        raise ConfigError(_unknown(name, (*PROVIDERS, *IN_PROCESS, *base_urls)))
+        if colon and (plugin := find_plugin("models", prefix)) is not None:
+            return Target(name, PLUGIN, model, None, _open_plugin(name, plugin).capabilities, inside=True)
+        raise ConfigError(_unknown(name, (*PROVIDERS, *IN_PROCESS, *base_urls, *plugin_names("models"))))
     if not model:
         raise ConfigError(f"{name!r} does not name a model; add one after the colon, as in '{prefix}:MODEL'")
     provider = PROVIDERS.get(prefix) or Provider("", f"{re.sub(r'[^A-Za-z0-9]', '_', prefix).upper()}_API_KEY")
@@ -250,10 +256,15 @@ def key_variables(settings: Settings) -> dict[str, str]:
 
 # --- opening a model ------------------------------------------------------------------------------------------------------
 
-OpenedModel: TypeAlias = "HttpModel | LocalModel | BuiltinModel | GgufModel"
+
+class PluginModel(Model, AsyncModel, Protocol):
+    """A model of an installed package."""
+
+
+OpenedModel: TypeAlias = "HttpModel | LocalModel | BuiltinModel | GgufModel | PluginModel"
 
 _lock = Lock()
-_loaded: "dict[str, LocalModel | BuiltinModel]" = {}
+_loaded: "dict[str, LocalModel | BuiltinModel | PluginModel]" = {}
 _served: "dict[str, GgufModel]" = {}
 """The models of this process by name: one that is opened again is not loaded again."""
 
@@ -307,6 +318,23 @@ def with_enforcement(model: OpenedModel, enforce: Enforce) -> OpenedModel:
     from taiwa.models.inprocess.gguf import GgufModel
 
     return model.holding(enforce) if isinstance(model, (GgufModel, HttpModel)) else model
+
+
+def _open_plugin(name: str, plugin: Plugin) -> PluginModel:
+    """Return the model of a plug-in, which is made once.
+
+    Raises:
+        ConfigError: the plug-in fails, or what it returns is not a model of that name.
+    """
+    with _lock:
+        if name not in _loaded:
+            made = cast("PluginModel", plugin.make(name))
+            if not all(hasattr(made, part) for part in ("capabilities", "stream", "astream")) or made.name != name:
+                raise ConfigError(
+                    f"the {plugin} must return a model named {name!r} with capabilities, stream and astream"
+                )
+            _loaded[name] = made
+        return _loaded[name]
 
 
 def _load(target: Target) -> "LocalModel | BuiltinModel":

@@ -109,3 +109,32 @@ def scripted_model(
     'Hello'
     """
     return ScriptedModel(entries, name, capabilities, chunk, usage)
+
+
+@dataclass(eq=False, repr=False)
+class FunctionModel(ScriptedModel):
+    """Answers every request by a function of it, and records the `requests`."""
+
+    def _next(self, request: Request) -> str | Response:
+        self.requests.append(request)
+        answer = self.entries[0]
+        assert callable(answer), "function_model passes a function"
+        return answer(request)
+
+
+def function_model(
+    answer: Callable[[Request], str | Response],
+    *,
+    name: str = "function",
+    capabilities: frozenset[Capability] = ALL_CAPABILITIES,
+    chunk: int = 7,
+    usage: Usage | None = None,
+) -> FunctionModel:
+    """Build a model that answers every request by a function of it; `usage` is reported with each plain answer.
+
+    >>> from taiwa.kernel.messages import collect_response, user
+    >>> loud = function_model(lambda request: request.messages[-1].text.upper())
+    >>> collect_response(loud.stream(Request((user("Hi"),)))).text
+    'HI'
+    """
+    return FunctionModel((answer,), name, capabilities, chunk, usage)

@@ -249,12 +249,12 @@ def render_request(app: App, text: str) -> Request:
 
 
 def tool_specs(app: App) -> tuple[ToolSpec, ...]:
-    """Return the built-in tools of an app; tools that a program passes are not known here."""
+    """Return the built-in tools and plug-ins of an app; tools that a program passes are not known here."""
     if not app.tools:
         return ()
-    from taiwa.tools.registry import builtin_tools
+    from taiwa.tools.registry import named_tool
 
-    return tuple(builtin_tools()[name].spec for name in app.tools if name in builtin_tools())
+    return tuple(tool.spec for tool in map(named_tool, app.tools) if tool is not None)
 
 
 def request_text(request: Request) -> str:

@@ -77,8 +77,8 @@ def _replay_turn(repository: Repository, entry: HistoryEntry, before: Conversati
 def _program(repository: Repository, node: Node, app: App, repairs: int) -> Step[Conversation, Reply]:
     if not node.messages and not app.request.shapes_reply:
         specs = [tool.spec for tool in repository.tools_of(app)]
-        return say(node.user or "", repairs=repairs, tools=specs)
-    return complete_turn(node.messages[:-1] or (user(node.user or ""),))
+        return say(node.user or "", node.attachments, repairs=repairs, tools=specs)
+    return complete_turn(node.messages[:-1] or (user(node.user or ""),), node.attachments)
 
 
 def _replay_ask_turn(entry: HistoryEntry, before: Conversation, entries: Iterable[Entry]) -> str:

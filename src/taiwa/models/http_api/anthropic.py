@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from json import dumps
 from typing import TypeAlias
 
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError, ModelError, UnsupportedError
 from taiwa.kernel.messages import (
     Capability,
@@ -22,6 +23,7 @@ from taiwa.kernel.messages import (
     Usage,
 )
 from taiwa.kernel.records import Json, count_at, item_at, items_at, parse_json, text_at, to_json
+from taiwa.models.attachments import base64_data, fit_attachments
 from taiwa.models.http_api.capabilities import Capabilities
 from taiwa.models.http_api.errors import Server, error_from_status, error_in_response, protocol_error
 from taiwa.models.http_api.provider_interface import Decoder, WireRequest
@@ -72,9 +74,10 @@ class AnthropicMessages:
         """Encode a request; sampling and seed are omitted if the model does not accept them.
 
         Raises:
-            UnsupportedError: the protocol or the model cannot express it.
+            UnsupportedError: the protocol or the model cannot express it, or cannot read an attachment.
             InputError: it has no message to answer, its text is not valid Unicode, or `tool_choice` names an unknown tool.
         """
+        request = fit_attachments(request, self.model, self.capabilities.inputs)
         instructions, rest = _split(request.messages)
         body: dict[str, Json] = {
             "model": self.model,
@@ -197,10 +200,20 @@ def _text(text: str) -> Block:
 
 
 def _add_texts(turn: _Turn, message: Message) -> None:
-    """Add a block for each text of a message; the server refuses blocks of white space only."""
+    """Add a block for each text and attachment of a message; the server refuses blocks of white space only."""
     for part in message.parts:
+        if isinstance(part, Attachment):
+            turn.lasting.append(encode_attachment(part))
         if isinstance(part, Text) and part.text.strip():
             (turn.transient if part.transient else turn.lasting).append(_text(part.text))
+
+
+def encode_attachment(attachment: Attachment) -> Block:
+    """Encode an image or a PDF as a block."""
+    source: Block = {"type": "base64", "media_type": attachment.media_type, "data": base64_data(attachment)}
+    if attachment.kind == "images":
+        return {"type": "image", "source": source}
+    return {"type": "document", "source": source, "title": attachment.label}
 
 
 def _split(messages: Sequence[Message]) -> tuple[_Turn, Sequence[Message]]:

@@ -9,6 +9,7 @@ from json import dumps
 from math import isfinite
 from typing import Literal
 
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError, ModelError, UnsupportedError
 from taiwa.kernel.messages import (
     ChoiceQuestion,
@@ -26,6 +27,7 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.records import Json, count_at, item_at, items_at, text_at, to_json
 from taiwa.kernel.text import join_surrogates
+from taiwa.models.attachments import data_uri, fit_attachments
 from taiwa.models.http_api.capabilities import Capabilities
 from taiwa.models.http_api.errors import Server, error_from_status, error_in_response, protocol_error
 from taiwa.models.http_api.provider_interface import ConstraintWire, Decoder, Enforce, Target, WireRequest
@@ -122,10 +124,11 @@ class ChatCompletions:
         """Encode a request; sampling and seed are omitted if the model does not accept them.
 
         Raises:
-            UnsupportedError: the server or the model cannot express it.
+            UnsupportedError: the server or the model cannot express it, or cannot read an attachment.
             InputError: the text is not valid Unicode, or `tool_choice` names an unknown tool.
         """
         dialect = self.dialect
+        request = fit_attachments(request, self.model, self.capabilities.inputs)
         if isinstance(request.constraint, Questions):
             self.capabilities.require("decisions", self.model)
             return _encode_questions(self.model, request, request.constraint)
@@ -234,7 +237,7 @@ def held_so(target: Target, enforce: Enforce) -> Target:
 
 
 def _encode_message(message: Message, ids: CallIds) -> list[Json]:
-    """Encode a message: its texts, transient ones last, its calls, and each result as a message of its own."""
+    """Encode a message: its attachments, its texts, transient ones last, its calls, and each result as a message of its own."""
     calls: list[Json] = [
         {
             "id": ids.of_call(call),
@@ -258,7 +261,19 @@ def _encode_message(message: Message, ids: CallIds) -> list[Json]:
             return [{"role": "assistant", "content": text}, *answers]
         return [{"role": "assistant", "content": text or None, "tool_calls": calls}, *answers]
     role = "user" if message.role == "tool" else message.role
-    return answers if answers and not text else [*answers, {"role": role, "content": text}]
+    content: Json = text
+    if message.attachments:
+        said: list[Json] = [{"type": "text", "text": text}] if text else []
+        content = [*map(encode_attachment, message.attachments), *said]
+    return answers if answers and not content else [*answers, {"role": role, "content": content}]
+
+
+def encode_attachment(attachment: Attachment) -> Json:
+    """Encode an image or a PDF as a content part."""
+    uri = data_uri(attachment)
+    if attachment.kind == "images":
+        return {"type": "image_url", "image_url": {"url": uri}}
+    return {"type": "file", "file": {"filename": attachment.label, "file_data": uri}}
 
 
 # --- typed questions (/v1/systemone) ----------------------------------------------------------------------------------
@@ -272,6 +287,8 @@ def _encode_questions(model: str, request: Request, questions: Questions) -> Wir
     """
     if not 1 <= len(questions.questions) <= MOST_QUESTIONS:
         raise InputError(f"a request must have 1 to {MOST_QUESTIONS} questions, got {len(questions.questions)}")
+    if any(message.attachments for message in request.messages):
+        raise UnsupportedError("typed questions cannot have images or PDFs", capability="images")
     state: list[Json] = [{"role": message.role, "content": message.text} for message in request.messages]
     body: dict[str, Json] = {
         "model": model,

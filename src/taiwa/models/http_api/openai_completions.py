@@ -10,6 +10,7 @@ from taiwa.kernel.errors import InputError, ModelError, UnsupportedError
 from taiwa.kernel.messages import Message, Request, Text, TokenLogprob
 from taiwa.kernel.records import Json, item_at, items_at, text_at, to_json
 from taiwa.kernel.text import join_surrogates
+from taiwa.models.attachments import fit_attachments
 from taiwa.models.http_api.capabilities import Capabilities
 from taiwa.models.http_api.errors import Server, error_from_status, protocol_error
 from taiwa.models.http_api.openai_chat import (
@@ -43,9 +44,10 @@ class TextCompletions:
         """Encode a request; sampling and seed are omitted if the model does not accept them.
 
         Raises:
-            UnsupportedError: the server or the model cannot express it.
+            UnsupportedError: the server or the model cannot express it, or it has an image or a PDF.
             InputError: the text is not valid Unicode.
         """
+        request = fit_attachments(request, f"completions:{self.model}", fixed=True)
         dialect, sampling = self.dialect, request.sampling
         if request.tools:
             raise UnsupportedError("the completions protocol has no function calls", capability="tools")

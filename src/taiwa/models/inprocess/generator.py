@@ -23,6 +23,7 @@ from taiwa.kernel.messages import (
     TextDelta,
     Usage,
 )
+from taiwa.models.attachments import fit_attachments
 from taiwa.models.http_api.capabilities import Capabilities
 from taiwa.models.http_api.constraint_encoding import enforcement_of
 from taiwa.models.inprocess.decode_loop import Backend, DecodeJob, DecodeResult, TokenSequence, decode, decode_batch
@@ -162,7 +163,7 @@ class TextGenerator(Generic[AnyLoaded]):
     def _start(self, request: Request, options: CompileOptions) -> _Started:
         network = self.loaded.network
         guide = self._compile(request.constraint, options)
-        prepared = self.loaded.prepare(request)
+        prepared = self.loaded.prepare(fit_attachments(request, self.name, fixed=True))
         guides = prepared.guides if guide is None else (guide, *prepared.guides)
         prefix = self.prefix_cache.take(prepared.tokens, request.prefix)
         try:
@@ -284,6 +285,7 @@ class InProcessModel(ABC, Generic[AnyLoaded]):
             ModelError: the request exceeds the context of the model; `UnsupportedError` for an unsupported feature.
         """
         self._check_capabilities(request)
+        request = fit_attachments(request, self.name, fixed=True)
         with closing(self.generator().stream(request)) as pieces:
             for piece in pieces:
                 if isinstance(piece, str):
