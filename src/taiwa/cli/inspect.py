@@ -121,8 +121,9 @@ def _excerpt(node: "Node") -> str:
 
 @click.command()
 @click.argument("revision", required=False, default="")
+@click.option("--reasoning", is_flag=True, help="Show what the model thought before it answered, too.")
 @common_options("as_json", "store")
-def show(common: CommonOptions, revision: str) -> None:
+def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
     """Show the turn at REVISION: texts, delta, state, calls and cost.
 
     \b
@@ -133,7 +134,7 @@ def show(common: CommonOptions, revision: str) -> None:
     """
     from taiwa.operations import inspect
 
-    found = inspect.show(common.repository(reading=True), revision)
+    found = inspect.show(common.repository(reading=True), revision, reasoning=reasoning)
     if common.as_json:
         print_result(found)
         return
@@ -141,6 +142,8 @@ def show(common: CommonOptions, revision: str) -> None:
     print_line(f"{found.hash}  {node.kind}, turn {here.count}, app {here.app.name}", "bold")
     if node.user is not None:
         print_line(f"\nyou: {node.user}")
+    if found.reasoning is not None:
+        print_line(f"\n{_('reasoning')}: {found.reasoning or _('none was recorded')}", "dim")
     if node.answer is not None:
         print_line(f"\n{here.app.name}: {node.answer}")
     if node.delta:

@@ -70,11 +70,12 @@ def say(
     strict: bool = False,
     repairs: int = 1,
     tools: Sequence[ToolSpec] = (),
+    exact: bool = False,
 ) -> Step[Conversation, Reply]:
     """Answer one turn. An invalid state delta is requested again, without the answer, at most `repairs` times.
 
     If that fails, the turn is committed with an unchanged state and a warning; with `strict` it fails instead. With `tools`
-    the model may call them before it replies.
+    the model may call them before it replies. `exact` is that of `parse_reply`.
 
     Raises (when run):
         InputError: the text is longer than 2,000,000 characters, or empty without attachments.
@@ -96,7 +97,7 @@ def say(
             constrained = bool(app.model_fields) and app.reply == "json" and (yield from _enforces_schemas())
             request = turn_request(conversation, text, attachments, constrained=constrained)
             response = yield from complete_or_downgrade(request, reply_watcher(app))
-        parsed = yield from _parse_or_repair(app, request, response, repairs)
+        parsed = yield from _parse_or_repair(app, request, response, repairs, exact=exact)
         if parsed.delta is None and strict:
             raise OutputValidationError(
                 f"the reply's state cannot be used: {parsed.problems[0]}",
@@ -239,11 +240,13 @@ def _commit(
         return add_turn(conversation, text, parsed.answer, _state_delta(without), attachments), without
 
 
-def _parse_or_repair(app: App, request: Request, response: Response, repairs: int) -> Program[ParsedReply]:
+def _parse_or_repair(
+    app: App, request: Request, response: Response, repairs: int, *, exact: bool
+) -> Program[ParsedReply]:
     """Parse a reply; where its delta is invalid, keep the answer and request the delta alone."""
     if response.finish == "refusal" and not response.text.strip():
         raise RefusalError("the model refused to answer", request=request.digest)
-    parsed = parse_reply(app, response.text)
+    parsed = parse_reply(app, response.text, exact=exact)
     invalid = response.text
     for _ in range(repairs):
         if parsed.delta is not None or response.finish in {"interrupted", "refusal", "length"}:

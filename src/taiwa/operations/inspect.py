@@ -9,6 +9,7 @@ from taiwa.conversation.history import Node
 from taiwa.conversation.state_paths import MISSING, Change, Missing, diff_states, format_path, get_path, parse_path
 from taiwa.kernel.effects import GetCapabilities
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.messages import Response, Thinking
 from taiwa.kernel.records import Json, tag_of
 from taiwa.operations.results import DiffResult, SessionTree, ShowResult, StateResult, TurnEntry, ValueEntry, WhyResult
 from taiwa.sessions.repository import HistoryEntry, Repository
@@ -62,15 +63,24 @@ def tree(repository: Repository) -> SessionTree:
     return SessionTree(children, names)
 
 
-def show(repository: Repository, revision: str) -> ShowResult:
-    """Return one node with the conversation after it and the calls that made it."""
+def show(repository: Repository, revision: str, *, reasoning: bool = False) -> ShowResult:
+    """Return one node with the conversation after it and the calls that made it; on request with the model's reasoning."""
     name = repository.store.resolve(revision)
     return ShowResult(
         name,
         repository.store.nodes.get(name),
         repository.checkout(name),
         _model_calls(repository.store.runs.calls(name)),
+        _reasoning(repository, name) if reasoning else None,
     )
+
+
+def _reasoning(repository: Repository, node: str) -> str:
+    """Return what the model thought before it wrote the answers of a turn, from the journal of its run."""
+    answers = (entry.answer for entry in repository.store.runs.journal_of(node))
+    parts = (part for answer in answers if isinstance(answer, Response) for part in answer.message.parts)
+    thoughts = (part.text.strip() for part in parts if isinstance(part, Thinking))
+    return "\n\n".join(thought for thought in thoughts if thought)
 
 
 def diff(repository: Repository, before: str, after: str) -> DiffResult:

@@ -281,7 +281,8 @@ def _cost(result: CostResult) -> Json:
 def _shown(result: ShowResult) -> Json:
     here = result.conversation
     entry = TurnEntry(result.hash, result.node, here.count)
-    return {**to_json(entry), "state": here.state, "calls": to_json(result.calls)}
+    reasoning: dict[str, Json] = {} if result.reasoning is None else {"reasoning": result.reasoning}
+    return {**to_json(entry), **reasoning, "state": here.state, "calls": to_json(result.calls)}
 
 
 @to_json.register
