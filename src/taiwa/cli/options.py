@@ -52,9 +52,8 @@ COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
     ),
     "wire": click.option(
         "--wire",
-        type=click.Choice(["chat", "completions"]),
-        default="chat",
-        help="Send the prompt to /v1/completions, as one text; the default is /v1/chat/completions.",
+        type=click.Choice(["chat", "responses", "completions", "messages"]),
+        help="Ask by /v1/chat/completions, /v1/responses, /v1/completions or /v1/messages; the provider has a default.",
     ),
     "no_store": click.option("--no-store", is_flag=True, help="Do not write the turn to the store."),
     "strict": click.option("--strict", is_flag=True, help="Fail the turn if its state delta cannot be read."),
@@ -83,7 +82,7 @@ class CommonOptions:
     dry_run: bool = False
     max_cost: str | None = None
     retry_paid: bool = False
-    wire: str = "chat"
+    wire: str | None = None
     no_store: bool = False
     strict: bool = False
     store: str | None = None
@@ -98,8 +97,10 @@ class CommonOptions:
         }  # fmt: skip
         given = {name: value for name, value in values.items() if value is not None}
         settings = configured.load(given)
-        if self.wire == "completions":
-            settings = configured.load(given | {"model": f"completions:{settings.chosen_model()}"})
+        if self.wire is not None:
+            from taiwa.models.http_api.provider_interface import add_options
+
+            settings = configured.load(given | {"model": add_options(settings.chosen_model(), f"wire={self.wire}")})
         return settings
 
     def repository(self, settings: "Settings | None" = None, *, reading: bool = False) -> "Repository":

@@ -9,7 +9,7 @@ from taiwa.conversation.app import App
 from taiwa.conversation.state import State, TurnContext, apply_delta, apply_edit, migrate_state, replace_state
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import CorruptError, InputError
-from taiwa.kernel.messages import Message, Text, ToolCall, ToolResult, assistant
+from taiwa.kernel.messages import Message, Text, Thinking, ToolCall, ToolResult, assistant
 from taiwa.kernel.messages import user as user_message
 from taiwa.kernel.records import Json, canonical, digest, items_at, restore, value
 
@@ -22,8 +22,9 @@ class Node:
 
     `delta` is the state delta of a turn (the whole new object in `environment` mode), the replaced values of an edit, or the
     kept turns of a summary. `state_hash` names the state after this node. `attachments` are those of the user's message; a
-    node refers to them by their hashes. `messages` are those of a turn, the answer last and without attachments, where they
-    are more than its two texts: calls of a client's tools and their results.
+    node refers to them by their hashes. `thinking` is the signed or encrypted reasoning of a turn, for the server that it came
+    from. `messages` are those of a turn, the answer last, without attachments and reasoning, where they are more than its two
+    texts: calls of a client's tools and their results.
     """
 
     parent: str | None
@@ -34,12 +35,30 @@ class Node:
     delta: Json = None
     state_hash: str = ""
     attachments: tuple[Attachment, ...] = ()
+    thinking: tuple[Thinking, ...] = ()
     messages: tuple[Message, ...] = ()
 
     @property
     def hash(self) -> str:
         """32 hex characters."""
         return digest(self)
+
+
+def restore_thinking(data: Json) -> tuple[Thinking, ...]:
+    """Rebuild the reasoning of a node from its record.
+
+    Raises:
+        InputError: the record holds something else.
+    """
+    try:
+        found: object = () if data is None else restore(data)
+    except CorruptError as error:
+        raise InputError(error.message) from None
+    blocks: tuple[object, ...] = cast("tuple[object, ...]", found) if isinstance(found, tuple) else (found,)
+    thinking = tuple(block for block in blocks if isinstance(block, Thinking))
+    if len(thinking) < len(blocks):
+        raise InputError("the reasoning of a node cannot be read")
+    return thinking
 
 
 Apps: TypeAlias = Callable[[str], App]
@@ -54,14 +73,15 @@ class PastTurn:
     answer: str
     delta: Json = None
     attachments: tuple[Attachment, ...] = ()
+    thinking: tuple[Thinking, ...] = ()
     messages: tuple[Message, ...] = ()
 
     @property
     def all_messages(self) -> tuple[Message, ...]:
         """The messages of the turn, the answer last."""
-        if not self.messages:
-            return user_message(self.user, self.attachments), assistant(self.answer)
-        return attach(self.messages, self.attachments)
+        messages = self.messages or (user_message(self.user), assistant(self.answer))
+        answer = Message("assistant", (*self.thinking, *messages[-1].parts))
+        return (*attach(messages[:-1], self.attachments), answer)
 
 
 def attach(messages: tuple[Message, ...], attachments: tuple[Attachment, ...]) -> tuple[Message, ...]:
@@ -134,6 +154,7 @@ def add_turn(
     answer: str,
     delta: Json,
     attachments: tuple[Attachment, ...] = (),
+    thinking: tuple[Thinking, ...] = (),
     messages: tuple[Message, ...] = (),
 ) -> Conversation:
     """Add a turn: fold its delta into the state. `messages` are those of the turn, the answer last."""
@@ -141,7 +162,15 @@ def add_turn(
         messages = ()
     app = conversation.app.hash
     turn = Node(
-        conversation.tip, "turn", app, user, answer, _ordered(delta), attachments=attachments, messages=messages
+        conversation.tip,
+        "turn",
+        app,
+        user,
+        answer,
+        _ordered(delta),
+        attachments=attachments,
+        thinking=thinking,
+        messages=messages,
     )
     return _append(conversation, turn)
 
@@ -230,7 +259,8 @@ def _at_node(conversation: Conversation, name: str, node: Node, app: App, state:
 
 def past_turn(name: str, node: Node) -> PastTurn:
     """Return the turn of a node as it appears in later prompts."""
-    return PastTurn(name, node.user or "", node.answer or "", node.delta, node.attachments, node.messages)
+    delta, files, thinking = node.delta, node.attachments, node.thinking
+    return PastTurn(name, node.user or "", node.answer or "", delta, files, thinking, node.messages)
 
 
 def _state_after(conversation: Conversation, node: Node, app: App) -> State:

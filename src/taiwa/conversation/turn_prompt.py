@@ -78,7 +78,8 @@ def turn_request(
             messages += (Message("user", earlier), *past.all_messages) if earlier else past.all_messages
         else:
             messages.append(Message("user", (*earlier, *past.attachments, Text(past.user))))
-            messages.append(assistant(format_reply(app, past.answer, past.delta)))
+            reply = Text(format_reply(app, past.answer, past.delta))
+            messages.append(Message("assistant", (*past.thinking, reply)))
         earlier = ()
     if inputs:
         inputs = attach(inputs, tuple(attachments))

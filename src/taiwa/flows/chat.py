@@ -26,6 +26,7 @@ from taiwa.kernel.messages import (
     Request,
     Response,
     Text,
+    Thinking,
     ToolResult,
     ToolSpec,
     assistant,
@@ -104,7 +105,8 @@ def say(
                 text=response.text,
                 diagnostics=parsed.problems,
             )
-        after, parsed = _commit(conversation, text, tuple(attachments), parsed, strict=strict)
+        thinking = response.message.signed_thinking
+        after, parsed = _commit(conversation, text, tuple(attachments), parsed, thinking, strict=strict)
         warnings = _warnings(response, parsed)
         for warning in warnings:
             yield from notify(warning, code="turn", warning=True)
@@ -131,7 +133,8 @@ def complete_turn(inputs: Sequence[Message], attachments: Sequence[Attachment] =
         response = yield from perform(Complete(request))
         words = whole_characters(response.text)
         answer = Message("assistant", (Text(words), *response.message.tool_calls))
-        after = add_turn(conversation, text, words, {}, tuple(attachments), (*inputs, answer))
+        thinking = response.message.signed_thinking
+        after = add_turn(conversation, text, words, {}, tuple(attachments), thinking, (*inputs, answer))
         return Reply(words, {}, (), response), after
 
     return step
@@ -224,7 +227,13 @@ def compress_fields(conversation: Conversation) -> Program[Conversation]:
 
 
 def _commit(
-    conversation: Conversation, text: str, attachments: tuple[Attachment, ...], parsed: ParsedReply, *, strict: bool
+    conversation: Conversation,
+    text: str,
+    attachments: tuple[Attachment, ...],
+    parsed: ParsedReply,
+    thinking: tuple[Thinking, ...],
+    *,
+    strict: bool,
 ) -> tuple[Conversation, ParsedReply]:
     """Commit a turn; without its delta where a reducer rejects that.
 
@@ -232,12 +241,12 @@ def _commit(
         InputError: strict, and a reducer rejected the delta.
     """
     try:
-        return add_turn(conversation, text, parsed.answer, _state_delta(parsed), attachments), parsed
+        return add_turn(conversation, text, parsed.answer, _state_delta(parsed), attachments, thinking), parsed
     except InputError as error:
         if strict or parsed.delta is None:
             raise
         without = replace(parsed, delta=None, problems=(error.message,))
-        return add_turn(conversation, text, parsed.answer, _state_delta(without), attachments), without
+        return add_turn(conversation, text, parsed.answer, _state_delta(without), attachments, thinking), without
 
 
 def _parse_or_repair(

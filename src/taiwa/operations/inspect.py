@@ -41,9 +41,10 @@ def log(repository: Repository, revision: str, limit: int) -> tuple[TurnEntry, .
     """Return the newest nodes up to a revision, oldest of them first."""
     path = list(repository.store.nodes.path(repository.store.resolve(revision)))
     number = sum(1 for _, node in path if node.kind == "turn")
+    session = revision if repository.store.refs.has(revision) else ""
     entries: list[TurnEntry] = []
     for name, node in path[:limit]:
-        entries.append(TurnEntry(name, node, number, repository.store.runs.model_of(name)))
+        entries.append(TurnEntry(name, node, number, repository.store.runs.model_of(name, session)))
         number -= node.kind == "turn"
     return tuple(reversed(entries))
 

@@ -69,7 +69,7 @@ def place_turn(repository: Repository, app: App, messages: Sequence[Message]) ->
         address = next_address(address, digest)
         if adopts:
             files, messages = detach(turn)
-            base = add_turn(base, input_text(turn[:-1]), turn[-1].text, None, files, messages)
+            base = add_turn(base, input_text(turn[:-1]), turn[-1].text, None, files, messages=messages)
     base, session = _stored(repository, base, session)
     transcript = Transcript(app.name, address)
     files, inputs = detach(inputs)
