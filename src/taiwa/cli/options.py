@@ -18,6 +18,7 @@ from taiwa.kernel.errors import InputError, StoreError
 if TYPE_CHECKING:
     from taiwa.constraints.guide import Whitespace
     from taiwa.conversation.app import App, Param
+    from taiwa.kernel.attachments import Attachment
     from taiwa.kernel.execution import Observer
     from taiwa.kernel.runtime import Interrupts
     from taiwa.sessions.durable_turn import PricedModel, TurnOptions
@@ -42,6 +43,17 @@ COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
     "session": click.option("-s", "--session", metavar="NAME", default="", help="Use the conversation of this name."),
     "continue_latest": click.option(
         "-c", "--continue", "continue_latest", is_flag=True, help="Continue the latest conversation."
+    ),
+    "attachments": click.option(
+        "-a",
+        "--attach",
+        "attachments",
+        metavar="FILE",
+        multiple=True,
+        help="Attach an image, a PDF or a text file (- for standard input); may be given several times.",
+    ),
+    "attach_as_text": click.option(
+        "--attach-as-text", is_flag=True, help="Attach the text of PDF, DOCX and HTML files in place of the files."
     ),
     "as_json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     "verbose": click.option("-v", "--verbose", is_flag=True, help="Show calls, tokens, cost and time."),
@@ -77,6 +89,8 @@ class CommonOptions:
     params: tuple[str, ...] = ()
     session: str = ""
     continue_latest: bool = False
+    attachments: tuple[str, ...] = ()
+    attach_as_text: bool = False
     as_json: bool = False
     verbose: bool = False
     dry_run: bool = False
@@ -102,6 +116,18 @@ class CommonOptions:
 
             settings = configured.load(given | {"model": add_options(settings.chosen_model(), f"wire={self.wire}")})
         return settings
+
+    def read_attachments(self) -> "tuple[Attachment, ...]":
+        """Read the files to attach.
+
+        Raises:
+            InputError: one cannot be read, or is neither an image, a PDF nor text.
+        """
+        if not self.attachments:
+            return ()
+        from taiwa.operations.attachments import read_files
+
+        return read_files(self.attachments, sys.stdin.buffer, as_text=self.attach_as_text)
 
     def repository(self, settings: "Settings | None" = None, *, reading: bool = False) -> "Repository":
         """Open the store: in memory with `--no-store`. For reading it need not be writable; one that is missing is empty."""
