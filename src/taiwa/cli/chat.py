@@ -85,7 +85,7 @@ def chat(common: CommonOptions, app: str) -> None:
         if not common.verbose:
             print_default_model(common.settings(), session.priced_model)
     repl.run()
-    if live and not repl.session.conversation.new_nodes and not common.no_store:
+    if live and repl.session.conversation.stored_tip is not None and not common.no_store:
         print_notice(_("saved as {session}; continue with: taiwa chat -s {session}", session=repl.session.name))
     if not live and repl.failed:
         raise click.exceptions.Exit(1)
@@ -192,7 +192,7 @@ class Repl:
 
     def run(self) -> None:
         """Run the conversation until the user quits."""
-        self.announced_name = self.session.name if self.session.conversation.new_nodes else ""
+        self.announced_name = self.session.name if self.session.conversation.stored_tip is None else ""
         self._finish_cut_off()
         while not self.is_ended:
             try:
@@ -354,7 +354,7 @@ def command(repl: "Repl", line: str) -> None:
     if found.arguments and not found.arguments.startswith("[") and not rest:
         raise InputError(_("usage: {usage}", usage=found.usage(name)))
     here = repl.session.conversation
-    if (found.needs and here.new_nodes) or (found.needs == "turn" and not here.count):
+    if (found.needs and here.stored_tip is None) or (found.needs == "turn" and not here.count):
         raise InputError(_("there are no turns yet"))
     found.run(repl, rest)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, Self, TypeAlias, cast
 
 from taiwa.apps.catalog import convert_params, load_app
-from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App, with_options
+from taiwa.conversation.app import SAME_ANSWERS, AnswerOptions, App, with_options
 from taiwa.conversation.history import begin
 from taiwa.conversation.turn_prompt import turn_request
 from taiwa.flows.chat import MAX_TEXT_CHARS
@@ -63,7 +63,7 @@ class BatchOptions:
     session: str = ""
     width: int = 4
     resume: bool = False
-    answers: AnswerOptions = NO_OPTIONS
+    answers: AnswerOptions = SAME_ANSWERS
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from taiwa.apps.catalog import DEFAULT_APP, convert_param, convert_params, load_app, load_source
-from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App, Param, with_options
+from taiwa.conversation.app import SAME_ANSWERS, AnswerOptions, App, Param, with_options
 from taiwa.conversation.history import Conversation, begin, change_app
 from taiwa.conversation.turn_prompt import stable_bytes, turn_request
 from taiwa.flows.chat import say
@@ -53,7 +53,7 @@ class SayOptions:
     session: str = ""
     continue_latest: bool = False
     params: Mapping[str, str] = field(default_factory=dict[str, str])
-    answers: AnswerOptions = NO_OPTIONS
+    answers: AnswerOptions = SAME_ANSWERS
 
 
 def open_session(

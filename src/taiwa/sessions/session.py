@@ -132,7 +132,12 @@ class BaseSession:
         return self._begin(TurnInput(self.conversation, text, attachments=read_attachments(attachments)))
 
     def _edit(
-        self, text: str, turn: int, attachments: Iterable[AttachmentSource] | None = None, reason: str = "edit"
+        self,
+        text: str,
+        turn: int,
+        attachments: Iterable[AttachmentSource] | None = None,
+        reason: str = "edit",
+        messages: tuple[Message, ...] = (),
     ) -> ActiveTurn:
         """Begin a turn in place of a turn by its number, negative numbers counted from the end."""
         tip = self.conversation.stored_tip
@@ -147,10 +152,12 @@ class BaseSession:
             base = change_app(base, self.app)
         edited = self.repository.turn(tip, back)[1]
         files = edited.attachments if attachments is None else read_attachments(attachments)
-        return self._begin(TurnInput(base, text, reason, tip, files))
+        return self._begin(TurnInput(base, text, reason, tip, files, messages))
 
     def _retry(self) -> ActiveTurn:
-        return self._edit(self.last_turn_text(), -1, reason="retry")
+        text = self.last_turn_text()
+        messages = self.repository.turn(self.conversation.stored_tip or "")[1].messages
+        return self._edit(text, -1, reason="retry", messages=messages[:-1])
 
     def _resume(self) -> ActiveTurn | None:
         runs = self.repository.store.runs.open_runs(self.name)

@@ -8,7 +8,7 @@ from types import NoneType
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from taiwa.conversation.app import AppSource
-from taiwa.conversation.history import Node, NodeKind, restore_thinking
+from taiwa.conversation.history import Node, NodeKind, restore_messages, restore_thinking
 from taiwa.kernel.attachments import read_reference
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
 from taiwa.kernel.records import Json, canonical, record
@@ -178,9 +178,9 @@ def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
         if kind not in KINDS or not isinstance(user, OPTIONAL) or not isinstance(answer, OPTIONAL):
             raise ValueError(kind)
         attachments = tuple(map(read_reference, fields.get("attachments", ())))
-        thinking = restore_thinking(fields.get("thinking"))
-        above = None if parent is None else parent.hex()
-        return Node(above, kind, app.hex(), user, answer, fields.get("delta"), state.hex(), attachments, thinking)
+        thinking, messages = restore_thinking(fields.get("thinking")), restore_messages(fields.get("messages"))
+        above, delta = None if parent is None else parent.hex(), fields.get("delta")
+        return Node(above, kind, app.hex(), user, answer, delta, state.hex(), attachments, thinking, messages)
 
 
 class Nodes:
@@ -254,6 +254,7 @@ class Nodes:
         if node.attachments:
             texts["attachments"] = [each.reference() for each in node.attachments]
         texts["thinking"] = record(node.thinking) or None
+        texts["messages"] = record(node.messages) or None
         body = pack({part: text for part, text in texts.items() if text is not None})
         back = parent if base is None else base
         app = self.find(node.app, "app")
