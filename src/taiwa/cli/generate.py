@@ -69,7 +69,9 @@ def generate(common: CommonOptions, text: str, **values: Any) -> None:  # noqa: 
         values["count"], not values["lenient"], values["whitespace"], values["task"] or "",
     )  # fmt: skip
     live = options.count == 1 and not common.as_json
-    found = generate_answers(common.settings(), options, _print_text if live else lambda _: None)
+    found = generate_answers(
+        common.with_first_model(common.settings()), options, _print_text if live else lambda _: None
+    )
     for answer in found:
         if common.as_json:
             print_result(answer)

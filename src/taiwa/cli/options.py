@@ -103,6 +103,14 @@ class CommonOptions:
             settings = configured.load(given | {"model": add_options(settings.chosen_model(), f"wire={self.wire}")})
         return settings
 
+    def with_first_model(self, settings: "Settings") -> "Settings":
+        """Return the settings with a model; where none is set, the user is asked once which one within reach to use."""
+        if settings.model is not None or self.dry_run:
+            return settings
+        from taiwa.cli.first_run import choose_first_model
+
+        return choose_first_model(settings, asking=not self.as_json)
+
     def repository(self, settings: "Settings | None" = None, *, reading: bool = False) -> "Repository":
         """Open the store: in memory with `--no-store`. For reading it need not be writable; one that is missing is empty."""
         from taiwa.sessions.repository import Repository
@@ -224,6 +232,8 @@ def open_session(
         TaiwaError: the app, the model or the store cannot be opened.
     """
     from taiwa.operations import say
+    from taiwa.sessions.session import open_priced_model
+    from taiwa.settings import BUILTIN
 
     settings = common.settings()
     repository = common.repository(settings)
@@ -231,6 +241,10 @@ def open_session(
     options = say.SayOptions(app, name, common.continue_latest, read_params(common.params))
     turns = turn_options(common, settings, interrupts)
     session = say.open_session(repository, settings, options, turns, observers=observers, ask=ask_param())
+    if session.priced_model.model.name == BUILTIN and not session.app.model:
+        chosen = common.with_first_model(settings)
+        if chosen.model != settings.model:
+            session.priced_model = open_priced_model(None, chosen, session.app)
     if common.verbose:
         print_default_model(settings, session.priced_model)
     if not repository.store.nodes.is_trusted(session.app.hash):

@@ -50,13 +50,12 @@ def find_by_keys(settings: Settings, environ: Mapping[str, str] | None = None) -
     return tuple(found)
 
 
-def find_servers(addresses: Mapping[str, str] | None = None, seconds: float = SECONDS) -> tuple[FoundModel, ...]:
+def find_servers(settings: Settings, seconds: float = SECONDS) -> tuple[FoundModel, ...]:
     """Ask the servers of this machine at once for their models, and wait at most these seconds in all.
 
-    `addresses` has the base URL of each kind of server; one that is not a loopback address is left out.
+    A server is looked for where the settings have it, else at its usual port; one on another machine is left out.
     """
-    if addresses is None:
-        addresses = {prefix: PROVIDERS[prefix].base_url for prefix in SERVERS}
+    addresses = {prefix: settings.base_urls.get(prefix, PROVIDERS[prefix].base_url) for prefix in SERVERS}
     local = {prefix: url for prefix, url in addresses.items() if parse_base_url(url).is_local}
     answers: SimpleQueue[tuple[str, Sequence[FoundModel]]] = SimpleQueue()
     for prefix, url in local.items():
