@@ -126,7 +126,7 @@ def test_an_image_for_a_text_model_is_refused_before_the_call(name: str) -> None
 
 @pytest.mark.parametrize("name", [*TEXT_ONLY, *IMAGES_ONLY])
 def test_a_pdf_for_a_model_that_reads_none_is_refused_and_its_text_is_offered(name: str) -> None:
-    with pytest.raises(UnsupportedError, match=r"cannot read PDFs \(report\.pdf\); attach the text .*--attach-as-text"):
+    with pytest.raises(UnsupportedError, match=r"cannot read PDFs \(report\.pdf\); attach its text .*--attach-as-text"):
         body(name, user("Look", [REPORT]))
 
 

@@ -60,7 +60,7 @@ def find_servers(settings: Settings, seconds: float = SECONDS) -> tuple[FoundMod
     answers: SimpleQueue[tuple[str, Sequence[FoundModel]]] = SimpleQueue()
     for prefix, url in local.items():
         # A daemon: a server that accepts and then says nothing does not keep the program from ending.
-        Thread(target=lambda p=prefix, u=url: answers.put((p, _ask(p, u, seconds))), daemon=True).start()
+        Thread(target=_answer, args=(answers, prefix, url, seconds), daemon=True).start()
     end = monotonic() + seconds
     found: dict[str, Sequence[FoundModel]] = {}
     while len(found) < len(local):
@@ -70,6 +70,10 @@ def find_servers(settings: Settings, seconds: float = SECONDS) -> tuple[FoundMod
             break
         found[prefix] = models
     return tuple(model for prefix in local for model in found.get(prefix, ()))
+
+
+def _answer(answers: "SimpleQueue[tuple[str, Sequence[FoundModel]]]", prefix: str, url: str, seconds: float) -> None:
+    answers.put((prefix, _ask(prefix, url, seconds)))
 
 
 def _ask(prefix: str, url: str, seconds: float) -> Sequence[FoundModel]:
