@@ -35,7 +35,7 @@ def models() -> None:
     taiwa models list
     taiwa models show openai:gpt-4.1-mini
     taiwa models remote http://127.0.0.1:8080/v1     the models that the server itself lists
-    taiwa models alias fast openai:gpt-5.4-mini?effort=low
+    taiwa models alias fast "openai:gpt-5.4-mini?effort=low"
     """
 
 
@@ -51,7 +51,11 @@ def list_(common: CommonOptions) -> None:
     variables = key_variables(settings)
     keys_set = {variables.get(row.origin, "") for row in list_keys(settings, variables)}
     rows = [
-        (f"{name}:MODEL", settings.base_urls.get(name, provider.base_url), _key(provider, keys_set))
+        (
+            f"{name}:MODEL",
+            settings.base_urls.get(name, provider.base_url) or "that of your resource (AZURE_OPENAI_ENDPOINT)",
+            _key(provider, keys_set),
+        )
         for name, provider in PROVIDERS.items()
     ]
     rows += [(f"{name}:MODEL", what, "none") for name, what in IN_PROCESS.items()]
@@ -132,7 +136,7 @@ def alias(common: CommonOptions, alias: str | None, name: str | None, remove: bo
     """Let ALIAS stand for MODEL wherever a model is named; without arguments, list the aliases.
 
     \b
-    taiwa models alias fast openai:gpt-5.4-mini?effort=low
+    taiwa models alias fast "openai:gpt-5.4-mini?effort=low"
     taiwa say -m fast "Hello"
     taiwa models alias fast --remove
     """
