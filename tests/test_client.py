@@ -313,14 +313,14 @@ def test_the_usage_of_failed_calls_counts(connect: Any) -> None:
     ("arguments", "message"),
     [
         ({"model": Blocking}, "got the class Blocking; make an instance"),
-        ({"model": 3}, "got a int"),
+        ({"model": 3}, "got an int"),
         ({"tools": [len]}, "got the function len; decorate a function with @taiwa.tool"),
         ({"tools": "calculator"}, r"tools must be a list of tools, got a str; write tools=\[…\]"),
         ({"tools": double}, "tools must be a list of tools, got a FunctionTool"),
         ({"tools": ["calculater"]}, "unknown tool 'calculater'; choose one of calculator"),
         ({"tools": [double, double]}, "two tools have the name 'double'"),
         ({"limits": Limits}, r"limits must be taiwa.Limits\(…\), got the class Limits"),
-        ({"limits": 5}, r"limits must be taiwa.Limits\(…\), got a int"),
+        ({"limits": 5}, r"limits must be taiwa.Limits\(…\), got an int"),
         ({"retriever": Shelf}, "got the class Shelf"),
     ],
 )

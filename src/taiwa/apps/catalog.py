@@ -13,6 +13,7 @@ from taiwa.apps.front_matter import APP_NAME, Problem, Problems, quoted, suggest
 from taiwa.apps.parse import read_app, split_file
 from taiwa.apps.user_reducers import ReducerFile, pin_files, reducer_files
 from taiwa.conversation.app import App, AppSource, Param, ReplyMode, fit_params
+from taiwa.kernel.arguments import check_argument
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import Json
 from taiwa.plugins import find_plugin, plugin_app, plugin_names
@@ -218,6 +219,7 @@ def load_app(name: str, environ: Mapping[str, str] | None = None) -> App:
     Raises:
         ConfigError: the app was not found or has an error.
     """
+    check_argument("the app", name, str, "a name or a path")
     return load(find_path(name, environ))
 
 

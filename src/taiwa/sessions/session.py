@@ -13,6 +13,7 @@ from taiwa.conversation.history import Conversation, Node
 from taiwa.conversation.state import State
 from taiwa.conversation.state_paths import Change, diff_states, parse_path
 from taiwa.flows.chat import Reply
+from taiwa.kernel.arguments import check_argument
 from taiwa.kernel.attachments import AttachmentSource, read_attachments
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, TaiwaError
 from taiwa.kernel.execution import Observer, RunResult
@@ -135,6 +136,7 @@ class BaseSession:
         self, text: str, turn: int, attachments: Iterable[AttachmentSource] | None = None, reason: str = "edit"
     ) -> ActiveTurn:
         """Begin a turn in place of a turn by its number, negative numbers counted from the end."""
+        check_argument("turn", turn, int, "the number of a turn")
         if self.conversation.new_nodes:
             raise InputError("there is no turn yet")
         count = self.conversation.count
@@ -158,9 +160,11 @@ class BaseSession:
         return resume_turn(self.repository, runs[-1], self.priced_model)
 
     def _undo(self, turns: int = 1) -> Conversation:
+        check_argument("turns", turns, int, "a whole number")
         return self._check_out(self.repository.store.undo(self.name, turns))
 
     def _redo(self, turns: int = 1) -> Conversation:
+        check_argument("turns", turns, int, "a whole number")
         return self._check_out(self.repository.store.redo(self.name, turns))
 
     def _check_out(self, tip: str) -> Conversation:
@@ -184,6 +188,7 @@ class BaseSession:
                 self.conversation = self.repository.commit(self.name, self.conversation, expected=None, reason="begin")
 
     def _fork(self, name: str) -> Self:
+        check_argument("name", name, str, "a name")
         self._ensure_stored()
         self.repository.fork(self.conversation.tip, name)
         options, observers = self.options, self._observers
@@ -192,10 +197,12 @@ class BaseSession:
         )
 
     def _diff(self, other: "BaseSession | str") -> tuple[Change, ...]:
+        check_argument("other", other, (str, BaseSession), "a session or a revision")
         then = other.conversation if isinstance(other, BaseSession) else self.repository.at(other)
         return tuple(diff_states(dict(self.state), dict(then.state)))
 
     def _why(self, path: str) -> ValueOrigin:
+        check_argument("path", path, str, "a path such as items.1")
         self._ensure_stored()
         return self.repository.origin(self.conversation.tip, parse_path(path))
 
