@@ -103,7 +103,7 @@ def test_a_message_without_attachments_stays_a_text() -> None:
     assert body("openai:gpt-4o", *messages)["messages"][2] == {"role": "user", "content": "Sure?"}
 
 
-@pytest.mark.parametrize("name", [*TEXT_ONLY, *BOTH, *IMAGES_ONLY, "completions:openai:gpt-4o"])
+@pytest.mark.parametrize("name", [*TEXT_ONLY, *BOTH, *IMAGES_ONLY, "openai:gpt-4o?wire=completions"])
 def test_every_model_gets_text_files_as_text(name: str) -> None:
     assert NOTES_TEXT in json.loads(json.dumps(str(body(name, user("Sum up", [NOTES]))))).replace("\\n", "\n")
 
@@ -113,7 +113,9 @@ def test_models_that_read_images_and_pdfs_get_both(name: str) -> None:
     assert body(name, user("Look", [IMAGE, REPORT]))
 
 
-@pytest.mark.parametrize("name", [*TEXT_ONLY, "completions:openai:gpt-4o", "completions:http://127.0.0.1:9/v1#m"])
+@pytest.mark.parametrize(
+    "name", [*TEXT_ONLY, "openai:gpt-4o?wire=completions", "http://127.0.0.1:9/v1#m?wire=completions"]
+)
 def test_an_image_for_a_text_model_is_refused_before_the_call(name: str) -> None:
     with pytest.raises(UnsupportedError, match=r"cannot read images \(cat\.png\); choose a model that can") as caught:
         body(name, user("Look", [IMAGE]))
@@ -124,7 +126,7 @@ def test_an_image_for_a_text_model_is_refused_before_the_call(name: str) -> None
 
 @pytest.mark.parametrize("name", [*TEXT_ONLY, *IMAGES_ONLY])
 def test_a_pdf_for_a_model_that_reads_none_is_refused_and_its_text_is_offered(name: str) -> None:
-    with pytest.raises(UnsupportedError, match=r"cannot read PDFs \(report\.pdf\); attach the text .*--attach-as-text"):
+    with pytest.raises(UnsupportedError, match=r"cannot read PDFs \(report\.pdf\); attach its text .*--attach-as-text"):
         body(name, user("Look", [REPORT]))
 
 
@@ -135,7 +137,7 @@ def test_the_config_may_know_better() -> None:
 
 
 def test_a_protocol_of_text_cannot_be_told_that_it_reads_images() -> None:
-    name = "completions:openai:gpt-4o"
+    name = "openai:gpt-4o?wire=completions"
 
     with pytest.raises(UnsupportedError) as caught:
         body(name, user("Look", [IMAGE]), images=True)

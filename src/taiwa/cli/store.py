@@ -72,12 +72,12 @@ def gc(common: CommonOptions, keep: int, snapshots: bool) -> None:
         counts = {"nodes": deleted.nodes, "apps": deleted.apps, "moves": deleted.moves, "snapshots": dropped}
         print_json({**counts, "attachments": deleted.attachments, "dry_run": common.dry_run})
     else:
-        parts: tuple[str, ...] = (
+        parts = [
             ngettext("{n} node", "{n} nodes", deleted.nodes), ngettext("{n} app", "{n} apps", deleted.apps),
             ngettext("{n} move", "{n} moves", deleted.moves), ngettext("{n} snapshot", "{n} snapshots", dropped),
-        )  # fmt: skip
+        ]  # fmt: skip
         if deleted.attachments:
-            parts = (*parts, ngettext("{n} attachment", "{n} attachments", deleted.attachments))
+            parts.append(ngettext("{n} attachment", "{n} attachments", deleted.attachments))
         what = ", ".join(parts)
         print_line(_("would delete {what}", what=what) if common.dry_run else _("deleted {what}", what=what))
 

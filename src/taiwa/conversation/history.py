@@ -3,13 +3,14 @@
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from taiwa.conversation.app import App
 from taiwa.conversation.state import State, TurnContext, apply_delta, apply_edit, migrate_state, replace_state
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import CorruptError, InputError
-from taiwa.kernel.records import Json, canonical, digest, items_at, value
+from taiwa.kernel.messages import Thinking
+from taiwa.kernel.records import Json, canonical, digest, items_at, restore, value
 
 NodeKind = Literal["root", "turn", "summary", "edit", "app"]
 
@@ -20,7 +21,8 @@ class Node:
 
     `delta` is the state delta of a turn (the whole new object in `environment` mode), the replaced values of an edit, or the
     kept turns of a summary. `state_hash` names the state after this node. `attachments` are those of the user's message; a
-    node refers to them by their hashes.
+    node refers to them by their hashes. `thinking` is the signed or encrypted reasoning of a turn, for the server that it came
+    from.
     """
 
     parent: str | None
@@ -31,11 +33,29 @@ class Node:
     delta: Json = None
     state_hash: str = ""
     attachments: tuple[Attachment, ...] = ()
+    thinking: tuple[Thinking, ...] = ()
 
     @property
     def hash(self) -> str:
         """32 hex characters."""
         return digest(self)
+
+
+def restore_thinking(data: Json) -> tuple[Thinking, ...]:
+    """Rebuild the reasoning of a node from its record.
+
+    Raises:
+        InputError: the record holds something else.
+    """
+    try:
+        found: object = () if data is None else restore(data)
+    except CorruptError as error:
+        raise InputError(error.message) from None
+    blocks: tuple[object, ...] = cast("tuple[object, ...]", found) if isinstance(found, tuple) else (found,)
+    thinking = tuple(block for block in blocks if isinstance(block, Thinking))
+    if len(thinking) < len(blocks):
+        raise InputError("the reasoning of a node cannot be read")
+    return thinking
 
 
 Apps: TypeAlias = Callable[[str], App]
@@ -50,6 +70,7 @@ class PastTurn:
     answer: str
     delta: Json = None
     attachments: tuple[Attachment, ...] = ()
+    thinking: tuple[Thinking, ...] = ()
 
 
 @value
@@ -83,13 +104,19 @@ def begin(app: App) -> Conversation:
 
 
 def add_turn(
-    conversation: Conversation, user: str, answer: str, delta: Json, attachments: tuple[Attachment, ...] = ()
+    conversation: Conversation,
+    user: str,
+    answer: str,
+    delta: Json,
+    attachments: tuple[Attachment, ...] = (),
+    thinking: tuple[Thinking, ...] = (),
 ) -> Conversation:
     """Add a turn: fold its delta into the state."""
     app = conversation.app.hash
-    return _append(
-        conversation, Node(conversation.tip, "turn", app, user, answer, _ordered(delta), attachments=attachments)
+    turn = Node(
+        conversation.tip, "turn", app, user, answer, _ordered(delta), attachments=attachments, thinking=thinking
     )
+    return _append(conversation, turn)
 
 
 def summarize_window(conversation: Conversation, kept: Iterable[str], summary: str) -> Conversation:
@@ -176,7 +203,7 @@ def _at_node(conversation: Conversation, name: str, node: Node, app: App, state:
 
 def past_turn(name: str, node: Node) -> PastTurn:
     """Return the turn of a node as it appears in later prompts."""
-    return PastTurn(name, node.user or "", node.answer or "", node.delta, node.attachments)
+    return PastTurn(name, node.user or "", node.answer or "", node.delta, node.attachments, node.thinking)
 
 
 def _state_after(conversation: Conversation, node: Node, app: App) -> State:

@@ -67,7 +67,8 @@ def turn_request(
     earlier: tuple[Part, ...] = (Text(_block(EARLIER, conversation.summary)),) if conversation.summary else ()
     for past in conversation.turns:
         messages.append(Message("user", (*earlier, *past.attachments, Text(past.user))))
-        messages.append(assistant(format_reply(app, past.answer, past.delta)))
+        reply = Text(format_reply(app, past.answer, past.delta))
+        messages.append(Message("assistant", (*past.thinking, reply)))
         earlier = ()
     prompt = Text(text)
     if app.is_template:

@@ -19,7 +19,7 @@ from taiwa.kernel.errors import (
     RefusalError,
     UnsupportedError,
 )
-from taiwa.kernel.messages import FinishReason, JsonSchema, Request, Response, ToolSpec, assistant, user
+from taiwa.kernel.messages import FinishReason, JsonSchema, Request, Response, Thinking, ToolSpec, assistant, user
 from taiwa.kernel.records import Json, canonical, value
 from taiwa.kernel.text import estimate_tokens, whole_characters
 
@@ -57,11 +57,12 @@ def say(
     strict: bool = False,
     repairs: int = 1,
     tools: Sequence[ToolSpec] = (),
+    exact: bool = False,
 ) -> Step[Conversation, Reply]:
     """Answer one turn. An invalid state delta is requested again, without the answer, at most `repairs` times.
 
     If that fails, the turn is committed with an unchanged state and a warning; with `strict` it fails instead. With `tools`
-    the model may call them before it replies.
+    the model may call them before it replies. `exact` is that of `parse_reply`.
 
     Raises (when run):
         InputError: the text is longer than 2,000,000 characters, or empty without attachments.
@@ -83,14 +84,15 @@ def say(
             constrained = bool(app.model_fields) and app.reply == "json" and (yield from _enforces_schemas())
             request = turn_request(conversation, text, attachments, constrained=constrained)
             response = yield from complete_or_downgrade(request, reply_watcher(app))
-        parsed = yield from _parse_or_repair(app, request, response, repairs)
+        parsed = yield from _parse_or_repair(app, request, response, repairs, exact=exact)
         if parsed.delta is None and strict:
             raise OutputValidationError(
                 f"the reply's state cannot be used: {parsed.problems[0]}",
                 text=response.text,
                 diagnostics=parsed.problems,
             )
-        after, parsed = _commit(conversation, text, tuple(attachments), parsed, strict=strict)
+        thinking = response.message.signed_thinking
+        after, parsed = _commit(conversation, text, tuple(attachments), parsed, thinking, strict=strict)
         warnings = _warnings(response, parsed)
         for warning in warnings:
             yield from notify(warning, code="turn", warning=True)
@@ -180,7 +182,13 @@ def compress_fields(conversation: Conversation) -> Program[Conversation]:
 
 
 def _commit(
-    conversation: Conversation, text: str, attachments: tuple[Attachment, ...], parsed: ParsedReply, *, strict: bool
+    conversation: Conversation,
+    text: str,
+    attachments: tuple[Attachment, ...],
+    parsed: ParsedReply,
+    thinking: tuple[Thinking, ...],
+    *,
+    strict: bool,
 ) -> tuple[Conversation, ParsedReply]:
     """Commit a turn; without its delta where a reducer rejects that.
 
@@ -188,19 +196,21 @@ def _commit(
         InputError: strict, and a reducer rejected the delta.
     """
     try:
-        return add_turn(conversation, text, parsed.answer, _state_delta(parsed), attachments), parsed
+        return add_turn(conversation, text, parsed.answer, _state_delta(parsed), attachments, thinking), parsed
     except InputError as error:
         if strict or parsed.delta is None:
             raise
         without = replace(parsed, delta=None, problems=(error.message,))
-        return add_turn(conversation, text, parsed.answer, _state_delta(without), attachments), without
+        return add_turn(conversation, text, parsed.answer, _state_delta(without), attachments, thinking), without
 
 
-def _parse_or_repair(app: App, request: Request, response: Response, repairs: int) -> Program[ParsedReply]:
+def _parse_or_repair(
+    app: App, request: Request, response: Response, repairs: int, *, exact: bool
+) -> Program[ParsedReply]:
     """Parse a reply; where its delta is invalid, keep the answer and request the delta alone."""
     if response.finish == "refusal" and not response.text.strip():
         raise RefusalError("the model refused to answer", request=request.digest)
-    parsed = parse_reply(app, response.text)
+    parsed = parse_reply(app, response.text, exact=exact)
     invalid = response.text
     for _ in range(repairs):
         if parsed.delta is not None or response.finish in {"interrupted", "refusal", "length"}:

@@ -85,8 +85,12 @@ class ScriptedModel:
                 kind = TextDelta if isinstance(part, Text) else ThinkingDelta
                 for start in range(0, len(part.text), self.chunk):
                     yield kind(part.text[start : start + self.chunk])
-        calls = response.message.tool_calls
-        yield StreamEnd(response.finish, response.stop, response.usage, response.model, calls, response.logprobs)
+        message = response.message
+        blocks = message.thinking if message.signed_thinking else ()
+        yield StreamEnd(
+            response.finish, response.stop, response.usage, response.model, message.tool_calls, response.logprobs,
+            thinking=blocks,
+        )  # fmt: skip
 
     def _respond_with(self, text: str, request: Request) -> Response:
         """Build a plain answer, cut before the earliest stop string of the request."""

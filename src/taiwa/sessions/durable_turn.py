@@ -278,11 +278,8 @@ def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedMo
 
 def _with_bytes(repository: Repository, turn_input: TurnInput) -> TurnInput:
     """Fill in the bytes of the attachments that the request of a turn will hold."""
-    blobs, base = repository.store.blobs, turn_input.base
-    if any(past.attachments for past in base.turns):
-        turns = (replace(past, attachments=blobs.fill(past.attachments)) for past in base.turns)
-        base = replace(base, turns=tuple(turns))
-    return replace(turn_input, base=base, attachments=blobs.fill(turn_input.attachments))
+    attachments = repository.store.blobs.fill(turn_input.attachments)
+    return replace(turn_input, base=repository.with_attachments(turn_input.base), attachments=attachments)
 
 
 def _tip(repository: Repository, session: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import product
 
 from taiwa.conversation.history import Conversation
 from taiwa.flows.chat import say
@@ -57,13 +58,13 @@ def _replay_turn(repository: Repository, entry: HistoryEntry, before: Conversati
         return result
     difference = ""
     # One answer is the reply, those after it are repairs; before it may be a summary of a full window, and calls of tools.
-    for repairs in range(answers - 1, -1, -1):
+    # A turn may also have been recorded when a reply without a delta line was asked for one.
+    for repairs, exact in product(range(answers - 1, -1, -1), (False, True)):
         try:
             specs = [tool.spec for tool in repository.tools_of(before.app)]
-            _, after = replay(
-                say(entry.node.user or "", entry.node.attachments, repairs=repairs, tools=specs)(before),
-                Journal(entries),
-            )
+            text, attachments = entry.node.user or "", entry.node.attachments
+            turn = say(text, attachments, repairs=repairs, tools=specs, exact=exact)
+            _, after = replay(turn(before), Journal(entries))
         except (ConfigError, ReplayError, OutputValidationError) as error:
             difference = error.message
         else:

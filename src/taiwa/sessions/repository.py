@@ -176,6 +176,18 @@ class Repository:
                 self.store.snapshots.put(tip, _snapshot(here))
         return here
 
+    def with_attachments(self, conversation: Conversation) -> Conversation:
+        """Fill in the bytes of the attachments in the window of a conversation.
+
+        Raises:
+            CorruptError: the bytes are not those of an attachment.
+        """
+        if not any(past.attachments for past in conversation.turns):
+            return conversation
+        fill = self.store.blobs.fill
+        turns = (replace(past, attachments=fill(past.attachments)) for past in conversation.turns)
+        return replace(conversation, turns=tuple(turns))
+
     def walk(self, tip: str) -> Iterator[HistoryEntry]:
         """Follow a history from its root to a node, and check every recorded state on the way."""
         conversation: Conversation | None = None

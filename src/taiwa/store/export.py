@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, cast
 
 from taiwa.conversation.app import AppSource
-from taiwa.conversation.history import Node
+from taiwa.conversation.history import Node, restore_thinking
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.errors import ConfigError, ConflictError, CorruptError, InputError
 from taiwa.kernel.records import Json, canonical, record
@@ -66,6 +66,7 @@ def _node_fields(node: Node) -> dict[str, Json]:
     texts: dict[str, Json] = {"user": node.user, "answer": node.answer, "delta": node.delta}
     if node.attachments:
         texts["attachments"] = [each.reference() for each in node.attachments]
+    texts["thinking"] = record(node.thinking) or None
     return written | {name: part for name, part in texts.items() if part is not None}
 
 
@@ -200,7 +201,8 @@ def _node(data: dict[str, Any]) -> Node:
             if not isinstance(listed, list):
                 raise InputError("attachments must be a list")
             attachments = tuple(map(read_reference, cast("list[object]", listed)))
-            return Node(parent, kind, app, user, answer, check_json(data.get("delta")), state, attachments)
+            thinking = restore_thinking(data.get("thinking"))
+            return Node(parent, kind, app, user, answer, check_json(data.get("delta")), state, attachments, thinking)
         case _:
             raise InputError("a field of the node is missing or has the wrong type")
 

@@ -8,10 +8,10 @@ from types import NoneType
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from taiwa.conversation.app import AppSource
-from taiwa.conversation.history import Node, NodeKind
+from taiwa.conversation.history import Node, NodeKind, restore_thinking
 from taiwa.kernel.attachments import read_reference
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
-from taiwa.kernel.records import Json, canonical
+from taiwa.kernel.records import Json, canonical, record
 from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
 from taiwa.store.blobs import Blobs
@@ -172,8 +172,9 @@ def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
         if kind not in KINDS or not isinstance(user, OPTIONAL) or not isinstance(answer, OPTIONAL):
             raise ValueError(kind)
         attachments = tuple(map(read_reference, fields.get("attachments", ())))
+        thinking = restore_thinking(fields.get("thinking"))
         above = None if parent is None else parent.hex()
-        return Node(above, kind, app.hex(), user, answer, fields.get("delta"), state.hex(), attachments)
+        return Node(above, kind, app.hex(), user, answer, fields.get("delta"), state.hex(), attachments, thinking)
 
 
 class Nodes:
@@ -245,6 +246,7 @@ class Nodes:
         texts: dict[str, Json] = {"user": node.user, "answer": node.answer, "delta": check_json(node.delta)}
         if node.attachments:
             texts["attachments"] = [each.reference() for each in node.attachments]
+        texts["thinking"] = record(node.thinking) or None
         body = pack({part: text for part, text in texts.items() if text is not None})
         back = parent if base is None else base
         app = self.find(node.app, "app")
