@@ -616,3 +616,18 @@ def test_a_conversation_has_limits_of_its_own() -> None:
 def test_a_limit_is_a_number(limits: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Limits(**limits)
+
+
+def test_a_turn_has_its_state_calls_citations_and_cost() -> None:
+    prices = Prices("1", "1")
+    app = load_text("---\ntaiwa: 1\ntools: [double]\nstate:\n  n: int\n---\nCount.\n", "count.md", "count")
+    call = Response(Message("assistant", (ToolCall("double", '{"number": 21}', "a"),)), "tool_calls", usage=Usage(1, 1))
+    model = scripted_model(call, '42.\n@@delta\n{"n": 42}', usage=Usage(1, 1))
+    with Client(model, tools=[double], prices=prices, store=":memory:") as client:
+        turn = client.session(app).say("Twice 21?")
+    assert turn.state["n"] == 42
+    assert [(result.name, result.value) for result in turn.calls] == [("double", 42)]
+    assert (turn.citations, turn.usage, turn.cost) == ((), Usage(2, 2), Decimal("0.000004"))
+    with Client(retriever=Trains(), store=":memory:") as client:
+        asked = client.session("ask").say("When does the last train leave?")
+    assert [citation.source for citation in asked.citations] == ["notes.txt"]

@@ -17,7 +17,7 @@ from taiwa.kernel.arguments import check_argument
 from taiwa.kernel.attachments import AttachmentSource, read_attachments
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, TaiwaError
 from taiwa.kernel.execution import Observer, RunResult
-from taiwa.kernel.messages import Message, Notice, TextDelta, Usage, assistant, user
+from taiwa.kernel.messages import Message, Notice, TextDelta, ToolResult, Usage, assistant, user
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.stream import Stream
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
@@ -247,7 +247,8 @@ class BaseSession:
     def _settle(self, turn: ActiveTurn, done: "RunResult[TurnValue]") -> TurnResult:
         self.spent = self.spent + done.spent
         reply, after = done.value
-        result, self.conversation = turn.commit(reply, after, done.spent)
+        calls = tuple(entry.answer for entry in done.journal.entries if isinstance(entry.answer, ToolResult))
+        result, self.conversation = turn.commit(reply, after, done.spent, calls)
         return result
 
     @contextmanager
