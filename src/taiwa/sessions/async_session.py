@@ -13,7 +13,7 @@ from taiwa.kernel.async_runtime import AsyncRuntime, finish_in_thread
 from taiwa.kernel.attachments import AttachmentSource
 from taiwa.kernel.execution import RunResult
 from taiwa.kernel.stream import AsyncStream, Done
-from taiwa.sessions.durable_turn import ActiveTurn, TurnResult
+from taiwa.sessions.durable_turn import ActiveTurn, TurnInput, TurnResult
 from taiwa.sessions.replay import ReplayedNode
 from taiwa.sessions.repository import ValueOrigin
 from taiwa.sessions.session import BaseSession, TurnEvent, TurnValue
@@ -55,6 +55,10 @@ class AsyncSession(BaseSession):
     def stream(self, text: str, attachments: Iterable[AttachmentSource] = ()) -> "AsyncTurnStream":
         """As `Session.stream`."""
         return AsyncStream(self._events(lambda: self._say(text, attachments)))
+
+    def stream_turn(self, turn_input: TurnInput) -> "AsyncTurnStream":
+        """Complete a turn that is described in full, with the events of `stream`."""
+        return AsyncStream(self._events(lambda: self._begin(turn_input)))
 
     def stream_retry(self) -> "AsyncTurnStream":
         """As `Session.stream_retry`."""

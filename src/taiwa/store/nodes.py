@@ -8,7 +8,7 @@ from types import NoneType
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from taiwa.conversation.app import AppSource
-from taiwa.conversation.history import Node, NodeKind, restore_thinking
+from taiwa.conversation.history import Node, NodeKind, restore_messages, restore_thinking
 from taiwa.kernel.attachments import read_reference
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
 from taiwa.kernel.records import Json, canonical, record
@@ -148,6 +148,12 @@ WITH RECURSIVE up(seq, parent, steps) AS (
     WHERE steps < {BATCH} AND up.parent < up.seq)
 SELECT node.hash, up.parent, {COLUMNS} FROM up JOIN node ON node.seq = up.seq JOIN app ON app.seq = node.app
 ORDER BY up.seq DESC"""  # noqa: S608
+FIRST_TURN = """
+WITH RECURSIVE up(seq, parent, kind, turns) AS (
+    SELECT seq, parent, kind, turns FROM node WHERE seq = ?
+    UNION ALL SELECT node.seq, node.parent, node.kind, node.turns FROM up JOIN node ON node.seq = up.parent
+    WHERE up.turns > 0 AND up.parent < up.seq)
+SELECT seq FROM up WHERE kind = 'turn' AND turns = 1"""
 OWNED = "FROM node LEFT JOIN owned_node ON owned_node.node = node.seq WHERE coalesce(owner, '') = ?"
 ONE = f"""
 SELECT parent.hash, {COLUMNS} FROM node JOIN app ON app.seq = node.app LEFT JOIN node parent ON parent.seq = node.parent
@@ -157,8 +163,8 @@ WHERE node.seq = ?"""  # noqa: S608
 def app_from_row(name: str, body: bytes) -> AppSource:
     """Return the app of a row."""
     match unpack(body):
-        case {"source": str(source), "params": params} if isinstance(cast("object", name), str):
-            return AppSource(name, source, params)
+        case {"source": str(source), "params": params, **more} if isinstance(cast("object", name), str):
+            return AppSource(name, source, params, cast("Json", more.get("options")))
         case _:
             raise CorruptError("an app of the store cannot be read; run `taiwa fsck`")
 
@@ -172,9 +178,9 @@ def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
         if kind not in KINDS or not isinstance(user, OPTIONAL) or not isinstance(answer, OPTIONAL):
             raise ValueError(kind)
         attachments = tuple(map(read_reference, fields.get("attachments", ())))
-        thinking = restore_thinking(fields.get("thinking"))
-        above = None if parent is None else parent.hex()
-        return Node(above, kind, app.hex(), user, answer, fields.get("delta"), state.hex(), attachments, thinking)
+        thinking, messages = restore_thinking(fields.get("thinking")), restore_messages(fields.get("messages"))
+        above, delta = None if parent is None else parent.hex(), fields.get("delta")
+        return Node(above, kind, app.hex(), user, answer, delta, state.hex(), attachments, thinking, messages)
 
 
 class Nodes:
@@ -191,7 +197,8 @@ class Nodes:
     def put_app(self, app: AppSource, *, untrusted: bool = False) -> str:
         """Store an app and return its hash; one that the owner does not have yet may be marked as untrusted."""
         if self.find(app.hash, "app") is None:
-            body = pack({"source": app.source, "params": check_json(app.params)})
+            parts = {"source": app.source, "params": check_json(app.params)}
+            body = pack(parts if app.options is None else parts | {"options": check_json(app.options)})
             insert = "INSERT INTO app(hash, name, body) VALUES(?, ?, ?) ON CONFLICT(hash) DO NOTHING"
             with self._db.transaction():
                 seq = self._own("app", app.hash, self._db.insert(insert, hash_to_bytes(app.hash), app.name, body))
@@ -247,6 +254,7 @@ class Nodes:
         if node.attachments:
             texts["attachments"] = [each.reference() for each in node.attachments]
         texts["thinking"] = record(node.thinking) or None
+        texts["messages"] = record(node.messages) or None
         body = pack({part: text for part, text in texts.items() if text is not None})
         back = parent if base is None else base
         app = self.find(node.app, "app")
@@ -356,6 +364,11 @@ class Nodes:
                 if stop is not None and key.hex() == stop:
                     return
                 yield key.hex(), node_from_row(keys[index + 1], tuple(columns))
+
+    def first_turn(self, tip: str) -> Node | None:
+        """Return the first turn on the way to a node, None where there is no turn."""
+        seq: int | None = self._db.one(FIRST_TURN, self.seq(tip))
+        return None if seq is None else self.get(self.hash_of(seq))
 
     def count(self) -> int:
         """Return the number of nodes."""
