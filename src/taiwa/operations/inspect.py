@@ -50,6 +50,11 @@ footer, time { opacity: .6; font-size: .85rem }
 """
 
 
+def said(turn: Node) -> str:
+    """Return what the user said in a turn: the text, or the names of what was attached without one."""
+    return turn.user or ", ".join(each.label for each in turn.attachments)
+
+
 def sessions(repository: Repository, limit: int | None = None) -> tuple[SessionEntry, ...]:
     """Return the sessions that moved last, the latest first."""
     store = repository.store
@@ -58,7 +63,7 @@ def sessions(repository: Repository, limit: int | None = None) -> tuple[SessionE
     entries: list[SessionEntry] = []
     for ref in refs:
         first = store.nodes.first_turn(ref.tip)
-        text = "" if first is None else first.user or ""
+        text = "" if first is None else said(first)
         model = repository.last_model(ref.tip, ref.name)
         entries.append(SessionEntry(ref, text, model, costs.get(ref.name, 0)))
     return tuple(entries)

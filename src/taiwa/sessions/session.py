@@ -103,11 +103,12 @@ class BaseSession:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The texts of all turns as messages."""
+        """All turns as messages, with their attachments."""
+        fill = self.repository.store.blobs.fill
         return tuple(
             message
             for turn in self.turns
-            for message in (user(turn.user or "", turn.attachments), assistant(turn.answer or ""))
+            for message in (user(turn.user or "", fill(turn.attachments)), assistant(turn.answer or ""))
         )
 
     @property
