@@ -143,6 +143,12 @@ WITH RECURSIVE up(seq, parent, steps) AS (
     WHERE steps < {BATCH} AND up.parent < up.seq)
 SELECT node.hash, up.parent, {COLUMNS} FROM up JOIN node ON node.seq = up.seq JOIN app ON app.seq = node.app
 ORDER BY up.seq DESC"""  # noqa: S608
+DOWN = f"""
+WITH RECURSIVE down(seq) AS (
+    SELECT seq FROM node WHERE hash = ?
+    UNION ALL SELECT node.seq FROM down JOIN node ON node.parent = down.seq AND node.seq > down.seq)
+SELECT node.hash, parent.hash, {COLUMNS} FROM down JOIN node ON node.seq = down.seq JOIN app ON app.seq = node.app
+LEFT JOIN node parent ON parent.seq = node.parent ORDER BY node.seq"""  # noqa: S608
 ONE = f"""
 SELECT parent.hash, {COLUMNS} FROM node JOIN app ON app.seq = node.app LEFT JOIN node parent ON parent.seq = node.parent
 WHERE node.hash = ?"""  # noqa: S608
@@ -320,6 +326,18 @@ class Nodes:
                 if stop is not None and key.hex() == stop:
                     return
                 yield key.hex(), node_from_row(keys[index + 1], tuple(columns))
+
+    def descendants(self, name: str) -> Iterator[tuple[str, Node]]:
+        """Yield a node and everything that follows it on any branch, each behind its parent, with their hashes.
+
+        Raises:
+            StoreError: the store does not have the node.
+        """
+        rows = self._db.rows(DOWN, hash_to_bytes(name))
+        if not rows:
+            raise StoreError(f"node {short_hash(name)} not found in the store")
+        for key, parent, *columns in rows:
+            yield key.hex(), node_from_row(parent, tuple(columns))
 
     def count(self) -> int:
         """Return the number of nodes."""
