@@ -87,13 +87,13 @@ class Page:
             return self._render("why.html", path=path, problem=error.message)
         node = found.origin.node
         entries = value_history(self.repository, path, place.tip)
-        numbers = {name: self.repository.at(name).count for name in (entry.hash for entry in entries)}
+        history = [(entry.hash, self.repository.at(entry.hash).count, short(entry.value)) for entry in entries]
         marked = tuple(_marked(visible(node.user or ""), found.origin.after))
         return self._render(
             "why.html", path=path, problem="", origin=found.origin, user=marked, json=format_value(found.origin.after),
             by={"edit": self._("by hand"), "turn": self._("by the model")}.get(node.kind, node.kind),
             delta=pretty(node.delta) if node.delta else "",
-            later=[(name, n) for name, n in numbers.items() if n > found.origin.turn],
+            history=history,
         )  # fmt: skip
 
     def difference(self, place: Place, other: str) -> str:
@@ -152,6 +152,9 @@ class Page:
             "checking": self._("checking …"),
             "name": self._("Name of the new branch"),
             "link": self._("This link carries a long query. Open it?"),
+            "after": self._("After turn {n} it was: {value}", n="{n}", value="{value}"),
+            "since": self._("Wrong since turn {n}."),
+            "never": self._("It was right in every turn."),
         }
         keys = (
             ("Enter", self._("send")), ("Shift+Enter", self._("new line")), ("/", self._("to the message field")),

@@ -130,12 +130,13 @@ if (text) {
 
 const view = (name) => `/c/${encodeURIComponent(session)}?at=${name}&panel=${$("[role=tab][aria-selected=true]").id.slice(4)}`;
 
-async function select(name) {
+async function select(name, keepSide = false) {
   at = name;
   for (const turn of $$(".turn")) turn.classList.toggle("selected", turn.dataset.node === name);
+  $(`#n-${name}`)?.scrollIntoView({ block: "nearest" });
+  if (keepSide) return;
   const panel = $("[role=tab][aria-selected=true]").id.slice(4);
   put($("#side"), await html(`/page/side/${encodeURIComponent(session)}?at=${name}&panel=${panel}&end=${document.body.dataset.at}`));
-  $(`#n-${name}`)?.scrollIntoView({ block: "nearest" });
 }
 
 const go = async (name) => location.assign(view((await call("GET", `${here()}/end?node=${name}`)).node));
@@ -154,7 +155,30 @@ function edit(number) {
   dialog.showModal();
 }
 
+// Between the last value that was right and the first that was wrong lies the turn that is looked for.
+let bounds = null;
+
+function bisect(verdict) {
+  const values = $$(".history li");
+  if (verdict === undefined) bounds = { right: -1, wrong: values.length };
+  else bounds[verdict] = bounds.middle;
+  const found = bounds.wrong - bounds.right < 2;
+  const say = $("#bisect p");
+  $("#bisect").hidden = false;
+  for (const button of $$("#bisect button")) button.hidden = found;
+  if (found) {
+    const first = values[bounds.wrong];
+    say.textContent = first ? texts.since.replace("{n}", first.dataset.turn) : texts.never;
+    return first && select(first.dataset.node, true);
+  }
+  bounds.middle = Math.floor((bounds.right + bounds.wrong) / 2);
+  const { dataset, children } = values[bounds.middle];
+  say.textContent = texts.after.replace("{n}", dataset.turn).replace("{value}", children[1].textContent);
+  return undefined;
+}
+
 const acts = {
+  bisect: () => bisect(),
   keys: () => $("#keys").showModal(),
   undo: async () => { await call("POST", `${here()}/undo`, {}); location.assign(`/c/${encodeURIComponent(session)}`); },
   redo: async () => { await call("POST", `${here()}/redo`, {}); location.assign(`/c/${encodeURIComponent(session)}`); },
@@ -175,13 +199,14 @@ const acts = {
 document.addEventListener("click", attempt(async (event) => {
   const link = event.target.closest("a[data-confirm]");
   if (link && !confirm(`${texts.link} ${link.href}`)) return event.preventDefault();
-  const target = event.target.closest("[data-act], [data-go], [data-select], [data-edit], [data-copy], [data-why], [data-toggle], [role=tab]");
+  const target = event.target.closest("[data-act], [data-go], [data-select], [data-edit], [data-copy], [data-why], [data-bisect], [data-toggle], [role=tab]");
   if (!target) return;
   const { act, go: there, select: name, edit: number, why, toggle } = target.dataset;
   if (act) await acts[act]();
   else if (there) await go(there);
   else if (name) await select(name);
   else if (number) edit(number);
+  else if (target.dataset.bisect) await bisect(target.dataset.bisect);
   else if (why) put($("#why"), await html(`/page/why/${encodeURIComponent(session)}?at=${at}&path=${encodeURIComponent(why)}`));
   else if ("copy" in target.dataset) {
     await navigator.clipboard.writeText((await call("GET", `/api/nodes/${target.closest(".turn").dataset.node}`)).answer ?? "");
