@@ -117,7 +117,10 @@ def test_code_is_highlighted_and_mathematics_is_mathml() -> None:
     assert "<math" not in to_html("It costs $5, or $6 there.")
 
 
-@given(st.lists(st.sampled_from(["# A", "- x", "- y", "", "```", "a b", "| a |", "|--|", "> q", "$x$", "1. z"])), st.randoms())
+@given(
+    st.lists(st.sampled_from(["# A", "- x", "- y", "", "```", "a b", "| a |", "|--|", "> q", "$x$", "1. z"])),
+    st.randoms(),
+)
 def test_a_stream_renders_closed_blocks_once_and_ends_in_the_same_text(lines: list[str], random: object) -> None:
     text = "\n".join(lines)
     stream, closed, place = MarkdownStream(), "", 0

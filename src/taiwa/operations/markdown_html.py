@@ -78,7 +78,14 @@ def _renderer() -> "MarkdownIt":
 
     rendering = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     rendering.use(dollarmath_plugin, renderer=_math, double_inline=True, allow_space=False, allow_digits=False)
-    rules = {"image": _image, "link_open": _link, "link_close": _link_end, "fence": _code, "th_open": _cell, "td_open": _cell}
+    rules = {
+        "image": _image,
+        "link_open": _link,
+        "link_close": _link_end,
+        "fence": _code,
+        "th_open": _cell,
+        "td_open": _cell,
+    }
     for name, rule in rules.items():
         rendering.add_render_rule(name, rule)
     return rendering
@@ -125,18 +132,21 @@ def _code(_: object, tokens: "Sequence[Token]", index: int, *__: object) -> str:
 
 
 def _highlighted(source: str, language: str) -> str:
-    from pygments import highlight
-    from pygments.formatters import HtmlFormatter
-    from pygments.lexers import get_lexer_by_name
+    import pygments
+    from pygments import formatters, lexers
     from pygments.util import ClassNotFound
+
+    library: Any = pygments  # its parts are only partly typed
+    lexing: Any = lexers
+    formatting: Any = formatters
 
     if not language or len(source) > LONGEST // 10:
         return escape(source)
     try:
-        lexer = get_lexer_by_name(language)
+        lexer = lexing.get_lexer_by_name(language)
     except ClassNotFound:
         return escape(source)
-    return str(highlight(source, lexer, HtmlFormatter(nowrap=True)))
+    return str(library.highlight(source, lexer, formatting.HtmlFormatter(nowrap=True)))
 
 
 def _math(source: str, options: dict[str, Any]) -> str:

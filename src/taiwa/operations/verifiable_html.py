@@ -48,7 +48,7 @@ def as_verifiable_html(entries: Sequence[HistoryEntry], title: str) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}{BADGE}</style></head>\n'
         f'<body><h1>{head}</h1>\n<p id="verdict" role="status">not verified: scripts are off</p>\n{chr(10).join(body)}\n'
-        f'<details><summary>State</summary><pre data-state></pre></details>\n'
+        f"<details><summary>State</summary><pre data-state></pre></details>\n"
         f'<script type="application/json" id="records">{data}</script>\n<script>{script}</script></body></html>\n'
     )
 

@@ -1,12 +1,11 @@
 """The pages and their fragments, rendered by templates in the language of the browser."""
 
 import json
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from taiwa.apps.catalog import apps
 from taiwa.conversation.state_paths import diff_states, format_path
@@ -145,6 +144,12 @@ class Page:
     def _count(self, singular: str, plural: str, n: int) -> str:
         return catalogue("page", self.language).ngettext(singular, plural, n).format(n=f"{n:,}")
 
+    def _turns(self, n: int) -> str:
+        return self._count("{n} turn", "{n} turns", n)
+
+    def _elsewhere(self, n: int) -> str:
+        return self._count("{n} turn continues elsewhere", "{n} turns continue elsewhere", n)
+
     def _render(self, template: str, **values: Any) -> str:  # noqa: ANN401
         words = {
             "waiting": self._("waiting for the model …"),
@@ -165,8 +170,8 @@ class Page:
         )  # fmt: skip
         shared: dict[str, Any] = {
             "_": self._,
-            "turns": lambda n: self._count("{n} turn", "{n} turns", n),
-            "elsewhere": lambda n: self._count("{n} turn continues elsewhere", "{n} turns continue elsewhere", n),
+            "turns": self._turns,
+            "elsewhere": self._elsewhere,
             "language": self.language,
             "languages": [(code, LANGUAGE_NAMES[code]) for code in LANGUAGES],
             "texts": words,
@@ -183,10 +188,8 @@ def _templates() -> "Environment":
         loader=PackageLoader("taiwa.server.page"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    filters: Mapping[str, Callable[..., object]] = {
-        "path": format_path, "short": short, "money": money, "nano": nano, "pretty": pretty,
-    }  # fmt: skip
-    environment.globals.update(filters)
+    shared = cast("dict[str, object]", environment.globals)
+    shared |= {"path": format_path, "short": short, "money": money, "nano": nano, "pretty": pretty}
     return environment
 
 
@@ -221,5 +224,3 @@ def _marked(text: str, value: Json) -> "list[tuple[str, bool]]":
             end = start + len(word)
             return [(text[:start], False), (text[start:end], True), (text[end:], False)]
     return [(text, False)]
-
-

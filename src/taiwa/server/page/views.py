@@ -222,26 +222,28 @@ def state_view(repository: Repository, name: str) -> tuple[ValueView, ...]:
     before = repository.checkout(node.parent).state if node.parent else {}
     changes = {change.path: change for change in diff_states(dict(before), dict(after))}
     shown = [_value((key,), value, changes) for key, value in after.items()]
-    gone = [
-        ValueView(str(path[-1]), format_path(path), format_value(change.before), "removed")
-        for path, change in changes.items()
-        if change.kind == "removed" and len(path) == 1
-    ]
-    return (*shown, *gone)
+    return (*shown, *(_removed(lost) for lost in changes.values() if lost.kind == "removed" and len(lost.path) == 1))
+
+
+def _removed(change: Change) -> ValueView:
+    return ValueView(visible(str(change.path[-1])), format_path(change.path), _text(change.before), "removed")
+
+
+def _text(value: Json) -> str:
+    return visible(value if isinstance(value, str) else format_value(value))
 
 
 def _value(path: StatePath, value: Json, changes: Mapping[StatePath, Change], inherited: str = "") -> ValueView:
-    own = changes[path].kind if path in changes else inherited
+    change = changes.get(path)
+    own = change.kind if change is not None and change.kind != "removed" else inherited
     items: Iterator[tuple[str | int, Json]] = iter(())
     if isinstance(value, dict):
         items = iter(value.items())
     elif isinstance(value, list):
         items = iter(enumerate(value))
     parts = [_value((*path, key), each, changes, own) for key, each in items]
-    for gone, change in changes.items():
-        if change.kind == "removed" and gone[:-1] == path:
-            parts.append(ValueView(str(gone[-1]), format_path(gone), format_value(change.before), "removed"))
-    text = "" if parts else visible(value if isinstance(value, str) else format_value(value))
+    parts += [_removed(lost) for lost in changes.values() if lost.kind == "removed" and lost.path[:-1] == path]
+    text = "" if parts else _text(value)
     return ValueView(visible(str(path[-1])), format_path(path), text, own, tuple(parts))
 
 
