@@ -15,7 +15,7 @@ from taiwa.sessions.repository import HistoryEntry, Repository
 from taiwa.store import CallRecord
 
 SIGNS = {"added": "+", "removed": "-", "changed": "~"}
-EXPORT_FORMATS = ("jsonl", "md", "html")
+EXPORT_FORMATS = ("jsonl", "md", "html", "verifiable")
 END_OF_TEXT = "end"
 INERT = frozenset(
     """inline text softbreak hardbreak code_inline em_open em_close strong_open strong_close paragraph_open paragraph_close fence
@@ -163,13 +163,17 @@ def describe_change(change: Change) -> str:
 
 
 def export(repository: Repository, revision: str, form: str, *, calls: bool = False, app: bool = False) -> str:
-    """Write a conversation as `jsonl` (which can be imported), `md` or `html`.
+    """Write a conversation as `jsonl` (which can be imported), `md`, `html`, or `verifiable`: HTML that verifies itself.
 
     In `jsonl`, `calls` adds the bill of each turn, and `app` the app, with its instructions and parameters.
     """
     if form == "jsonl":
         return "".join(f"{line}\n" for line in repository.store.export(revision, calls=calls, apps=app))
     entries = tuple(repository.walk(repository.store.resolve(revision)))
+    if form == "verifiable":
+        from taiwa.operations.verifiable_html import as_verifiable_html
+
+        return as_verifiable_html(entries, revision)
     return as_markdown(entries, revision) if form == "md" else as_html(entries, revision)
 
 

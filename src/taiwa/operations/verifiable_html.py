@@ -12,10 +12,15 @@ from html import escape
 from importlib.resources import files
 
 from taiwa.kernel.records import Json, canonical, record
-from taiwa.operations.inspect import STYLE
 from taiwa.sessions.repository import HistoryEntry
 
-BADGE = """
+STYLE = """
+:root { color-scheme: light dark; font: 16px/1.6 system-ui, sans-serif }
+body { max-width: 46rem; margin: 2rem auto; padding: 0 1rem }
+.you, .answer { white-space: pre-wrap; overflow-wrap: anywhere }
+.you { border-inline-start: .25rem solid #4a7; padding-inline-start: .8rem }
+pre { white-space: pre-wrap; font-size: .85rem }
+
 #verdict { position: sticky; top: 0; padding: .4rem .8rem; border-radius: .5rem; background: Canvas; border: 2px solid GrayText }
 #verdict.good { border-color: #1d6b40 }
 #verdict.bad { border-color: #a8322a }
@@ -46,7 +51,7 @@ def as_verifiable_html(entries: Sequence[HistoryEntry], title: str) -> str:
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{head}</title>\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        f'<meta name="viewport" content="width=device-width"><style>{STYLE}{BADGE}</style></head>\n'
+        f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head>\n'
         f'<body><h1>{head}</h1>\n<p id="verdict" role="status">not verified: scripts are off</p>\n{chr(10).join(body)}\n'
         f"<details><summary>State</summary><pre data-state></pre></details>\n"
         f'<script type="application/json" id="records">{data}</script>\n<script>{script}</script></body></html>\n'

@@ -155,6 +155,7 @@ class Page:
             "waiting": self._("waiting for the model …"),
             "copied": self._("copied"),
             "checking": self._("checking …"),
+            "verified": self._("verified: {n} nodes", n="{n}"),
             "name": self._("Name of the new branch"),
             "link": self._("This link carries a long query. Open it?"),
             "after": self._("After turn {n} it was: {value}", n="{n}", value="{value}"),

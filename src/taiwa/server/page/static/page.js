@@ -192,7 +192,7 @@ const acts = {
     badge.textContent = texts.checking;
     const found = await call("GET", `${here()}/verify`);
     badge.className = found.verified ? "badge good" : "badge bad";
-    badge.textContent = found.message;
+    badge.textContent = found.verified ? texts.verified.replace("{n}", found.nodes) : found.problem;
   },
 };
 
@@ -238,7 +238,10 @@ document.addEventListener("submit", attempt(async (event) => {
 }));
 
 document.addEventListener("change", attempt(async (event) => {
-  if ("submit" in event.target.dataset) event.target.form.submit();
+  if (event.target.id === "language") {
+    await call("POST", "/page/language", { language: event.target.value });
+    location.reload();
+  }
   if (event.target.id === "scrub") {
     const turns = $$(".turn");
     const turn = turns[turns.length - 1 - (Number(event.target.max) - Number(event.target.value))];
