@@ -9,11 +9,11 @@ from taiwa.conversation.app import App
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 from taiwa.operations.complete import Completion
-from taiwa.server.application import ServerState
+from taiwa.server.catalogue import Catalogue
 from taiwa.server.errors import ApiError
-from taiwa.server.runs import LiveRun, RunEvent
+from taiwa.server.runs import LiveRun, RunEvent, Runs
 from taiwa.sessions.async_session import AsyncSession
-from taiwa.sessions.durable_turn import TurnInput
+from taiwa.sessions.durable_turn import TurnInput, TurnOptions
 from taiwa.sessions.repository import Repository
 
 MOST_KEPT = 256
@@ -90,7 +90,7 @@ class FollowedRuns:
         open_runs = (run for run in self._runs.values() if not run.ended.is_set())
         return next((run for run in open_runs if run.session == session and run.caller == caller), None)
 
-    async def start(self, state: ServerState, caller: str, session: AsyncSession, request: TurnRequest) -> FollowedRun:
+    async def start(self, runs: Runs, caller: str, session: AsyncSession, request: TurnRequest) -> FollowedRun:
         """Begin a turn, and those that follow it; they are performed whether or not anybody reads them.
 
         Raises:
@@ -99,24 +99,24 @@ class FollowedRuns:
         """
         turn_input = await asyncio.to_thread(place, session, request)
         followed = FollowedRun(token_urlsafe(12), caller, session.name)
-        followed.runs.append(state.runs.start([Completion(session, turn_input)]))
+        followed.runs.append(runs.start([Completion(session, turn_input)]))
         self._runs[followed.id] = followed
         for old in [run.id for run in self._runs.values() if run.ended.is_set()][:-MOST_KEPT]:
             del self._runs[old]
-        task = asyncio.create_task(self._perform(state, session, followed, request.texts))
+        task = asyncio.create_task(self._perform(runs, session, followed, request.texts))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return followed
 
     async def _perform(
-        self, state: ServerState, session: AsyncSession, followed: FollowedRun, texts: Sequence[str]
+        self, runs: Runs, session: AsyncSession, followed: FollowedRun, texts: Sequence[str]
     ) -> None:
         try:
             await _until_done(followed.runs[0])
             for text in texts:
                 if followed.cancelled or any(isinstance(each.event, ApiError) for each in followed.runs[-1].events):
                     break
-                followed.runs.append(state.runs.start([Completion(session, TurnInput(session.conversation, text))]))
+                followed.runs.append(runs.start([Completion(session, TurnInput(session.conversation, text))]))
                 followed.changed.set()
                 await _until_done(followed.runs[-1])
         except ApiError:
@@ -152,7 +152,9 @@ def texts_after(repository: Repository, session: str, turn: int) -> tuple[str, .
     return tuple(texts[turn if turn > 0 else len(texts) + turn + 1 :])
 
 
-def open_conversation(state: ServerState, repository: Repository, name: str, model: str = "") -> AsyncSession:
+def open_conversation(
+    catalogue: Catalogue, repository: Repository, turns: TurnOptions, name: str, model: str = ""
+) -> AsyncSession:
     """Open a conversation with the model that wrote it, the given one, or that of its app.
 
     Raises:
@@ -161,12 +163,12 @@ def open_conversation(state: ServerState, repository: Repository, name: str, mod
     """
     conversation = repository.at(repository.session(name))
     last = model or repository.last_model(conversation.tip, name)
-    priced_model = state.catalogue.open_for(conversation.app, last)
-    return AsyncSession(repository, name, conversation, priced_model, options=state.turns)
+    priced_model = catalogue.open_for(conversation.app, last)
+    return AsyncSession(repository, name, conversation, priced_model, options=turns)
 
 
 def begin_conversation(
-    state: ServerState, repository: Repository, app: App, model: str, name: str = ""
+    catalogue: Catalogue, repository: Repository, turns: TurnOptions, app: App, model: str, name: str = ""
 ) -> AsyncSession:
     """Begin a conversation, which has no turn yet.
 
@@ -175,13 +177,13 @@ def begin_conversation(
         ConfigError: the model is unknown, or its key is missing.
     """
     repository.trust(app.hash)  # the operator of the server serves it
-    priced_model = state.catalogue.open_for(app, model)
+    priced_model = catalogue.open_for(app, model)
     with repository.store.transaction():
         if name and repository.store.refs.has(name):
             raise InputError(f"conversation {name!r} exists already; choose another name")
         name = name or repository.new_name(app)
         conversation = repository.commit(name, repository.start(app), expected=None, reason="begin")
-    return AsyncSession(repository, name, conversation, priced_model, options=state.turns)
+    return AsyncSession(repository, name, conversation, priced_model, options=turns)
 
 
 def run_to_json(followed: FollowedRun) -> Json:

@@ -14,7 +14,7 @@ from taiwa.kernel.records import Json
 from taiwa.operations.inspect import diff, export, log, set_value, show, tree, why
 from taiwa.operations.result_json import to_json
 from taiwa.operations.results import StateResult
-from taiwa.server.application import caller_of, read_body, repository_of, state_of
+from taiwa.server.state import caller_of, read_body, repository_of, state_of
 from taiwa.server.conversations import (
     TurnRequest,
     begin_conversation,
@@ -25,7 +25,7 @@ from taiwa.server.conversations import (
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.runs import RunEvent
-from taiwa.server.wires import Route, Wire
+from taiwa.server.wire import Route, Wire
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.replay import replay_history
 from taiwa.sessions.repository import Repository
@@ -70,8 +70,8 @@ async def begin(request: Request) -> Response:
     app = await asyncio.to_thread(load_app, state.catalogue.app_file(body.text("app", "plain")))
     app = app.with_params(params.data if params else {})
     repository, name = repository_of(request), body.text("name", "")
-    session = await asyncio.to_thread(begin_conversation, state, repository, app, body.text("model", ""), name)
-    followed = await state.followed.start(state, caller_of(request), session, TurnRequest(body.text("text")))
+    session = await asyncio.to_thread(begin_conversation, state.catalogue, repository, state.turns, app, body.text("model", ""), name)
+    followed = await state.followed.start(state.runs, caller_of(request), session, TurnRequest(body.text("text")))
     return json_response(run_to_json(followed), 202)
 
 
@@ -99,7 +99,7 @@ async def say(request: Request) -> Response:
     repository = repository_of(request)
     if state.followed.of_session(name, caller_of(request)) is not None:
         raise ApiError(409, f"{name!r} is answering; stop it or wait for its end", "conflict_error", "conflict")
-    session = await asyncio.to_thread(open_conversation, state, repository, name, body.text("model", ""))
+    session = await asyncio.to_thread(open_conversation, state.catalogue, repository, state.turns, name, body.text("model", ""))
     edit = body.data.get("edit") or 0
     if not isinstance(edit, int) or isinstance(edit, bool):
         raise invalid("edit", "edit must be the number of a turn", "invalid_type")
@@ -110,7 +110,7 @@ async def say(request: Request) -> Response:
         if edit and body.flag("replay"):
             texts = await asyncio.to_thread(texts_after, repository, name, edit)
         turn = TurnRequest(body.text("text"), body.text("parent", ""), edit, "edit" if edit else "turn", texts)
-    followed = await state.followed.start(state, caller_of(request), session, turn)
+    followed = await state.followed.start(state.runs, caller_of(request), session, turn)
     return json_response(run_to_json(followed), 202)
 
 
