@@ -1,11 +1,13 @@
 """What a kill (SIGKILL) at any moment costs: turns, batches, indexes, imports and collections, over HTTP and on disk.
 
-`python -m benches.kill 300` kills 300 processes. After each kill the store is checked, what was interrupted is finished by the
-command that a user would type, and the requests that the server answered in full are counted: a call that was answered and is
-answered again was paid twice. That can happen only when a process dies between the server's last byte and its own write.
+`python -m benches.kill 300` kills 300 processes; `python -m benches.kill 1000 3600` kills 1,000, or as many as an hour allows.
+After each kill the store is checked, what was interrupted is finished by the command that a user would type, and the requests
+that the server answered in full are counted: a call that was answered and is answered again was paid twice. That can happen
+only when a process dies between the server's last byte and its own write.
 """
 
 import json
+import math
 import os
 import re
 import signal
@@ -198,29 +200,27 @@ def serving() -> Iterator[Server]:
         server.shutdown()
 
 
-def main(kills: int = KILLS) -> None:
-    subject = Subject(
-        "kill", f"{kills} processes killed (SIGKILL) at a random moment of their work, then finished by the user"
-    )
-    rng, total, late, share = Random(kills), Counter[str](), list[float](), -(-kills // len(TASKS))
+def main(kills: int = KILLS, seconds: float = math.inf) -> None:
+    """Kill so many processes, the tasks in turn, or as many as the seconds allow."""
+    end, rng, done, late = time.monotonic() + seconds, Random(kills), 0, list[float]()
+    counts = {task: Counter[str]() for task in TASKS}
     with tempfile.TemporaryDirectory() as made, serving() as server:
         home = Home(Path(made), server)
-        for task in TASKS:
-            durations = []
-            for number in range(2):
-                home.prepare(task, 10**6 + number)
-                start = time.monotonic()
-                home.ok(*home.command(task, 10**6 + number))
-                durations.append(time.monotonic() - start)
-            server.answered.clear()
-            counts = Counter[str]()
-            for number in range(share):
-                late += kill_once(home, task, number, rng.uniform(0, max(durations)), counts)
-            note = ", ".join(
-                f"{counts[what]} {what}" for what in ("ended before the kill", "lost", "corrupt", "paid twice")
-            )
-            subject.row(f"{task}: killed", share - counts["ended before the kill"], "times", note)
-            total += counts
+        longest = {task: max(_duration(home, task, number) for number in range(2)) for task in TASKS}
+        server.answered.clear()
+        for done in range(1, -(-kills // len(TASKS)) + 1):
+            for task in TASKS:
+                late += kill_once(home, task, done, rng.uniform(0, longest[task]), counts[task])
+            if time.monotonic() > end:
+                break
+    total = sum(counts.values(), Counter[str]())
+    subject = Subject(
+        "kill",
+        f"{done * len(TASKS)} processes killed (SIGKILL) at a random moment of their work, then finished by the user",
+    )
+    for task, each in counts.items():
+        note = ", ".join(f"{each[what]} {what}" for what in ("ended before the kill", "lost", "corrupt", "paid twice"))
+        subject.row(f"{task}: killed", done - each["ended before the kill"], "times", note)
     subject.row(
         "paid twice", total["paid twice"], "calls", f"median {median(late):.1f} ms after the last byte" if late else ""
     )
@@ -230,5 +230,13 @@ def main(kills: int = KILLS) -> None:
     subject.write()
 
 
+def _duration(home: Home, task: str, number: int) -> float:
+    """Seconds that a task takes undisturbed."""
+    home.prepare(task, 10**6 + number)
+    start = time.monotonic()
+    home.ok(*home.command(task, 10**6 + number))
+    return time.monotonic() - start
+
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), *map(float, sys.argv[2:3]))

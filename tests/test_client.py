@@ -1,4 +1,5 @@
 import asyncio
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -310,7 +311,7 @@ def test_a_session_keeps_its_conversation_in_the_store(tmp_path: Any) -> None:
         assert client.session(name="s1").conversation.count == 1
         with pytest.raises(InputError, match="has the app 'chat', not 'novel'"):
             client.session("novel", "s1")
-        with pytest.raises(InputError, match="keeps its parameters"):
+        with pytest.raises(InputError, match="has its parameters"):
             client.session(name="s1", params={"language": "ja"})
 
 
@@ -358,3 +359,87 @@ def test_a_wrong_turn_number_names_how_many_there_are(tmp_path: Any) -> None:
         session.say("Hi")
         with pytest.raises(InputError, match="there is no turn 2; the conversation has 1"):
             session.edit("x", turn=2)
+
+
+def test_prices_of_the_configured_model_hold_in_its_conversations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAIWA_MODEL", "builtin")
+    with Client(store=":memory:", prices=Prices("1000", "1000")) as client:
+        session = client.session("order")
+        session.say("Two teas, please.")
+        assert session.cost is not None
+        assert session.cost > 0
+        assert session.priced_model.model is client.model
+
+
+class Connected:
+    """A model with connections on an event loop."""
+
+    name = "connected"
+    capabilities = scripted_model().capabilities
+    loop: asyncio.AbstractEventLoop | None = None
+
+    def stream(self, request: Request) -> Any:
+        return scripted_model("Hello!").stream(request)
+
+    def astream(self, request: Request) -> Any:
+        return scripted_model("Hello!").astream(request)
+
+    async def aclose(self) -> None:
+        self.loop = asyncio.get_running_loop()
+
+
+def test_the_connections_of_a_loop_are_closed_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = Connected()
+    monkeypatch.setattr("taiwa.models.registry.open_model", lambda target, settings: opened)
+
+    async def play() -> bool:
+        async with AsyncClient("ollama:m") as client:
+            await client.generate("Hi")
+        return opened.loop is asyncio.get_running_loop()
+
+    assert asyncio.run(play())
+
+
+def test_a_model_of_the_caller_stays_open() -> None:
+    own = Connected()
+
+    async def play() -> None:
+        async with AsyncClient(own) as client:
+            await client.generate("Hi")
+
+    asyncio.run(play())
+    assert own.loop is None
+
+
+def test_a_session_of_its_own_is_opened_and_closed_with_its_store(tmp_path: Any) -> None:
+    with taiwa.open("chat", model=scripted_model("Hello!"), session="s1", store=tmp_path / "taiwa.db") as session:
+        assert session.say("Hi").text == "Hello!"
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        session.say("Again?")
+    with pytest.raises(InputError, match="has the app 'chat', not 'novel'"):
+        taiwa.open("novel", session="s1", store=tmp_path / "taiwa.db", params={"nonsense": 1})
+    with pytest.raises(InputError, match="has its parameters"):
+        taiwa.open("chat", session="s1", store=tmp_path / "taiwa.db", params={"nonsense": 1})
+
+
+def test_an_app_file_opens_its_session_again(tmp_path: Any) -> None:
+    (tmp_path / "haiku.md").write_text("---\ntaiwa: 1\n---\nWrite a haiku.\n", encoding="utf-8")
+    with Client(scripted_model("Rain.", "Snow."), store=tmp_path / "taiwa.db") as client:
+        client.session(str(tmp_path / "haiku.md"), "s1").say("June")
+        assert client.session(str(tmp_path / "haiku.md"), "s1").say("January").text == "Snow."
+
+
+@pytest.mark.parametrize("constraint", [Regex("(["), Grammar("start: nothing"), JsonSchema({"type": "thing"})])
+def test_a_constraint_that_is_not_valid_costs_no_call(connect: Any, constraint: object) -> None:
+    client = connect("a")
+    with pytest.raises(InputError):
+        client.generate("?", constraint)
+    assert client.client.model.requests == []
+
+
+@pytest.mark.parametrize("text", [3, None, b"bytes", ["Kyoto?"], {"role": "user"}])
+def test_a_text_is_a_str_or_messages(connect: Any, text: object) -> None:
+    client = connect()
+    for call in (lambda: client.generate(text), lambda: client.stream(text), lambda: client.extract(Order, text)):
+        with pytest.raises(InputError, match="the text must be a str, or a list of messages, got"):
+            call()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         extract,
         find,
         generate,
+        open,
         route,
         run,
         solve,
@@ -88,7 +89,7 @@ if TYPE_CHECKING:
     from taiwa.models.scripted import scripted_model
     from taiwa.sessions.async_session import AsyncSession
     from taiwa.sessions.durable_turn import TurnOptions, TurnResult
-    from taiwa.sessions.session import Session, open
+    from taiwa.sessions.session import Session
     from taiwa.structured import OutputType, parse
     from taiwa.tools.function_tool import tool
 
@@ -181,7 +182,7 @@ MODULES = {
     "apps.catalog": "load_app",
     "ask.result": "AskResult",
     "cli.main": "exit_on_error",
-    "client": "AsyncClient Client Extraction Generation ask extract find generate route run solve stream stream_extract try_extract",
+    "client": "AsyncClient Client Extraction Generation ask extract find generate open route run solve stream stream_extract try_extract",
     "conversation.app": "App",
     "conversation.reducers": "Reducer",
     "flows.api": "Api",
@@ -203,7 +204,7 @@ MODULES = {
     "models.scripted": "scripted_model",
     "sessions.durable_turn": "TurnOptions TurnResult",
     "sessions.async_session": "AsyncSession",
-    "sessions.session": "Session open",
+    "sessions.session": "Session",
     "structured": "OutputType parse",
     "tools.function_tool": "tool",
 }

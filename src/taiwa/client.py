@@ -5,19 +5,18 @@ so both clients send the same requests; `run` runs a program of your own.
 """
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, Self, TypeAlias, TypeVar, cast, overload
 
 from taiwa import settings as configured
-from taiwa.apps.catalog import load_app
+from taiwa.apps.catalog import DEFAULT_APP, load_app
 from taiwa.ask.result import AskResult
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
@@ -30,7 +29,7 @@ from taiwa.flows.solve.rationale import Rationale
 from taiwa.flows.solve.solve import SolveOptions
 from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.effects import Complete, Effect, GetCapabilities, HideOutput, Program, Watcher, WatchResult, perform
-from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, RefusalError, TaiwaError
+from taiwa.kernel.errors import InputError, OutputValidationError, RefusalError, TaiwaError
 from taiwa.kernel.execution import Observer, RunResult
 from taiwa.kernel.messages import (
     Choice,
@@ -52,12 +51,12 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Handler, Retriever, Runtime, Tool
 from taiwa.kernel.stream import AsyncStream, Done, Stream
-from taiwa.kernel.text import truncate
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.models.pricing import Prices
 from taiwa.operations.ask import AskOptions, open_ask_app
 from taiwa.operations.documents import FindOptions, open_library
 from taiwa.operations.documents import find as find_passages
+from taiwa.operations.generate import answer_checker
 from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.durable_turn import AnyModel, PricedModel, TurnOptions, TurnResult
 from taiwa.sessions.repository import Repository
@@ -77,7 +76,6 @@ Handlers: TypeAlias = Mapping[type[Effect[Any]], Handler]
 NO_HANDLERS: Handlers = MappingProxyType({})
 NANO = 10**9
 IN_MEMORY = ":memory:"
-DEFAULT_APP = "plain"
 View: TypeAlias = "Callable[[TextDelta | Notice | RunResult[R]], Iterator[E | Done[T]]]"
 """What a stream shows of one event of a run."""
 
@@ -144,6 +142,8 @@ class BaseClient:
     - `store`: a file, a PostgreSQL URL, `":memory:"` or an open store; None for the configured one. It is opened when a
       conversation needs it.
     - `limits`: the limits of each call. `prices`: those of the model, per million tokens. `handlers`: of effects of your own.
+    - `timeout`: seconds that one answer may take in all. `attempts`: how often a call is tried. `retry_paid`: whether a call
+      that failed is repeated although the server may have charged it. None stands for what is configured.
 
     Raises:
         InputError: an argument has the wrong type.
@@ -161,6 +161,9 @@ class BaseClient:
         prices: Prices | None = None,
         observers: Iterable[Observer] = (),
         handlers: Handlers = NO_HANDLERS,
+        timeout: float | None = None,
+        attempts: int | None = None,
+        retry_paid: bool | None = None,
     ) -> None:
         self.tools = tuple(tools)
         if not (model is None or isinstance(model, str) or _offers(model, "stream")):
@@ -170,7 +173,11 @@ class BaseClient:
                 raise InputError(f"tools must be tools, got {_shown(tool)}; decorate a function with @taiwa.tool")
         if not (retriever is None or _offers(retriever, "find")):
             raise InputError(f"retriever must be an object with find(query, k), got {_shown(retriever)}")
-        self._arguments_of_settings: dict[str, object] = {"model": model} if isinstance(model, str) else {}
+        self._arguments_of_settings: dict[str, object] = {
+            "timeout": timeout, "attempts": attempts, "retry_paid": retry_paid
+        }  # fmt: skip
+        if isinstance(model, str):
+            self._arguments_of_settings["model"] = model
         if isinstance(store, (str, Path)) and str(store) != IN_MEMORY:
             self._arguments_of_settings["store"] = str(store)
         self.retriever = retriever
@@ -179,9 +186,9 @@ class BaseClient:
         self.handlers = handlers
         self.spent = RunUsage()
         """The usage of all calls of this client, failed ones included; not that of its sessions."""
-        self._named = None if isinstance(model, str) else model
+        self._own_model = None if isinstance(model, str) else model
         self._prices = prices
-        self._opened: PricedModel | None = None
+        self._opened: dict[str, AnyModel] = {}
         self._store = store
         self._open_store: Store | None = None
         if isinstance(model, str):
@@ -190,7 +197,9 @@ class BaseClient:
     @cached_property
     def settings(self) -> Settings:
         """The settings; they are read when they are first used."""
-        return configured.load(self._arguments_of_settings)
+        loaded = configured.load(self._arguments_of_settings)
+        place = self._store.path if isinstance(self._store, Store) else None
+        return loaded if place is None else replace(loaded, store=place)
 
     @property
     def model(self) -> AnyModel:
@@ -200,10 +209,13 @@ class BaseClient:
     @property
     def priced_model(self) -> PricedModel:
         """The model with its prices."""
-        if self._opened is None:
-            found = open_priced_model(self._named, self.settings)
-            self._opened = found if self._prices is None else PricedModel(found.model, self._prices)
-        return self._opened
+        return self._open_model()
+
+    def _open_model(self, app: App | None = None, last: str = "") -> PricedModel:
+        """Return the model of a question, or of a conversation with an app that a model wrote `last`."""
+        return open_priced_model(
+            self._own_model, self.settings, app, last=last, prices=self._prices, opened=self._opened
+        )
 
     @property
     def store(self) -> Store:
@@ -212,12 +224,7 @@ class BaseClient:
             self._open_store = open_store(self._store, self.settings)
         return self._open_store
 
-    def _close(self) -> None:
-        if self._opened is not None and self._named is None:
-            close = getattr(self._opened.model, "close", None)
-            if close is not None:
-                close()
-            self._opened = None
+    def _close_store(self) -> None:
         if self._open_store is not None and not isinstance(self._store, Store):
             self._open_store.close()
         self._open_store = None
@@ -253,27 +260,19 @@ class BaseClient:
         repository = Repository(self.store)
         repository.place, repository.settings = self.settings.store, self.settings
         repository.retriever = self.retriever
-        if name and repository.store.refs.has(name):
-            start = repository.at(name)
-            wanted = app.name if isinstance(app, App) else app
-            if wanted is not None and wanted != start.app.name:
-                raise InputError(
-                    f"session {name!r} has the app {start.app.name!r}, not {wanted!r}; choose another name"
-                )
-            if params:
-                raise InputError(f"session {name!r} exists and keeps its parameters; choose another name for new ones")
-        else:
-            opened = load_app(app or DEFAULT_APP) if app is None or isinstance(app, str) else app
-            opened = opened.with_params(params or {})
-            repository.trust(opened.hash)  # the caller names it, so it is their own
-            start = repository.start(opened)
-        own = self._named is not None or "model" in self._arguments_of_settings
-        last = "" if start.new_nodes else repository.last_model(start.tip, name)
-        priced_model = self.priced_model if own else open_priced_model(None, self.settings, start.app, last=last)
-        return SessionStart(repository, name, start, priced_model)
+        given = params or {}
 
-    def _turn_options(self) -> TurnOptions:
-        return TurnOptions(limits=self.limits, tools=self.tools)
+        def load() -> App:
+            return (app if isinstance(app, App) else load_app(app or DEFAULT_APP)).with_params(given)
+
+        start = repository.find_or_begin(name, app or "", given, load)
+        last = "" if start.new_nodes else repository.last_model(start.tip, name)
+        return SessionStart(repository, name, start, self._open_model(start.app, last))
+
+    def _turn_options(self, given: TurnOptions | None) -> TurnOptions:
+        if given is None:
+            return TurnOptions(limits=self.limits, tools=self.tools)
+        return replace(given, tools=(*self.tools, *given.tools))
 
     def _ask_app(self, name: str, options: AskOptions) -> App | None:
         """Return the app of a new dialogue with documents; None for one that goes on."""
@@ -321,8 +320,12 @@ class Client(BaseClient):
         self.close()
 
     def close(self) -> None:
-        """Close the connections of the model and the store, if this client opened them."""
-        self._close()
+        """Close the connections of the models and the store, if this client opened them."""
+        while self._opened:
+            close = getattr(self._opened.popitem()[1], "close", None)
+            if close is not None:
+                close()
+        self._close_store()
 
     def run(self, program: Program[R], *, tools: Iterable[Tool] | None = None) -> R:
         """Run a program to its value.
@@ -370,14 +373,14 @@ class Client(BaseClient):
             ModelError: the call failed; its subclass says why.
         """
         sampling = Sampling(temperature, max_tokens=max_tokens, seed=seed)
-        request = question(text, system_text=system, prefix=prefix, stop=stop, sampling=sampling)
+        request = question(checked(text), system_text=system, prefix=prefix, stop=stop, sampling=sampling)
         return self._generation(self._run(generate_program(request, constraint)))
 
     def stream(
         self, text: Prompt, *, system: str = "", temperature: float | None = 0.0, max_tokens: int | None = None
     ) -> Stream[str, Generation[str]]:
         """Answer one question; yield the text as it arrives."""
-        request = question(text, system_text=system, sampling=Sampling(temperature, max_tokens=max_tokens))
+        request = question(checked(text), system_text=system, sampling=Sampling(temperature, max_tokens=max_tokens))
         return self._stream(generate_program(request, None), self._text)
 
     def extract(self, output: type[T] | OutputSpec[T], text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR) -> T:
@@ -387,25 +390,25 @@ class Client(BaseClient):
             ExtractError: no attempt was valid; it holds the attempts.
             RefusalError: the model refused to answer.
         """
-        return self._run(extracting.extract(output, _checked(text), repair=repair)).value.value
+        return self._run(extracting.extract(output, checked(text), repair=repair)).value.value
 
     def try_extract(
         self, output: type[T] | OutputSpec[T], text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
     ) -> Extraction[T]:
         """As `extract`, with attempts, repairs and bill; no valid answer is an outcome and not an error."""
-        return self._extraction(self._run(try_extract_program(output, _checked(text), repair)))
+        return self._extraction(self._run(try_extract_program(output, checked(text), repair)))
 
     def stream_extract(
         self, output: "type[T] | OutputType[T]", text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
     ) -> Stream[Json, T]:
         """As `extract`; yield the part of the value that is certain as it grows, as JSON, and last the whole value."""
         partials = _Partials(_output_type(output))
-        program = extracting.extract(partials.output_type, _checked(text), repair=repair, watch=partials.watch)
+        program = extracting.extract(partials.output_type, checked(text), repair=repair, watch=partials.watch)
         return self._stream(program, partials.view)
 
     def route(self, text: Prompt, *targets: object, repair: RepairPolicy = DEFAULT_REPAIR) -> RouteResult:
         """Choose one of several types or APIs and read a value of it, or ask back; targets are named by their classes."""
-        return self._run(route_program(_targets(targets), _checked(text), repair=repair)).value
+        return self._run(route_program(_targets(targets), checked(text), repair=repair)).value
 
     def solve(
         self, question: str, *, tools: Iterable[Tool] | None = None, options: SolveOptions | None = None
@@ -446,9 +449,12 @@ class Client(BaseClient):
         return _asked(self.session(self._ask_app(session, options), session).say(question))
 
     def session(
-        self, app: str | App | None = None, name: str = "", *, params: Mapping[str, Json] | None = None
-    ) -> Session:
+        self, app: str | App | None = None, name: str = "", *, params: Mapping[str, Json] | None = None,
+        options: TurnOptions | None = None,
+    ) -> Session:  # fmt: skip
         """Open the conversation of that name, or begin one with an app (default: `plain`).
+
+        `options` of its turns replace the limits of this client, and add tools to those of this client.
 
         Raises:
             ConfigError: the app or its model cannot be opened.
@@ -456,7 +462,7 @@ class Client(BaseClient):
         """
         start = self._start(app, name, params)
         return Session(
-            start.repository, start.name, start.conversation, start.priced_model, options=self._turn_options(),
+            start.repository, start.name, start.conversation, start.priced_model, options=self._turn_options(options),
             observers=self.observers,
         )  # fmt: skip
 
@@ -505,7 +511,14 @@ class AsyncClient(BaseClient):
 
     async def aclose(self) -> None:
         """As `Client.close`."""
-        self._close()
+        while self._opened:
+            model = self._opened.popitem()[1]
+            close = getattr(model, "aclose", None)
+            if close is not None:
+                await close()
+            else:
+                await asyncio.to_thread(getattr(model, "close", int))
+        await asyncio.to_thread(self._close_store)
 
     async def run(self, program: Program[R], *, tools: Iterable[Tool] | None = None) -> R:
         """As `Client.run`."""
@@ -538,39 +551,39 @@ class AsyncClient(BaseClient):
     ) -> Generation[Any]:  # fmt: skip
         """As `Client.generate`."""
         sampling = Sampling(temperature, max_tokens=max_tokens, seed=seed)
-        request = question(text, system_text=system, prefix=prefix, stop=stop, sampling=sampling)
+        request = question(checked(text), system_text=system, prefix=prefix, stop=stop, sampling=sampling)
         return self._generation(await self._run(generate_program(request, constraint)))
 
     def stream(
         self, text: Prompt, *, system: str = "", temperature: float | None = 0.0, max_tokens: int | None = None
     ) -> AsyncStream[str, Generation[str]]:
         """As `Client.stream`."""
-        request = question(text, system_text=system, sampling=Sampling(temperature, max_tokens=max_tokens))
+        request = question(checked(text), system_text=system, sampling=Sampling(temperature, max_tokens=max_tokens))
         return self._stream(generate_program(request, None), self._text)
 
     async def extract(
         self, output: type[T] | OutputSpec[T], text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
     ) -> T:
         """As `Client.extract`."""
-        return (await self._run(extracting.extract(output, _checked(text), repair=repair))).value.value
+        return (await self._run(extracting.extract(output, checked(text), repair=repair))).value.value
 
     async def try_extract(
         self, output: type[T] | OutputSpec[T], text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
     ) -> Extraction[T]:
         """As `Client.try_extract`."""
-        return self._extraction(await self._run(try_extract_program(output, _checked(text), repair)))
+        return self._extraction(await self._run(try_extract_program(output, checked(text), repair)))
 
     def stream_extract(
         self, output: "type[T] | OutputType[T]", text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
     ) -> AsyncStream[Json, T]:
         """As `Client.stream_extract`."""
         partials = _Partials(_output_type(output))
-        program = extracting.extract(partials.output_type, _checked(text), repair=repair, watch=partials.watch)
+        program = extracting.extract(partials.output_type, checked(text), repair=repair, watch=partials.watch)
         return self._stream(program, partials.view)
 
     async def route(self, text: Prompt, *targets: object, repair: RepairPolicy = DEFAULT_REPAIR) -> RouteResult:
         """As `Client.route`."""
-        return (await self._run(route_program(_targets(targets), _checked(text), repair=repair))).value
+        return (await self._run(route_program(_targets(targets), checked(text), repair=repair))).value
 
     async def solve(
         self, question: str, *, tools: Iterable[Tool] | None = None, options: SolveOptions | None = None
@@ -596,12 +609,13 @@ class AsyncClient(BaseClient):
         return _asked(await opened.say(question))
 
     async def session(
-        self, app: str | App | None = None, name: str = "", *, params: Mapping[str, Json] | None = None
-    ) -> AsyncSession:
+        self, app: str | App | None = None, name: str = "", *, params: Mapping[str, Json] | None = None,
+        options: TurnOptions | None = None,
+    ) -> AsyncSession:  # fmt: skip
         """As `Client.session`."""
         start = await asyncio.to_thread(self._start, app, name, params)
         return AsyncSession(
-            start.repository, start.name, start.conversation, start.priced_model, options=self._turn_options(),
+            start.repository, start.name, start.conversation, start.priced_model, options=self._turn_options(options),
             observers=self.observers,
         )  # fmt: skip
 
@@ -641,8 +655,6 @@ def question(
         InputError: the text is empty.
     """
     messages = (user(text),) if isinstance(text, str) else tuple(text)
-    if not any(message.text.strip() for message in messages):
-        raise InputError("the text is empty")
     head = (system(system_text),) if system_text else ()
     return Request((*head, *messages), prefix=prefix, stop=tuple(stop), sampling=sampling)
 
@@ -672,33 +684,10 @@ def constraint_of(constraint: object) -> "tuple[Constraint | None, Callable[[str
     """
     if constraint is None:
         return None, str
-    if isinstance(constraint, (Regex, Choice, Grammar)):
-        return constraint, partial(_matching, constraint)
-    if isinstance(constraint, JsonSchema):
-        return constraint, partial(_fitting, dict(constraint.schema))
+    if isinstance(constraint, (Regex, Choice, Grammar, JsonSchema)):
+        return constraint, answer_checker(constraint)
     output_type = _output_type(constraint)
     return JsonSchema(output_type.schema(), output_type.name), lambda text: output_type.parse(text).value
-
-
-def _fitting(schema: dict[str, Json], text: str) -> Json:
-    try:
-        data: Json = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise OutputValidationError(f"the answer is not JSON: {error}", text=text) from None
-    try:
-        output_type = OutputType.from_json_schema(schema)
-    except ConfigError:  # without the extra `schema` only the server checks the rest
-        return data
-    return output_type.validate(data)
-
-
-def _matching(constraint: TextConstraint, text: str) -> str:
-    from taiwa import constraints
-    from taiwa.constraints.vocabulary import Vocabulary
-
-    if not constraints.compile(constraint, Vocabulary.of_bytes()).accepts(text.encode()):
-        raise OutputValidationError(f"the answer does not match the constraint: {truncate(text, 80)!r}", text=text)
-    return text
 
 
 def try_extract_program(
@@ -755,10 +744,24 @@ def _shown(argument: object) -> str:
     return f"the function {name}" if callable(argument) and name else f"a {type(argument).__name__}"
 
 
-def _checked(text: Prompt) -> Prompt:
-    if isinstance(text, str) and not text.strip():
+def checked(text: Prompt) -> Prompt:
+    """Return the text of a question, or its messages.
+
+    Raises:
+        InputError: it is empty, or neither a text nor messages.
+    """
+    given = cast("object", text)
+    is_text = isinstance(given, str)
+    parts: list[object] = [given] if is_text else list(cast("Sequence[object]", given)) if _is_list(given) else [None]
+    if not is_text and not all(isinstance(part, Message) for part in parts):
+        raise InputError(f"the text must be a str, or a list of messages, got {_shown(given)}")
+    if not any((part.text if isinstance(part, Message) else str(part)).strip() for part in parts):
         raise InputError("the text is empty")
     return text
+
+
+def _is_list(argument: object) -> bool:
+    return isinstance(argument, Sequence) and not isinstance(argument, (str, bytes))
 
 
 def _output_type(output: object) -> OutputType[Any]:
@@ -846,3 +849,23 @@ solve = default_client.solve
 find = default_client.find
 ask = default_client.ask
 run = default_client.run
+
+
+def open(
+    app: str | App | None = None,
+    *,
+    model: str | AnyModel | None = None,
+    session: str = "",
+    store: str | Path | Store | None = None,
+    params: Mapping[str, Json] | None = None,
+    options: TurnOptions | None = None,
+    retry_paid: bool | None = None,
+) -> Session:
+    """Open the session of that name, or begin one with an app (default: `plain`); see `Client.session`.
+
+    The session has a client of its own, which `Session.close` closes.
+    """
+    client = Client(model, store=store, retry_paid=retry_paid)
+    opened = client.session(app, session, params=params, options=options)
+    opened.client = client
+    return opened

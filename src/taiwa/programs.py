@@ -3,6 +3,7 @@
 A program does no I/O. `Client.run` and `AsyncClient.run` run one.
 """
 
+from taiwa.ask.clarify_then_retrieve import Clarified, ClarifyOptions, ask, clarify
 from taiwa.flows.api import Confirm, PlanResult, execute_plan
 from taiwa.flows.chat import say
 from taiwa.flows.extract import TypedAnswer, extract
@@ -11,6 +12,8 @@ from taiwa.flows.solve.solve import solve, vote
 from taiwa.kernel.effects import Complete, Effect, Program, gather, notify, perform
 
 __all__ = [
+    "Clarified",
+    "ClarifyOptions",
     "Complete",
     "Confirm",
     "Effect",
@@ -19,6 +22,8 @@ __all__ = [
     "Program",
     "Routed",
     "TypedAnswer",
+    "ask",
+    "clarify",
     "execute_plan",
     "extract",
     "gather",

@@ -18,6 +18,8 @@ ALLOWED = {
     "tree_sitter_typescript": ("taiwa.structured",),
     "json_repair": ("taiwa.structured",),
     "pint": ("taiwa.tools",),
+    "starlette": ("taiwa.server",),
+    "uvicorn": ("taiwa.server",),
     "mcp": ("taiwa.tools",),
     "anyio": ("taiwa.tools",),
     "httpx2": ("taiwa.models",),

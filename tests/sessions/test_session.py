@@ -3,7 +3,6 @@
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -25,35 +24,12 @@ from taiwa.kernel.records import Json
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.pricing import Prices
 from taiwa.models.scripted import ScriptedModel, scripted_model
-from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions, TurnResult
 from taiwa.sessions.replay import replay_history
 from taiwa.sessions.repository import SNAPSHOT_EVERY, Repository
 from taiwa.sessions.session import Session, rerun
 from taiwa.store import Store
-
-Face = Callable[[Session, str], TurnResult]
-
-
-def blocking(session: Session, text: str) -> TurnResult:
-    return session.say(text)
-
-
-def awaited(session: Session, text: str) -> TurnResult:
-    twin = twin_of(session)
-    twin.spent = session.spent
-    try:
-        return asyncio.run(twin.say(text))
-    finally:
-        session.conversation, session.spent, session.name = twin.conversation, twin.spent, twin.name
-
-
-def twin_of(session: Session) -> AsyncSession:
-    """The same conversation on an event loop."""
-    return AsyncSession(
-        session.repository, session._requested_name, session.conversation, session.priced_model, options=session.options,
-        observers=session._observers,
-    )  # fmt: skip
+from tests.sessions.twins import Face, awaited, blocking, twin_of
 
 
 @pytest.fixture(params=[blocking, awaited], ids=["blocking", "asynchronous"])

@@ -1,6 +1,5 @@
 """Sessions of the flow `ask`: what they open, close and store, and how an interrupted turn resumes."""
 
-import asyncio
 import json
 import shutil
 from collections.abc import Iterator
@@ -17,12 +16,12 @@ from taiwa.kernel.messages import Capability, Chunk, Request
 from taiwa.kernel.records import Json
 from taiwa.models.scripted import scripted_model
 from taiwa.retrieval import Library
-from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.replay import replay_history
 from taiwa.sessions.stored_ask import BUNDLED_HANDBOOK, ModelPerTask, NoModel
 from taiwa.sessions.users import UserProfiles
 from taiwa.store import Store
 from tests.ask.scored import written
+from tests.sessions.twins import Face, awaited, blocking
 
 NONE: frozenset[Capability] = frozenset()
 SCORES = json.dumps({"clarity": 1, "is_question": 1, "is_consultation": 5, "in_internal_docs": 1, "ask_person": 5})
@@ -259,8 +258,8 @@ def test_without_a_model_nothing_can_be_asked_of_one(tmp_path: Path) -> None:
         talk.say("hello")
 
 
-@pytest.mark.parametrize("blocking", [True, False])
-def test_each_task_goes_to_its_model_blocking_and_asynchronous(tmp_path: Path, folder: Path, blocking: bool) -> None:
+@pytest.mark.parametrize("face", [blocking, awaited])
+def test_each_task_goes_to_its_model_blocking_and_asynchronous(tmp_path: Path, folder: Path, face: Face) -> None:
     nothing: frozenset[Capability] = frozenset()
     scores = written(1, 1, 5, 1, 5)
     judge = scripted_model(scores, scores, name="judge", capabilities=nothing)
@@ -269,12 +268,7 @@ def test_each_task_goes_to_its_model_blocking_and_asynchronous(tmp_path: Path, f
     talk = taiwa.open("ask", model=models, store=tmp_path / "store.db", params={"in": [str(folder)]})
 
     for text in (QUESTION, "and in days?"):
-        twin = AsyncSession(
-            talk.repository, "" if talk.conversation.new_nodes else talk.name, talk.conversation, talk.priced_model
-        )
-        result = talk.say(text).ask if blocking else asyncio.run(twin.say(text)).ask
-        talk.conversation = talk.conversation if blocking else twin.conversation
-        talk.name = talk.name if blocking else twin.name
+        result = face(talk, text).ask
         assert result is not None
         assert result.answer is not None
         assert result.answer.source == "extractive"

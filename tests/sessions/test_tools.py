@@ -1,6 +1,5 @@
 """Apps that name tools, through an open conversation."""
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -13,8 +12,8 @@ from taiwa.conversation.app import App
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Capability, Message, Response, ToolCall
 from taiwa.models.scripted import ScriptedModel, scripted_model
-from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.replay import replay_history
+from tests.sessions.twins import awaited
 
 NATIVE: frozenset[Capability] = frozenset({"tools"})
 
@@ -39,8 +38,7 @@ def test_a_built_in_tool_is_called_by_name(tmp_path: Path) -> None:
     talk = taiwa.open(app("calculator"), model=model, store=tmp_path / "s.db")
 
     said = talk.say("6*7?")
-    twin = AsyncSession(talk.repository, talk.name, talk.conversation, talk.priced_model)
-    again = asyncio.run(twin.say("again?"))
+    again = awaited(talk, "again?")
 
     assert (said.text, again.text, said.spent.tool_calls) == ("It is 42.", "It is 42.", 1)
     assert model.requests[1].messages[-1].role == "tool"

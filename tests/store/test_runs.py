@@ -134,10 +134,19 @@ def test_an_unknown_run_is_reported(store: Store) -> None:
 
     with pytest.raises(StoreError, match="run 99 not found"):
         store.runs.run(99)
-    with pytest.raises(StoreError, match="no longer has the row that this one refers to"):
-        store.runs.sink(99)(answered("x", "y"))
+    with pytest.raises(StoreError, match="run 99 not found"):
+        store.runs.sink(99)
     with pytest.raises(StoreError, match=r"app .* not found"):
         store.runs.begin("main", None, "ab" * 16, "x")
+
+
+def test_a_run_that_is_deleted_while_it_is_written_is_reported(store: Store) -> None:
+    tip = begin(store)
+    write = store.runs.sink(store.runs.begin("main", tip, APP.hash, "x"))
+    store.delete_session("main")
+
+    with pytest.raises(StoreError, match="no longer has the row that this one refers to"):
+        write(answered("x", "y"))
 
 
 def test_the_journal_of_a_node_is_that_of_the_run_that_made_it(store: Store) -> None:

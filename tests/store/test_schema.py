@@ -4,12 +4,12 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
 from taiwa.conversation.app import AppSource
-from taiwa.conversation.history import Node
 from taiwa.kernel.errors import StoreError
 from taiwa.kernel.records import digest
 from taiwa.sql import DatabaseSpec, Migration, PostgresUrl
@@ -17,9 +17,10 @@ from taiwa.sql.base import Dialect
 from taiwa.sql.postgres import PostgresDatabase
 from taiwa.sql.sqlite import SqliteDatabase
 from taiwa.store import Store
+from taiwa.store.nodes import hash_to_bytes, pack
 from taiwa.store.schema import STORE
 from tests.database import Database
-from tests.store.turns import begin
+from tests.store.turns import APP, begin
 
 OTHER = AppSource("other", "---\ntaiwa: 1\nname: other\n---\nYou talk.\n", {})
 MORE = Migration(("ALTER TABLE node ADD COLUMN pinned {int} NOT NULL DEFAULT 0", "UPDATE node SET pinned = turns"))
@@ -80,7 +81,7 @@ def test_a_newer_store_is_refused_and_left_as_it_is(fresh: str) -> None:
     Store.open(fresh).close()
     opened_as(fresh, NEXT).close()
 
-    with pytest.raises(StoreError, match=r"has format 3, this version of taiwa reads up to 2; update taiwa"):
+    with pytest.raises(StoreError, match=r"has format 4, this version of taiwa reads up to 3; update taiwa"):
         Store.open(fresh)
 
 
@@ -155,8 +156,16 @@ def test_every_table_says_what_its_columns_hold() -> None:
 
 
 DIGESTS: dict[str, tuple[str, ...]] = {
-    "sqlite": ("8834146607f1989f6ac7b11138a7ee1e", "65fb3522b1ec57875341b20892b3e438"),
-    "postgres": ("7d03563dc5139e07000617b19fde6573", "0304742288303895eff40db193320d89"),
+    "sqlite": (
+        "8834146607f1989f6ac7b11138a7ee1e",
+        "65fb3522b1ec57875341b20892b3e438",
+        "9d36902425040fd69da2933148abf8fb",
+    ),
+    "postgres": (
+        "7d03563dc5139e07000617b19fde6573",
+        "0304742288303895eff40db193320d89",
+        "0c074ccb1390cd5c7eb238ab2235a0ae",
+    ),
 }
 """Of the statements of each migration. Only a new line may be added here: stores that ran a migration never run it again."""
 
@@ -168,14 +177,46 @@ def test_a_migration_is_never_edited(dialect: Dialect) -> None:
     assert digests == DIGESTS[dialect]
 
 
-def test_the_migration_to_the_second_version_distrusts_what_was_imported(fresh: str) -> None:
-    first = replace(STORE, migrations=STORE.migrations[:1])
-    with Store(opened_as(fresh, first)) as old:
-        begin(old, "main", "a")
-        old.refs.create(
-            "copy", old.commit("other", [Node(None, "root", OTHER.hash)], expected=None, apps=[OTHER]), "import"
-        )
+OLD = (
+    "INSERT INTO app(hash, name, body) VALUES(?, 'chat', ?), (?, 'other', ?)",
+    "INSERT INTO node(hash, kind, app, turns, state, body, at_us) SELECT hash, 'root', seq, 0, hash, body, 0 FROM app",
+    "INSERT INTO ref(name, node, moved) VALUES('main', 1, 1), ('copy', 2, 2)",
+    """INSERT INTO reflog(ref, op, old, new, reason, at_us)
+        VALUES(1, 'create', NULL, 1, 'turn', 0), (2, 'create', NULL, 2, 'import', 0)""",
+    "INSERT INTO run(ref, status, pid, token, at_us) VALUES('main', 'abandoned', 0, '', 0)",
+    "INSERT INTO batch_item(key, status, attempts, pid, token, at_us) SELECT hash, 'open', 1, 0, '', 0 FROM app WHERE seq = 1",
+    "INSERT INTO user_profile(name, body, at_us) SELECT name, body, 0 FROM app",
+    "INSERT INTO feedback(user_profile, body, at_us) SELECT 2, body, 0 FROM app",
+    "INSERT INTO user_session(ref, user_profile) VALUES(1, 2)",
+)
+
+
+def old_store(place: str, version: int) -> None:
+    """Make a store as the first versions wrote it: an own session and an imported one, a batch, two users."""
+    old = opened_as(place, replace(STORE, migrations=STORE.migrations[:version]))
+    apps = ((hash_to_bytes(app.hash), pack({"source": app.source, "params": app.params})) for app in (APP, OTHER))
+    old.run(OLD[0], *chain.from_iterable(apps))
+    for statement in OLD[1:]:
+        old.run(statement)
+    if version > 1:
+        old.run("INSERT INTO untrusted_app VALUES(2)")
+    old.close()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_store_of_an_older_version_keeps_everything_and_distrusts_what_was_imported(fresh: str, version: int) -> None:
+    old_store(fresh, version)
 
     with Store.open(fresh) as store:
         assert [app.name for app in store.nodes.untrusted_apps()] == ["other"]
-        assert store.fsck() == ()
+        assert [ref.name for ref in store.refs.list()] == ["copy", "main"]
+        assert [(user.name, user.feedback, user.sessions) for user in store.users.list()] == [
+            ("chat", 0, 0), ("other", 2, 1),
+        ]  # fmt: skip
+        assert store.users.sessions("other") == ("main",)
+        assert store._db.rows("SELECT ref, owner FROM run") == [("main", "")]
+        assert store.batches.get(APP.hash) is not None
+        store.users.put("ann", {})
+        store.users.add_feedback("ann", {})
+        begin(store.owned_by("alice"), "main", "a")
+        assert [where for where, _ in ((each.where, each.what) for each in store.fsck()) if "node" not in where] == []

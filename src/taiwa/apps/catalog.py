@@ -12,12 +12,14 @@ from typing import Literal
 from taiwa.apps.front_matter import APP_NAME, Problem, Problems, quoted, suggest
 from taiwa.apps.parse import read_app, split_file
 from taiwa.apps.user_reducers import ReducerFile, pin_files, reducer_files
-from taiwa.conversation.app import App, AppSource, Param, ReplyMode, fit_params
+from taiwa.conversation.app import REQUEST, App, AppSource, Param, ReplyMode, fit_params, restore_options
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import Json
 from taiwa.settings import config_path
 from taiwa.yamlfile import Scalar, Table, parse_yaml, to_json
 
+DEFAULT_APP = "plain"
+"""The app of a conversation that names none."""
 MAX_BYTES = 1024 * 1024
 
 
@@ -60,7 +62,12 @@ def load_source(source: AppSource) -> App:
         InputError: the values do not fit the parameters.
     """
     app = load_text(source.source, f"the stored app {source.name!r}", source.name)
-    return app.with_params(source.params) if isinstance(source.params, dict) else app
+    if not isinstance(source.params, dict):
+        return app
+    params = dict(source.params)
+    recorded = params.pop(REQUEST, None)
+    app = app.with_params(params) if params else app
+    return app if recorded is None else app.with_request(restore_options(recorded))
 
 
 def check(path: Path | str) -> tuple[Problem, ...]:

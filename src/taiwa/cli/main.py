@@ -89,6 +89,9 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "find": CommandEntry("index", "find the passages of documents that fit a question best"),
         "user": CommandEntry("ask", "manage user profiles: facts, thresholds and feedback"),
     },
+    "Server": {
+        "serve": CommandEntry("serve", "serve apps and models to clients of the OpenAI API"),
+    },
     "Setup": {
         "apps": CommandEntry("apps", "list, create, check and render apps"),
         "models": CommandEntry("models", "show models and servers"),

@@ -8,12 +8,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from types import NoneType
+from typing import Literal, get_args
 
 from taiwa.conversation.state import StateField, delta_output_type, environment_output_type
-from taiwa.kernel.errors import InputError, OutputValidationError
-from taiwa.kernel.messages import Sampling
-from taiwa.kernel.records import Json, canonical, digest, value
+from taiwa.kernel.errors import CorruptError, InputError, OutputValidationError
+from taiwa.kernel.messages import Constraint, Sampling, ToolSpec
+from taiwa.kernel.records import Json, canonical, digest, record, restore, value
 from taiwa.structured import OutputType
 from taiwa.structured.type_notation import parse_notation
 
@@ -81,6 +82,56 @@ class Example:
     delta: Json = None
 
 
+REQUEST = "@request"
+"""The key of `RequestOptions` among the recorded parameters of an app; no parameter can have this name."""
+
+
+@value(tag="request-options")
+class RequestOptions:
+    """What a client of the server adds to each request of a conversation: it resends this, so it belongs to the app.
+
+    `system` follows the instructions of the app, and is never scanned for placeholders. The client itself performs the calls
+    of `tools`. `sampling` replaces that of the app. The others are as in `Request`.
+    """
+
+    system: str = ""
+    tools: tuple[ToolSpec, ...] = ()
+    tool_choice: str = "auto"
+    constraint: Constraint | None = None
+    stop: tuple[str, ...] = ()
+    top_logprobs: int = 0
+    sampling: Sampling | None = None
+
+    @property
+    def shapes_reply(self) -> bool:
+        """Whether they hold more than a system text and sampling, which a turn with a state delta cannot follow."""
+        return self != RequestOptions(self.system, sampling=self.sampling)
+
+
+NO_OPTIONS = RequestOptions()
+
+
+def restore_options(data: Json) -> RequestOptions:
+    """Rebuild the options of a stored app.
+
+    Raises:
+        InputError: the record holds something else.
+    """
+    try:
+        found = restore(data)
+    except CorruptError as error:
+        raise InputError(error.message) from None
+    match found:
+        case RequestOptions(str(), tuple() as tools, str(), constraint, tuple() as stop, int(), Sampling() | None) if (
+            all(isinstance(tool, ToolSpec) for tool in tools)
+            and all(isinstance(text, str) for text in stop)
+            and isinstance(constraint, (*get_args(Constraint), NoneType))
+        ):
+            return found
+        case _:
+            raise InputError("the options of a stored app cannot be read")
+
+
 @dataclass(frozen=True, eq=False)
 class App:
     """An app with its parameters filled in. Equal apps have equal `hash`; `tools` are names."""
@@ -99,6 +150,7 @@ class App:
     tools: tuple[str, ...] = ()
     flow: Flow = "chat"
     values: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    request: RequestOptions = NO_OPTIONS
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, App) and self.source == other.source
@@ -167,6 +219,15 @@ class App:
             if filled[name] is not None:
                 filled[name] = fit_params(param, filled[name])
         return replace(self, source=replace(self.source, params=filled or None), values=filled)
+
+    def with_request(self, options: RequestOptions) -> "App":
+        """Return the app, with its parameters filled in, with the options that a client of the server adds to requests."""
+        if options == self.request:
+            return self
+        recorded: dict[str, Json] = dict(self.values)
+        if options != NO_OPTIONS:
+            recorded[REQUEST] = record(options)
+        return replace(self, source=replace(self.source, params=recorded or None), request=options)
 
 
 def fit_params(param: Param, data: Json) -> Json:

@@ -8,7 +8,9 @@ from typing import Literal, TypeAlias
 from taiwa.conversation.app import App
 from taiwa.conversation.state import State, TurnContext, apply_delta, apply_edit, migrate_state, replace_state
 from taiwa.kernel.errors import CorruptError, InputError
-from taiwa.kernel.records import Json, canonical, digest, items_at, value
+from taiwa.kernel.messages import Message, Text, ToolCall, ToolResult, assistant
+from taiwa.kernel.messages import user as user_message
+from taiwa.kernel.records import Json, canonical, digest, items_at, restore, value
 
 NodeKind = Literal["root", "turn", "summary", "edit", "app"]
 
@@ -18,7 +20,8 @@ class Node:
     """A root, a turn, a summary of old turns, an edit of the state, or a change of app.
 
     `delta` is the state delta of a turn (the whole new object in `environment` mode), the replaced values of an edit, or the
-    kept turns of a summary. `state_hash` names the state after this node.
+    kept turns of a summary. `state_hash` names the state after this node. `messages` are those of a turn, the answer last,
+    where they are more than its two texts: calls of a client's tools and their results.
     """
 
     parent: str | None
@@ -28,6 +31,7 @@ class Node:
     answer: str | None = None
     delta: Json = None
     state_hash: str = ""
+    messages: tuple[Message, ...] = ()
 
     @property
     def hash(self) -> str:
@@ -46,6 +50,41 @@ class PastTurn:
     user: str
     answer: str
     delta: Json = None
+    messages: tuple[Message, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, node: Node) -> "PastTurn":
+        """Return the turn of a node."""
+        return cls(name, node.user or "", node.answer or "", node.delta, node.messages)
+
+    @property
+    def all_messages(self) -> tuple[Message, ...]:
+        """The messages of the turn, the answer last."""
+        return self.messages or (user_message(self.user), assistant(self.answer))
+
+
+def restore_messages(data: Json) -> tuple[Message, ...]:
+    """Rebuild the messages of a node from their record.
+
+    Raises:
+        InputError: the record holds something else.
+    """
+    try:
+        found = () if data is None else restore(data)
+    except CorruptError as error:
+        raise InputError(error.message) from None
+    for message in found if isinstance(found, tuple) else (found,):
+        if not (isinstance(message, Message) and all(map(_is_part, message.parts))):
+            raise InputError("the messages of a node cannot be read")
+    return tuple(found)
+
+
+def _is_part(part: object) -> bool:
+    match part:
+        case Text(str()) | ToolCall(str(), str(), str()) | ToolResult(str(), str(), str()):
+            return True
+        case _:
+            return False
 
 
 @value
@@ -78,9 +117,14 @@ def begin(app: App) -> Conversation:
     return Conversation(app, root.hash, state, new_nodes=(root,))
 
 
-def add_turn(conversation: Conversation, user: str, answer: str, delta: Json) -> Conversation:
-    """Add a turn: fold its delta into the state."""
-    return _append(conversation, Node(conversation.tip, "turn", conversation.app.hash, user, answer, _ordered(delta)))
+def add_turn(
+    conversation: Conversation, user: str, answer: str, delta: Json, messages: tuple[Message, ...] = ()
+) -> Conversation:
+    """Add a turn: fold its delta into the state. `messages` are those of the turn, the answer last."""
+    if messages == (user_message(user), assistant(answer)):
+        messages = ()
+    turn = Node(conversation.tip, "turn", conversation.app.hash, user, answer, _ordered(delta), messages=messages)
+    return _append(conversation, turn)
 
 
 def summarize_window(conversation: Conversation, kept: Iterable[str], summary: str) -> Conversation:
@@ -156,7 +200,7 @@ def _at_node(conversation: Conversation, name: str, node: Node, app: App, state:
     turns, summary, count = conversation.turns, conversation.summary, conversation.count
     last_answer = conversation.last_answer
     if node.kind == "turn":
-        turns = (*turns, PastTurn(name, node.user or "", node.answer or "", node.delta))
+        turns = (*turns, PastTurn.of(name, node))
         count, last_answer = count + 1, node.answer or ""
     elif node.kind == "summary":
         kept = items_at(node.delta, "kept")

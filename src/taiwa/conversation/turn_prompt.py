@@ -57,21 +57,36 @@ EXAMPLES_NOTE = "The first {count} exchanges show the form of a good reply; they
 SUMMARY_INSTRUCTIONS = "Summarise the turns below in fewer than 100 words; keep names, numbers and decisions."
 
 
-def turn_request(conversation: Conversation, text: str, *, constrained: bool = False) -> Request:
-    """Return the exact request of the next turn; `constrained` adds the schema of the reply where the reply mode has one."""
+def turn_request(
+    conversation: Conversation, text: str, *, inputs: tuple[Message, ...] = (), constrained: bool = False
+) -> Request:
+    """Return the exact request of the next turn; `constrained` adds the schema of the reply where the reply mode has one.
+
+    `inputs` take the place of the text where a turn begins with other messages.
+    """
     app = conversation.app
     messages = [*_opening(app)]
     earlier: tuple[Part, ...] = (Text(_block(EARLIER, conversation.summary)),) if conversation.summary else ()
     for past in conversation.turns:
-        messages.append(Message("user", (*earlier, Text(past.user))))
-        messages.append(assistant(format_reply(app, past.answer, past.delta)))
+        if past.messages:
+            messages += (Message("user", earlier), *past.messages) if earlier else past.messages
+        else:
+            messages.append(Message("user", (*earlier, Text(past.user))))
+            messages.append(assistant(format_reply(app, past.answer, past.delta)))
         earlier = ()
-    prompt = Text(text)
-    if app.is_template:
-        prompt = Text(fill_placeholders(app.body, {**app.values, PROMPT: text}).strip(), transient=True)
-    messages.append(Message("user", (*earlier, prompt, *_state_view(conversation))))
+    if inputs:
+        messages += (Message("user", earlier), *inputs) if earlier else inputs
+    else:
+        prompt = Text(text)
+        if app.is_template:
+            prompt = Text(fill_placeholders(app.body, {**app.values, PROMPT: text}).strip(), transient=True)
+        messages.append(Message("user", (*earlier, prompt, *_state_view(conversation))))
     constraint = reply_schema(app) if constrained and app.reply == "json" and app.model_fields else None
-    return Request(tuple(messages), constraint=constraint, sampling=app.sampling, task="chat")
+    given = app.request
+    return Request(
+        tuple(messages), stop=given.stop, constraint=constraint or given.constraint, tools=given.tools,
+        tool_choice=given.tool_choice, sampling=given.sampling or app.sampling, top_logprobs=given.top_logprobs, task="chat",
+    )  # fmt: skip
 
 
 def summary_request(conversation: Conversation, cut: Iterable[PastTurn]) -> Request:
@@ -137,6 +152,8 @@ def _opening(app: App) -> tuple[Message, ...]:
         parts.append(contract(app))
     if app.examples:
         parts.append(EXAMPLES_NOTE.format(count=len(app.examples)))
+    if app.request.system:
+        parts.append(app.request.system)
     return (*((system("\n\n".join(parts)),) if parts else ()), *_examples(app))
 
 

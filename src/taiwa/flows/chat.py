@@ -1,5 +1,6 @@
 """One chat turn: shorten the history where it is full, complete, parse the reply, repair its state delta, commit."""
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -17,7 +18,18 @@ from taiwa.kernel.errors import (
     RefusalError,
     UnsupportedError,
 )
-from taiwa.kernel.messages import FinishReason, JsonSchema, Request, Response, ToolSpec, assistant, user
+from taiwa.kernel.messages import (
+    FinishReason,
+    JsonSchema,
+    Message,
+    Request,
+    Response,
+    Text,
+    ToolResult,
+    ToolSpec,
+    assistant,
+    user,
+)
 from taiwa.kernel.records import Json, canonical, value
 from taiwa.kernel.text import estimate_tokens, whole_characters
 
@@ -46,6 +58,8 @@ class Reply:
     text: str
     delta: Json = None
     warnings: tuple[str, ...] = ()
+    response: Response | None = dataclasses.field(default=None, compare=False)
+    """The response of the model that the answer was read from: its finish reason, tool calls and log probabilities."""
 
 
 def say(
@@ -86,9 +100,38 @@ def say(
         warnings = _warnings(response, parsed)
         for warning in warnings:
             yield from notify(warning, code="turn", warning=True)
-        return Reply(parsed.answer, after.new_nodes[-1].delta, warnings), after
+        return Reply(parsed.answer, after.new_nodes[-1].delta, warnings, response), after
 
     return step
+
+
+def complete_turn(inputs: Sequence[Message]) -> Step[Conversation, Reply]:
+    """Answer messages by one response of the model, as it is: for an app without state, whose tools its client calls.
+
+    Raises (when run):
+        InputError: a text is longer than 2,000,000 characters, or not valid Unicode.
+    """
+
+    def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
+        text = input_text(inputs)
+        if text:
+            check_text(text)
+        conversation = yield from shorten_history(conversation)
+        request = turn_request(conversation, text, inputs=tuple(inputs))
+        response = yield from perform(Complete(request))
+        words = whole_characters(response.text)
+        answer = Message("assistant", (Text(words), *response.message.tool_calls))
+        after = add_turn(conversation, text, words, {}, (*inputs, answer))
+        return Reply(words, {}, (), response), after
+
+    return step
+
+
+def input_text(inputs: Sequence[Message]) -> str:
+    """Return the text that stands for the input of a turn in a log: what the user wrote, else the results of calls."""
+    said = [message.text for message in inputs if message.role == "user"]
+    results = [part.text for message in inputs for part in message.parts if isinstance(part, ToolResult)]
+    return "\n\n".join(text for text in said or results if text)
 
 
 def complete_or_downgrade(request: Request, watch: Callable[[], Watcher] | None = None) -> Program[Response]:

@@ -4,6 +4,7 @@ import importlib
 import json
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -222,6 +223,10 @@ def generate(settings: "Settings", options: GenerateOptions, on_text: Callable[[
     from taiwa.sessions.session import open_priced_model
 
     output_type, constraint = _constraint(options.kind, options.source)
+    check = None
+    if constraint is not None:
+        with suppress(ConfigError):  # it cannot be judged here
+            check = answer_checker(constraint, output_type)
     messages = ((system(options.system),) if options.system else ()) + (user(options.text),)
     request = Request(
         messages, prefix=options.prefix, stop=options.stop, sampling=options.sampling, constraint=constraint, task=options.task
@@ -233,7 +238,7 @@ def generate(settings: "Settings", options: GenerateOptions, on_text: Callable[[
         model: Any = priced_model.model
         priced_model = replace(priced_model, model=with_enforcement(model, "strict" if options.strict else "lenient"))
         found = [_complete(priced_model, request, settings.max_cost_nano, on_text) for _ in range(options.count)]
-    return [_checked(each, request, output_type) for each in found]
+    return found if check is None else [_checked(each, request.prefix, check) for each in found]
 
 
 def _constraint(kind: ConstraintKind, source: str) -> tuple[OutputType[Any] | None, Constraint | None]:
@@ -249,11 +254,7 @@ def _constraint(kind: ConstraintKind, source: str) -> tuple[OutputType[Any] | No
     if kind == "type":
         output_type = load_output_type(source)
         return output_type, JsonSchema(output_type.schema(), output_type.name)
-    schema = read_json_object(Path(source))
-    try:
-        return OutputType.from_json_schema(schema), JsonSchema(schema)
-    except ConfigError:  # without the extra `schema`, only the guide checks whether an answer fits
-        return None, JsonSchema(schema)
+    return None, JsonSchema(read_json_object(Path(source)))
 
 
 def _choices(source: str) -> tuple[str, ...]:
@@ -309,27 +310,47 @@ def _complete(
     raise AssertionError("a run ends with RunResult")
 
 
-def _checked(answer: GenerateResult, request: Request, output_type: OutputType[Any] | None) -> GenerateResult:
-    """Check whether the whole answer fits; an answer that a stop string or a limit cut off does not."""
-    if request.constraint is None:
-        return answer
-    text = request.prefix + answer.text
-    if output_type is not None:
-        try:
-            output_type.validate(json.loads(text))
-        except OutputValidationError as error:
-            return replace(answer, fits=False, why=error.message)
-        except (ValueError, RecursionError) as error:
-            return replace(answer, fits=False, why=f"not JSON: {error}")
-        return replace(answer, fits=True)
+def answer_checker(constraint: Constraint, output_type: OutputType[Any] | None = None) -> Callable[[str], Json]:
+    """Return what returns the value of a whole answer: JSON data under a JSON Schema, which the type may judge, else the text.
+
+    It raises OutputValidationError for an answer that does not fit, as one that a stop string or a limit cut off.
+
+    Raises:
+        InputError: the constraint is not valid.
+        ConfigError: it cannot be judged here.
+    """
     from taiwa import constraints
     from taiwa.constraints.vocabulary import Vocabulary
 
+    if isinstance(constraint, JsonSchema) and output_type is None:
+        with suppress(ConfigError):  # without the extra `schema`, the guide judges
+            output_type = OutputType.from_json_schema(constraint.schema)
+    guide = None
+    if output_type is None:
+        guide = constraints.compile(constraint, Vocabulary.of_bytes(), strict=False)
+
+    def check(text: str) -> Json:
+        data: Json = text
+        if isinstance(constraint, JsonSchema):
+            try:
+                data = json.loads(text)
+            except (ValueError, RecursionError) as error:
+                raise OutputValidationError(f"not JSON: {error}", text=text) from None
+        if output_type is not None:
+            output_type.validate(data)
+        elif guide is not None and not guide.accepts(text.encode()):
+            raise OutputValidationError("the answer does not match the constraint", text=text)
+        return data
+
+    return check
+
+
+def _checked(answer: GenerateResult, prefix: str, check: Callable[[str], Json]) -> GenerateResult:
     try:
-        fits = constraints.compile(request.constraint, Vocabulary.of_bytes(), strict=False).accepts(text.encode())
-    except ConfigError:
-        return answer
-    return replace(answer, fits=fits, why="" if fits else "the answer does not match the constraint")
+        check(prefix + answer.text)
+    except OutputValidationError as error:
+        return replace(answer, fits=False, why=error.message)
+    return replace(answer, fits=True)
 
 
 def explain(options: ExplainOptions, text: str | None) -> ExplainResult:

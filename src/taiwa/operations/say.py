@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from taiwa.apps.catalog import convert_param, convert_params, load_app
+from taiwa.apps.catalog import DEFAULT_APP, convert_param, convert_params, load_app
 from taiwa.conversation.app import App, Param
 from taiwa.conversation.history import Conversation, begin
 from taiwa.conversation.turn_prompt import stable_bytes, turn_request
@@ -81,17 +81,12 @@ def find_or_create_session(
         InputError: the conversation exists and has another app, or parameters were given for it.
     """
     name = options.session or (repository.session() if options.continue_latest else "")
-    app = options.app
-    if name and repository.store.refs.has(name):
-        found = repository.at(name)
-        if app and (app if isinstance(app, str) else app.name) != found.app.name:
-            raise InputError(f"session {name!r} has the app {found.app.name!r}; change it with /app in taiwa chat")
-        if options.params:
-            raise InputError(f"session {name!r} exists and has its parameters; -p requires a new session")
-        return name, found
-    opened = app if isinstance(app, App) else open_app(app or "plain", options.params, ask)
-    repository.trust(opened.hash)  # the user names it, so it is their own
-    return name, repository.start(opened)
+    app, params = options.app, options.params
+
+    def load() -> App:
+        return app if isinstance(app, App) else open_app(app or DEFAULT_APP, params, ask)
+
+    return name, repository.find_or_begin(name, app, params, load)
 
 
 def model_of(repository: Repository, settings: Settings, conversation: Conversation, session: str = "") -> PricedModel:

@@ -21,18 +21,16 @@ AsyncTurnStream: TypeAlias = AsyncStream[TurnEvent, TurnResult]
 
 
 class AsyncSession(BaseSession):
-    """As `Session`, on an event loop: what waits for a model or for the store is a coroutine."""
+    """As `Session`, on an event loop: what waits for a model or for the store is a coroutine.
+
+    Its client closes what it uses; it is a context manager as `Session` is.
+    """
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """As `Session.close`."""
-        if self._closes_store:
-            await to_thread(self.repository.store.close)
+        pass
 
     async def say(self, text: str) -> TurnResult:
         """As `Session.say`."""
@@ -54,6 +52,10 @@ class AsyncSession(BaseSession):
     def stream(self, text: str) -> "AsyncTurnStream":
         """As `Session.stream`."""
         return AsyncStream(self._events(lambda: self._begin(TurnInput(self.conversation, text))))
+
+    def stream_turn(self, turn_input: TurnInput) -> "AsyncTurnStream":
+        """Complete a turn that is described in full, with the events of `stream`."""
+        return AsyncStream(self._events(lambda: self._begin(turn_input)))
 
     def stream_retry(self) -> "AsyncTurnStream":
         """As `Session.stream_retry`."""

@@ -3,16 +3,18 @@
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
 
 from taiwa.conversation.history import Conversation
-from taiwa.flows.chat import Reply, say
+from taiwa.conversation.transcript import Transcript, next_address, turn_digest
+from taiwa.flows.chat import Reply, complete_turn, say
 from taiwa.kernel.effects import Complete, Effect, Program
 from taiwa.kernel.errors import ConflictError, InputError, StoreError, TaiwaError
 from taiwa.kernel.execution import EffectStarted, Event, Observer, RunResult
 from taiwa.kernel.journal import Entry, Journal
-from taiwa.kernel.messages import Notice, Response, TextDelta, Usage
-from taiwa.kernel.records import Json, record, value
+from taiwa.kernel.messages import Message, Notice, Response, TextDelta, Usage, user
+from taiwa.kernel.records import Json, record, restore, value
 from taiwa.kernel.runtime import AsyncModel, Handler, Interrupts, Model, Retriever, Runtime, Tool
 from taiwa.kernel.usage_limits import Price, RunUsage, UsageLimits
 from taiwa.models.pricing import Prices
@@ -95,12 +97,21 @@ class TurnOptions:
 
 @value(tag="turn-input")
 class TurnInput:
-    """The user text of a turn and the conversation before it. `replaces` is the tip that the session leaves to go back."""
+    """The user text of a turn and the conversation before it. `replaces` is the tip that the session leaves to go back.
+
+    `messages` take the place of the text in an app without state, and the model answers them once. A turn that `branches`
+    begins a session of its own at a node of another one; with `may_branch` it does so only if the session has moved. The
+    node of a turn with a `transcript` is found again by the history that its client resends.
+    """
 
     base: Conversation
     text: str
     reason: str = "turn"
     replaces: str | None = None
+    messages: tuple[Message, ...] = ()
+    branches: bool = False
+    may_branch: bool = False
+    transcript: Transcript | None = None
 
     @property
     def follows(self) -> str | None:
@@ -110,11 +121,14 @@ class TurnInput:
     @property
     def expected(self) -> str | None:
         """The tip that the session must have, None where it must not exist."""
-        return self.replaces or self.follows
+        return None if self.branches else self.replaces or self.follows
 
     def to_json(self) -> dict[str, Json]:
         """Return what another process needs to commit the turn."""
-        return {"reason": self.reason, "replaces": self.replaces}
+        more: dict[str, Json] = {"messages": record(self.messages)} if self.messages else {}
+        more |= {"branches": True} if self.branches else {}
+        more |= {} if self.transcript is None else {"transcript": record(self.transcript)}
+        return {"reason": self.reason, "replaces": self.replaces} | more
 
 
 @value
@@ -132,6 +146,7 @@ class TurnResult:
     parent: str
     spent: RunUsage
     ask: "AskResult | None" = None
+    response: Response | None = None
 
 
 @dataclass(slots=True)
@@ -154,6 +169,8 @@ class ActiveTurn:
         turn_input, options = self.turn_input, self.options
         if self.resources is not None:
             return self.resources.program(turn_input.text)(turn_input.base)
+        if turn_input.messages:
+            return complete_turn(turn_input.messages)(turn_input.base)
         specs = [tool.spec for tool in self.tools]
         return say(turn_input.text, strict=options.strict, repairs=options.repairs, tools=specs)(turn_input.base)
 
@@ -180,6 +197,19 @@ class ActiveTurn:
             if self.resources is not None:
                 self.resources.close()
 
+    def _committed(self, session: str, after: Conversation, expected: str | None) -> Conversation:
+        repository, turn_input = self.repository, self.turn_input
+        place = turn_input.transcript
+        if place is None:
+            return repository.commit(session, after, expected=expected, reason=turn_input.reason, run=self.run)
+        with repository.store.transaction(session):
+            committed = repository.commit(session, after, expected=expected, reason=turn_input.reason, run=self.run)
+            inputs = turn_input.messages or (user(turn_input.text),)
+            digest = turn_digest((*inputs, after.turns[-1].all_messages[-1]))
+            address = next_address(place.address, digest)
+            repository.store.transcripts.put(place.app, address, digest, committed.tip, session)
+        return committed
+
     @property
     def runtime_options(self) -> RuntimeOptions:
         """The tools of the turn and the price of its model; the retriever and handlers of one of the flow `ask`."""
@@ -195,17 +225,29 @@ class ActiveTurn:
             ConflictError: another process moved the session; the answer stays in the calls of this run.
         """
         turn_input = self.turn_input
-        committed = self.repository.commit(
-            self.session, after, expected=turn_input.expected, reason=turn_input.reason, run=self.run
-        )
+        expected = turn_input.expected
+        try:
+            committed = self._committed(self.session, after, expected)
+        except ConflictError:
+            if not turn_input.may_branch:
+                raise
+            self.session = branch_name(after)
+            committed = self._committed(self.session, after, None)
         parent = turn_input.follows or after.new_nodes[0].hash
-        result = TurnResult(reply.text, reply.delta, reply.warnings, self.session, committed.tip, parent, spent)
+        result = TurnResult(
+            reply.text, reply.delta, reply.warnings, self.session, committed.tip, parent, spent, response=reply.response
+        )
         if self.resources is not None:
             from taiwa.ask.result import AskResult
 
             self.resources.assign_session(self.repository.store, self.session)
             result = replace(result, ask=AskResult.from_delta(reply.delta))
         return result, committed
+
+
+def branch_name(conversation: Conversation) -> str:
+    """Return a name for a session that a program begins; it is unique without a look into the store."""
+    return f"{conversation.app.name}-{token_hex(5)}"
 
 
 def begin_turn(
@@ -226,7 +268,9 @@ def begin_turn(
         with store.transaction(session if turn_input.expected else ""):  # two processes take different names
             session = check_name(session or repository.new_name(base.app))
             tip = _tip(repository, session)
-            if tip != turn_input.expected:
+            if tip != turn_input.expected and turn_input.may_branch:
+                session, turn_input = branch_name(base), replace(turn_input, branches=True)
+            elif tip != turn_input.expected:
                 raise ConflictError(conflict_message(session, tip, turn_input.expected))
             if base.new_nodes:
                 store.nodes.put_app(base.app.source)
@@ -249,7 +293,8 @@ def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedMo
     recorded = run.options if isinstance(run.options, dict) else {}
     replaces = recorded.get("replaces")
     replaces = replaces if isinstance(replaces, str) else None
-    if _tip(repository, run.ref) != (replaces or run.base):
+    branches = recorded.get("branches") is True
+    if _tip(repository, run.ref) != (None if branches else replaces or run.base):
         store.runs.end(run.id, "abandoned")
         raise ConflictError(f"{run.ref} has moved since its turn was interrupted; repeat the turn: {run.text[:60]!r}")
     if run.app is None:
@@ -257,7 +302,10 @@ def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedMo
     base = repository.start(repository.app(run.app)) if run.base is None else repository.checkout(run.base)
     repairs = recorded.get("repairs")
     options = TurnOptions(bool(recorded.get("strict")), repairs if isinstance(repairs, int) else 1)
-    turn_input = TurnInput(base, run.text, str(recorded.get("reason") or "turn"), replaces)
+    messages, transcript = restore(recorded.get("messages") or []), restore(recorded.get("transcript"))
+    turn_input = TurnInput(
+        base, run.text, str(recorded.get("reason") or "turn"), replaces, messages, branches, branches, transcript
+    )
     tools, paid = repository.tools_of(base.app), store.runs.journal(run.id)
     resources = _reopen_resources(repository, base, recorded)
     return ActiveTurn(repository, run.ref, turn_input, run.id, priced_model, options, tools, resources, paid)

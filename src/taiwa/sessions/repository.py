@@ -1,7 +1,7 @@
 """The conversations of one store: checkout, commit, history. Independent of models."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
@@ -117,6 +117,31 @@ class Repository:
         """Begin a conversation that is not stored yet."""
         # One app object for all its conversations, so that its output types are built once.
         return begin(self._apps.setdefault(app.hash, app))
+
+    def find_or_begin(
+        self, name: str, app: str | App, params: Mapping[str, Json], load: Callable[[], App]
+    ) -> Conversation:
+        """Return the conversation of a session, or begin one with the app that `load` returns, which is trusted then.
+
+        Raises:
+            InputError: the session exists, and has another app than this one, or parameters were given for it.
+        """
+        if not name or not self.store.refs.has(name):
+            loaded = load()
+            self.trust(loaded.hash)  # the caller names it, so it is their own
+            return self.start(loaded)
+        found = self.at(name)
+        wanted = Path(app).name.removesuffix(".md") if isinstance(app, str) else app.name
+        if wanted and wanted != found.app.name:
+            raise InputError(
+                f"session {name!r} has the app {found.app.name!r}, not {wanted!r}; choose another session name, or change "
+                "the app of this one (/app in taiwa chat, change_app in Python)"
+            )
+        if params:
+            raise InputError(
+                f"session {name!r} exists and has its parameters; choose another session name for new ones"
+            )
+        return found
 
     def at(self, revision: str = "") -> Conversation:
         """Check out the conversation at a revision.
@@ -270,7 +295,7 @@ class Repository:
                 **more,
             }:
                 nodes = [(str(name), self.store.nodes.get(str(name))) for name in turns]
-                past = tuple(PastTurn(name, node.user or "", node.answer or "", node.delta) for name, node in nodes)
+                past = tuple(PastTurn.of(name, node) for name, node in nodes)
                 last = more.get("last_answer")  # older snapshots do not hold it
                 last_answer = last if isinstance(last, str) else past[-1].answer if past else ""
                 here = Conversation(self.app(app), tip, state, past, summary, n, last_answer)

@@ -1,15 +1,13 @@
 """Sessions: conversations of a store with a model."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 from urllib.parse import urlsplit
 
-from taiwa import settings as configured
-from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node
 from taiwa.conversation.state import State
@@ -18,11 +16,10 @@ from taiwa.flows.chat import Reply
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, TaiwaError
 from taiwa.kernel.execution import Observer, RunResult
 from taiwa.kernel.messages import Message, Notice, TextDelta, Usage, assistant, user
-from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.stream import Stream
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
-from taiwa.models.pricing import find_prices
+from taiwa.models.pricing import Prices, find_prices
 from taiwa.sessions.durable_turn import (
     ActiveTurn,
     AnyModel,
@@ -48,6 +45,14 @@ TurnStream: TypeAlias = Stream[TurnEvent, TurnResult]
 TurnValue: TypeAlias = tuple[Reply, Conversation]
 
 
+class Closing(Protocol):
+    """What is closed at the end."""
+
+    def close(self) -> None:
+        """Close it."""
+        ...
+
+
 class BaseSession:
     """What `Session` and `AsyncSession` share: one session of a store with a model.
 
@@ -63,10 +68,8 @@ class BaseSession:
         *,
         options: TurnOptions | None = None,
         observers: Iterable[Observer] = (),
-        closes_store: bool = False,
     ) -> None:
         self.repository = repository
-        self._closes_store = closes_store
         self.name = name or repository.new_name(conversation.app)
         self._requested_name = name
         self.conversation = conversation
@@ -122,8 +125,14 @@ class BaseSession:
             raise InputError("there is no turn yet")
         return self.repository.turn(self.conversation.tip, turns)[1].user or ""
 
-    def _edit(self, text: str, turn: int, reason: str = "edit") -> ActiveTurn:
-        """Begin a turn in place of a turn by its number, negative numbers counted from the end."""
+    def edit_input(
+        self, text: str, turn: int, reason: str = "edit", messages: tuple[Message, ...] = ()
+    ) -> TurnInput:
+        """Return the turn in place of a turn by its number, negative numbers counted from the end.
+
+        Raises:
+            InputError: the conversation has no such turn.
+        """
         if self.conversation.new_nodes:
             raise InputError("there is no turn yet")
         count = self.conversation.count
@@ -131,10 +140,15 @@ class BaseSession:
             raise InputError(f"there is no turn {turn}; the conversation has {count}")
         back = count - turn + 1 if turn > 0 else -turn
         base = self.repository.checkout(self.repository.before_turn(self.conversation.tip, back))
-        return self._begin(TurnInput(base, text, reason, self.conversation.tip))
+        return TurnInput(base, text, reason, self.conversation.tip, messages)
+
+    def _edit(self, text: str, turn: int, reason: str = "edit", messages: tuple[Message, ...] = ()) -> ActiveTurn:
+        return self._begin(self.edit_input(text, turn, reason, messages))
 
     def _retry(self) -> ActiveTurn:
-        return self._edit(self.last_turn_text(), -1, "retry")
+        text = self.last_turn_text()
+        messages = self.repository.turn(self.conversation.tip)[1].messages
+        return self._edit(text, -1, "retry", messages[:-1])
 
     def _resume(self) -> ActiveTurn | None:
         runs = self.repository.store.runs.open_runs(self.name)
@@ -250,6 +264,9 @@ class Session(BaseSession):
     ('Hello!', 'Again.', 1)
     """
 
+    client: Closing | None = None
+    """The client that this session has to itself."""
+
     def __enter__(self) -> Self:
         return self
 
@@ -257,9 +274,9 @@ class Session(BaseSession):
         self.close()
 
     def close(self) -> None:
-        """Close the store, if `taiwa.open` opened it for this session."""
-        if self._closes_store:
-            self.repository.store.close()
+        """Close what `taiwa.open` opened for this session: the connections of its model, and the store."""
+        if self.client is not None:
+            self.client.close()
 
     def say(self, text: str) -> TurnResult:
         """Complete one turn.
@@ -372,39 +389,6 @@ class Session(BaseSession):
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-def open(
-    app: str | App = "plain",
-    *,
-    model: str | AnyModel | None = None,
-    session: str = "",
-    store: str | Path | Store | None = None,
-    params: Mapping[str, Json] | None = None,
-    options: TurnOptions | None = None,
-    retry_paid: bool = False,
-) -> Session:
-    """Open the session of that name if it exists, else start a new one with the app.
-
-    `store` is a file, a PostgreSQL URL, `":memory:"`, or an open store; by default the configured one.
-    `retry_paid` repeats calls that failed although the server may have charged them.
-
-    Raises:
-        ConfigError: the model, the app or the store cannot be opened.
-        InputError: a parameter is missing, unknown, or of the wrong type.
-    """
-    chosen = configured.load({"model": model if isinstance(model, str) else None, "retry_paid": retry_paid or None})
-    repository = Repository(open_store(store, chosen))
-    repository.settings = chosen
-    if session and repository.store.refs.has(session):
-        start = repository.at(session)
-    else:
-        opened = (load_app(app) if isinstance(app, str) else app).with_params(params or {})
-        repository.trust(opened.hash)  # the caller names it, so it is their own
-        start = repository.start(opened)
-    last = "" if start.new_nodes else repository.last_model(start.tip, session)
-    priced_model = open_priced_model(None if isinstance(model, str) else model, chosen, start.app, last=last)
-    return Session(repository, session, start, priced_model, options=options, closes_store=not isinstance(store, Store))
-
-
 def open_store(store: str | Path | Store | None, chosen: Settings) -> Store:
     """Open a store by path, or the configured one."""
     return store if isinstance(store, Store) else Store.open(chosen.store if store is None else store)
@@ -421,37 +405,49 @@ def chosen_model(chosen: Settings, app: App | None = None, last: str = "") -> st
 
 
 def open_priced_model(
-    model: AnyModel | None, chosen: Settings, app: App | None = None, *, last: str = ""
+    model: AnyModel | None,
+    chosen: Settings,
+    app: App | None = None,
+    *,
+    last: str = "",
+    prices: Prices | None = None,
+    opened: "dict[str, AnyModel] | None" = None,
 ) -> PricedModel:
     """Open a model with its prices: that of `chosen_model`, else the built-in one; an app of the flow `ask` runs without one.
+
+    `prices` replace those of the settings; a model of `opened` is not opened again, and one that is opened is added to it.
 
     Raises:
         ConfigError: the model is unknown, or its key is missing.
     """
     if model is not None:
-        return PricedModel(model, find_prices(chosen.prices, model.name))
+        return PricedModel(model, prices or find_prices(chosen.prices, model.name))
     name = chosen_model(chosen, app, last)
+    models = {} if opened is None else opened
     if app is not None and app.flow == "ask":
-        return _open_models_of_ask(chosen, name)
-    return _open_named(name or BUILTIN, chosen)
+        return _open_models_of_ask(chosen, name, prices, models)
+    return _open_named(name or BUILTIN, chosen, prices, models)
 
 
-def _open_named(name: str, chosen: Settings) -> PricedModel:
+def _open_named(name: str, chosen: Settings, prices: Prices | None, opened: dict[str, AnyModel]) -> PricedModel:
     from taiwa.models.registry import open_model, resolve_probed
 
     target = resolve_probed(name, chosen)
     local = target.inside or urlsplit(target.base_url).hostname in LOOPBACK
-    return PricedModel(open_model(target, chosen), find_prices(chosen.prices, target.name, local=local))
+    if name not in opened:
+        opened[name] = open_model(target, chosen)
+    return PricedModel(opened[name], prices or find_prices(chosen.prices, target.name, local=local))
 
 
-def _open_models_of_ask(chosen: Settings, name: str) -> PricedModel:
+def _open_models_of_ask(chosen: Settings, name: str, prices: Prices | None, opened: dict[str, AnyModel]) -> PricedModel:
     """Open the model that answers, and those that judge and rewrite if they are set."""
     from taiwa.sessions.stored_ask import ModelPerTask, NoModel
 
-    answering = _open_named(name, chosen) if name else PricedModel(NoModel())
-    if chosen.judge_model is None and chosen.rewrite_model is None:
+    answering = _open_named(name, chosen, prices, opened) if name else PricedModel(NoModel())
+    others = (chosen.judge_model, chosen.rewrite_model)
+    if others == (None, None):
         return answering
-    named = [None if each is None else _open_named(each, chosen) for each in (chosen.judge_model, chosen.rewrite_model)]
+    named = [None if each is None else _open_named(each, chosen, None, opened) for each in others]
     judge, rewriting = (None if each is None else each.model for each in named)
     parts = tuple(each for each in (answering, *named) if each is not None and each.model.name)
     return PricedModel(ModelPerTask(answering.model, judge, rewriting), answering.rates, parts)

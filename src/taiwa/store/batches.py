@@ -11,7 +11,7 @@ from taiwa.store.nodes import check_json, hash_to_bytes, pack, short_hash, unpac
 BatchStatus: TypeAlias = Literal["open", "done", "failed"]
 
 BEGIN = """
-INSERT INTO batch_item(key, status, attempts, cost_nano, pid, token, at_us) VALUES(?, 'open', 1, 0, ?, '', ?)
+INSERT INTO batch_item(owner, key, status, attempts, cost_nano, pid, token, at_us) VALUES(?, ?, 'open', 1, 0, ?, '', ?)
 ON CONFLICT(key) DO UPDATE SET status = 'open', attempts = batch_item.attempts + 1, pid = excluded.pid,
     at_us = excluded.at_us
 WHERE batch_item.status <> 'done'"""
@@ -38,15 +38,23 @@ def item_key(prompt: str, app: str, model: str, params: Json) -> str:
 
 
 class Batches:
-    """The rows of all batches. Several processes may work on one batch: a row belongs to the process that took it until it ends."""
+    """The rows of all batches of one owner.
 
-    def __init__(self, db: Database) -> None:
+    Several processes may work on one batch: a row belongs to the process that took it until it ends.
+    """
+
+    def __init__(self, db: Database, owner: str = "") -> None:
         self._db = db
+        self._owner = owner
+
+    def _stored(self, key: str) -> bytes:
+        """Return the key of a row in the table: that of one owner is unknown to the others."""
+        return hash_to_bytes(digest({"owner": self._owner, "key": key}) if self._owner else key)
 
     def get(self, key: str) -> BatchItem | None:
         """Return a row, or None if it was never begun."""
         select = "SELECT status, attempts, cost_nano, result FROM batch_item WHERE key = ?"
-        row = self._db.row(select, hash_to_bytes(key))
+        row = self._db.row(select, self._stored(key))
         if row is None:
             return None
         status, attempts, cost, result = row
@@ -55,7 +63,7 @@ class Batches:
     def begin(self, key: str) -> BatchItem:
         """Count an attempt and return the row; a row that is done stays done and has its result."""
         with self._db.transaction():
-            self._db.run(BEGIN, hash_to_bytes(key), self._db.owner(), self._db.clock())
+            self._db.run(BEGIN, self._owner, self._stored(key), self._db.owner(), self._db.clock())
             item = self.get(key)
         assert item is not None
         return item
@@ -64,16 +72,14 @@ class Batches:
         """Begin a row, or return None while another living process works on it."""
         with self._db.transaction():
             self._db.lock(f"item {key}")
-            owner = (
-                self._db.one("SELECT pid FROM batch_item WHERE key = ? AND status = 'open'", hash_to_bytes(key)) or 0
-            )
+            owner = self._db.one("SELECT pid FROM batch_item WHERE key = ? AND status = 'open'", self._stored(key)) or 0
             other_works = owner != self._db.owner() and self._db.is_alive(owner)
             return None if other_works else self.begin(key)
 
     def release(self, key: str) -> None:
         """Release a row that was interrupted, so that another process may take it."""
         update = "UPDATE batch_item SET pid = 0 WHERE key = ? AND status = 'open'"
-        self._db.run(update, hash_to_bytes(key))
+        self._db.run(update, self._stored(key))
 
     def finish(self, key: str, result: Json, cost_nano: int | None = None) -> None:
         """Store the result of a row; the cost is added to that of earlier attempts."""
@@ -84,9 +90,9 @@ class Batches:
         self._end(key, "failed", pack(record(error.record())), cost_nano)
 
     def _end(self, key: str, status: BatchStatus, result: bytes, cost: int | None) -> None:
-        if not self._db.run(END, cost, self._db.clock(), result, status, hash_to_bytes(key)):
+        if not self._db.run(END, cost, self._db.clock(), result, status, self._stored(key)):
             raise StoreError(f"batch row {short_hash(key)} was not begun")
 
     def clear(self) -> int:
         """Delete all rows with their results, and return their number."""
-        return self._db.run("DELETE FROM batch_item")
+        return self._db.run("DELETE FROM batch_item WHERE owner = ?", self._owner)

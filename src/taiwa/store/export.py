@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, cast
 
 from taiwa.conversation.app import AppSource
-from taiwa.conversation.history import Node
+from taiwa.conversation.history import Node, restore_messages
 from taiwa.kernel.errors import ConfigError, ConflictError, CorruptError, InputError
 from taiwa.kernel.records import Json, canonical, record
 from taiwa.sql import Database
@@ -48,6 +48,7 @@ def export_lines(
 def _node_fields(node: Node) -> dict[str, Json]:
     written: dict[str, Json] = {"parent": node.parent, "kind": node.kind, "of": node.app, "state": node.state_hash}
     texts: dict[str, Json] = {"user": node.user, "answer": node.answer, "delta": node.delta}
+    texts["messages"] = record(node.messages) if node.messages else None
     return written | {name: part for name, part in texts.items() if part is not None}
 
 
@@ -163,7 +164,8 @@ def _node(data: dict[str, Any]) -> Node:
         case {"parent": str() | None as parent, "kind": kind, "of": str(app), "state": str(state)} if (
             kind in KINDS and isinstance(user, OPTIONAL) and isinstance(answer, OPTIONAL)
         ):
-            return Node(parent, kind, app, user, answer, check_json(data.get("delta")), state)
+            messages = restore_messages(data.get("messages"))
+            return Node(parent, kind, app, user, answer, check_json(data.get("delta")), state, messages)
         case _:
             raise InputError("a field of the node is missing or has the wrong type")
 

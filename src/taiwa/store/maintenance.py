@@ -53,6 +53,8 @@ REFERENCES = (
     ("call", "seq", "run", "run"),
     ("snapshot", "node", "node", "node"),
     ("feedback", "seq", "user_profile", "user_profile"),
+    ("owned_node", "node", "node", "node"),
+    ("owned_app", "app", "app", "app"),
     ("untrusted_app", "app", "app", "app"),
     ("user_session", "ref", "ref", "ref"),
     ("user_session", "ref", "user_profile", "user_profile"),
@@ -214,16 +216,16 @@ UNION SELECT old FROM (SELECT old FROM reflog ORDER BY seq DESC LIMIT ?1)
 UNION SELECT new FROM (SELECT new FROM reflog ORDER BY seq DESC LIMIT ?1)
 UNION SELECT base FROM run WHERE status = 'open'"""
 OWN = """
-SELECT node FROM ref WHERE name = ?1
-UNION SELECT old FROM reflog WHERE ref IN (SELECT seq FROM ref WHERE name = ?1)
-UNION SELECT new FROM reflog WHERE ref IN (SELECT seq FROM ref WHERE name = ?1)
-UNION SELECT base FROM run WHERE ref = ?1
-UNION SELECT node FROM run WHERE ref = ?1"""
+SELECT node FROM ref WHERE name = ?1 AND owner = ?2
+UNION SELECT old FROM reflog WHERE ref IN (SELECT seq FROM ref WHERE name = ?1 AND owner = ?2)
+UNION SELECT new FROM reflog WHERE ref IN (SELECT seq FROM ref WHERE name = ?1 AND owner = ?2)
+UNION SELECT base FROM run WHERE ref = ?1 AND owner = ?2
+UNION SELECT node FROM run WHERE ref = ?1 AND owner = ?2"""
 OTHERS = """
-SELECT node FROM ref WHERE name <> ?1
-UNION SELECT old FROM reflog WHERE ref IN (SELECT seq FROM ref WHERE name <> ?1 AND node IS NOT NULL)
-UNION SELECT new FROM reflog WHERE ref IN (SELECT seq FROM ref WHERE name <> ?1 AND node IS NOT NULL)
-UNION SELECT base FROM run WHERE ref <> ?1 AND status = 'open'"""
+SELECT node FROM ref WHERE (name <> ?1 OR owner <> ?2)
+UNION SELECT old FROM reflog WHERE ref IN (SELECT seq FROM ref WHERE (name <> ?1 OR owner <> ?2) AND node IS NOT NULL)
+UNION SELECT new FROM reflog WHERE ref IN (SELECT seq FROM ref WHERE (name <> ?1 OR owner <> ?2) AND node IS NOT NULL)
+UNION SELECT base FROM run WHERE (ref <> ?1 OR owner <> ?2) AND status = 'open'"""
 
 FOLLOWING = """
 WITH RECURSIVE down(seq) AS (
@@ -291,8 +293,8 @@ def gc(db: Database, keep: int = KEPT_MOVES, *, dry_run: bool = False) -> GcResu
     return GcResult(len(deleted), len(apps), moves)
 
 
-def delete_session(db: Database, refs: Refs, name: str) -> DeleteResult:
-    """Delete a session permanently: its name, reflog, runs, calls, and the nodes that no other session uses.
+def delete_session(db: Database, refs: Refs, name: str, owner: str = "") -> DeleteResult:
+    """Delete a session of an owner permanently: its name, reflog, runs, calls, and the nodes that no other session uses.
 
     Deleted content is overwritten with zeros. Rows of batches do not belong to a session and stay.
 
@@ -301,13 +303,13 @@ def delete_session(db: Database, refs: Refs, name: str) -> DeleteResult:
     """
     name = composed(name)
     with db.transaction(exclusive=True):
-        runs = db.one("SELECT count(*) FROM run WHERE ref = ?", name)
-        if not runs and not db.one("SELECT EXISTS(SELECT 1 FROM ref WHERE name = ?)", name):
+        runs = db.one("SELECT count(*) FROM run WHERE ref = ? AND owner = ?", name, owner)
+        if not runs and not db.one("SELECT EXISTS(SELECT 1 FROM ref WHERE name = ? AND owner = ?)", name, owner):
             raise InputError(f"session {name!r} not found{refs.hint(name)}")
-        own = _reached(db, db.rows(OWN, name))
-        others = _reached(db, db.rows(OTHERS, name))
-        db.run("DELETE FROM run WHERE ref = ?", name)
-        db.run("DELETE FROM ref WHERE name = ?", name)
+        own = _reached(db, db.rows(OWN, name, owner))
+        others = _reached(db, db.rows(OTHERS, name, owner))
+        db.run("DELETE FROM run WHERE ref = ? AND owner = ?", name, owner)
+        db.run("DELETE FROM ref WHERE name = ? AND owner = ?", name, owner)
         deleted = _with_descendants(db, own - others)
         _delete(db, deleted, _unused_apps(db, deleted))
     db.vacuum()

@@ -2,15 +2,15 @@
 
 import json
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from types import NoneType
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from taiwa.conversation.app import AppSource
-from taiwa.conversation.history import Node, NodeKind
+from taiwa.conversation.history import Node, NodeKind, restore_messages
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
-from taiwa.kernel.records import Json, canonical
+from taiwa.kernel.records import Json, canonical, record
 from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
 
@@ -132,8 +132,8 @@ OPTIONAL = (str, NoneType)
 COLUMNS = "node.kind, app.hash, node.state, node.body"
 """What `node_from_row` reads, after the hash of the parent."""
 INSERT = """
-INSERT INTO node(hash, parent, base, kind, app, turns, state, body, at_us)
-SELECT ?, ?, ?, ?, seq, ?, ?, ?, ? FROM app WHERE hash = ? ON CONFLICT(hash) DO NOTHING"""
+INSERT INTO node(hash, parent, base, kind, app, turns, state, body, at_us) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT(hash) DO NOTHING"""
 # S608 sees a statement made of parts; the parts are the constants above.
 # One step of the walk reads one row by its number, so a batch costs no more than it returns.
 UP = f"""
@@ -145,13 +145,14 @@ SELECT node.hash, up.parent, {COLUMNS} FROM up JOIN node ON node.seq = up.seq JO
 ORDER BY up.seq DESC"""  # noqa: S608
 DOWN = f"""
 WITH RECURSIVE down(seq) AS (
-    SELECT seq FROM node WHERE hash = ?
+    SELECT CAST(? AS BIGINT)
     UNION ALL SELECT node.seq FROM down JOIN node ON node.parent = down.seq AND node.seq > down.seq)
 SELECT node.hash, parent.hash, {COLUMNS} FROM down JOIN node ON node.seq = down.seq JOIN app ON app.seq = node.app
 LEFT JOIN node parent ON parent.seq = node.parent ORDER BY node.seq"""  # noqa: S608
+OWNED = "FROM node LEFT JOIN owned_node ON owned_node.node = node.seq WHERE coalesce(owner, '') = ?"
 ONE = f"""
 SELECT parent.hash, {COLUMNS} FROM node JOIN app ON app.seq = node.app LEFT JOIN node parent ON parent.seq = node.parent
-WHERE node.hash = ?"""  # noqa: S608
+WHERE node.seq = ?"""  # noqa: S608
 
 
 def app_from_row(name: str, body: bytes) -> AppSource:
@@ -172,31 +173,37 @@ def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
         if kind not in KINDS or not isinstance(user, OPTIONAL) or not isinstance(answer, OPTIONAL):
             raise ValueError(kind)
         return Node(
-            None if parent is None else parent.hex(), kind, app.hex(), user, answer, fields.get("delta"), state.hex()
-        )
+            None if parent is None else parent.hex(), kind, app.hex(), user, answer, fields.get("delta"), state.hex(),
+            restore_messages(fields.get("messages")),
+        )  # fmt: skip
 
 
 class Nodes:
-    """The apps and nodes of a store. They are only added; `maintenance` alone deletes."""
+    """The apps and nodes of one owner of a store. They are only added; `maintenance` alone deletes.
 
-    def __init__(self, db: Database) -> None:
+    A hash is no secret: `find` alone makes a row of it, and only of what the owner stored.
+    """
+
+    def __init__(self, db: Database, owner: str = "") -> None:
         self._db = db
+        self.owner = owner
 
     def put_app(self, app: AppSource, *, untrusted: bool = False) -> str:
-        """Store an app and return its hash; one that the store does not have yet may be marked as untrusted."""
-        key = hash_to_bytes(app.hash)
-        if self._db.one("SELECT seq FROM app WHERE hash = ?", key) is None:
+        """Store an app and return its hash; one that the owner does not have yet may be marked as untrusted."""
+        if self.find(app.hash, "app") is None:
             body = pack({"source": app.source, "params": check_json(app.params)})
             insert = "INSERT INTO app(hash, name, body) VALUES(?, ?, ?) ON CONFLICT(hash) DO NOTHING"
-            seq = self._db.insert(insert, key, app.name, body)
-            if untrusted and seq is not None:
-                self._db.run("INSERT INTO untrusted_app(app) VALUES(?)", seq)
+            with self._db.transaction():
+                seq = self._own("app", app.hash, self._db.insert(insert, hash_to_bytes(app.hash), app.name, body))
+                if untrusted:
+                    insert = "INSERT INTO untrusted_app(app, owner) VALUES(?, ?) ON CONFLICT DO NOTHING"
+                    self._db.run(insert, seq, self.owner)
         return app.hash
 
     def is_trusted(self, app: str) -> bool:
         """Report whether an app, by its hash, did not come with an import, or was trusted since; an unknown one is trusted."""
-        select = "SELECT 1 FROM untrusted_app JOIN app ON app.seq = untrusted_app.app WHERE app.hash = ?"
-        return self._db.one(select, hash_to_bytes(app)) is None
+        select = "SELECT 1 FROM untrusted_app JOIN app ON app.seq = untrusted_app.app WHERE app.hash = ? AND owner = ?"
+        return self._db.one(select, hash_to_bytes(app), self.owner) is None
 
     def trust(self, app: str) -> None:
         """Trust an app from now on.
@@ -204,12 +211,12 @@ class Nodes:
         Raises:
             StoreError: the store does not have it.
         """
-        self._db.run("DELETE FROM untrusted_app WHERE app = ?", self.seq(app, "app"))
+        self._db.run("DELETE FROM untrusted_app WHERE app = ? AND owner = ?", self.seq(app, "app"), self.owner)
 
     def untrusted_apps(self) -> tuple[AppSource, ...]:
         """Return the untrusted apps, the first imported first."""
-        select = "SELECT name, body FROM app JOIN untrusted_app ON untrusted_app.app = app.seq ORDER BY app.seq"
-        return tuple(app_from_row(name, body) for name, body in self._db.rows(select))
+        select = "SELECT name, body FROM app JOIN untrusted_app ON app = app.seq WHERE owner = ? ORDER BY app.seq"
+        return tuple(app_from_row(name, body) for name, body in self._db.rows(select, self.owner))
 
     def app(self, name: str) -> AppSource:
         """Return the app of a hash.
@@ -217,10 +224,7 @@ class Nodes:
         Raises:
             StoreError: the store does not have it.
         """
-        row = self._db.row("SELECT name, body FROM app WHERE hash = ?", hash_to_bytes(name))
-        if row is None:
-            raise StoreError(f"app {short_hash(name)} not found in the store")
-        return app_from_row(row[0], row[1])
+        return app_from_row(*self._db.rows("SELECT name, body FROM app WHERE seq = ?", self.seq(name, "app"))[0])
 
     def put(self, node: Node, base: str | None = None) -> str:
         """Store a node, whose parent and app must be stored, and return its hash; a known node stays as it is.
@@ -240,17 +244,16 @@ class Nodes:
         parent, turns = self._parent(node)
         state = hash_to_bytes(node.state_hash) if node.state_hash else b""
         texts: dict[str, Json] = {"user": node.user, "answer": node.answer, "delta": check_json(node.delta)}
+        texts["messages"] = record(node.messages) if node.messages else None
         body = pack({part: text for part, text in texts.items() if text is not None})
         back = parent if base is None else base
-        values = (key, parent, back, node.kind, turns, state, body, self._db.clock(), hash_to_bytes(node.app))
-        seq = self._db.insert(INSERT, *values)
-        if seq is None:
-            seq = self._db.one("SELECT seq FROM node WHERE hash = ?", key)
-        if seq is None:
+        app = self.find(node.app, "app")
+        if app is None:
             raise InputError(
                 f"app {short_hash(node.app)} of the node not found in the store; a file has it after `export --app`"
             )
-        return seq
+        values = (key, parent, back, node.kind, app, turns, state, body, self._db.clock())
+        return self._own("node", node.hash, self._db.insert(INSERT, *values))
 
     def _parent(self, node: Node) -> tuple[int | None, int]:
         """Return the row of the parent and the number of turns up to and with this node."""
@@ -259,10 +262,33 @@ class Nodes:
             raise InputError("a root must not have a parent, and every other node must have one")
         if node.parent is None:
             return None, own
-        row = self._db.row("SELECT seq, turns FROM node WHERE hash = ?", hash_to_bytes(node.parent))
-        if row is None:
+        seq = self.find(node.parent)
+        if seq is None:
             raise InputError(f"parent {short_hash(node.parent)} of the node not found in the store")
-        return row[0], row[1] + own
+        return seq, int(self._db.one("SELECT turns FROM node WHERE seq = ?", seq)) + own
+
+    def _own(self, table: Literal["app", "node"], name: str, seq: int | None) -> int:
+        """Give the row of a hash to the owner too, and return it; `seq` is None where another owner may have stored it."""
+        owners = {self.owner}
+        if seq is not None:
+            owners -= {""}
+        elif (seq := self.find(name, table)) is not None:
+            return seq
+        else:
+            seq = int(self._db.one(f"SELECT seq FROM {table} WHERE hash = ?", hash_to_bytes(name)))  # noqa: S608
+            if not self._db.one(f"SELECT EXISTS(SELECT 1 FROM owned_{table} WHERE {table} = ?)", seq):  # noqa: S608
+                owners.add("")
+        for owner in owners:
+            insert = f"INSERT INTO owned_{table}({table}, owner) VALUES(?, ?) ON CONFLICT DO NOTHING"
+            self._db.run(insert, seq, owner)
+        return seq
+
+    def find(self, name: str, table: Literal["app", "node"] = "node") -> int | None:
+        """Return the row of a node, or of an app, or None where the owner did not store it."""
+        owned = f"LEFT JOIN owned_{table} ON owned_{table}.{table} = {table}.seq"
+        select = f"SELECT seq FROM {table} {owned} WHERE hash = ? AND coalesce(owner, '') = ?"  # noqa: S608
+        seq: int | None = self._db.one(select, hash_to_bytes(name), self.owner)
+        return seq
 
     def seq(self, name: str, table: Literal["app", "node"] = "node") -> int:
         """Return the row of a node, or of an app.
@@ -270,7 +296,7 @@ class Nodes:
         Raises:
             StoreError: the store does not have it.
         """
-        seq: int | None = self._db.one(f"SELECT seq FROM {table} WHERE hash = ?", hash_to_bytes(name))  # noqa: S608
+        seq = self.find(name, table)
         if seq is None:
             raise StoreError(f"{table} {short_hash(name)} not found in the store")
         return seq
@@ -288,12 +314,12 @@ class Nodes:
 
     def base(self, name: str) -> str | None:
         """Return the node that undo goes back to from here, None at a root."""
-        base: int | None = self._db.one("SELECT base FROM node WHERE hash = ?", hash_to_bytes(name))
+        base: int | None = self._db.one("SELECT base FROM node WHERE seq = ?", self.find(name))
         return None if base is None else self.hash_of(base)
 
     def has(self, name: str) -> bool:
         """Report whether a node is stored."""
-        return self._db.one("SELECT 1 FROM node WHERE hash = ?", hash_to_bytes(name)) is not None
+        return self.find(name) is not None
 
     def get(self, name: str) -> Node:
         """Return the node of a hash.
@@ -301,9 +327,9 @@ class Nodes:
         Raises:
             StoreError: the store does not have it.
         """
-        row = self._db.row(ONE, hash_to_bytes(name))
+        row = self._db.row(ONE, self.seq(name))
         if row is None:
-            raise StoreError(f"node {short_hash(name)} not found in the store")
+            raise CorruptError("a node of the store refers to an app that it does not have; run `taiwa fsck`")
         return node_from_row(row[0], row[1:])
 
     def path(self, tip: str, stop: str | None = None) -> Iterator[tuple[str, Node]]:
@@ -333,22 +359,25 @@ class Nodes:
         Raises:
             StoreError: the store does not have the node.
         """
-        rows = self._db.rows(DOWN, hash_to_bytes(name))
-        if not rows:
-            raise StoreError(f"node {short_hash(name)} not found in the store")
+        rows = self._db.rows(DOWN, self.seq(name))
         for key, parent, *columns in rows:
             yield key.hex(), node_from_row(parent, tuple(columns))
 
     def count(self) -> int:
         """Return the number of nodes."""
-        return int(self._db.one("SELECT count(*) FROM node"))
+        return int(self._db.one(f"SELECT count(*) {OWNED}", self.owner))
+
+    def owned(self, seqs: Iterable[int]) -> set[int]:
+        """Return those of some rows that the owner stored."""
+        select = f"SELECT node.seq {OWNED} AND node.seq IN (SELECT value FROM json_each(?))"  # noqa: S608
+        return {seq for (seq,) in self._db.rows(select, self.owner, str(list(seqs)))}
 
 
 # The walk ends at the first node that has a snapshot.
 STEPS = f"""
 WITH RECURSIVE up(seq, parent, snapshot) AS (
     SELECT node.seq, node.parent, snapshot.node FROM node LEFT JOIN snapshot ON snapshot.node = node.seq
-    WHERE node.hash = ?
+    WHERE node.seq = ?
     UNION ALL SELECT node.seq, node.parent, snapshot.node
     FROM up JOIN node ON node.seq = up.parent LEFT JOIN snapshot ON snapshot.node = node.seq
     WHERE (up.snapshot IS NULL OR ? <> 0) AND up.parent < up.seq)
@@ -386,9 +415,9 @@ class Snapshots:
         Raises:
             StoreError: the store does not have the node.
         """
-        rows = self._db.rows(STEPS, hash_to_bytes(name), from_root)
+        rows = self._db.rows(STEPS, self._nodes.seq(name), from_root)
         if not rows:
-            raise StoreError(f"node {short_hash(name)} not found in the store")
+            raise CorruptError("a node of the store refers to an app that it does not have; run `taiwa fsck`")
         near: tuple[str, Json] | None = None
         if rows[0][1] is not None and not from_root:
             near = rows[0][0].hex(), unpack(self._db.one("SELECT state FROM snapshot WHERE node = ?", rows[0][1]))

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 
 from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.sql import Database
-from taiwa.store.nodes import HASH_LENGTH, Nodes, decoding, short_hash
+from taiwa.store.nodes import HASH_LENGTH, OWNED, Nodes, decoding, short_hash
 
 LONGEST_NAME = 100
 FORBIDDEN = frozenset("~@{}")
@@ -55,14 +55,14 @@ SELECT seq, steps FROM back ORDER BY steps"""
 LAST_OTHER = "SELECT new FROM reflog WHERE ref = ? AND op NOT IN ('undo', 'redo', 'rename') ORDER BY seq DESC LIMIT 1"
 FIND = """
 SELECT ref.seq, ref.node, node.hash FROM ref JOIN node ON node.seq = ref.node
-WHERE ref.name = ? AND ref.node IS NOT NULL"""
+WHERE ref.name = ? AND ref.owner = ? AND ref.node IS NOT NULL"""
 LATEST = """
 SELECT name FROM ref JOIN reflog ON reflog.seq = ref.moved
-WHERE ref.node IS NOT NULL AND NOT (op = 'create' AND reason = 'import') ORDER BY moved DESC LIMIT 1"""
+WHERE ref.owner = ? AND ref.node IS NOT NULL AND NOT (op = 'create' AND reason = 'import') ORDER BY moved DESC LIMIT 1"""
 SHOWN = """
 SELECT ref.name, node.hash, app.name, node.turns, reflog.at_us
 FROM ref JOIN node ON node.seq = ref.node JOIN app ON app.seq = node.app JOIN reflog ON reflog.seq = ref.moved
-ORDER BY ref.moved DESC"""
+WHERE ref.owner = ? ORDER BY ref.moved DESC"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +88,24 @@ class ReflogEntry:
 
 
 class Refs:
-    """The sessions of a store."""
+    """The sessions of one owner of a store."""
 
     def __init__(self, db: Database, nodes: Nodes) -> None:
         self._db = db
         self._nodes = nodes
+        self._owner = nodes.owner
 
     def list(self) -> tuple[Ref, ...]:
         """Return all sessions, the latest moved first."""
         with decoding("session"):
             return tuple(
                 Ref(str(name), tip.hex(), str(app), int(turns), int(at))
-                for name, tip, app, turns, at in self._db.rows(SHOWN)
+                for name, tip, app, turns, at in self._db.rows(SHOWN, self._owner)
             )
 
     def latest(self) -> str | None:
         """Return the name that moved last, independent of clocks; a session that was only imported is not among them."""
-        name: str | None = self._db.one(LATEST)
+        name: str | None = self._db.one(LATEST, self._owner)
         return None if name is None else str(name)
 
     def require_latest(self) -> str:
@@ -135,7 +136,7 @@ class Refs:
 
     def find(self, name: str) -> tuple[int, int, str] | None:
         """Return the rows of a session and of its tip, and the hash of the tip."""
-        row = self._db.row(FIND, composed(name))
+        row = self._db.row(FIND, composed(name), self._owner)
         return None if row is None else (row[0], row[1], row[2].hex())
 
     def require(self, name: str) -> tuple[int, int, str]:
@@ -151,9 +152,8 @@ class Refs:
 
     def hint(self, name: str) -> str:
         """Return similar names of sessions, as the end of an error message."""
-        names = [
-            str(row[0]) for row in self._db.rows("SELECT name FROM ref WHERE node IS NOT NULL ORDER BY moved DESC")
-        ]
+        select = "SELECT name FROM ref WHERE owner = ? AND node IS NOT NULL ORDER BY moved DESC"
+        names = [str(row[0]) for row in self._db.rows(select, self._owner)]
         if near := get_close_matches(name, names, n=3, cutoff=0.5):
             return f"; did you mean {' or '.join(near)}?"
         more = " …" if len(names) > 5 else ""
@@ -175,7 +175,8 @@ class Refs:
 
     def begin(self, name: str, node: int, reason: str) -> None:
         """Write a new session; the caller has checked that the name is free."""
-        ref = self._db.insert("INSERT INTO ref(name, node, moved) VALUES(?, ?, 0)", name, node)
+        insert = "INSERT INTO ref(owner, name, node, moved) VALUES(?, ?, ?, 0)"
+        ref = self._db.insert(insert, self._owner, name, node)
         assert ref is not None
         self.log(ref, "create", None, node, reason)
 
@@ -252,7 +253,7 @@ class Refs:
             if self.find(checked) is not None:
                 raise ConflictError(f"session {checked!r} already exists; choose another name")
             self._db.run("UPDATE ref SET name = ? WHERE seq = ?", checked, ref)
-            self._db.run("UPDATE run SET ref = ? WHERE ref = ?", checked, composed(name))
+            self._db.run("UPDATE run SET ref = ? WHERE ref = ? AND owner = ?", checked, composed(name), self._owner)
             self.log(ref, "rename", node, node, f"{composed(name)} to {checked}")
 
     def delete(self, name: str) -> str:
@@ -263,8 +264,8 @@ class Refs:
 
     def reflog(self, name: str, limit: int = -1) -> tuple[ReflogEntry, ...]:
         """Return the moves of a name, newest first; of a deleted name too, as long as it has not been used again."""
-        order = "SELECT seq FROM ref WHERE name = ? ORDER BY node IS NULL, seq DESC LIMIT 1"
-        ref = self._db.one(order, composed(name))
+        order = "SELECT seq FROM ref WHERE name = ? AND owner = ? ORDER BY node IS NULL, seq DESC LIMIT 1"
+        ref = self._db.one(order, composed(name), self._owner)
         if ref is None:
             raise InputError(f"session {name!r} not found{self.hint(name)}")
         select = """
@@ -339,8 +340,8 @@ class Refs:
         if not PREFIX.fullmatch(prefix):
             raise InputError(f"session {text!r} not found{self.hint(text)}")
         first, last = (bytes.fromhex(prefix.ljust(HASH_LENGTH, end)) for end in "0f")
-        select = "SELECT hash, kind FROM node WHERE hash BETWEEN ? AND ? ORDER BY hash LIMIT ?"
-        nodes = self._db.rows(select, first, last, MOST_LISTED + 1)
+        select = f"SELECT hash, kind {OWNED} AND hash BETWEEN ? AND ? ORDER BY hash LIMIT ?"
+        nodes = self._db.rows(select, self._owner, first, last, MOST_LISTED + 1)
         if not nodes:
             raise InputError(f"no session and no node {text!r} found{self.hint(text)}")
         if len(nodes) > 1:

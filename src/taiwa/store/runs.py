@@ -31,7 +31,7 @@ VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 RUN = """
 SELECT run.seq, run.ref, base.hash, app.hash, run.status, run.input, run.at_us, run.pid,
     (SELECT count(*) FROM call WHERE call.run = run.seq)
-FROM run LEFT JOIN node base ON base.seq = run.base LEFT JOIN app ON app.seq = run.app"""
+FROM run LEFT JOIN node base ON base.seq = run.base LEFT JOIN app ON app.seq = run.app WHERE run.owner = ?"""
 CALL = """
 SELECT call.kind, call.model, call.metered, input, output, cache_read, cache_write, reasoning, cost_nano, price, ms,
     call.at_us, call.answer, call.error
@@ -41,8 +41,8 @@ STEP = """
 WITH RECURSIVE step(seq, base) AS (
     SELECT seq, base FROM node WHERE hash = ?
     UNION SELECT node.seq, node.base FROM step JOIN node ON node.parent = step.seq AND node.base = step.base)
-SELECT run.seq FROM step JOIN run ON run.node = step.seq"""
-HERE = "SELECT run.seq FROM run JOIN node ON node.seq = run.node WHERE node.hash = ?"
+SELECT run.seq FROM step JOIN run ON run.node = step.seq WHERE run.owner = ?"""
+HERE = "SELECT run.seq FROM run JOIN node ON node.seq = run.node WHERE node.hash = ? AND run.owner = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +88,12 @@ def is_credible(usage: Usage) -> bool:
 
 
 class Runs:
-    """The runs of a store."""
+    """The runs of one owner of a store. The number of a run is no secret: every statement compares the owner too."""
 
     def __init__(self, db: Database, nodes: Nodes) -> None:
         self._db = db
         self._nodes = nodes
+        self._owner = nodes.owner
 
     def begin(self, ref: str, base: str | None, app: str | None, text: str, options: Json = None) -> int:
         """Open a run and return its number. It belongs to this process until it ends.
@@ -105,10 +106,10 @@ class Runs:
         with self._db.transaction():
             rows = app and self._nodes.seq(app, "app"), base and self._nodes.seq(base)
             recorded = pack({"text": text, "options": options})
-            insert = (
-                "INSERT INTO run(ref, app, base, status, input, pid, token, at_us) VALUES(?, ?, ?, 'open', ?, ?, '', ?)"
-            )
-            number = self._db.insert(insert, composed(ref), *rows, recorded, self._db.owner(), self._db.clock())
+            insert = """INSERT INTO run(owner, ref, app, base, status, input, pid, token, at_us)
+                VALUES(?, ?, ?, ?, 'open', ?, ?, '', ?)"""
+            process = self._db.owner()
+            number = self._db.insert(insert, self._owner, composed(ref), *rows, recorded, process, self._db.clock())
             assert number is not None
             return number
 
@@ -119,7 +120,11 @@ class Runs:
 
         `model` is the name that the user gave; without it each response names its own. `price` is called once per response,
         and `price_id` identifies its table of prices.
+
+        Raises:
+            StoreError: there is no run of that number.
         """
+        self.run(run)
 
         def write(entry: Entry) -> None:
             data = entry.record()
@@ -143,7 +148,9 @@ class Runs:
 
     def count_request(self, run: int, model: str) -> None:
         """Count a request before it is sent to a model: one that is interrupted before its answer may cost all the same."""
-        self._db.run("UPDATE run SET requests = requests + 1, model = ? WHERE seq = ?", model, run)
+        self._db.run(
+            "UPDATE run SET requests = requests + 1, model = ? WHERE seq = ? AND owner = ?", model, run, self._owner
+        )
 
     def run(self, run: int) -> Run:
         """Return a run.
@@ -151,7 +158,7 @@ class Runs:
         Raises:
             StoreError: there is no run of that number.
         """
-        row = self._db.row(f"{RUN} WHERE run.seq = ?", run)
+        row = self._db.row(f"{RUN} AND run.seq = ?", self._owner, run)
         if row is None:
             raise StoreError(f"run {run} not found in the store")
         return _run(row)
@@ -159,12 +166,13 @@ class Runs:
     def open_runs(self, ref: str | None = None) -> tuple[Run, ...]:
         """Return the interrupted runs, oldest first: open, and their process has ended."""
         ref = None if ref is None else composed(ref)
-        rows = self._db.rows(f"{RUN} WHERE run.status = 'open' ORDER BY run.seq")
+        rows = self._db.rows(f"{RUN} AND run.status = 'open' ORDER BY run.seq", self._owner)
         return tuple(_run(row) for row in rows if ref in (None, row[1]) and not self._db.is_alive(row[7]))
 
     def has_open(self, ref: str) -> bool:
         """Report whether a turn of this session is running or was interrupted, so that its name is not free."""
-        return bool(self._db.one("SELECT EXISTS(SELECT 1 FROM run WHERE status = 'open' AND ref = ?)", composed(ref)))
+        select = "SELECT EXISTS(SELECT 1 FROM run WHERE status = 'open' AND ref = ? AND owner = ?)"
+        return bool(self._db.one(select, composed(ref), self._owner))
 
     def claim(self, run: int) -> Run:
         """Assign an interrupted run to this process, to resume it.
@@ -181,7 +189,12 @@ class Runs:
             return claimed
 
     def journal(self, run: int) -> tuple[Entry, ...]:
-        """Return the answers that the run got, in the order in which they came."""
+        """Return the answers that the run got, in the order in which they came.
+
+        Raises:
+            StoreError: there is no run of that number.
+        """
+        self.run(run)
         select = "SELECT strand, position, key, answer, error, ms FROM call WHERE run = ? ORDER BY seq"
         return tuple(_entry(row) for row in self._db.rows(select, run))
 
@@ -192,7 +205,10 @@ class Runs:
         """
         runs = STEP if together else HERE
         return tuple(
-            map(_call, self._db.rows(f"{CALL} WHERE call.run IN ({runs}) ORDER BY call.seq", hash_to_bytes(node)))
+            map(
+                _call,
+                self._db.rows(f"{CALL} WHERE call.run IN ({runs}) ORDER BY call.seq", hash_to_bytes(node), self._owner),
+            )
         )
 
     def model_of(self, node: str, session: str = "") -> str:
@@ -200,23 +216,26 @@ class Runs:
 
         Sessions with equal histories share nodes: the run of the given session counts before those of others.
         """
-        select = "SELECT model FROM run JOIN node ON node.seq = run.node WHERE node.hash = ? AND model <> ''"
+        select = (
+            "SELECT model FROM run JOIN node ON node.seq = run.node WHERE node.hash = ? AND owner = ? AND model <> ''"
+        )
         order = "ORDER BY CASE WHEN ref = ? THEN 0 ELSE 1 END, run.seq LIMIT 1"
-        return str(self._db.one(f"{select} {order}", hash_to_bytes(node), session) or "")
+        return str(self._db.one(f"{select} {order}", hash_to_bytes(node), self._owner, session) or "")
 
     def journal_of(self, node: str) -> tuple[Entry, ...]:
         """Return the journal of the first run that ended with exactly this node; empty for nodes made without a run."""
-        run: int | None = self._db.one(f"{HERE} ORDER BY run.seq LIMIT 1", hash_to_bytes(node))
+        run: int | None = self._db.one(f"{HERE} ORDER BY run.seq LIMIT 1", hash_to_bytes(node), self._owner)
         return () if run is None else self.journal(run)
 
     def finish(self, run: int, node: int) -> None:
         """End a committed run, whatever its status was; the user's text is in its nodes from now on."""
-        if not self._db.run("UPDATE run SET status = 'done', input = NULL, node = ? WHERE seq = ?", node, run):
+        update = "UPDATE run SET status = 'done', input = NULL, node = ? WHERE seq = ? AND owner = ?"
+        if not self._db.run(update, node, run, self._owner):
             raise StoreError(f"run {run} not found in the store: it was deleted")
 
     def release(self, run: int) -> None:
         """Mark an open run as interrupted, so that any process can resume it."""
-        self._db.run("UPDATE run SET pid = 0 WHERE seq = ? AND status = 'open'", run)
+        self._db.run("UPDATE run SET pid = 0 WHERE seq = ? AND owner = ? AND status = 'open'", run, self._owner)
 
     @contextmanager
     def ending(self, run: int) -> Generator[None]:
@@ -235,7 +254,8 @@ class Runs:
     def end(self, run: int, status: Status, error: TaiwaError | None = None) -> None:
         """End an open run; the costs of its calls stay. It ends once: after a conflict it does not fail as well."""
         body = None if error is None else pack(record(error.record()))
-        self._db.run("UPDATE run SET status = ?, error = ? WHERE seq = ? AND status = 'open'", status, body, run)
+        update = "UPDATE run SET status = ?, error = ? WHERE seq = ? AND owner = ? AND status = 'open'"
+        self._db.run(update, status, body, run, self._owner)
 
 
 def _run(row: SqlRow) -> Run:
@@ -277,14 +297,15 @@ SUMS = """
     count(*) FILTER (WHERE kind = 'complete' AND answer IS NOT NULL AND metered = 0),
     count(*) FILTER (WHERE metered <> 0 AND cost_nano IS NULL),
     CAST(sum(coalesce(cost_nano, 0)) AS BIGINT)
-FROM call JOIN run ON run.seq = call.run LEFT JOIN app ON app.seq = run.app"""
+FROM call JOIN run ON run.seq = call.run LEFT JOIN app ON app.seq = run.app WHERE run.owner = ?"""
 
 UNANSWERED_AXES = AXES | {"model": "run.model", "day": "run.at_us / 86400000000"}
 UNANSWERED = """
     CAST(sum(run.requests - answered.calls) AS BIGINT)
 FROM run LEFT JOIN app ON app.seq = run.app
 JOIN (SELECT run.seq, count(call.seq) AS calls FROM run LEFT JOIN call ON call.run = run.seq AND call.kind = 'complete'
-      WHERE run.requests > 0 GROUP BY run.seq) answered ON answered.seq = run.seq AND run.requests > answered.calls"""
+      WHERE run.requests > 0 GROUP BY run.seq) answered ON answered.seq = run.seq AND run.requests > answered.calls
+WHERE run.owner = ?"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,21 +331,21 @@ class CostLine:
         return None if self.calls_without_usage or self.unpriced else self.known_nano
 
 
-def costs(db: Database, by: Axis) -> tuple[CostLine, ...]:
-    """Add up all calls by app, model, day (UTC, as providers count) or session, sorted by name.
+def costs(db: Database, by: Axis, owner: str = "") -> tuple[CostLine, ...]:
+    """Add up all calls of an owner by app, model, day (UTC, as providers count) or session, sorted by name.
 
     Failed, conflicting and abandoned turns count too. A request without an answer counts as failed and unmetered, since it
     may have been paid for.
     """
     # By position: the word `name` would be the app's, which is a column.
-    answered = db.rows(f"SELECT {AXES[by]}, {SUMS} GROUP BY 1")
+    answered = db.rows(f"SELECT {AXES[by]}, {SUMS} GROUP BY 1", owner)
     label: Callable[[Any], str] = _day if by == "day" else str
     with decoding("call"):
         lines = {
             label(key): CostLine(label(key), requests, tools, failed, Usage(*map(int, rest[:5])), *map(int, rest[5:]))
             for key, requests, tools, failed, *rest in answered
         }
-    for key, count in db.rows(f"SELECT {UNANSWERED_AXES[by]}, {UNANSWERED} GROUP BY 1"):
+    for key, count in db.rows(f"SELECT {UNANSWERED_AXES[by]}, {UNANSWERED} GROUP BY 1", owner):
         name = label(key)
         line = lines.get(name, CostLine(name, 0, 0, 0, Usage(), 0, 0, 0))
         without = line.calls_without_usage + count

@@ -139,12 +139,83 @@ TRUST = (
     """INSERT INTO untrusted_app SELECT DISTINCT node.app FROM reflog JOIN node ON node.seq = reflog.new
         WHERE reflog.op = 'create' AND reflog.reason = 'import'""",
 )
+# Whose the rows are: "" is the owner where there is only one. A name is unique among those of its owner. Nodes and apps are
+# shared by their hashes: they belong to those in `owned_node` and `owned_app`, and to "" where they are not listed.
+OWNERS = (
+    "ALTER TABLE ref ADD COLUMN owner {text} NOT NULL DEFAULT ''",
+    "DROP INDEX ref_name",
+    "CREATE UNIQUE INDEX ref_name ON ref(owner, name) WHERE node IS NOT NULL",
+    "ALTER TABLE run ADD COLUMN owner {text} NOT NULL DEFAULT ''",
+    "ALTER TABLE batch_item ADD COLUMN owner {text} NOT NULL DEFAULT ''",
+    """CREATE TABLE owned_node(
+        node {int} NOT NULL REFERENCES node(seq) ON DELETE CASCADE, owner {text} NOT NULL, PRIMARY KEY(node, owner)){strict}""",
+    """CREATE TABLE owned_app(
+        app {int} NOT NULL REFERENCES app(seq) ON DELETE CASCADE, owner {text} NOT NULL, PRIMARY KEY(app, owner)){strict}""",
+    "CREATE TEMPORARY TABLE kept AS SELECT app FROM untrusted_app",
+    "DROP TABLE untrusted_app",
+    """CREATE TABLE untrusted_app(
+        app {int} NOT NULL REFERENCES app(seq) ON DELETE CASCADE, owner {text} NOT NULL, PRIMARY KEY(app, owner)){strict}""",
+    "INSERT INTO untrusted_app SELECT app, '' FROM kept",
+    "DROP TABLE kept",
+)
+# SQLite cannot drop the constraint that made the names of users unique among all owners: the tables are made again.
+OWNERS_SQLITE = (
+    "CREATE TEMPORARY TABLE kept_profile AS SELECT * FROM user_profile",
+    "CREATE TEMPORARY TABLE kept_feedback AS SELECT * FROM feedback",
+    "CREATE TEMPORARY TABLE kept_session AS SELECT * FROM user_session",
+    "DROP TABLE user_session",
+    "DROP TABLE feedback",
+    "DROP TABLE user_profile",
+    """CREATE TABLE user_profile(
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, body BLOB NOT NULL, at_us INTEGER NOT NULL,
+        owner TEXT NOT NULL DEFAULT '', UNIQUE(owner, name)) STRICT""",
+    """CREATE TABLE feedback(
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        user_profile INTEGER NOT NULL REFERENCES user_profile(seq) ON DELETE CASCADE,
+        body BLOB NOT NULL,
+        at_us INTEGER NOT NULL) STRICT""",
+    "CREATE INDEX feedback_user ON feedback(user_profile)",
+    """CREATE TABLE user_session(
+        ref INTEGER PRIMARY KEY REFERENCES ref(seq) ON DELETE CASCADE,
+        user_profile INTEGER NOT NULL REFERENCES user_profile(seq) ON DELETE CASCADE) STRICT""",
+    "CREATE INDEX user_session_user ON user_session(user_profile)",
+    "INSERT INTO user_profile SELECT *, '' FROM kept_profile",
+    "INSERT INTO feedback SELECT * FROM kept_feedback",
+    "INSERT INTO user_session SELECT * FROM kept_session",
+    "DROP TABLE kept_profile",
+    "DROP TABLE kept_feedback",
+    "DROP TABLE kept_session",
+)
+OWNERS_POSTGRES = (
+    """ALTER TABLE user_profile ADD COLUMN owner text COLLATE "C" NOT NULL DEFAULT ''""",
+    "ALTER TABLE user_profile DROP CONSTRAINT user_profile_name_key",
+    "ALTER TABLE user_profile ADD UNIQUE(owner, name)",
+)
+# Histories that clients of the server resend are found by their content; deleting the node deletes what leads to it.
+TRANSCRIPTS = (
+    """CREATE TABLE transcript(
+        seq {pk},
+        owner {text} NOT NULL,
+        app {text} NOT NULL,
+        address {blob} NOT NULL CHECK (length(address) = 16),
+        turn {blob} NOT NULL CHECK (length(turn) = 16),
+        node {int} NOT NULL REFERENCES node(seq) ON DELETE CASCADE,
+        session {text} NOT NULL){strict}""",
+    "CREATE INDEX transcript_address ON transcript(address)",
+    "CREATE INDEX transcript_turn ON transcript(turn)",
+    "CREATE INDEX transcript_node ON transcript(node)",
+)
 STORE = DatabaseSpec(
     "store",
     schema="taiwa_store",
     application_id=0x74777374,  # `twst`
     unreleased_id=0x74616977,
-    migrations=(Migration(TABLES, SQLITE, POSTGRES), Migration(TRUST)),
+    migrations=(
+        Migration(TABLES, SQLITE, POSTGRES),
+        Migration(TRUST),
+        Migration(OWNERS, OWNERS_SQLITE, OWNERS_POSTGRES),
+        Migration(TRANSCRIPTS),
+    ),
     created_by="`taiwa chat` creates one",
     repair="run `taiwa fsck`, and export what is still readable or restore a backup",
 )

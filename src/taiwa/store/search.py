@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from taiwa.kernel.errors import InputError, StoreError
 from taiwa.sql import Database, SqlRow
-from taiwa.store.nodes import decoding, searchable_texts
+from taiwa.store.nodes import Nodes, decoding, searchable_texts
 
 DENSE = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
@@ -122,7 +122,7 @@ WITH RECURSIVE
         SELECT seq, seq FROM hit
         UNION SELECT down.hit, node.seq FROM down JOIN node ON node.parent = down.seq),
     reached(hit, seq) AS MATERIALIZED (SELECT hit, seq FROM down WHERE seq IN (SELECT node FROM ref))
-SELECT reached.hit, ref.name FROM reached JOIN ref ON ref.node = reached.seq ORDER BY ref.moved DESC"""
+SELECT reached.hit, ref.name FROM reached JOIN ref ON ref.node = reached.seq WHERE ref.owner = ? ORDER BY ref.moved DESC"""
 FIRST = 2**62
 
 
@@ -137,8 +137,8 @@ class Hit:
     at_us: int
 
 
-def search(db: Database, query: str, limit: int = 20) -> tuple[Hit, ...]:
-    """Find the newest nodes that contain every word of a text, ignoring case and width, at most `limit`.
+def search(db: Database, nodes: Nodes, query: str, limit: int = 20) -> tuple[Hit, ...]:
+    """Find the newest nodes of an owner that contain every word of a text, ignoring case and width, at most `limit`.
 
     A word matches by its beginning, or anywhere within text without spaces (Chinese, Japanese …); there is no query language.
 
@@ -160,14 +160,17 @@ def search(db: Database, query: str, limit: int = 20) -> tuple[Hit, ...]:
     before = FIRST
     while len(hits) < limit and (rows := index.candidates(terms, before, BATCH)):
         before = rows[-1][0]
+        owned = nodes.owned(row[0] for row in rows)
         for row in rows:
+            if row[0] not in owned:
+                continue
             text = "\n".join(searchable_texts(row[4]))
             folded = fold(text)
             if all(term in folded for term in terms):
                 hits.append((row, text))
     hits = hits[:limit]
     refs: dict[int, tuple[str, ...]] = {}
-    for seq, name in db.rows(REFS, str([row[0] for row, _ in hits])):
+    for seq, name in db.rows(REFS, str([row[0] for row, _ in hits]), nodes.owner):
         refs[seq] = (*refs.get(seq, ()), str(name))
     with decoding("node"):
         return tuple(

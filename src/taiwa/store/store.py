@@ -19,20 +19,29 @@ from taiwa.store.refs import Refs, composed
 from taiwa.store.runs import Axis, CostLine, Runs, costs
 from taiwa.store.schema import STORE
 from taiwa.store.search import Hit, search
+from taiwa.store.transcripts import Transcripts
 from taiwa.store.users import Users
+
+LONGEST_OWNER = 100
 
 
 class Store:
-    """Conversations in one SQLite file, or on a PostgreSQL server.
+    """The conversations of one owner, in one SQLite file or on a PostgreSQL server.
 
     `nodes` has apps and nodes by hash, `refs` the sessions, `runs` the journals and their costs, `batches` the rows of
-    batches, `snapshots` cached states, `users` the user profiles. Threads may share a store; processes may share its file,
-    and machines its server.
+    batches, `snapshots` cached states, `users` the user profiles, `transcripts` nodes by their history. Threads may share a
+    store; processes may share its file, and machines its server.
+
+    `owner` is "" where there is only one. A program with several callers opens the store once and takes `owned_by` for each:
+    everything of another owner is answered as what does not exist, whatever name, hash or number is asked for.
     """
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, owner: str = "") -> None:
+        if len(owner) > LONGEST_OWNER or not owner.isprintable():
+            raise InputError(f"invalid owner {owner!r}; give one line of at most {LONGEST_OWNER} characters")
         self._db = db
-        self.nodes = Nodes(db)
+        self.owner = owner
+        self.nodes = Nodes(db, owner)
         self.refs = Refs(db, self.nodes)
         self.runs = Runs(db, self.nodes)
         self.snapshots = Snapshots(db, self.nodes)
@@ -40,15 +49,22 @@ class Store:
     @cached_property
     def batches(self) -> Batches:
         """The rows of batches."""
-        return Batches(self._db)
+        return Batches(self._db, self.owner)
+
+    @cached_property
+    def transcripts(self) -> Transcripts:
+        """The nodes that clients of the server find by their history."""
+        return Transcripts(self._db, self.nodes, self.owner)
 
     @cached_property
     def users(self) -> Users:
         """The user profiles."""
-        return Users(self._db, self.refs)
+        return Users(self._db, self.refs, self.owner)
 
     @classmethod
-    def open(cls, location: str | Path | PostgresUrl, *, readonly: bool = False, clock: Clock = now_us) -> Self:
+    def open(
+        cls, location: str | Path | PostgresUrl, *, readonly: bool = False, owner: str = "", clock: Clock = now_us
+    ) -> Self:
         """Open a store, created on first use with access for its owner only; `":memory:"` is lost when it is closed.
 
         `location` is the path of a file, or a PostgreSQL URL: `postgresql://USER@HOST/DATABASE`.
@@ -57,19 +73,27 @@ class Store:
             StoreError: it cannot be opened, has a newer or unreleased format, or belongs to another program.
             CorruptError: it is not a store, or damaged.
             ConfigError: the extra `postgres` is not installed.
-            InputError: the URL is invalid.
+            InputError: the URL or the owner is invalid.
         """
         if isinstance(location, Path) or (isinstance(location, str) and not is_postgres_url(location)):
             from taiwa.sql.sqlite import SqliteDatabase
 
-            return cls(SqliteDatabase(location, STORE, readonly=readonly, clock=clock))
+            return cls(SqliteDatabase(location, STORE, readonly=readonly, clock=clock), owner)
         from taiwa.sql.postgres import PostgresDatabase
 
         try:
             url = location if isinstance(location, PostgresUrl) else PostgresUrl.parse(location)
         except ValueError as error:
             raise InputError(f"the store {error}") from None
-        return cls(PostgresDatabase(url, STORE, readonly=readonly, clock=clock))
+        return cls(PostgresDatabase(url, STORE, readonly=readonly, clock=clock), owner)
+
+    def owned_by(self, owner: str) -> Self:
+        """Return the same store for another owner; both share the connection, which either closes.
+
+        Raises:
+            InputError: the owner is not one printable line of at most 100 characters.
+        """
+        return type(self)(self._db, owner)
 
     @property
     def path(self) -> Path | None:
@@ -147,11 +171,11 @@ class Store:
         Raises:
             InputError: the text has no word.
         """
-        return search(self._db, text, limit)
+        return search(self._db, self.nodes, text, limit)
 
     def costs(self, by: Axis) -> tuple[CostLine, ...]:
         """Add up all calls, those of failed turns included, by app, model, day (UTC) or session."""
-        return costs(self._db, by)
+        return costs(self._db, by, self.owner)
 
     def export(self, revision: str, *, calls: bool = False, apps: bool = True) -> Iterator[str]:
         """Yield the history of a revision as JSON lines, without line ends.
@@ -183,7 +207,12 @@ class Store:
         return import_lines(self._db, self.nodes, self.refs, lines, name, check, trusted=trusted)
 
     def gc(self, keep: int = KEPT_MOVES, *, dry_run: bool = False) -> GcResult:
-        """Delete the nodes that neither a name nor one of the newest `keep` moves of names leads to."""
+        """Delete the nodes that neither a name nor one of the newest `keep` moves of names leads to, of all owners.
+
+        Raises:
+            InputError: the store was opened for an owner, or `keep` is negative.
+        """
+        self._whole("gc")
         return gc(self._db, keep, dry_run=dry_run)
 
     def delete_session(self, name: str) -> DeleteResult:
@@ -192,8 +221,17 @@ class Store:
         Raises:
             InputError: there never was a session of that name.
         """
-        return delete_session(self._db, self.refs, name)
+        return delete_session(self._db, self.refs, name, self.owner)
 
     def fsck(self) -> tuple[FsckProblem, ...]:
-        """Check the store and return its problems; nothing is changed."""
+        """Check the store of all owners and return its problems; nothing is changed.
+
+        Raises:
+            InputError: the store was opened for an owner.
+        """
+        self._whole("fsck")
         return fsck(self._db)
+
+    def _whole(self, what: str) -> None:
+        if self.owner:
+            raise InputError(f"{what} concerns the sessions of all owners; open the store without an owner")

@@ -14,21 +14,21 @@ from taiwa.store.refs import Refs, composed
 
 LONGEST_NAME = 100
 PUT = """
-INSERT INTO user_profile(name, body, at_us) VALUES(?, ?, ?)
-ON CONFLICT(name) DO UPDATE SET body = excluded.body, at_us = excluded.at_us"""
+INSERT INTO user_profile(owner, name, body, at_us) VALUES(?, ?, ?, ?)
+ON CONFLICT(owner, name) DO UPDATE SET body = excluded.body, at_us = excluded.at_us"""
 ASSIGN = """
 INSERT INTO user_session(ref, user_profile) VALUES(?, ?) ON CONFLICT(ref) DO UPDATE SET user_profile = excluded.user_profile"""
 SESSIONS = """
 SELECT ref.name FROM user_session JOIN ref ON ref.seq = user_session.ref
 JOIN user_profile ON user_profile.seq = user_session.user_profile
-WHERE user_profile.name = ? AND ref.node IS NOT NULL ORDER BY ref.moved DESC"""
+WHERE user_profile.owner = ? AND user_profile.name = ? AND ref.node IS NOT NULL ORDER BY ref.moved DESC"""
 FEEDBACK = """
 SELECT feedback.body FROM feedback JOIN user_profile ON user_profile.seq = feedback.user_profile
-WHERE name = ? ORDER BY feedback.seq"""
+WHERE owner = ? AND name = ? ORDER BY feedback.seq"""
 LISTED = """
 SELECT name, at_us, (SELECT count(*) FROM feedback WHERE feedback.user_profile = user_profile.seq),
     (SELECT count(*) FROM user_session WHERE user_session.user_profile = user_profile.seq)
-FROM user_profile ORDER BY name"""
+FROM user_profile WHERE owner = ? ORDER BY name"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +42,20 @@ class UserListing:
 
 
 class Users:
-    """The users of a store."""
+    """The users of one owner of a store."""
 
-    def __init__(self, db: Database, refs: Refs) -> None:
+    def __init__(self, db: Database, refs: Refs, owner: str = "") -> None:
         self._db = db
         self._refs = refs
+        self._owner = owner
 
     def list(self) -> tuple[UserListing, ...]:
         """Return all users, sorted by name."""
-        return tuple(UserListing(*row) for row in self._db.rows(LISTED))
+        return tuple(UserListing(*row) for row in self._db.rows(LISTED, self._owner))
 
     def get(self, name: str) -> Json:
         """Return the profile of a user, or None for an unknown user."""
-        row = self._db.row("SELECT body FROM user_profile WHERE name = ?", _normalized(name))
+        row = self._db.row("SELECT body FROM user_profile WHERE owner = ? AND name = ?", self._owner, _normalized(name))
         return None if row is None else unpack(row[0])
 
     def put(self, name: str, body: Json) -> None:
@@ -66,7 +67,7 @@ class Users:
         normalized = _normalized(name)
         if not normalized or len(normalized) > LONGEST_NAME or not normalized.isprintable():
             raise InputError(f"invalid user name {name!r}; give one line of at most {LONGEST_NAME} characters")
-        self._db.run(PUT, normalized, pack(check_json(body)), self._db.clock())
+        self._db.run(PUT, self._owner, normalized, pack(check_json(body)), self._db.clock())
 
     def add_feedback(self, name: str, body: Json) -> int:
         """Store feedback of a user, and return the number of that user's entries.
@@ -82,7 +83,7 @@ class Users:
 
     def feedback(self, name: str) -> tuple[Json, ...]:
         """Return the feedback of a user, oldest first; empty for an unknown user."""
-        return tuple(unpack(body) for (body,) in self._db.rows(FEEDBACK, _normalized(name)))
+        return tuple(unpack(body) for (body,) in self._db.rows(FEEDBACK, self._owner, _normalized(name)))
 
     def clear_feedback(self, name: str) -> int:
         """Delete the feedback of a user, and return the number of entries.
@@ -113,10 +114,11 @@ class Users:
 
     def sessions(self, name: str) -> tuple[str, ...]:
         """Return the sessions of a user, the latest moved first."""
-        return tuple(session for (session,) in self._db.rows(SESSIONS, _normalized(name)))
+        return tuple(session for (session,) in self._db.rows(SESSIONS, self._owner, _normalized(name)))
 
     def _seq(self, name: str) -> int:
-        seq: int | None = self._db.one("SELECT seq FROM user_profile WHERE name = ?", _normalized(name))
+        select = "SELECT seq FROM user_profile WHERE owner = ? AND name = ?"
+        seq: int | None = self._db.one(select, self._owner, _normalized(name))
         if seq is None:
             raise self.unknown(name)
         return seq

@@ -14,7 +14,6 @@ from taiwa.kernel.records import Json
 from taiwa.operations.inspect import diff, export, log, set_value, show, tree, why
 from taiwa.operations.result_json import to_json
 from taiwa.operations.results import StateResult
-from taiwa.server.state import caller_of, read_body, repository_of, state_of
 from taiwa.server.conversations import (
     TurnRequest,
     begin_conversation,
@@ -25,6 +24,7 @@ from taiwa.server.conversations import (
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.runs import RunEvent
+from taiwa.server.state import caller_of, read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.replay import replay_history

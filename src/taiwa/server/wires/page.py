@@ -9,10 +9,10 @@ from starlette.responses import Response
 from taiwa.i18n import LANGUAGES
 from taiwa.kernel.messages import Notice, TextDelta
 from taiwa.operations.markdown_html import MarkdownStream
-from taiwa.server.state import caller_of, read_body, repository_of, state_of
 from taiwa.server.errors import ApiError
 from taiwa.server.page.page import POLICY, STATIC, Page, Place, asset
 from taiwa.server.responses import EventStream, event, json_response
+from taiwa.server.state import caller_of, read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.api import error_to_json
 from taiwa.sessions.durable_turn import TurnResult
@@ -113,7 +113,7 @@ async def run(request: Request) -> Response:
                     closed = text.feed(each.event.text)
                     if closed:
                         yield event({"html": closed}, "block")
-                    yield event({"html": text.open_html}, "open")
+                    yield event({"html": text.open_html}, "tail")
                 case Notice():
                     yield event({"text": each.event.text}, "notice")
                 case ApiError():

@@ -77,7 +77,7 @@ function follow(id, said) {
   events = new EventSource(`/page/runs/${id}`);
   const on = (name, act) => events.addEventListener(name, (event) => act(JSON.parse(event.data)));
   on("block", (data) => { waiting.remove(); closed.insertAdjacentHTML("beforeend", policy.createHTML(data.html)); });
-  on("open", (data) => { waiting.remove(); put(open, data.html); live.scrollTop = live.scrollHeight; });
+  on("tail", (data) => { waiting.remove(); put(open, data.html); live.scrollTop = live.scrollHeight; });
   on("reset", () => { put(closed, ""); put(open, ""); });
   on("thinking", (data) => { waiting.textContent = data.text; });
   on("notice", (data) => notify(data.text));
