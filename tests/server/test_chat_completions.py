@@ -229,7 +229,9 @@ def test_reasoning_is_a_field_of_its_own() -> None:
 
 def test_an_app_keeps_its_state_for_a_client_that_resends_its_texts(tmp_path: Path) -> None:
     file = tmp_path / "cafe.md"
-    file.write_text("---\ntaiwa: 1\nname: cafe\nstate:\n  items: {type: \"list[str]\", reduce: append}\n---\nTake the order.\n")
+    file.write_text(
+        '---\ntaiwa: 1\nname: cafe\nstate:\n  items: {type: "list[str]", reduce: append}\n---\nTake the order.\n'
+    )
     replies = ('Two teas.\n@@delta\n{"items": ["tea"]}', 'And one cake.\n@@delta\n{"items": ["cake"]}', "x")
     with serving(*replies, apps=(str(file),)) as served:
         said = [{"role": "user", "content": "Two teas."}]

@@ -102,7 +102,9 @@ class Catalogue:
             ApiError: no such app is served.
         """
         if name not in self.apps:
-            raise ApiError(404, f"unknown app {name[:80]!r}; choose one of {', '.join(self.apps)}", code="app_not_found")
+            raise ApiError(
+                404, f"unknown app {name[:80]!r}; choose one of {', '.join(self.apps)}", code="app_not_found"
+            )
         return self.apps[name]
 
     def _model_of(self, app: App) -> str:

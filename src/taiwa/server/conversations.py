@@ -60,11 +60,10 @@ class FollowedRun:
             await self.changed.wait()
 
     def cancel(self) -> None:
-        """End the run at once; what was written is lost, and its calls stay in the store."""
+        """End the run at once; the turn is committed with the text that it has."""
         self.cancelled = True
         for run in self.runs:
-            if not run.done:
-                run.cancel(abandon=True)
+            run.finish()
 
 
 class FollowedRuns:
@@ -108,9 +107,7 @@ class FollowedRuns:
         task.add_done_callback(self._tasks.discard)
         return followed
 
-    async def _perform(
-        self, runs: Runs, session: AsyncSession, followed: FollowedRun, texts: Sequence[str]
-    ) -> None:
+    async def _perform(self, runs: Runs, session: AsyncSession, followed: FollowedRun, texts: Sequence[str]) -> None:
         try:
             await _until_done(followed.runs[0])
             for text in texts:

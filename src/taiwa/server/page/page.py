@@ -63,14 +63,14 @@ class Page:
             if hit.refs
         ]
         return self._render("start.html", title=self._("New conversation"), session="", at="", query=query, hits=hits,
-                            apps=apps(), model=model, models=models, run="", behind=False, **self._list())  # fmt: skip
+                            apps=apps(), model=model, models=models, run="", said="", behind=False, **self._list())  # fmt: skip
 
-    def conversation(self, place: Place, *, run: str = "", everything: bool = False) -> str:
+    def conversation(self, place: Place, *, run: str = "", said: str = "", everything: bool = False) -> str:
         """Render a conversation."""
         turns = transcript(self.repository, place.session, place.tip, 1_000_000 if everything else LAST_TURNS)
         behind = self.repository.store.refs.tip(place.session) != place.tip
         count = self.repository.at(place.tip).count
-        return self._render("conversation.html", title=place.session, query="", transcript=turns, behind=behind, run=run,
+        return self._render("conversation.html", title=place.session, query="", transcript=turns, behind=behind, run=run, said=said,
                             earlier=bool(turns) and count > turns[-1].number - turns[0].number + 1 and not everything,
                             **self._side(place), **self._list())  # fmt: skip
 

@@ -70,7 +70,9 @@ async def begin(request: Request) -> Response:
     app = await asyncio.to_thread(load_app, state.catalogue.app_file(body.text("app", "plain")))
     app = app.with_params(params.data if params else {})
     repository, name = repository_of(request), body.text("name", "")
-    session = await asyncio.to_thread(begin_conversation, state.catalogue, repository, state.turns, app, body.text("model", ""), name)
+    session = await asyncio.to_thread(
+        begin_conversation, state.catalogue, repository, state.turns, app, body.text("model", ""), name
+    )
     followed = await state.followed.start(state.runs, caller_of(request), session, TurnRequest(body.text("text")))
     return json_response(run_to_json(followed), 202)
 
@@ -99,7 +101,9 @@ async def say(request: Request) -> Response:
     repository = repository_of(request)
     if state.followed.of_session(name, caller_of(request)) is not None:
         raise ApiError(409, f"{name!r} is answering; stop it or wait for its end", "conflict_error", "conflict")
-    session = await asyncio.to_thread(open_conversation, state.catalogue, repository, state.turns, name, body.text("model", ""))
+    session = await asyncio.to_thread(
+        open_conversation, state.catalogue, repository, state.turns, name, body.text("model", "")
+    )
     edit = body.data.get("edit") or 0
     if not isinstance(edit, int) or isinstance(edit, bool):
         raise invalid("edit", "edit must be the number of a turn", "invalid_type")
@@ -291,7 +295,7 @@ def _event(each: RunEvent) -> Json:
 
 
 async def cancel(request: Request) -> Response:
-    """Stop a run; what it paid for stays in the store."""
+    """Stop a run; its turn is committed with the text that it has."""
     state_of(request).followed.get(_name(request), caller_of(request)).cancel()
     return json_response({"cancelled": True})
 

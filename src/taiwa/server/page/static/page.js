@@ -105,7 +105,7 @@ async function start(said) {
   const params = Object.fromEntries([...form].filter(([name]) => name.startsWith("p.")).map(([name, value]) => [name.slice(2), value]));
   try {
     const made = await call("POST", "/api/conversations", { app: form.get("app"), model: form.get("model") || null, params, text: said });
-    location.assign(`/c/${encodeURIComponent(made.session)}?run=${made.run}`);
+    location.assign(`/c/${encodeURIComponent(made.session)}`);
   } catch (error) {
     text.value = said;
     notify(error.message);
@@ -121,8 +121,7 @@ if (text) {
   });
   $("#say, #begin").addEventListener("submit", send);
   $("#stop").addEventListener("click", attempt(() => call("POST", `/api/runs/${run}/cancel`, {})));
-  const running = new URLSearchParams(location.search).get("run") || document.body.dataset.run;
-  if (running && session) follow(running, "");
+  if (document.body.dataset.run) follow(document.body.dataset.run, document.body.dataset.said);
   if (!matchMedia("(max-width: 60rem)").matches) text.focus();
 }
 
@@ -136,7 +135,9 @@ async function select(name, keepSide = false) {
   $(`#n-${name}`)?.scrollIntoView({ block: "nearest" });
   if (keepSide) return;
   const panel = $("[role=tab][aria-selected=true]").id.slice(4);
+  const inside = $("#side").contains(document.activeElement) && document.activeElement.getAttribute("role");
   put($("#side"), await html(`/page/side/${encodeURIComponent(session)}?at=${name}&panel=${panel}&end=${document.body.dataset.at}`));
+  if (inside) $(`#side [role=${inside}][tabindex="0"], #side [role=${inside}]:not([tabindex="-1"])`)?.focus();
 }
 
 const go = async (name) => location.assign(view((await call("GET", `${here()}/end?node=${name}`)).node));
