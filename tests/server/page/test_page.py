@@ -35,8 +35,8 @@ class GatedModel:
     async def astream(self, request: Request) -> AsyncGenerator[TextDelta | StreamEnd]:
         del request
         yield TextDelta("The first part.\n\n")
-        while not self.gate.is_set():
-            await asyncio.sleep(0.01)  # an event of another thread
+        while not self.gate.is_set():  # noqa: ASYNC110  (an event of another thread)
+            await asyncio.sleep(0.01)
         yield TextDelta("The second part.")
         yield StreamEnd("stop", "gated")
 
