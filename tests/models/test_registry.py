@@ -136,10 +136,11 @@ def test_a_base_url_that_cannot_be_used_is_told_by_its_provider(url: str, hint: 
 
 
 def test_every_provider_can_be_resolved_and_none_has_a_slash_at_its_end() -> None:
-    targets = [resolve(f"{prefix}:some-model") for prefix in PROVIDERS]
+    azure = {"azure": "https://acme.openai.azure.com/openai/v1"}
+    targets = [resolve(f"{prefix}:some-model", base_urls=azure) for prefix in PROVIDERS]
 
     assert all(not target.base_url.endswith("/") for target in targets)
-    assert all("stop" in target.capabilities or target.name.startswith("openai:") for target in targets)
+    assert all("stop" in target.capabilities or target.name.startswith(("openai:", "azure:")) for target in targets)
     assert all(target.key_variable or target.base_url.startswith("http://127.0.0.1:") for target in targets)
 
 

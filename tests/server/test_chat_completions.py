@@ -268,7 +268,7 @@ def ask_app(served: Serving, app: str, messages: list[dict[str, object]]) -> dic
         ({"messages": [{"role": "king", "content": "x"}]}, "messages[0].role", "invalid_value"),
         ({"messages": [{"role": "user"}]}, "messages[0].content", "missing_required_parameter"),
         ({"messages": [{"role": "user", "content": 3}]}, "messages[0].content", "invalid_type"),
-        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content[0].type", None),
+        ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "messages[0].content[0].type", None),
         ({"messages": [{"role": "system", "content": "x"}]}, "messages", None),
         ({"messages": [{"role": "user", "content": "x"}] * 5001}, "messages", "too_many_messages"),
         ({"n": 0}, "n", "invalid_value"),
@@ -344,3 +344,37 @@ def test_an_app_that_keeps_a_state_takes_no_tools_of_a_client() -> None:
         response = served.client.post("/v1/chat/completions", json=body)
         assert response.status_code == 400
         assert "keeps a state" in response.json()["error"]["message"]
+
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def test_an_image_of_a_message_is_sent_and_kept_with_the_turn() -> None:
+    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
+    said: list[dict[str, object]] = [{"role": "user", "content": [{"type": "text", "text": "What is it?"}, image]}]
+    with serving("A pixel.", "Red.") as served:
+        first = served.chat(said, taiwa={}).json()
+        (file,) = last_request(served).messages[-1].attachments
+        assert file.media_type == "image/png"
+        said += [{"role": "assistant", "content": "A pixel."}, {"role": "user", "content": "Its colour?"}]
+        second = served.chat(said, taiwa={}).json()
+        assert second["taiwa"]["parent"] == first["taiwa"]["node"]
+        assert last_request(served).messages[0].attachments == (file,)
+        assert not [each for each in replay_history(served.repository, second["taiwa"]["session"]) if each.difference]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:1/x.png",
+        "https://example.com/x.png",
+        "file:///etc/passwd",
+        "data:image/png;base64,???",
+        "data:,x",
+    ],
+)
+def test_an_image_is_never_fetched(idle: Serving, url: str) -> None:
+    said: list[dict[str, object]] = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]
+    response = idle.chat(said)
+    assert response.status_code == 400
+    assert response.json()["error"]["param"] == "messages[0].content[0].image_url.url"

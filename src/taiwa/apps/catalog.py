@@ -15,6 +15,7 @@ from taiwa.apps.user_reducers import ReducerFile, pin_files, reducer_files
 from taiwa.conversation.app import REQUEST, App, AppSource, Param, ReplyMode, fit_params, restore_options
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import Json
+from taiwa.plugins import find_plugin, plugin_app, plugin_names
 from taiwa.settings import config_path
 from taiwa.yamlfile import Scalar, Table, parse_yaml, to_json
 
@@ -180,7 +181,7 @@ HANDBOOK = Path(__file__).with_name("handbook")
 
 TEMPLATE = Path(__file__).with_name("template.md")
 
-Origin = Literal["yours", "built-in"]
+Origin = Literal["yours", "built-in", "plug-in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +203,17 @@ def user_folder(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def apps(environ: Mapping[str, str] | None = None) -> tuple[AppListing, ...]:
-    """List all apps by name; one of the user hides a built-in one of the same name."""
+    """List all apps by name; one of the user hides a built-in one of the same name, and that one a plug-in."""
     listings: dict[str, AppListing] = {}
     for origin, path in _files(environ):
         if path.stem not in listings:
             listings[path.stem] = _listed(origin, path)
+    for name in plugin_names("apps"):
+        if name not in listings:
+            try:
+                listings[name] = _listed("plug-in", find_path(name, environ))
+            except ConfigError as error:
+                listings[name] = AppListing(name, "", "plug-in", Path(), error.message)
     return tuple(sorted(listings.values(), key=lambda listed: listed.name))
 
 
@@ -230,7 +237,10 @@ def find_path(name: str, environ: Mapping[str, str] | None = None) -> Path:
     paths: dict[str, Path] = {}
     for _, path in _files(environ):
         paths.setdefault(path.stem, path)
+    if name not in paths and (plugin := find_plugin("apps", name)) is not None:
+        return plugin_app(plugin)
     if name not in paths:
+        paths |= dict.fromkeys(plugin_names("apps"), Path())
         raise ConfigError(f"app {quoted(name)} not found; {suggest(name, tuple(paths), 'apps')}")
     return paths[name]
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from taiwa.conversation.history import Conversation
     from taiwa.conversation.state import State, StateField
     from taiwa.conversation.state_paths import Change
+    from taiwa.kernel.attachments import Attachment
     from taiwa.kernel.execution import Event
     from taiwa.sessions.durable_turn import PricedModel
     from taiwa.sessions.session import Session, TurnEvent
@@ -176,6 +177,8 @@ class Repl:
     """Opens the model of another conversation; without it the session keeps its model."""
     as_json: bool = False
     verbose: bool = False
+    attachments: "tuple[Attachment, ...]" = ()
+    """What is sent with the next text."""
     draft: str = ""
     failed: bool = False
     """Whether a turn or a slash command failed."""
@@ -203,12 +206,13 @@ class Repl:
         if not text.strip():
             return
         try:
-            if text.startswith("//"):
-                self.turn(self.session.stream(text[1:]), text)
-            elif text.startswith("/"):
+            if text.startswith("/") and not text.startswith("//"):
                 command(self, text)
-            else:
-                self.turn(self.session.stream(text), text)
+                return
+            said = text[1:] if text.startswith("//") else text
+            self.turn(self.session.stream(said, self.attachments), text)
+            if not self.draft:  # a turn that failed is offered again, with its attachments
+                self.attachments = ()
         except TaiwaError as error:
             self.failed = True
             print_notice(f"taiwa: {error.message}", "red")
@@ -386,6 +390,22 @@ def _edit(repl: Repl, rest: str) -> None:
         repl.draft = f"/edit {number} {repl.session.last_turn_text(turns)}"
 
 
+def _attach(repl: Repl, rest: str) -> None:
+    """Attach a file to the next text; without a file, take back what is attached."""
+    from taiwa.operations.inspect import describe_attachment
+
+    if not rest:
+        repl.attachments = ()
+        print_notice(_("nothing is attached to the next text"))
+        return
+    from taiwa.kernel.attachments import Attachment, is_url, read_attachments
+
+    path = rest[1:-1] if len(rest) > 1 and rest[0] == rest[-1] and rest[0] in "'\"" else rest
+    found = Attachment.from_path(path if is_url(path) else Path(path).expanduser())
+    repl.attachments = read_attachments((*repl.attachments, found))
+    print_notice(_("attached to the next text: {file}", file=describe_attachment(found)))
+
+
 def _fork(repl: Repl, rest: str) -> None:
     parent, spent = repl.session.name, repl.session.spent
     repl.session = repl.session.fork(rest)
@@ -511,6 +531,7 @@ SLASHES: dict[str, Slash] = {
         _edit,
         needs="turn",
     ),
+    "attach": Slash("[FILE]", gettext_noop("attach an image, a PDF or a text file to the next text"), _attach),
     "fork": Slash("NAME", gettext_noop("continue on a new branch called NAME"), _fork, needs="session"),
     "switch": Slash("NAME", gettext_noop("switch to another conversation"), _switch),
     "app": Slash("NAME [KEY=VALUE …]", gettext_noop("continue with another app"), _app),

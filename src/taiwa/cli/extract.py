@@ -22,6 +22,7 @@ from taiwa.kernel.errors import InputError, OutputValidationError
 
 if TYPE_CHECKING:
     from taiwa.flows.output_modes import PromptStyle
+    from taiwa.kernel.attachments import Attachment
     from taiwa.operations.batch import Counts, OnRow
     from taiwa.operations.generate import SchemaStyle
     from taiwa.sessions.stored_extract import ExtractRun
@@ -54,7 +55,9 @@ MODES = ("auto", "native", "tool", "tool_optional", "prompt")
     help="Set how the request is worded where it shows the type.",
 )
 @row_options
-@common_options("model", "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "no_store", "store")
+@common_options(
+    "model", "attachments", "attach_as_text", "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "no_store", "store"
+)  # fmt: skip
 def extract(
     common: CommonOptions,
     target: str,
@@ -79,6 +82,7 @@ def extract(
     \b
     taiwa extract shop:Order "Two large lattes, please"
     taiwa extract shop:Order - -v < letter.txt
+    taiwa extract shop:Order -a receipt.png
     taiwa extract shop:Order --file lines.txt -j 8 -o orders.jsonl --max-cost 0.50
     taiwa extract shop:Order --file lines.txt -j 8 -o orders.jsonl --resume
     """
@@ -86,14 +90,17 @@ def extract(
     from taiwa.operations.generate import load_output_type
     from taiwa.sessions.stored_extract import ExtractRun
 
-    if (text is None) == (file is None):
-        raise InputError("extract takes a TEXT, or --file and the name of a file of texts")
+    if file is not None and (text is not None or common.attachments):
+        raise InputError("extract takes a TEXT and attachments, or --file and the name of a file of texts")
+    if text is None and file is None and not common.attachments:
+        raise InputError("extract takes a TEXT, an attachment (-a FILE), or --file and the name of a file of texts")
     if file is None and (resume or output):
         raise InputError("--resume and -o require --file")
     repair = RepairPolicy(max_repairs, budget_tokens=repair_budget, guess=guess)
     extract_run = ExtractRun(load_output_type(target), repair, mode, style)
-    if text is not None:
-        _extract_one(common, extract_run, read_text(text))
+    if file is None:
+        attachments = common.read_attachments()
+        _extract_one(common, extract_run, read_text(text or ""), attachments)
         return
     from taiwa.operations.batch import open_rows, preview_extractions, run_extractions
 
@@ -110,18 +117,20 @@ def extract(
         write_rows(common, output, rows.count, run, resume=resume, shorten=not common.verbose)
 
 
-def _extract_one(common: CommonOptions, extract_run: "ExtractRun", text: str) -> None:
+def _extract_one(
+    common: CommonOptions, extract_run: "ExtractRun", text: str, attachments: "tuple[Attachment, ...]"
+) -> None:
     from taiwa.flows.extract import ExtractError
     from taiwa.kernel.usage_limits import RunUsage
     from taiwa.operations import generate, say
 
     settings = common.settings()
     if common.dry_run:
-        print_preview(say.preview_extraction(settings, extract_run, text), as_json=common.as_json)
+        print_preview(say.preview_extraction(settings, extract_run, text, attachments), as_json=common.as_json)
         return
     try:
         turns = turn_options(common, settings)
-        result = generate.extract(common.repository(settings), settings, turns, extract_run, text)
+        result = generate.extract(common.repository(settings), settings, turns, extract_run, text, attachments)
     except ExtractError as error:
         if common.verbose:
             for line in attempt_lines(error.tries):

@@ -115,14 +115,16 @@ def _branches(kin: "list[tuple[str, Node]]", stem: str) -> "list[tuple[str, Node
 def _excerpt(node: "Node") -> str:
     from taiwa.operations.inspect import format_value
 
-    text = node.user if node.kind == "turn" else format_value(node.delta) if node.kind == "edit" else node.answer
+    said = node.user or ", ".join(each.label for each in node.attachments)
+    text = said if node.kind == "turn" else format_value(node.delta) if node.kind == "edit" else node.answer
     return one_line(text or "", 60)
 
 
 @click.command()
 @click.argument("revision", required=False, default="")
+@click.option("--reasoning", is_flag=True, help="Show what the model thought before it answered, too.")
 @common_options("as_json", "store")
-def show(common: CommonOptions, revision: str) -> None:
+def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
     """Show the turn at REVISION: texts, delta, state, calls and cost.
 
     \b
@@ -133,7 +135,7 @@ def show(common: CommonOptions, revision: str) -> None:
     """
     from taiwa.operations import inspect
 
-    found = inspect.show(common.repository(reading=True), revision)
+    found = inspect.show(common.repository(reading=True), revision, reasoning=reasoning)
     if common.as_json:
         print_result(found)
         return
@@ -141,6 +143,10 @@ def show(common: CommonOptions, revision: str) -> None:
     print_line(f"{found.hash}  {node.kind}, turn {here.count}, app {here.app.name}", "bold")
     if node.user is not None:
         print_line(f"\nyou: {node.user}")
+    for attachment in node.attachments:
+        print_line(f"attached: {inspect.describe_attachment(attachment)}", "dim")
+    if found.reasoning is not None:
+        print_line(f"\n{_('reasoning')}: {found.reasoning or _('none was recorded')}", "dim")
     if node.answer is not None:
         print_line(f"\n{here.app.name}: {node.answer}")
     if node.delta:
@@ -361,8 +367,17 @@ def print_state(here: "Conversation", *, as_json: bool) -> None:
 )
 @click.option("--calls", is_flag=True, help="Include the bill of each turn (jsonl).")
 @click.option("--app", is_flag=True, help="Include the app, to import into another store (jsonl).")
+@click.option("--no-attachments", is_flag=True, help="Leave out the bytes of attachments (jsonl) and images (html).")
 @common_options("store")
-def export(common: CommonOptions, revision: str, output: Path | None, form: str | None, calls: bool, app: bool) -> None:
+def export(
+    common: CommonOptions,
+    revision: str,
+    output: Path | None,
+    form: str | None,
+    calls: bool,
+    app: bool,
+    no_attachments: bool,
+) -> None:
     """Write the conversation at REVISION as JSONL (for import), Markdown or one HTML page.
 
     \b
@@ -373,7 +388,7 @@ def export(common: CommonOptions, revision: str, output: Path | None, form: str 
 
     repository = common.repository(reading=True)
     form = form or (_format_of(output) if output else "jsonl")
-    text = _exported(repository, revision, form, calls=calls, app=app)
+    text = _exported(repository, revision, form, calls=calls, app=app, attachments=not no_attachments)
     if output is None:
         click.echo(text, nl=False)
         return
@@ -392,10 +407,10 @@ def save(repository: "Repository", revision: str, path: Path) -> None:
     write_file(path, _exported(repository, revision, _format_of(path)), private=True)
 
 
-def _exported(repository: "Repository", revision: str, form: str, *, calls: bool = False, app: bool = False) -> str:
+def _exported(repository: "Repository", revision: str, form: str, **included: bool) -> str:
     from taiwa.operations import inspect
 
-    text = inspect.export(repository, revision, form, calls=calls, app=app)
+    text = inspect.export(repository, revision, form, **included)
     return inert(text) if form == "jsonl" else plain(text)
 
 

@@ -98,6 +98,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "probe": CommandEntry("models", "measure what a server enforces"),
         "keys": CommandEntry("config", "store the API keys of providers"),
         "config": CommandEntry("config", "show and change settings"),
+        "plugins": CommandEntry("plugins", "list what installed packages add: apps, models, tools, readers …"),
         "demo": CommandEntry(
             "demo", "watch the built-in model solve, take orders, answer from documents, and obey a constraint"
         ),

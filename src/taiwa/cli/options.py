@@ -18,6 +18,7 @@ from taiwa.kernel.errors import InputError, StoreError
 if TYPE_CHECKING:
     from taiwa.constraints.guide import Whitespace
     from taiwa.conversation.app import App, Param
+    from taiwa.kernel.attachments import Attachment
     from taiwa.kernel.execution import Observer
     from taiwa.kernel.runtime import Interrupts
     from taiwa.sessions.durable_turn import PricedModel, TurnOptions
@@ -43,6 +44,17 @@ COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
     "continue_latest": click.option(
         "-c", "--continue", "continue_latest", is_flag=True, help="Continue the latest conversation."
     ),
+    "attachments": click.option(
+        "-a",
+        "--attach",
+        "attachments",
+        metavar="FILE",
+        multiple=True,
+        help="Attach an image, a PDF or a text file (- for standard input); may be given several times.",
+    ),
+    "attach_as_text": click.option(
+        "--attach-as-text", is_flag=True, help="Attach the text of PDF, DOCX and HTML files in place of the files."
+    ),
     "as_json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     "verbose": click.option("-v", "--verbose", is_flag=True, help="Show calls, tokens, cost and time."),
     "dry_run": click.option("--dry-run", is_flag=True, help="Print the request and its size; send nothing."),
@@ -52,9 +64,8 @@ COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
     ),
     "wire": click.option(
         "--wire",
-        type=click.Choice(["chat", "completions"]),
-        default="chat",
-        help="Send the prompt to /v1/completions, as one text; the default is /v1/chat/completions.",
+        type=click.Choice(["chat", "responses", "completions", "messages"]),
+        help="Ask by /v1/chat/completions, /v1/responses, /v1/completions or /v1/messages; the provider has a default.",
     ),
     "no_store": click.option("--no-store", is_flag=True, help="Do not write the turn to the store."),
     "strict": click.option("--strict", is_flag=True, help="Fail the turn if its state delta cannot be read."),
@@ -78,12 +89,14 @@ class CommonOptions:
     params: tuple[str, ...] = ()
     session: str = ""
     continue_latest: bool = False
+    attachments: tuple[str, ...] = ()
+    attach_as_text: bool = False
     as_json: bool = False
     verbose: bool = False
     dry_run: bool = False
     max_cost: str | None = None
     retry_paid: bool = False
-    wire: str = "chat"
+    wire: str | None = None
     no_store: bool = False
     strict: bool = False
     store: str | None = None
@@ -98,9 +111,23 @@ class CommonOptions:
         }  # fmt: skip
         given = {name: value for name, value in values.items() if value is not None}
         settings = configured.load(given)
-        if self.wire == "completions":
-            settings = configured.load(given | {"model": f"completions:{settings.chosen_model()}"})
+        if self.wire is not None:
+            from taiwa.models.http_api.provider_interface import add_options
+
+            settings = configured.load(given | {"model": add_options(settings.chosen_model(), f"wire={self.wire}")})
         return settings
+
+    def read_attachments(self) -> "tuple[Attachment, ...]":
+        """Read the files to attach.
+
+        Raises:
+            InputError: one cannot be read, or is neither an image, a PDF nor text.
+        """
+        if not self.attachments:
+            return ()
+        from taiwa.operations.attachments import read_files
+
+        return read_files(self.attachments, sys.stdin.buffer, as_text=self.attach_as_text)
 
     def repository(self, settings: "Settings | None" = None, *, reading: bool = False) -> "Repository":
         """Open the store: in memory with `--no-store`. For reading it need not be writable; one that is missing is empty."""

@@ -32,6 +32,7 @@ from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
+    from taiwa.kernel.attachments import Attachment
     from taiwa.sessions.repository import Repository
 
 USAGE = 'say takes a text, or an app and a text: taiwa say [APP] "TEXT" (quote the text)'
@@ -49,32 +50,34 @@ def say(common: CommonOptions, words: tuple[str, ...]) -> None:
     taiwa say "What is a monad?"
     taiwa say translate -p target_lang=English "文(sentence)です。"
     taiwa say -c "And shorter?"             continue the latest conversation
+    taiwa say -a cat.png "What is this?"    attach an image, a PDF or a text file
     git diff | taiwa say "Sum this up:"     send the prompt and the piped text
     git diff | taiwa say code -             send the piped text
     taiwa say --dry-run -c "What if?"       print the request and its size, send nothing
     """
-    app, prompt = _app_and_prompt(words)
+    app, prompt = _app_and_prompt(words, has_text=bool(common.attachments) or not sys.stdin.isatty())
+    attachments = common.read_attachments()
     text = read_prompt(prompt)
-    if not words and not text:
+    if not words and not text and not attachments:
         raise InputError(USAGE)
     if common.dry_run:
-        _preview(common, app, text)
+        _preview(common, app, text, attachments)
         return
-    print_stream(open_session(common, app).stream(text), as_json=common.as_json, verbose=common.verbose)
+    print_stream(open_session(common, app).stream(text, attachments), as_json=common.as_json, verbose=common.verbose)
 
 
-def _app_and_prompt(words: tuple[str, ...]) -> tuple[str, str]:
+def _app_and_prompt(words: tuple[str, ...], *, has_text: bool) -> tuple[str, str]:
     """Split the arguments of `say`; a last `-` behind a prompt adds nothing, since piped text is read anyway."""
     if (len(words) == 3 and words[2] == "-") or (
         len(words) == 2 and words[1] == "-" and any(map(str.isspace, words[0]))
     ):
         words = words[:-1]
-    if len(words) > 2 or (not words and sys.stdin.isatty()):
+    if len(words) > 2 or not (words or has_text):
         raise InputError(USAGE)
-    return ("", words[0] if words else "-") if len(words) < 2 else (words[0], words[1])
+    return ("", words[0] if words else "") if len(words) < 2 else (words[0], words[1])
 
 
-def _preview(common: CommonOptions, app: str, text: str) -> None:
+def _preview(common: CommonOptions, app: str, text: str, attachments: "tuple[Attachment, ...]") -> None:
     from taiwa.operations.say import SayOptions, find_or_create_session, preview_turn, target_of
 
     settings = common.settings()
@@ -83,7 +86,8 @@ def _preview(common: CommonOptions, app: str, text: str) -> None:
     session, conversation = find_or_create_session(repository, options, ask_param())
     tools = [tool.spec for tool in repository.tools_of(conversation.app)]
     target = target_of(repository, settings, conversation, session)
-    print_preview(preview_turn(conversation, text, tools, target), as_json=common.as_json)
+    conversation = repository.with_attachments(conversation)
+    print_preview(preview_turn(conversation, text, tools, target, attachments), as_json=common.as_json)
 
 
 @click.command()
@@ -103,9 +107,13 @@ def retry(common: CommonOptions) -> None:
 @click.argument("revision")
 @click.argument("text")
 @click.option("--fork", "name", metavar="NAME", help="Answer on a new branch and leave the conversation unchanged.")
-@common_options("model", "as_json", "verbose", "max_cost", "retry_paid", "strict", "store")
+@common_options(
+    "model", "attachments", "attach_as_text", "as_json", "verbose", "max_cost", "retry_paid", "strict", "store"
+)  # fmt: skip
 def edit(common: CommonOptions, revision: str, text: str, name: str | None) -> None:
     """Go back to the turn at REVISION and send TEXT instead; later turns stay in the log.
+
+    Its attachments stay, unless -a gives others.
 
     \b
     taiwa edit 2 "I meant the other one"           turn 2 of the latest conversation, as taiwa log counts
@@ -117,9 +125,12 @@ def edit(common: CommonOptions, revision: str, text: str, name: str | None) -> N
 
     session_name, turns = find_turn(common.repository(), revision)
     session = open_session(replace(common, session=session_name))
+    attachments = common.read_attachments() or None
     text = read_text(text)
     session = session.fork(name) if name else session
-    print_stream(session.stream_edit(text, turn=-turns), as_json=common.as_json, verbose=common.verbose)
+    print_stream(
+        session.stream_edit(text, turn=-turns, attachments=attachments), as_json=common.as_json, verbose=common.verbose
+    )
 
 
 @click.command()

@@ -60,7 +60,7 @@ def fsck(common: CommonOptions) -> None:
 )
 @common_options("as_json", "dry_run", "store")
 def gc(common: CommonOptions, keep: int, snapshots: bool) -> None:
-    """Delete nodes that neither a conversation nor one of the newest moves reaches.
+    """Delete nodes and attachments that neither a conversation nor one of the newest moves reaches.
 
     \b
     taiwa gc --dry-run
@@ -70,12 +70,14 @@ def gc(common: CommonOptions, keep: int, snapshots: bool) -> None:
     dropped = store.snapshots.clear() if snapshots and not common.dry_run else 0
     if common.as_json:
         counts = {"nodes": deleted.nodes, "apps": deleted.apps, "moves": deleted.moves, "snapshots": dropped}
-        print_json({**counts, "dry_run": common.dry_run})
+        print_json({**counts, "attachments": deleted.attachments, "dry_run": common.dry_run})
     else:
-        parts = (
+        parts = [
             ngettext("{n} node", "{n} nodes", deleted.nodes), ngettext("{n} app", "{n} apps", deleted.apps),
             ngettext("{n} move", "{n} moves", deleted.moves), ngettext("{n} snapshot", "{n} snapshots", dropped),
-        )  # fmt: skip
+        ]  # fmt: skip
+        if deleted.attachments:
+            parts.append(ngettext("{n} attachment", "{n} attachments", deleted.attachments))
         what = ", ".join(parts)
         print_line(_("would delete {what}", what=what) if common.dry_run else _("deleted {what}", what=what))
 

@@ -41,7 +41,9 @@ def split_turns(messages: Sequence[Message]) -> tuple[tuple[tuple[Message, ...],
 def turn_digest(messages: Iterable[Message]) -> str:
     """Return the digest of a turn, 32 hex characters; equal for turns that differ only in what clients change."""
     normal = [_normal(role, tuple(group)) for role, group in groupby(messages, _role) if role != "system"]
-    text = json.dumps([each for each in normal if each[1:] != ["", [], []]], ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(
+        [each for each in normal if each[1:] != ["", [], [], []]], ensure_ascii=False, separators=(",", ":")
+    )
     return _hashed(text)
 
 
@@ -61,11 +63,12 @@ def _role(message: Message) -> str:
 def _normal(role: str, messages: tuple[Message, ...]) -> list[object]:
     parts = [part for message in messages for part in message.parts]
     text = " ".join(part.text for part in parts if isinstance(part, Text))
+    files = sorted(file.sha256 for message in messages for file in message.attachments)
     if role == "assistant":
         text = REASONING.sub("", text)
     calls = [[part.name, _normal_json(part.arguments)] for part in parts if isinstance(part, ToolCall)]
     results = [_collapsed(part.text) for part in parts if isinstance(part, ToolResult)]
-    return [role, _collapsed(text), calls, results]
+    return [role, _collapsed(text), calls, results, files]
 
 
 def _collapsed(text: str) -> str:

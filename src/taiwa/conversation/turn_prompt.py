@@ -10,13 +10,14 @@ scanned, and what goes into a marked block is written as JSON in which no marker
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 from taiwa.conversation.app import PROMPT, App, fill_placeholders
-from taiwa.conversation.history import Conversation, PastTurn
+from taiwa.conversation.history import Conversation, PastTurn, attach
 from taiwa.conversation.state import StateField, TurnContext, apply_delta
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import JsonSchema, Message, Part, Request, Text, assistant, system, user
 from taiwa.kernel.records import Json
 
@@ -58,7 +59,12 @@ SUMMARY_INSTRUCTIONS = "Summarise the turns below in fewer than 100 words; keep 
 
 
 def turn_request(
-    conversation: Conversation, text: str, *, inputs: tuple[Message, ...] = (), constrained: bool = False
+    conversation: Conversation,
+    text: str,
+    attachments: Sequence[Attachment] = (),
+    *,
+    inputs: tuple[Message, ...] = (),
+    constrained: bool = False,
 ) -> Request:
     """Return the exact request of the next turn; `constrained` adds the schema of the reply where the reply mode has one.
 
@@ -69,18 +75,20 @@ def turn_request(
     earlier: tuple[Part, ...] = (Text(_block(EARLIER, conversation.summary)),) if conversation.summary else ()
     for past in conversation.turns:
         if past.messages:
-            messages += (Message("user", earlier), *past.messages) if earlier else past.messages
+            messages += (Message("user", earlier), *past.all_messages) if earlier else past.all_messages
         else:
-            messages.append(Message("user", (*earlier, Text(past.user))))
-            messages.append(assistant(format_reply(app, past.answer, past.delta)))
+            messages.append(Message("user", (*earlier, *past.attachments, Text(past.user))))
+            reply = Text(format_reply(app, past.answer, past.delta))
+            messages.append(Message("assistant", (*past.thinking, reply)))
         earlier = ()
     if inputs:
+        inputs = attach(inputs, tuple(attachments))
         messages += (Message("user", earlier), *inputs) if earlier else inputs
     else:
         prompt = Text(text)
         if app.is_template:
             prompt = Text(fill_placeholders(app.body, {**app.values, PROMPT: text}).strip(), transient=True)
-        messages.append(Message("user", (*earlier, prompt, *_state_view(conversation))))
+        messages.append(Message("user", (*earlier, *attachments, prompt, *_state_view(conversation))))
     constraint = reply_schema(app) if constrained and app.reply == "json" and app.model_fields else None
     given = app.request
     return Request(
@@ -92,10 +100,15 @@ def turn_request(
 def summary_request(conversation: Conversation, cut: Iterable[PastTurn]) -> Request:
     """Return the request for a summary of the turns that are cut from the window, with the summary so far."""
     app = conversation.app
-    turns: list[Json] = [{"user": past.user, "answer": past.answer} for past in cut]
+    turns: list[Json] = [_for_summary(past) for past in cut]
     block = _block(EARLIER, {"summary": conversation.summary, "turns": turns})
     messages = system(app.summary_instructions or SUMMARY_INSTRUCTIONS), user(block)
     return Request(messages, sampling=app.sampling, task="summarize")
+
+
+def _for_summary(past: PastTurn) -> Json:
+    turn: dict[str, Json] = {"user": past.user, "answer": past.answer}
+    return turn | {"attachments": [each.label for each in past.attachments]} if past.attachments else turn
 
 
 FIELD_SUMMARY = """\

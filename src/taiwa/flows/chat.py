@@ -8,6 +8,7 @@ from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, add_turn, edit_state, summarize_window, turns_to_keep
 from taiwa.conversation.replies import ParsedReply, parse_delta, parse_reply, reply_watcher
 from taiwa.conversation.turn_prompt import field_summary_request, summary_request, turn_request
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, Step, Watcher, notify, perform
 from taiwa.kernel.errors import (
     ConfigError,
@@ -25,6 +26,7 @@ from taiwa.kernel.messages import (
     Request,
     Response,
     Text,
+    Thinking,
     ToolResult,
     ToolSpec,
     assistant,
@@ -63,40 +65,48 @@ class Reply:
 
 
 def say(
-    text: str, *, strict: bool = False, repairs: int = 1, tools: Sequence[ToolSpec] = ()
+    text: str,
+    attachments: Sequence[Attachment] = (),
+    *,
+    strict: bool = False,
+    repairs: int = 1,
+    tools: Sequence[ToolSpec] = (),
+    exact: bool = False,
 ) -> Step[Conversation, Reply]:
     """Answer one turn. An invalid state delta is requested again, without the answer, at most `repairs` times.
 
     If that fails, the turn is committed with an unchanged state and a warning; with `strict` it fails instead. With `tools`
-    the model may call them before it replies.
+    the model may call them before it replies. `exact` is that of `parse_reply`.
 
     Raises (when run):
-        InputError: the text is empty or longer than 2,000,000 characters.
+        InputError: the text is longer than 2,000,000 characters, or empty without attachments.
         OutputValidationError: `strict`, and the delta is invalid.
         RefusalError: the model refused and wrote nothing.
     """
 
     def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
-        check_text(text)
+        if text or not attachments:
+            check_text(text)
         conversation = yield from compress_fields((yield from shorten_history(conversation)))
         app = conversation.app
         if tools:
             from taiwa.flows.chat_tools import complete_with_tools
 
-            request = turn_request(conversation, text)
+            request = turn_request(conversation, text, attachments)
             response = yield from complete_with_tools(request, tools, app)
         else:
             constrained = bool(app.model_fields) and app.reply == "json" and (yield from _enforces_schemas())
-            request = turn_request(conversation, text, constrained=constrained)
+            request = turn_request(conversation, text, attachments, constrained=constrained)
             response = yield from complete_or_downgrade(request, reply_watcher(app))
-        parsed = yield from _parse_or_repair(app, request, response, repairs)
+        parsed = yield from _parse_or_repair(app, request, response, repairs, exact=exact)
         if parsed.delta is None and strict:
             raise OutputValidationError(
                 f"the reply's state cannot be used: {parsed.problems[0]}",
                 text=response.text,
                 diagnostics=parsed.problems,
             )
-        after, parsed = _commit(conversation, text, parsed, strict=strict)
+        thinking = response.message.signed_thinking
+        after, parsed = _commit(conversation, text, tuple(attachments), parsed, thinking, strict=strict)
         warnings = _warnings(response, parsed)
         for warning in warnings:
             yield from notify(warning, code="turn", warning=True)
@@ -105,8 +115,10 @@ def say(
     return step
 
 
-def complete_turn(inputs: Sequence[Message]) -> Step[Conversation, Reply]:
+def complete_turn(inputs: Sequence[Message], attachments: Sequence[Attachment] = ()) -> Step[Conversation, Reply]:
     """Answer messages by one response of the model, as it is: for an app without state, whose tools its client calls.
+
+    The attachments are those of the last message of the user.
 
     Raises (when run):
         InputError: a text is longer than 2,000,000 characters, or not valid Unicode.
@@ -117,11 +129,12 @@ def complete_turn(inputs: Sequence[Message]) -> Step[Conversation, Reply]:
         if text:
             check_text(text)
         conversation = yield from shorten_history(conversation)
-        request = turn_request(conversation, text, inputs=tuple(inputs))
+        request = turn_request(conversation, text, attachments, inputs=tuple(inputs))
         response = yield from perform(Complete(request))
         words = whole_characters(response.text)
         answer = Message("assistant", (Text(words), *response.message.tool_calls))
-        after = add_turn(conversation, text, words, {}, (*inputs, answer))
+        thinking = response.message.signed_thinking
+        after = add_turn(conversation, text, words, {}, tuple(attachments), thinking, (*inputs, answer))
         return Reply(words, {}, (), response), after
 
     return step
@@ -214,7 +227,13 @@ def compress_fields(conversation: Conversation) -> Program[Conversation]:
 
 
 def _commit(
-    conversation: Conversation, text: str, parsed: ParsedReply, *, strict: bool
+    conversation: Conversation,
+    text: str,
+    attachments: tuple[Attachment, ...],
+    parsed: ParsedReply,
+    thinking: tuple[Thinking, ...],
+    *,
+    strict: bool,
 ) -> tuple[Conversation, ParsedReply]:
     """Commit a turn; without its delta where a reducer rejects that.
 
@@ -222,19 +241,21 @@ def _commit(
         InputError: strict, and a reducer rejected the delta.
     """
     try:
-        return add_turn(conversation, text, parsed.answer, _state_delta(parsed)), parsed
+        return add_turn(conversation, text, parsed.answer, _state_delta(parsed), attachments, thinking), parsed
     except InputError as error:
         if strict or parsed.delta is None:
             raise
         without = replace(parsed, delta=None, problems=(error.message,))
-        return add_turn(conversation, text, parsed.answer, _state_delta(without)), without
+        return add_turn(conversation, text, parsed.answer, _state_delta(without), attachments, thinking), without
 
 
-def _parse_or_repair(app: App, request: Request, response: Response, repairs: int) -> Program[ParsedReply]:
+def _parse_or_repair(
+    app: App, request: Request, response: Response, repairs: int, *, exact: bool
+) -> Program[ParsedReply]:
     """Parse a reply; where its delta is invalid, keep the answer and request the delta alone."""
     if response.finish == "refusal" and not response.text.strip():
         raise RefusalError("the model refused to answer", request=request.digest)
-    parsed = parse_reply(app, response.text)
+    parsed = parse_reply(app, response.text, exact=exact)
     invalid = response.text
     for _ in range(repairs):
         if parsed.delta is not None or response.finish in {"interrupted", "refusal", "length"}:

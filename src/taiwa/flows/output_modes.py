@@ -147,7 +147,7 @@ class TypedRequest(Generic[T]):
             *before, last = self.messages
             rendered = self.wanted.render()
             text = TYPECHAT.format(name=self.wanted.name, type=rendered, request=last.text)
-            return *before, user(text + self.brief)
+            return *before, user(text + self.brief, last.attachments)
         if mode in ("native", "prompt"):
             wanted = TYPED.format(type=self.wanted.render())
         else:

@@ -9,10 +9,11 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from taiwa.kernel.effects import CallTool, GetEvidence, Program, Retrieve
+from taiwa.kernel.errors import ToolErrorBoundary
 from taiwa.kernel.execution import Execution, PendingEffect, RunResult
 from taiwa.kernel.journal import Journal
-from taiwa.kernel.messages import Notice, Request, TextDelta
-from taiwa.kernel.runtime import AsyncModel, BaseRuntime
+from taiwa.kernel.messages import Notice, Request, TextDelta, ToolResult
+from taiwa.kernel.runtime import AsyncModel, AsyncTool, BaseRuntime, check_result
 from taiwa.kernel.threads import start_in_thread
 
 T = TypeVar("T")
@@ -24,7 +25,7 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
     """Runs programs on an event loop; handlers may be plain or asynchronous functions.
 
     Programs of a gather run as tasks, at most `width` at a time. Cancelling the task that awaits a run cancels its calls. What
-    may block runs in threads, so that the loop goes on: tools and retrievers, and the steps of a program whose journal has a
+    may block runs in threads, so that the loop goes on: plain tools and retrievers, and the steps of a program whose journal has a
     sink, with its observers. Plain handlers of the caller run on the loop.
 
     Once `stop` is set, an answer that is being streamed ends with the text that it has.
@@ -138,11 +139,19 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
             await self._complete(run, pending, effect.request, ticks)
             return partial(execution.complete, pending)
         handler = self.handler(effect)
+        if isinstance(effect, CallTool) and CallTool not in self.handlers:
+            tool = self._tools.get(effect.name)
+            if isinstance(tool, AsyncTool):
+                return partial(execution.answer, pending, await self._acall_tool(effect, tool))
         if isinstance(effect, CallTool | Retrieve | GetEvidence) and type(effect) not in self.handlers:
             in_thread = start_in_thread(partial(handler, effect), type(effect).__name__)
             return partial(execution.answer, pending, await asyncio.wrap_future(in_thread))
         answer: Any = handler(effect)
         return partial(execution.answer, pending, await answer if inspect.isawaitable(answer) else answer)
+
+    async def _acall_tool(self, effect: CallTool, tool: AsyncTool) -> ToolResult:
+        with ToolErrorBoundary(effect.name):
+            return check_result(effect.name, await tool.acall(effect.arguments))
 
     async def _complete(self, run: "_Run[T]", pending: PendingEffect, request: Request, ticks: asyncio.Event) -> None:
         pending.begin()

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from taiwa.kernel.effects import (
@@ -21,16 +21,20 @@ from taiwa.kernel.messages import (
     Capability,
     Chunk,
     FailedAttempt,
+    Grammar,
     Message,
     Notice,
+    Regex,
     Request,
     Response,
     StreamEnd,
     Text,
     TextDelta,
+    Thinking,
     collect_response,
 )
 from taiwa.kernel.records import value
+from taiwa.kernel.thinking import ThinkingSplitter, split_unopened
 from taiwa.kernel.usage_limits import RunUsage, UsageLedger, UsageLimits, max_attempt_usage, max_usage
 
 T = TypeVar("T")
@@ -51,10 +55,12 @@ class PendingEffect:
     """Set when a limit is reached while the answer streams."""
     _watcher: Watcher | None = None
     _cut: int | None = None
+    _splitter: ThinkingSplitter | None = None
 
     def begin(self) -> None:
         """Start a stream of chunks and drop those of an earlier attempt."""
         watch = self.effect.watch if isinstance(self.effect, Complete) else None
+        self._splitter = ThinkingSplitter() if _may_think(self.effect) else None
         self.streaming = True
         self.chunks = []
         self._cut = None
@@ -62,6 +68,18 @@ class PendingEffect:
 
     def add(self, chunk: Chunk) -> str:
         """Add a chunk and return the text to show."""
+        if self._splitter is not None and isinstance(chunk, TextDelta):
+            return "".join(map(self._add, self._splitter.feed(chunk.text)))
+        shown = self.flush() if isinstance(chunk, StreamEnd) else ""
+        return shown + self._add(chunk)
+
+    def flush(self) -> str:
+        """Add what was held back of thinking or text; return the text to show."""
+        return "" if self._splitter is None else "".join(map(self._add, self._splitter.close()))
+
+    def _add(self, chunk: Chunk) -> str:
+        if self._cut is not None:
+            return ""
         self.chunks.append(chunk)
         if not isinstance(chunk, TextDelta):
             return ""
@@ -73,13 +91,20 @@ class PendingEffect:
 
     def finish(self) -> tuple[Response, str]:
         """Return the response and the text that was held back."""
+        rest = self.flush()
         response = collect_response(self.chunks)
         if self._cut is not None:
-            return self._cut_at(response, self._cut), ""
-        return response, "" if self._watcher is None else self._watcher.close().show
+            return self._cut_at(response, self._cut), rest
+        if self._splitter is not None and (split := split_unopened(response.text)) is not None:
+            parts = (part for part in response.message.parts if not isinstance(part, Text))
+            response = replace(
+                response, message=Message("assistant", (Thinking(split.thinking), Text(split.text), *parts))
+            )
+        return response, rest + ("" if self._watcher is None else self._watcher.close().show)
 
     def _cut_at(self, response: Response, end: int) -> Response:
-        message = Message("assistant", (Text(response.text[:end]),))
+        thinking = (part for part in response.message.parts if isinstance(part, Thinking))
+        message = Message("assistant", (*thinking, Text(response.text[:end])))
         bound = None
         if response.usage is None and isinstance(self.effect, Complete):
             bound = max_usage(self.effect.request, response)
@@ -89,6 +114,15 @@ class PendingEffect:
     def is_complete(self) -> bool:
         """Say whether no more chunks are needed."""
         return self._cut is not None or self.refusal is not None or not self.active
+
+
+def _may_think(effect: Effect[Any]) -> bool:
+    """Say whether a thinking block in an answer would be none of its text: not where it goes on, or is bound to a form."""
+    return (
+        isinstance(effect, Complete)
+        and not effect.request.prefix
+        and not isinstance(effect.request.constraint, (Regex, Grammar))
+    )
 
 
 @value
@@ -222,6 +256,7 @@ class Execution(Generic[T]):
         """Throw the error of a pending effect into its program."""
         if not pending.active:
             return
+        pending.flush()
         answer = collect_response(pending.chunks) if pending.chunks else None
         if answer is None and isinstance(error, ModelError) and error.may_be_charged:
             bound = max_attempt_usage(pending.effect.request) if isinstance(pending.effect, Complete) else None

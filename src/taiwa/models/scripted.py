@@ -84,8 +84,12 @@ class ScriptedModel:
                 kind = TextDelta if isinstance(part, Text) else ThinkingDelta
                 for start in range(0, len(part.text), self.chunk):
                     yield kind(part.text[start : start + self.chunk])
-        calls = response.message.tool_calls
-        yield StreamEnd(response.finish, response.stop, response.usage, response.model, calls, response.logprobs)
+        message = response.message
+        blocks = message.thinking if message.signed_thinking else ()
+        yield StreamEnd(
+            response.finish, response.stop, response.usage, response.model, message.tool_calls, response.logprobs,
+            thinking=blocks,
+        )  # fmt: skip
 
     def _respond_with(self, text: str, request: Request) -> Response:
         """Build a plain answer, cut before the earliest stop string of the request."""
@@ -109,3 +113,32 @@ def scripted_model(
     'Hello'
     """
     return ScriptedModel(entries, name, capabilities, chunk, usage)
+
+
+@dataclass(eq=False, repr=False)
+class FunctionModel(ScriptedModel):
+    """Answers every request by a function of it, and records the `requests`."""
+
+    def _next(self, request: Request) -> str | Response:
+        self.requests.append(request)
+        answer = self.entries[0]
+        assert callable(answer), "function_model passes a function"
+        return answer(request)
+
+
+def function_model(
+    answer: Callable[[Request], str | Response],
+    *,
+    name: str = "function",
+    capabilities: frozenset[Capability] = ALL_CAPABILITIES,
+    chunk: int = 7,
+    usage: Usage | None = None,
+) -> FunctionModel:
+    """Build a model that answers every request by a function of it; `usage` is reported with each plain answer.
+
+    >>> from taiwa.kernel.messages import collect_response, user
+    >>> loud = function_model(lambda request: request.messages[-1].text.upper())
+    >>> collect_response(loud.stream(Request((user("Hi"),)))).text
+    'HI'
+    """
+    return FunctionModel((answer,), name, capabilities, chunk, usage)

@@ -19,12 +19,13 @@ from taiwa.conversation.app import App
 from taiwa.conversation.history import begin
 from taiwa.conversation.turn_prompt import turn_request
 from taiwa.flows.chat import MAX_TEXT_CHARS
+from taiwa.kernel.attachments import Attachment, is_url, read_attachments
 from taiwa.kernel.errors import InputError, LimitError
+from taiwa.kernel.files import open_file
 from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json, digest
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.operations.say import AskParam, model_of, open_app, request_tokens
-from taiwa.operations.text_files import open_file
 from taiwa.sessions.batch import BatchInput, BatchRow, ParallelBatch, TurnBatch, committed_rows, run_in_one_session
 from taiwa.sessions.durable_turn import TurnOptions
 from taiwa.sessions.repository import Repository
@@ -205,7 +206,7 @@ def preview_turns(options: BatchOptions, rows: "RowFile") -> BatchPreview:
     opened = _AppOpener(options.app, options.params)
 
     def request(row: BatchInput) -> Request:
-        return turn_request(begin(opened(row.params if options.mode == "map" else None)), row.text)
+        return turn_request(begin(opened(row.params if options.mode == "map" else None)), row.text, row.attachments)
 
     return _preview(rows, request)
 
@@ -217,7 +218,7 @@ def preview_extractions(settings: Settings, extract_run: ExtractRun, rows: "RowF
         TaiwaError: the model cannot be opened.
     """
     model: Any = open_priced_model(None, settings).model
-    return _preview(rows, lambda row: first_request(extract_run, row.text, model))
+    return _preview(rows, lambda row: first_request(extract_run, row.text, model, row.attachments))
 
 
 def _preview(rows: "RowFile", request: Callable[[BatchInput], Request]) -> BatchPreview:
@@ -297,7 +298,8 @@ class RowFile:
             if raw is None:
                 yield BatchInput(number, error=f"line {number} is longer than {MAX_BYTES:,} bytes")
             elif raw.strip():
-                yield _read_row(number, raw, as_json=self.as_json)
+                folder = Path() if self.name == "-" else Path(self.name).parent
+                yield _read_row(number, raw, folder, as_json=self.as_json)
 
 
 def open_rows(file: str) -> RowFile:
@@ -354,15 +356,15 @@ def _is_row(raw: bytes) -> bool:
     return isinstance(found, dict) and "text" in found
 
 
-def _read_row(number: int, raw: bytes, *, as_json: bool) -> BatchInput:
+def _read_row(number: int, raw: bytes, folder: Path, *, as_json: bool) -> BatchInput:
     try:
         line = raw.decode().rstrip("\r\n")
     except UnicodeDecodeError as error:
         return BatchInput(number, error=f"line {number} is not UTF-8 at byte {error.start}")
-    return _read_json_row(number, line) if as_json else BatchInput(number, line)
+    return _read_json_row(number, line, folder) if as_json else BatchInput(number, line)
 
 
-def _read_json_row(number: int, line: str) -> BatchInput:
+def _read_json_row(number: int, line: str, folder: Path) -> BatchInput:
     try:
         found: object = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -373,4 +375,17 @@ def _read_json_row(number: int, line: str) -> BatchInput:
     name, text = row.get("id"), row.get("text")
     if not isinstance(text, str):
         return BatchInput(number, id=name, error=f'line {number} has no "text"')
-    return BatchInput(number, text, name, row.get("params"))
+    try:
+        attachments = _read_files(row.get("attachments"), folder)
+    except InputError as error:
+        return BatchInput(number, text, name, error=f"line {number}: {error.message}")
+    return BatchInput(number, text, name, row.get("params"), attachments=attachments)
+
+
+def _read_files(paths: Json, folder: Path) -> tuple[Attachment, ...]:
+    """Read the attachments of a row; relative paths begin at the folder of the file of rows."""
+    if paths is None:
+        return ()
+    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+        raise InputError("attachments must be a list of paths")
+    return read_attachments(path if is_url(path) else folder / path for path in map(str, paths))

@@ -60,10 +60,14 @@ def app_with_options(app: App, params: Mapping[str, Json], request: RequestOptio
     app = app.with_params(params)
     given = request.sampling
     if given is not None:
-        values = (given.temperature, given.top_p, given.max_tokens, given.seed)
-        own = (app.sampling.temperature, app.sampling.top_p, app.sampling.max_tokens, app.sampling.seed)
-        merged = Sampling(*(mine if value is None else value for value, mine in zip(values, own, strict=True)))  # type: ignore[arg-type]
-        given = None if merged == app.sampling else merged
+        own = app.sampling
+        merged = Sampling(
+            own.temperature if given.temperature is None else given.temperature,
+            own.top_p if given.top_p is None else given.top_p,
+            own.max_tokens if given.max_tokens is None else given.max_tokens,
+            own.seed if given.seed is None else given.seed,
+        )
+        given = None if merged == own else merged
     return app.with_request(
         RequestOptions(
             request.system,

@@ -3,13 +3,14 @@
 import importlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeGuard, cast
 
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError, OutputValidationError, TaiwaError
 from taiwa.kernel.messages import (
     Choice,
@@ -56,6 +57,7 @@ class GenerateOptions:
     - `system`: instructions before the text; `prefix`: how the answer begins; `stop`: texts before which it ends.
     - `count`: answers side by side. `strict`: fail where a clause cannot be enforced, instead of checking it afterwards.
     - `whitespace`: between the tokens of JSON. `task`: see `Request`; the built-in model answers only the tasks that it learned.
+    - `attachments`: those of the text.
     """
 
     text: str
@@ -69,6 +71,7 @@ class GenerateOptions:
     strict: bool = True
     whitespace: "Whitespace" = "bounded"
     task: Task = ""
+    attachments: tuple[Attachment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +186,14 @@ def parse(output_type: OutputType[Any], text: str, *, guess: bool = True) -> Par
 
 
 def extract(
-    repository: "Repository", settings: "Settings", turns: "TurnOptions", extract_run: "ExtractRun", text: str
+    repository: "Repository",
+    settings: "Settings",
+    turns: "TurnOptions",
+    extract_run: "ExtractRun",
+    text: str,
+    attachments: Sequence[Attachment] = (),
 ) -> ExtractResult:
-    """Extract a value from one text; its calls are stored as they are answered.
+    """Extract a value from one text and its attachments; its calls are stored as they are answered.
 
     Raises:
         ExtractError: no attempt was valid; it holds the attempts and their bill.
@@ -193,7 +201,7 @@ def extract(
     from taiwa.sessions.session import open_priced_model
     from taiwa.sessions.stored_extract import extract_one
 
-    done = extract_one(repository, open_priced_model(None, settings), turns, extract_run, text)
+    done = extract_one(repository, open_priced_model(None, settings), turns, extract_run, text, attachments)
     return ExtractResult(extract_run.output_type.dump(done.value.value), done.value.attempts, done.spent)
 
 
@@ -227,7 +235,7 @@ def generate(settings: "Settings", options: GenerateOptions, on_text: Callable[[
     if constraint is not None:
         with suppress(ConfigError):  # it cannot be judged here
             check = answer_checker(constraint, output_type)
-    messages = ((system(options.system),) if options.system else ()) + (user(options.text),)
+    messages = ((system(options.system),) if options.system else ()) + (user(options.text, options.attachments),)
     request = Request(
         messages, prefix=options.prefix, stop=options.stop, sampling=options.sampling, constraint=constraint, task=options.task
     )  # fmt: skip

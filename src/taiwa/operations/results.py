@@ -162,12 +162,13 @@ class SessionTree:
 
 @dataclass(frozen=True, slots=True)
 class ShowResult:
-    """One node, the conversation after it, and the calls that made it."""
+    """One node, the conversation after it, and the calls that made it; `reasoning` is what the model thought, where asked for."""
 
     hash: str
     node: "Node"
     conversation: "Conversation"
     calls: "tuple[CallRecord, ...]"
+    reasoning: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

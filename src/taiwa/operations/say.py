@@ -13,11 +13,13 @@ from taiwa.conversation.app import App, Param
 from taiwa.conversation.history import Conversation, begin
 from taiwa.conversation.turn_prompt import stable_bytes, turn_request
 from taiwa.flows.chat import say
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import Complete, GetCapabilities, Program
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.execution import Observer
 from taiwa.kernel.messages import Capability, JsonSchema, Message, Part, Request, Text, ToolCall, ToolSpec
 from taiwa.kernel.text import estimate_tokens
+from taiwa.models.attachments import file_text
 from taiwa.operations.results import RequestPreview
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions
 from taiwa.sessions.repository import Repository
@@ -174,7 +176,11 @@ def open_interrupted(
 
 
 def preview_turn(
-    conversation: Conversation, text: str, tools: Sequence[ToolSpec] = (), target: "Target | None" = None
+    conversation: Conversation,
+    text: str,
+    tools: Sequence[ToolSpec] = (),
+    target: "Target | None" = None,
+    attachments: Sequence[Attachment] = (),
 ) -> RequestPreview:
     """Return the request that a turn would send first; nothing is sent. With a target it holds the body that would go over
     the wire; without one the server is assumed to enforce schemas and to call functions.
@@ -188,7 +194,7 @@ def preview_turn(
             f"the app {conversation.app.name!r} searches documents before its first request; see taiwa ask -v"
         )
     capabilities = ASSUMED if target is None else target.capabilities
-    request = _first_request(say(text, tools=tools)(conversation), capabilities)
+    request = _first_request(say(text, attachments, tools=tools)(conversation), capabilities)
     preview = RequestPreview(request, request_tokens(request), _cached_tokens(conversation, request))
     if target is None or target.codec is None:
         return preview
@@ -215,15 +221,17 @@ def preview_solve(settings: Settings, reason_run: "ReasonRun", question: str) ->
     return RequestPreview(request, request_tokens(request))
 
 
-def preview_extraction(settings: Settings, extract_run: "ExtractRun", text: str) -> RequestPreview:
+def preview_extraction(
+    settings: Settings, extract_run: "ExtractRun", text: str, attachments: Sequence[Attachment] = ()
+) -> RequestPreview:
     """Return the request that an extraction would send first; nothing is sent.
 
     Raises:
-        InputError: the text is empty.
+        InputError: the text is empty without attachments.
     """
     from taiwa.sessions.stored_extract import first_request
 
-    request = first_request(extract_run, text, open_priced_model(None, settings).model)
+    request = first_request(extract_run, text, open_priced_model(None, settings).model, attachments)
     return RequestPreview(request, request_tokens(request))
 
 
@@ -233,7 +241,8 @@ def _cached_tokens(conversation: Conversation, request: Request) -> int:
         return 0
     before = replace(conversation, turns=conversation.turns[:-1])
     now = stable_bytes(request).decode()
-    last = stable_bytes(turn_request(before, conversation.turns[-1].user)).decode()
+    past = conversation.turns[-1]
+    last = stable_bytes(turn_request(before, past.user, past.attachments)).decode()
     shared = next((at for at, (a, b) in enumerate(zip(now, last, strict=False)) if a != b), min(len(now), len(last)))
     return estimate_tokens(now[:shared])
 
@@ -249,12 +258,12 @@ def render_request(app: App, text: str) -> Request:
 
 
 def tool_specs(app: App) -> tuple[ToolSpec, ...]:
-    """Return the built-in tools of an app; tools that a program passes are not known here."""
+    """Return the built-in tools and plug-ins of an app; tools that a program passes are not known here."""
     if not app.tools:
         return ()
-    from taiwa.tools.registry import builtin_tools
+    from taiwa.tools.registry import named_tool
 
-    return tuple(builtin_tools()[name].spec for name in app.tools if name in builtin_tools())
+    return tuple(tool.spec for tool in map(named_tool, app.tools) if tool is not None)
 
 
 def request_text(request: Request) -> str:
@@ -267,12 +276,15 @@ def request_text(request: Request) -> str:
         blocks.append(f"── constraint: JSON Schema {request.constraint.name!r} ──")
     if request.tools:
         blocks.append(f"── tools: {', '.join(tool.name for tool in request.tools)} ──")
-    blocks.append(f"── {_about(request_tokens(request))} in {_counted(len(request.messages), 'message')} ──")
+    files = sum(each.kind is not None for message in request.messages for each in message.attachments)
+    besides = f", and {_counted(files, 'image or PDF', 'images or PDFs')}" if files else ""
+    size = f"{_about(request_tokens(request))} in {_counted(len(request.messages), 'message')}{besides}"
+    blocks.append(f"── {size} ──")
     return "\n\n".join(blocks)
 
 
 def request_tokens(request: Request) -> int:
-    """Estimate the tokens of a request without a tokenizer."""
+    """Estimate the tokens of a request without a tokenizer, and without its images and PDFs, which servers count."""
     return sum(
         MESSAGE_TOKENS + sum(estimate_tokens(_words(part)) for part in message.parts) for message in request.messages
     )
@@ -297,9 +309,13 @@ def _about(tokens: int) -> str:
     return f"about {_counted(tokens, 'token')}"
 
 
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
+def _counted(number: int, word: str, plural: str = "") -> str:
+    return f"{number} {word if number == 1 else plural or f'{word}s'}"
 
 
 def _words(part: Part) -> str:
+    if isinstance(part, Attachment):
+        if part.kind is None and part.data:
+            return file_text(part).text
+        return f"[{part.label}: {part.media_type}, {part.size:,} bytes]"
     return f"{part.name} {part.arguments}" if isinstance(part, ToolCall) else part.text

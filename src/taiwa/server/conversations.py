@@ -136,7 +136,7 @@ def place(session: AsyncSession, request: TurnRequest) -> TurnInput:
     """
     tip = session.conversation.tip
     if request.edit:
-        return session.edit_input(request.text, request.edit, request.reason)
+        return session.edit_input(request.text, request.edit, reason=request.reason)
     if request.parent and request.parent != tip:
         return TurnInput(session.repository.at(request.parent), request.text, "branch", tip)
     return TurnInput(session.conversation, request.text)

@@ -2,7 +2,7 @@
 
 import asyncio
 from asyncio import to_thread
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from typing import Self, TypeAlias
 
@@ -11,6 +11,7 @@ from taiwa.conversation.history import Conversation
 from taiwa.conversation.state import State
 from taiwa.conversation.state_paths import Change
 from taiwa.kernel.async_runtime import AsyncRuntime, finish_in_thread
+from taiwa.kernel.attachments import AttachmentSource
 from taiwa.kernel.execution import RunResult
 from taiwa.kernel.stream import AsyncStream, Done
 from taiwa.sessions.durable_turn import ActiveTurn, TurnInput, TurnResult
@@ -33,26 +34,28 @@ class AsyncSession(BaseSession):
     async def __aexit__(self, *_: object) -> None:
         pass
 
-    async def say(self, text: str) -> TurnResult:
+    async def say(self, text: str, attachments: Iterable[AttachmentSource] = ()) -> TurnResult:
         """As `Session.say`."""
-        return await self._run(lambda: self._begin(TurnInput(self.conversation, text)))
+        return await self._run(lambda: self._say(text, attachments))
 
     async def retry(self) -> TurnResult:
         """As `Session.retry`."""
         return await self._run(self._retry)
 
-    async def edit(self, text: str, *, turn: int = -1) -> TurnResult:
+    async def edit(
+        self, text: str, *, turn: int = -1, attachments: Iterable[AttachmentSource] | None = None
+    ) -> TurnResult:
         """As `Session.edit`."""
-        return await self._run(lambda: self._edit(text, turn))
+        return await self._run(lambda: self._edit(text, turn, attachments))
 
     async def resume(self) -> TurnResult | None:
         """As `Session.resume`."""
         turn = await to_thread(self._resume)
         return None if turn is None else await self._run(lambda: turn)
 
-    def stream(self, text: str) -> "AsyncTurnStream":
+    def stream(self, text: str, attachments: Iterable[AttachmentSource] = ()) -> "AsyncTurnStream":
         """As `Session.stream`."""
-        return AsyncStream(self._events(lambda: self._begin(TurnInput(self.conversation, text))))
+        return AsyncStream(self._events(lambda: self._say(text, attachments)))
 
     def stream_turn(self, turn_input: TurnInput, stop: asyncio.Event | None = None) -> "AsyncTurnStream":
         """Complete a turn that is described in full, with the events of `stream`.
@@ -65,9 +68,11 @@ class AsyncSession(BaseSession):
         """As `Session.stream_retry`."""
         return AsyncStream(self._events(self._retry))
 
-    def stream_edit(self, text: str, *, turn: int = -1) -> "AsyncTurnStream":
+    def stream_edit(
+        self, text: str, *, turn: int = -1, attachments: Iterable[AttachmentSource] | None = None
+    ) -> "AsyncTurnStream":
         """As `Session.stream_edit`."""
-        return AsyncStream(self._events(lambda: self._edit(text, turn)))
+        return AsyncStream(self._events(lambda: self._edit(text, turn, attachments)))
 
     async def stream_resume(self) -> "AsyncTurnStream | None":
         """As `Session.stream_resume`."""

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
 from taiwa.conversation.history import Conversation
 from taiwa.conversation.transcript import Transcript, next_address, turn_digest
 from taiwa.flows.chat import Reply, complete_turn, say
+from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.effects import Complete, Effect, Program
 from taiwa.kernel.errors import ConflictError, InputError, StoreError, TaiwaError
 from taiwa.kernel.execution import EffectStarted, Event, Observer, RunResult
 from taiwa.kernel.journal import Entry, Journal
-from taiwa.kernel.messages import Message, Notice, Response, TextDelta, Usage, user
-from taiwa.kernel.records import Json, record, restore, value
+from taiwa.kernel.messages import Message, Notice, Response, TextDelta, Usage
+from taiwa.kernel.records import Json, items_at, record, restore, value
 from taiwa.kernel.runtime import AsyncModel, Handler, Interrupts, Model, Retriever, Runtime, Tool
 from taiwa.kernel.usage_limits import Price, RunUsage, UsageLimits
 from taiwa.models.pricing import Prices
@@ -97,7 +98,7 @@ class TurnOptions:
 
 @value(tag="turn-input")
 class TurnInput:
-    """The user text of a turn and the conversation before it. `replaces` is the tip that the session leaves to go back.
+    """The user's message of a turn and the conversation before it. `replaces` is the tip that the session leaves to go back.
 
     `messages` take the place of the text in an app without state, and the model answers them once. A turn that `branches`
     begins a session of its own at a node of another one; with `may_branch` it does so only if the session has moved. The
@@ -108,6 +109,7 @@ class TurnInput:
     text: str
     reason: str = "turn"
     replaces: str | None = None
+    attachments: tuple[Attachment, ...] = ()
     messages: tuple[Message, ...] = ()
     branches: bool = False
     may_branch: bool = False
@@ -125,10 +127,16 @@ class TurnInput:
 
     def to_json(self) -> dict[str, Json]:
         """Return what another process needs to commit the turn."""
-        more: dict[str, Json] = {"messages": record(self.messages)} if self.messages else {}
-        more |= {"branches": True} if self.branches else {}
-        more |= {} if self.transcript is None else {"transcript": record(self.transcript)}
-        return {"reason": self.reason, "replaces": self.replaces} | more
+        recorded: dict[str, Json] = {"reason": self.reason, "replaces": self.replaces}
+        if self.attachments:
+            recorded["attachments"] = [each.reference() for each in self.attachments]
+        if self.messages:
+            recorded["messages"] = record(self.messages)
+        if self.branches:
+            recorded["branches"] = True
+        if self.transcript is not None:
+            recorded["transcript"] = record(self.transcript)
+        return recorded
 
 
 @value
@@ -170,9 +178,10 @@ class ActiveTurn:
         if self.resources is not None:
             return self.resources.program(turn_input.text)(turn_input.base)
         if turn_input.messages:
-            return complete_turn(turn_input.messages)(turn_input.base)
+            return complete_turn(turn_input.messages, turn_input.attachments)(turn_input.base)
         specs = [tool.spec for tool in self.tools]
-        return say(turn_input.text, strict=options.strict, repairs=options.repairs, tools=specs)(turn_input.base)
+        text, attachments = turn_input.text, turn_input.attachments
+        return say(text, attachments, strict=options.strict, repairs=options.repairs, tools=specs)(turn_input.base)
 
     @property
     def journal(self) -> Journal:
@@ -204,8 +213,7 @@ class ActiveTurn:
             return repository.commit(session, after, expected=expected, reason=turn_input.reason, run=self.run)
         with repository.store.transaction(session):
             committed = repository.commit(session, after, expected=expected, reason=turn_input.reason, run=self.run)
-            inputs = turn_input.messages or (user(turn_input.text),)
-            digest = turn_digest((*inputs, after.turns[-1].all_messages[-1]))
+            digest = turn_digest(after.turns[-1].all_messages)
             address = next_address(place.address, digest)
             repository.store.transcripts.put(place.app, address, digest, committed.tip, session)
         return committed
@@ -257,9 +265,12 @@ def begin_turn(
 
     Raises:
         ConflictError: the session has another tip, so the turn could not be committed; no call was made.
-        InputError: the session name is invalid.
+        InputError: the session name is invalid, or the app searches documents and the message has attachments.
     """
     store, base = repository.store, turn_input.base
+    if base.app.flow == "ask" and turn_input.attachments:
+        raise InputError(f"the app {base.app.name!r} does not take attachments; index the files: taiwa index add")
+    turn_input = _with_bytes(repository, turn_input)
     tools = repository.tools_of(base.app)
     resources = _open_resources(repository, base, priced_model)
     with ExitStack() as stack:
@@ -277,7 +288,9 @@ def begin_turn(
             recorded = options.to_json() | turn_input.to_json()
             if resources is not None:
                 recorded["turn_options"] = record(resources.options)
-            run = store.runs.begin(session, turn_input.follows, base.app.hash, turn_input.text, recorded)
+            run = store.runs.begin(
+                session, turn_input.follows, base.app.hash, turn_input.text, recorded, turn_input.attachments
+            )
         stack.pop_all()
     return ActiveTurn(repository, session, turn_input, run, priced_model, options, tools, resources)
 
@@ -302,13 +315,22 @@ def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedMo
     base = repository.start(repository.app(run.app)) if run.base is None else repository.checkout(run.base)
     repairs = recorded.get("repairs")
     options = TurnOptions(bool(recorded.get("strict")), repairs if isinstance(repairs, int) else 1)
+    attachments = tuple(map(read_reference, items_at(recorded, "attachments")))
     messages, transcript = restore(recorded.get("messages") or []), restore(recorded.get("transcript"))
     turn_input = TurnInput(
-        base, run.text, str(recorded.get("reason") or "turn"), replaces, messages, branches, branches, transcript
-    )
+        base, run.text, str(recorded.get("reason") or "turn"), replaces,
+        attachments, messages, branches, branches, transcript,
+    )  # fmt: skip
+    turn_input = _with_bytes(repository, turn_input)
     tools, paid = repository.tools_of(base.app), store.runs.journal(run.id)
     resources = _reopen_resources(repository, base, recorded)
     return ActiveTurn(repository, run.ref, turn_input, run.id, priced_model, options, tools, resources, paid)
+
+
+def _with_bytes(repository: Repository, turn_input: TurnInput) -> TurnInput:
+    """Fill in the bytes of the attachments that the request of a turn will hold."""
+    attachments = repository.store.blobs.fill(turn_input.attachments)
+    return replace(turn_input, base=repository.with_attachments(turn_input.base), attachments=attachments)
 
 
 def _tip(repository: Repository, session: str) -> str | None:

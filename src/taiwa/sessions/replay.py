@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import product
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node
@@ -61,9 +62,10 @@ def _replay_turn(repository: Repository, entry: HistoryEntry, before: Conversati
         return result
     difference = ""
     # One answer is the reply, those after it are repairs; before it may be a summary of a full window, and calls of tools.
-    for repairs in range(answers - 1, -1, -1):
+    # A turn may also have been recorded when a reply without a delta line was asked for one.
+    for repairs, exact in product(range(answers - 1, -1, -1), (False, True)):
         try:
-            program = _program(repository, entry.node, before.app, repairs)
+            program = _program(repository, entry.node, before.app, repairs, exact=exact)
             _, after = replay(program(before), Journal(entries))
         except (ConfigError, ReplayError, OutputValidationError) as error:
             difference = error.message
@@ -74,11 +76,11 @@ def _replay_turn(repository: Repository, entry: HistoryEntry, before: Conversati
     return replace(result, difference=difference)
 
 
-def _program(repository: Repository, node: Node, app: App, repairs: int) -> Step[Conversation, Reply]:
+def _program(repository: Repository, node: Node, app: App, repairs: int, *, exact: bool) -> Step[Conversation, Reply]:
     if not node.messages and not app.request.shapes_reply:
         specs = [tool.spec for tool in repository.tools_of(app)]
-        return say(node.user or "", repairs=repairs, tools=specs)
-    return complete_turn(node.messages[:-1] or (user(node.user or ""),))
+        return say(node.user or "", node.attachments, repairs=repairs, tools=specs, exact=exact)
+    return complete_turn(node.messages[:-1] or (user(node.user or ""),), node.attachments)
 
 
 def _replay_ask_turn(entry: HistoryEntry, before: Conversation, entries: Iterable[Entry]) -> str:

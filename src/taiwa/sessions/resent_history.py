@@ -6,8 +6,9 @@ from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, add_turn, change_app, summarize_window
 from taiwa.conversation.transcript import START, Transcript, next_address, split_turns, turn_digest
 from taiwa.flows.chat import input_text
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.messages import Message
+from taiwa.kernel.messages import Message, Text
 from taiwa.kernel.records import value
 from taiwa.sessions.durable_turn import TurnInput, branch_name
 from taiwa.sessions.repository import Repository
@@ -49,7 +50,8 @@ def place_turn(repository: Repository, app: App, messages: Sequence[Message]) ->
             f"the app {app.name!r} {kind}: it takes no tools, response format, stop strings or logprobs of a request"
         )
     turns, inputs = split_turns(messages)
-    if not inputs or not (input_text(inputs) or is_relayed(app)):
+    answerable = input_text(inputs) or is_relayed(app) or any(message.attachments for message in inputs)
+    if not inputs or not answerable:
         raise InputError("the last message must be of the user or a tool: there is nothing to answer")
     digests = [turn_digest(turn) for turn in turns]
     found = _find_prefix(repository, app, digests) or _find_trimmed(repository, app, turns, digests)
@@ -65,13 +67,17 @@ def place_turn(repository: Repository, app: App, messages: Sequence[Message]) ->
     adopts = is_relayed(base.app)  # a turn of an app with a state has a delta, which the client does not know
     for turn, digest in zip(turns[known:], digests[known:], strict=True):
         address = next_address(address, digest)
-        base = add_turn(base, input_text(turn[:-1]), turn[-1].text, None, turn) if adopts else base
+        if adopts:
+            files, messages = detach(turn)
+            base = add_turn(base, input_text(turn[:-1]), turn[-1].text, None, files, messages=messages)
     base, session = _stored(repository, base, session)
     transcript = Transcript(app.name, address)
+    files, inputs = detach(inputs)
     branches = not session
     turn_input = TurnInput(
         base,
         input_text(inputs),
+        attachments=files,
         messages=inputs if is_relayed(base.app) else (),
         branches=branches,
         may_branch=True,
@@ -79,6 +85,22 @@ def place_turn(repository: Repository, app: App, messages: Sequence[Message]) ->
     )
     adopted = len(turns) - known if adopts else 0
     return PlacedTurn(session or branch_name(base), turn_input, known, adopted)
+
+
+def detach(messages: Sequence[Message]) -> tuple[tuple[Attachment, ...], tuple[Message, ...]]:
+    """Return the attachments of messages, and the messages without them.
+
+    Raises:
+        InputError: a message other than the last one of the user has attachments.
+    """
+    last = max((at for at, message in enumerate(messages) if message.role == "user"), default=-1)
+    if any(message.attachments for at, message in enumerate(messages) if at != last):
+        raise InputError("in a turn of several messages, attachments must be in the last message of the user")
+    files = tuple(file for message in messages for file in message.attachments)
+    if not files:
+        return (), tuple(messages)
+    kept = tuple(part for part in messages[last].parts if part not in files) or (Text(""),)
+    return files, (*messages[:last], Message("user", kept), *messages[last + 1 :])
 
 
 def _find_prefix(

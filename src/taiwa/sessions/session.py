@@ -13,6 +13,7 @@ from taiwa.conversation.history import Conversation, Node
 from taiwa.conversation.state import State
 from taiwa.conversation.state_paths import Change, diff_states, parse_path
 from taiwa.flows.chat import Reply
+from taiwa.kernel.attachments import AttachmentSource, read_attachments
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, TaiwaError
 from taiwa.kernel.execution import Observer, RunResult
 from taiwa.kernel.messages import Message, Notice, TextDelta, Usage, assistant, user
@@ -105,7 +106,9 @@ class BaseSession:
     def messages(self) -> tuple[Message, ...]:
         """The texts of all turns as messages."""
         return tuple(
-            message for turn in self.turns for message in (user(turn.user or ""), assistant(turn.answer or ""))
+            message
+            for turn in self.turns
+            for message in (user(turn.user or "", turn.attachments), assistant(turn.answer or ""))
         )
 
     @property
@@ -125,8 +128,16 @@ class BaseSession:
             raise InputError("there is no turn yet")
         return self.repository.turn(self.conversation.tip, turns)[1].user or ""
 
+    def _say(self, text: str, attachments: Iterable[AttachmentSource]) -> ActiveTurn:
+        return self._begin(TurnInput(self.conversation, text, attachments=read_attachments(attachments)))
+
     def edit_input(
-        self, text: str, turn: int, reason: str = "edit", messages: tuple[Message, ...] = ()
+        self,
+        text: str,
+        turn: int,
+        attachments: Iterable[AttachmentSource] | None = None,
+        reason: str = "edit",
+        messages: tuple[Message, ...] = (),
     ) -> TurnInput:
         """Return the turn in place of a turn by its number, negative numbers counted from the end.
 
@@ -140,15 +151,24 @@ class BaseSession:
             raise InputError(f"there is no turn {turn}; the conversation has {count}")
         back = count - turn + 1 if turn > 0 else -turn
         base = self.repository.checkout(self.repository.before_turn(self.conversation.tip, back))
-        return TurnInput(base, text, reason, self.conversation.tip, messages)
+        edited = self.repository.turn(self.conversation.tip, back)[1]
+        files = edited.attachments if attachments is None else read_attachments(attachments)
+        return TurnInput(base, text, reason, self.conversation.tip, files, messages)
 
-    def _edit(self, text: str, turn: int, reason: str = "edit", messages: tuple[Message, ...] = ()) -> ActiveTurn:
-        return self._begin(self.edit_input(text, turn, reason, messages))
+    def _edit(
+        self,
+        text: str,
+        turn: int,
+        attachments: Iterable[AttachmentSource] | None = None,
+        reason: str = "edit",
+        messages: tuple[Message, ...] = (),
+    ) -> ActiveTurn:
+        return self._begin(self.edit_input(text, turn, attachments, reason, messages))
 
     def _retry(self) -> ActiveTurn:
         text = self.last_turn_text()
         messages = self.repository.turn(self.conversation.tip)[1].messages
-        return self._edit(text, -1, "retry", messages[:-1])
+        return self._edit(text, -1, reason="retry", messages=messages[:-1])
 
     def _resume(self) -> ActiveTurn | None:
         runs = self.repository.store.runs.open_runs(self.name)
@@ -278,13 +298,14 @@ class Session(BaseSession):
         if self.client is not None:
             self.client.close()
 
-    def say(self, text: str) -> TurnResult:
-        """Complete one turn.
+    def say(self, text: str, attachments: Iterable[AttachmentSource] = ()) -> TurnResult:
+        """Complete one turn. Attachments are paths of images, PDFs and text files, bytes, or `Attachment` objects.
 
         Raises:
+            InputError: the text is empty without attachments, or an attachment cannot be read.
             TaiwaError: the turn failed; the conversation is unchanged, and paid calls stay in the store.
         """
-        return self._run(self._begin(TurnInput(self.conversation, text)))
+        return self._run(self._say(text, attachments))
 
     def retry(self) -> TurnResult:
         """Repeat the last turn from the same state; the new answer replaces the old one.
@@ -294,30 +315,34 @@ class Session(BaseSession):
         """
         return self._run(self._retry())
 
-    def edit(self, text: str, *, turn: int = -1) -> TurnResult:
+    def edit(self, text: str, *, turn: int = -1, attachments: Iterable[AttachmentSource] | None = None) -> TurnResult:
         """Say another text in place of a turn (1 is the first, -1 the last); the old branch stays in the log.
+
+        The attachments of the turn stay unless others are given.
 
         Raises:
             InputError: the conversation has no such turn.
         """
-        return self._run(self._edit(text, turn))
+        return self._run(self._edit(text, turn, attachments))
 
     def resume(self) -> TurnResult | None:
         """Finish an interrupted turn of this session; None without one."""
         turn = self._resume()
         return None if turn is None else self._run(turn)
 
-    def stream(self, text: str) -> TurnStream:
+    def stream(self, text: str, attachments: Iterable[AttachmentSource] = ()) -> TurnStream:
         """Complete one turn; yield the answer as it arrives, and then the committed turn, which is the `result`."""
-        return Stream(self._events(lambda: self._begin(TurnInput(self.conversation, text))))
+        return Stream(self._events(lambda: self._say(text, attachments)))
 
     def stream_retry(self) -> TurnStream:
         """As `retry`, with the events of `stream`."""
         return Stream(self._events(self._retry))
 
-    def stream_edit(self, text: str, *, turn: int = -1) -> TurnStream:
+    def stream_edit(
+        self, text: str, *, turn: int = -1, attachments: Iterable[AttachmentSource] | None = None
+    ) -> TurnStream:
         """As `edit`, with the events of `stream`."""
-        return Stream(self._events(lambda: self._edit(text, turn)))
+        return Stream(self._events(lambda: self._edit(text, turn, attachments)))
 
     def stream_resume(self) -> TurnStream | None:
         """As `resume`, with the events of `stream`."""
@@ -467,7 +492,7 @@ def rerun(
     session = Session(repository, name, repository.start(app or history[0].after.app), priced_model, options=options)
     for entry in history:
         if entry.node.kind == "turn":
-            yield session.say(entry.node.user or "")
+            yield session.say(entry.node.user or "", repository.store.blobs.fill(entry.node.attachments))
         elif entry.node.kind == "edit" and isinstance(entry.node.delta, dict):
             session.set_state(entry.node.delta)
         elif entry.node.kind == "app" and app is None:

@@ -8,11 +8,13 @@ from types import NoneType
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from taiwa.conversation.app import AppSource
-from taiwa.conversation.history import Node, NodeKind, restore_messages
+from taiwa.conversation.history import Node, NodeKind, restore_messages, restore_thinking
+from taiwa.kernel.attachments import read_reference
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
 from taiwa.kernel.records import Json, canonical, record
 from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
+from taiwa.store.blobs import Blobs
 
 HASH_LENGTH = 32
 """Hexadecimal characters of a hash."""
@@ -120,10 +122,13 @@ def decoding(what: str) -> Generator[None]:
 
 
 def searchable_texts(body: bytes) -> tuple[str, ...]:
-    """Return the texts of a node's body that searching finds."""
+    """Return the texts of a node's body that searching finds: the user's, the answer, the names of attachments."""
     with decoding("node"):
         texts = cast("dict[str, Any]", unpack(body))
-        return tuple(text for text in (texts.get("user"), texts.get("answer")) if isinstance(text, str) and text)
+        names = (each.get("name") for each in texts.get("attachments", ()))
+        return tuple(
+            text for text in (texts.get("user"), texts.get("answer"), *names) if isinstance(text, str) and text
+        )
 
 
 BATCH = 256
@@ -172,10 +177,10 @@ def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
         user, answer = fields.get("user"), fields.get("answer")
         if kind not in KINDS or not isinstance(user, OPTIONAL) or not isinstance(answer, OPTIONAL):
             raise ValueError(kind)
-        return Node(
-            None if parent is None else parent.hex(), kind, app.hex(), user, answer, fields.get("delta"), state.hex(),
-            restore_messages(fields.get("messages")),
-        )  # fmt: skip
+        attachments = tuple(map(read_reference, fields.get("attachments", ())))
+        thinking, messages = restore_thinking(fields.get("thinking")), restore_messages(fields.get("messages"))
+        above, delta = None if parent is None else parent.hex(), fields.get("delta")
+        return Node(above, kind, app.hex(), user, answer, delta, state.hex(), attachments, thinking, messages)
 
 
 class Nodes:
@@ -187,6 +192,7 @@ class Nodes:
     def __init__(self, db: Database, owner: str = "") -> None:
         self._db = db
         self.owner = owner
+        self.blobs = Blobs(db, owner)
 
     def put_app(self, app: AppSource, *, untrusted: bool = False) -> str:
         """Store an app and return its hash; one that the owner does not have yet may be marked as untrusted."""
@@ -244,7 +250,10 @@ class Nodes:
         parent, turns = self._parent(node)
         state = hash_to_bytes(node.state_hash) if node.state_hash else b""
         texts: dict[str, Json] = {"user": node.user, "answer": node.answer, "delta": check_json(node.delta)}
-        texts["messages"] = record(node.messages) if node.messages else None
+        if node.attachments:
+            texts["attachments"] = [each.reference() for each in node.attachments]
+        texts["thinking"] = record(node.thinking) or None
+        texts["messages"] = record(node.messages) or None
         body = pack({part: text for part, text in texts.items() if text is not None})
         back = parent if base is None else base
         app = self.find(node.app, "app")
@@ -253,7 +262,9 @@ class Nodes:
                 f"app {short_hash(node.app)} of the node not found in the store; a file has it after `export --app`"
             )
         values = (key, parent, back, node.kind, app, turns, state, body, self._db.clock())
-        return self._own("node", node.hash, self._db.insert(INSERT, *values))
+        seq = self._own("node", node.hash, self._db.insert(INSERT, *values))
+        self.blobs.link("node", seq, node.attachments)
+        return seq
 
     def _parent(self, node: Node) -> tuple[int | None, int]:
         """Return the row of the parent and the number of turns up to and with this node."""

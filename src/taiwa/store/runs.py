@@ -5,12 +5,13 @@ A run is open from its beginning until it is committed (`done`), fails, finds th
 journal without paying twice.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, replace
 from datetime import date, timedelta
 from typing import Any, Literal, TypeAlias, cast
 
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConflictError, StoreError, TaiwaError
 from taiwa.kernel.journal import Entry
 from taiwa.kernel.messages import Response, Usage
@@ -95,10 +96,18 @@ class Runs:
         self._nodes = nodes
         self._owner = nodes.owner
 
-    def begin(self, ref: str, base: str | None, app: str | None, text: str, options: Json = None) -> int:
+    def begin(
+        self,
+        ref: str,
+        base: str | None,
+        app: str | None,
+        text: str,
+        options: Json = None,
+        attachments: Iterable[Attachment] = (),
+    ) -> int:
         """Open a run and return its number. It belongs to this process until it ends.
 
-        `ref` may be "" for a run outside any session; `app` must be stored.
+        `ref` may be "" for a run outside any session; `app` must be stored. `attachments` are stored with it.
 
         Raises:
             StoreError: the store does not have the app or the base.
@@ -111,6 +120,7 @@ class Runs:
             process = self._db.owner()
             number = self._db.insert(insert, self._owner, composed(ref), *rows, recorded, process, self._db.clock())
             assert number is not None
+            self._nodes.blobs.link("run", number, attachments)
             return number
 
     def sink(
@@ -232,6 +242,7 @@ class Runs:
         update = "UPDATE run SET status = 'done', input = NULL, node = ? WHERE seq = ? AND owner = ?"
         if not self._db.run(update, node, run, self._owner):
             raise StoreError(f"run {run} not found in the store: it was deleted")
+        self._db.run("DELETE FROM run_blob WHERE run = ?", run)
 
     def release(self, run: int) -> None:
         """Mark an open run as interrupted, so that any process can resume it."""

@@ -191,6 +191,24 @@ OWNERS_POSTGRES = (
     "ALTER TABLE user_profile DROP CONSTRAINT user_profile_name_key",
     "ALTER TABLE user_profile ADD UNIQUE(owner, name)",
 )
+# The bytes of attachments, without data where an import left them out; each owner has rows of their own, since a hash proves
+# nothing. A node names its attachments in its body; the rows here let a collection find those that nothing refers to.
+BLOBS = (
+    """CREATE TABLE blob(
+        seq {pk},
+        owner {text} NOT NULL,
+        hash {blob} NOT NULL CHECK (length(hash) = 32),
+        data {blob},
+        UNIQUE(owner, hash)){strict}""",
+    """CREATE TABLE node_blob(
+        node {int} NOT NULL REFERENCES node(seq) ON DELETE CASCADE,
+        blob {int} NOT NULL REFERENCES blob(seq),
+        PRIMARY KEY (node, blob)){strict}""",
+    """CREATE TABLE run_blob(
+        run {int} NOT NULL REFERENCES run(seq) ON DELETE CASCADE,
+        blob {int} NOT NULL REFERENCES blob(seq),
+        PRIMARY KEY (run, blob)){strict}""",
+)
 # Histories that clients of the server resend are found by their content; deleting the node deletes what leads to it.
 TRANSCRIPTS = (
     """CREATE TABLE transcript(
@@ -214,6 +232,7 @@ STORE = DatabaseSpec(
         Migration(TABLES, SQLITE, POSTGRES),
         Migration(TRUST),
         Migration(OWNERS, OWNERS_SQLITE, OWNERS_POSTGRES),
+        Migration(BLOBS),
         Migration(TRANSCRIPTS),
     ),
     created_by="`taiwa chat` creates one",

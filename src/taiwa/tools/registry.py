@@ -6,9 +6,10 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
-from taiwa.kernel.errors import InputError
+from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.plugins import find_plugin, load_plugin, plugin_names
 from taiwa.tools.calculator import calculator
 from taiwa.tools.chemical_formulas import molar_mass
 from taiwa.tools.function_tool import FunctionTool
@@ -23,8 +24,29 @@ def builtin_tools() -> Mapping[str, FunctionTool[Any, Any]]:
     return MappingProxyType({tool.spec.name: tool for tool in tools})
 
 
+def tool_names() -> tuple[str, ...]:
+    """Return the names of the built-in tools and of plug-ins, without loading a plug-in."""
+    return tuple(dict.fromkeys((*builtin_tools(), *plugin_names("tools"))))
+
+
+def named_tool(name: str) -> FunctionTool[Any, Any] | None:
+    """Return the built-in tool of that name, or that of a plug-in; None without one.
+
+    Raises:
+        ConfigError: the plug-in cannot be used.
+    """
+    built_in = builtin_tools().get(name)
+    if built_in is not None:
+        return built_in
+    expected = cast("type[FunctionTool[Any, Any]]", FunctionTool)
+    loaded = load_plugin("tools", name, expected, "a function with @taiwa.tool above it")
+    if loaded is not None and loaded.spec.name != name:
+        raise ConfigError(f"the {find_plugin('tools', name)} must be a tool named {name!r}, not {loaded.spec.name!r}")
+    return loaded
+
+
 def find_tools(names: Iterable[str]) -> tuple[FunctionTool[Any, Any], ...]:
-    """Find tools, in the order of the names: built-in ones by name, the user's own as `module:name` or `path/to/file.py:name`.
+    """Find tools, in the order of the names: built-in ones and plug-ins by name, the user's own as `module:name` or `path/to/file.py:name`.
 
     >>> find_tools(["calculator"])[0].spec.name
     'calculator'
@@ -34,10 +56,10 @@ def find_tools(names: Iterable[str]) -> tuple[FunctionTool[Any, Any], ...]:
     """
     found: dict[str, FunctionTool[Any, Any]] = {}
     for name in names:
-        tool = _load_tool(name) if ":" in name else builtin_tools().get(name)
+        tool = _load_tool(name) if ":" in name else named_tool(name)
         if tool is None:
             raise InputError(
-                f"unknown tool {name!r}; choose one of {', '.join(builtin_tools())}, or name your own as FILE.py:NAME"
+                f"unknown tool {name!r}; choose one of {', '.join(tool_names())}, or name your own as FILE.py:NAME"
             )
         if found.setdefault(tool.spec.name, tool) is not tool:
             raise InputError(f"two tools have the name {tool.spec.name!r}")

@@ -239,6 +239,7 @@ def test_everything_is_reached_by_keys_and_question_mark_lists_them(tab: Tab) ->
     tab.page.keyboard.press("?")
     tab.has("#keys", "next and previous turn")
     tab.page.keyboard.press("Escape")
+    tab.count("#keys[open]", 0)
     tab.page.keyboard.press("k")
     tab.count(".turn.selected[data-number='1']", 1)
     tab.has("#side output", "1")

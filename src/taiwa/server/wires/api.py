@@ -86,7 +86,12 @@ async def history(request: Request) -> Response:
 async def delete(request: Request) -> Response:
     """Delete a conversation."""
     name = _name(request)
-    return await _reading(request, lambda repository: to_json(repository.store.delete_session(name).name))
+
+    def write(repository: Repository) -> Json:
+        repository.store.delete_session(name)
+        return {"deleted": name}
+
+    return await _reading(request, write)
 
 
 async def all_trees(request: Request) -> Response:

@@ -4,7 +4,9 @@ The client keeps no ids: its history is matched to the nodes of the store, see `
 """
 
 import asyncio
+import re
 import time
+from base64 import b64decode
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from secrets import token_hex
@@ -14,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from taiwa.conversation.app import RequestOptions
+from taiwa.kernel.attachments import MAX_COUNT, Attachment
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import (
     Choice,
@@ -47,6 +50,8 @@ from taiwa.server.wire import Route, Wire
 from taiwa.sessions.durable_turn import TurnResult
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+FILE_PARTS = frozenset({"image_url", "input_image", "file", "input_file"})
+DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w-]+=[^;,]*)*;base64,")
 MOST_TOOLS = 512
 MOST_STOPS = 64
 MOST_LOGPROBS = 20
@@ -166,7 +171,7 @@ def read_messages(body: Fields) -> tuple[Message, ...]:
         if role in ("system", "developer"):
             messages.append(Message("system", (Text(read_content(item)),)))
         elif role == "user":
-            messages.append(Message("user", (Text(read_content(item)),)))
+            messages.append(Message("user", (*read_files(item), Text(read_content(item)))))
         elif role == "assistant":
             messages.append(_read_assistant(item, names))
         else:
@@ -192,6 +197,50 @@ def _read_assistant(item: Fields, names: dict[str, str]) -> Message:
     return Message("assistant", tuple(parts) or (Text(""),))
 
 
+def read_files(item: Fields) -> tuple[Attachment, ...]:
+    """Read the images and files of a message; only such as are in the request, as data URLs, since no address is fetched."""
+    if not isinstance(item.data.get("content"), list):
+        return ()
+    files: list[Attachment] = []
+    for part in item.objects("content"):
+        kind, name = part.data.get("type"), ""
+        if kind in ("image_url", "input_image"):
+            holder = part.object("image_url") if isinstance(part.data.get("image_url"), dict) else None
+            url, path = (
+                (part.text("image_url"), part.at("image_url"))
+                if holder is None
+                else (holder.text("url"), holder.at("url"))
+            )
+        elif kind in ("file", "input_file"):
+            holder = part.object("file") or part
+            url, path, name = holder.text("file_data"), holder.at("file_data"), holder.text("filename", "")
+        else:
+            continue
+        files.append(read_data_url(url, path, name))
+    if len(files) > MAX_COUNT:
+        raise invalid(item.at("content"), f"a message can have at most {MAX_COUNT} files")
+    return tuple(files)
+
+
+def read_data_url(url: str, path: str, name: str = "") -> Attachment:
+    """Read a file from a data URL in Base64.
+
+    Raises:
+        ApiError: it is an address, not Base64, or a file of another type.
+    """
+    match = DATA_URL.match(url)
+    if match is None:
+        raise invalid(
+            path, f"{path} must be a data URL with Base64 data; addresses are not fetched", "invalid_image_url"
+        )
+    try:
+        return Attachment.from_bytes(b64decode(url[match.end() :], validate=True), name)
+    except ValueError:
+        raise invalid(path, f"{path} is not Base64", "invalid_base64") from None
+    except InputError as error:
+        raise invalid(path, error.message) from None
+
+
 def read_content(item: Fields, *, optional: bool = False) -> str:
     """Read the content of a message: a text, or an array of text parts, which are joined."""
     content = item.data.get("content")
@@ -204,6 +253,8 @@ def read_content(item: Fields, *, optional: bool = False) -> str:
         kind = part.text("type")
         if kind in ("text", "input_text", "output_text"):
             texts.append(part.text("text"))
+        elif kind in FILE_PARTS and item.data.get("role") == "user":
+            continue
         elif kind == "refusal":
             texts.append(part.text("refusal"))
         else:
@@ -231,8 +282,8 @@ def read_tools(body: Fields) -> tuple[ToolSpec, ...]:
 def read_function(function: Fields) -> ToolSpec:
     """Read the name, description and parameters of a function."""
     parameters = function.object("parameters")
-    schema = {"type": "object", "properties": {}} if parameters is None else parameters.data
-    return ToolSpec(function.text("name"), function.text("description", ""), cast("dict[str, Json]", schema))
+    schema: dict[str, Json] = {"type": "object", "properties": {}} if parameters is None else parameters.data
+    return ToolSpec(function.text("name"), function.text("description", ""), schema)
 
 
 def checked_tools(tools: list[ToolSpec], path: str) -> tuple[ToolSpec, ...]:
@@ -402,8 +453,10 @@ class _Reply:
                     "finish_reason": _finish(response),
                 }
             )
-        usage = write_usage(results)
-        whole = self._head("chat.completion") | {"choices": choices} | ({} if usage is None else {"usage": usage})
+        whole = self._head("chat.completion")
+        whole["choices"] = choices
+        if (usage := write_usage(results)) is not None:
+            whole["usage"] = usage
         return whole | self._extension(results)
 
     async def stream(self, run: LiveRun) -> AsyncGenerator[bytes]:
@@ -436,14 +489,19 @@ class _Reply:
         ordered = [results[index] for index in sorted(results)]
         extension = self._extension(ordered)
         if self._asked.include_usage or extension:
-            chunk = self._head("chat.completion.chunk") | {"choices": []}
-            yield event(chunk | ({"usage": write_usage(ordered)} if self._asked.include_usage else {}) | extension)
+            chunk = self._head("chat.completion.chunk")
+            chunk["choices"] = []
+            if self._asked.include_usage:
+                chunk["usage"] = write_usage(ordered)
+            yield event(chunk | extension)
         yield b"data: [DONE]\n\n"
 
     def _chunk(self, index: int, delta: dict[str, Json], *, logprobs: Json = None, finish: str | None = None) -> bytes:
-        choice: Json = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
-        chunk = self._head("chat.completion.chunk") | {"choices": [choice]}
-        return event(chunk | ({"usage": None} if self._asked.include_usage else {}))
+        chunk = self._head("chat.completion.chunk")
+        chunk["choices"] = [{"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish}]
+        if self._asked.include_usage:
+            chunk["usage"] = None
+        return event(chunk)
 
     def _head(self, kind: str) -> dict[str, Json]:
         return {"id": self._id, "object": kind, "created": self._created, "model": self._asked.model}
