@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from taiwa.cli.options import CommonOptions, ask_param, common_options, read_params, row_options, turn_options
+from taiwa.cli.options import ANSWERS, CommonOptions, ask_param, common_options, read_params, row_options, turn_options
 from taiwa.cli.output import (
     bill_line,
     print_json,
@@ -38,6 +38,7 @@ FAILED, INTERRUPTED = 1, 130
 @common_options(
     "model",
     "params",
+    *ANSWERS,
     "session",
     "as_json",
     "verbose",
@@ -70,7 +71,7 @@ def batch(
     from taiwa.operations.batch import BatchOptions, open_rows, preview_turns, run_turns
 
     app, file = app_and_file
-    options = BatchOptions(app, mode, read_params(common.params), common.session, width, resume)
+    options = BatchOptions(app, mode, read_params(common.params), common.session, width, resume, common.answers())
     with open_rows(file) as rows:
         if common.dry_run:
             more = "" if mode == "map" else ", and before each row the texts of the rows before it"

@@ -14,7 +14,16 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Response, Thinking
 from taiwa.kernel.records import Json, tag_of
 from taiwa.models.attachments import data_uri
-from taiwa.operations.results import DiffResult, SessionTree, ShowResult, StateResult, TurnEntry, ValueEntry, WhyResult
+from taiwa.operations.results import (
+    DiffResult,
+    SessionEntry,
+    SessionTree,
+    ShowResult,
+    StateResult,
+    TurnEntry,
+    ValueEntry,
+    WhyResult,
+)
 from taiwa.sessions.repository import HistoryEntry, Repository
 from taiwa.store import CallRecord
 
@@ -39,6 +48,20 @@ figure { margin: .6rem 0 } img { max-width: 100%; max-height: 24rem } figcaption
 pre { font-size: .85rem; opacity: .8; white-space: pre-wrap; margin: 0 }
 footer, time { opacity: .6; font-size: .85rem }
 """
+
+
+def sessions(repository: Repository, limit: int | None = None) -> tuple[SessionEntry, ...]:
+    """Return the sessions that moved last, the latest first."""
+    store = repository.store
+    refs = store.refs.list()[:limit]
+    costs = {line.name: line.cost_nano for line in store.costs("session")} if refs else {}
+    entries: list[SessionEntry] = []
+    for ref in refs:
+        first = store.nodes.first_turn(ref.tip)
+        text = "" if first is None else first.user or ""
+        model = repository.last_model(ref.tip, ref.name)
+        entries.append(SessionEntry(ref, text, model, costs.get(ref.name, 0)))
+    return tuple(entries)
 
 
 def log(repository: Repository, revision: str, limit: int) -> tuple[TurnEntry, ...]:

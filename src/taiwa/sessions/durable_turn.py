@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
 
-from taiwa.conversation.history import Conversation
+from taiwa.conversation.history import Conversation, change_app
 from taiwa.conversation.transcript import Transcript, next_address, turn_digest
 from taiwa.flows.chat import Reply, complete_turn, say
 from taiwa.kernel.attachments import Attachment, read_reference
@@ -118,7 +118,7 @@ class TurnInput:
     @property
     def follows(self) -> str | None:
         """The node that the turn follows, None where no store has it yet."""
-        return None if self.base.new_nodes else self.base.tip
+        return self.base.stored_tip
 
     @property
     def expected(self) -> str | None:
@@ -312,7 +312,9 @@ def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedMo
         raise ConflictError(f"{run.ref} has moved since its turn was interrupted; repeat the turn: {run.text[:60]!r}")
     if run.app is None:
         raise InputError(f"run {run.id} has no app to resume with")
-    base = repository.start(repository.app(run.app)) if run.base is None else repository.checkout(run.base)
+    app = repository.app(run.app)
+    base = repository.start(app) if run.base is None else repository.checkout(run.base)
+    base = base if base.app.hash == app.hash else change_app(base, app)
     repairs = recorded.get("repairs")
     options = TurnOptions(bool(recorded.get("strict")), repairs if isinstance(repairs, int) else 1)
     attachments = tuple(map(read_reference, items_at(recorded, "attachments")))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from taiwa.conversation.app import App
-from taiwa.conversation.history import Conversation, Node
+from taiwa.conversation.history import Conversation, Node, change_app
 from taiwa.conversation.state import State
 from taiwa.conversation.state_paths import Change, diff_states, parse_path
 from taiwa.flows.chat import Reply
@@ -97,9 +97,8 @@ class BaseSession:
     @property
     def turns(self) -> tuple[Node, ...]:
         """All turns, oldest first: each has `user`, `answer` and `delta`."""
-        if self.conversation.new_nodes:
-            return ()
-        path = self.repository.store.nodes.path(self.conversation.tip)
+        tip = self.conversation.stored_tip
+        path = () if tip is None else self.repository.store.nodes.path(tip)
         return tuple(node for _, node in path if node.kind == "turn")[::-1]
 
     @property
@@ -124,9 +123,10 @@ class BaseSession:
         Raises:
             InputError: the conversation has fewer turns.
         """
-        if self.conversation.new_nodes:
+        tip = self.conversation.stored_tip
+        if tip is None:
             raise InputError("there is no turn yet")
-        return self.repository.turn(self.conversation.tip, turns)[1].user or ""
+        return self.repository.turn(tip, turns)[1].user or ""
 
     def _say(self, text: str, attachments: Iterable[AttachmentSource]) -> ActiveTurn:
         return self._begin(TurnInput(self.conversation, text, attachments=read_attachments(attachments)))
@@ -144,16 +144,19 @@ class BaseSession:
         Raises:
             InputError: the conversation has no such turn.
         """
-        if self.conversation.new_nodes:
+        tip = self.conversation.stored_tip
+        if tip is None:
             raise InputError("there is no turn yet")
         count = self.conversation.count
         if not (1 <= turn <= count or -count <= turn <= -1):
             raise InputError(f"there is no turn {turn}; the conversation has {count}")
         back = count - turn + 1 if turn > 0 else -turn
-        base = self.repository.checkout(self.repository.before_turn(self.conversation.tip, back))
-        edited = self.repository.turn(self.conversation.tip, back)[1]
+        base = self.repository.checkout(self.repository.before_turn(tip, back))
+        if self.conversation.new_nodes:  # the app was changed for this turn
+            base = change_app(base, self.app)
+        edited = self.repository.turn(tip, back)[1]
         files = edited.attachments if attachments is None else read_attachments(attachments)
-        return TurnInput(base, text, reason, self.conversation.tip, files, messages)
+        return TurnInput(base, text, reason, tip, files, messages)
 
     def _edit(
         self,
@@ -167,7 +170,7 @@ class BaseSession:
 
     def _retry(self) -> ActiveTurn:
         text = self.last_turn_text()
-        messages = self.repository.turn(self.conversation.tip)[1].messages
+        messages = self.repository.turn(self.conversation.stored_tip or "")[1].messages
         return self._edit(text, -1, reason="retry", messages=messages[:-1])
 
     def _resume(self) -> ActiveTurn | None:
@@ -202,7 +205,11 @@ class BaseSession:
         if self.conversation.new_nodes:
             with self.repository.store.transaction():
                 self.name = self._requested_name or self.repository.new_name(self.app)
-                self.conversation = self.repository.commit(self.name, self.conversation, expected=None, reason="begin")
+                expected = self.conversation.stored_tip
+                reason = "begin" if expected is None else f"app {self.app.name}"
+                self.conversation = self.repository.commit(
+                    self.name, self.conversation, expected=expected, reason=reason
+                )
 
     def _fork(self, name: str) -> Self:
         self._ensure_stored()
@@ -231,7 +238,7 @@ class BaseSession:
 
     def _begin(self, turn_input: TurnInput) -> ActiveTurn:
         self._remaining_limits()
-        name = self._requested_name if turn_input.base.new_nodes else self.name
+        name = self._requested_name if turn_input.follows is None else self.name
         turn = begin_turn(self.repository, name, turn_input, self.priced_model, self.options)
         self.name = turn.session
         return turn
