@@ -132,15 +132,19 @@ class BaseSession:
     def _say(self, text: str, attachments: Iterable[AttachmentSource]) -> ActiveTurn:
         return self._begin(TurnInput(self.conversation, text, attachments=read_attachments(attachments)))
 
-    def _edit(
+    def edit_input(
         self,
         text: str,
         turn: int,
         attachments: Iterable[AttachmentSource] | None = None,
         reason: str = "edit",
         messages: tuple[Message, ...] = (),
-    ) -> ActiveTurn:
-        """Begin a turn in place of a turn by its number, negative numbers counted from the end."""
+    ) -> TurnInput:
+        """Return the turn in place of a turn by its number, negative numbers counted from the end.
+
+        Raises:
+            InputError: the conversation has no such turn.
+        """
         tip = self.conversation.stored_tip
         if tip is None:
             raise InputError("there is no turn yet")
@@ -153,7 +157,17 @@ class BaseSession:
             base = change_app(base, self.app)
         edited = self.repository.turn(tip, back)[1]
         files = edited.attachments if attachments is None else read_attachments(attachments)
-        return self._begin(TurnInput(base, text, reason, tip, files, messages))
+        return TurnInput(base, text, reason, tip, files, messages)
+
+    def _edit(
+        self,
+        text: str,
+        turn: int,
+        attachments: Iterable[AttachmentSource] | None = None,
+        reason: str = "edit",
+        messages: tuple[Message, ...] = (),
+    ) -> ActiveTurn:
+        return self._begin(self.edit_input(text, turn, attachments, reason, messages))
 
     def _retry(self) -> ActiveTurn:
         text = self.last_turn_text()
