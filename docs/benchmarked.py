@@ -76,6 +76,8 @@ def lines() -> str:
         counts.setdefault(job, {})[tool] = int(row["value"])
     tools = list(dict.fromkeys(tool for row in counts.values() for tool in row))
     head = f"| | {' | '.join(tools)} |\n|---|{'---|' * len(tools)}\n"
-    body = "".join(f"| {job} | {' | '.join(str(row.get(tool, '–')) for tool in tools)} |\n" for job, row in counts.items())
+    body = "".join(
+        f"| {job} | {' | '.join(str(row.get(tool, '–')) for tool in tools)} |\n" for job, row in counts.items()
+    )
     versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
     return f"{head}{body}\n{found['date']}, {versions}.\n"

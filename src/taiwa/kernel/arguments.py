@@ -1,7 +1,7 @@
 """Checks of arguments that a caller without a type checker gets wrong: each fails at once, with a sentence."""
 
 from collections.abc import Sequence, Set
-from typing import Any
+from typing import Any, cast
 
 from taiwa.kernel.errors import InputError
 
@@ -12,7 +12,7 @@ def check_argument(name: str, given: object, due: Any, what: str) -> None:  # no
     Raises:
         InputError: it is not.
     """
-    kinds = due if isinstance(due, tuple) else (due,)
+    kinds: tuple[object, ...] = cast("tuple[object, ...]", due) if isinstance(due, tuple) else (due,)
     if not isinstance(given, due) or (isinstance(given, bool) and int in kinds):
         raise InputError(f"{name} must be {what}, got {describe(given)}")
 
@@ -25,7 +25,7 @@ def check_list(name: str, given: object, due: Any, what: str) -> None:  # noqa: 
     """
     if isinstance(given, (str, bytes)) or not isinstance(given, (Sequence, Set)):
         raise InputError(f"{name} must be a list of {what}, got {describe(given)}; write {name}=[…]")
-    for each in given:
+    for each in cast("Sequence[object]", given):
         check_argument(f"each of {name}", each, due, what)
 
 

@@ -104,11 +104,12 @@ class BaseSession:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The texts of all turns as messages."""
+        """All turns as messages, with their attachments."""
+        fill = self.repository.store.blobs.fill
         return tuple(
             message
             for turn in self.turns
-            for message in (user(turn.user or "", turn.attachments), assistant(turn.answer or ""))
+            for message in (user(turn.user or "", fill(turn.attachments)), assistant(turn.answer or ""))
         )
 
     @property
@@ -132,15 +133,19 @@ class BaseSession:
     def _say(self, text: str, attachments: Iterable[AttachmentSource]) -> ActiveTurn:
         return self._begin(TurnInput(self.conversation, text, attachments=read_attachments(attachments)))
 
-    def _edit(
+    def edit_input(
         self,
         text: str,
         turn: int,
         attachments: Iterable[AttachmentSource] | None = None,
         reason: str = "edit",
         messages: tuple[Message, ...] = (),
-    ) -> ActiveTurn:
-        """Begin a turn in place of a turn by its number, negative numbers counted from the end."""
+    ) -> TurnInput:
+        """Return the turn in place of a turn by its number, negative numbers counted from the end.
+
+        Raises:
+            InputError: the conversation has no such turn.
+        """
         check_argument("turn", turn, int, "the number of a turn")
         tip = self.conversation.stored_tip
         if tip is None:
@@ -154,7 +159,17 @@ class BaseSession:
             base = change_app(base, self.app)
         edited = self.repository.turn(tip, back)[1]
         files = edited.attachments if attachments is None else read_attachments(attachments)
-        return self._begin(TurnInput(base, text, reason, tip, files, messages))
+        return TurnInput(base, text, reason, tip, files, messages)
+
+    def _edit(
+        self,
+        text: str,
+        turn: int,
+        attachments: Iterable[AttachmentSource] | None = None,
+        reason: str = "edit",
+        messages: tuple[Message, ...] = (),
+    ) -> ActiveTurn:
+        return self._begin(self.edit_input(text, turn, attachments, reason, messages))
 
     def _retry(self) -> ActiveTurn:
         text = self.last_turn_text()
