@@ -28,7 +28,7 @@ from taiwa.sessions.repository import HistoryEntry, Repository
 from taiwa.store import CallRecord
 
 SIGNS = {"added": "+", "removed": "-", "changed": "~"}
-EXPORT_FORMATS = ("jsonl", "md", "html")
+EXPORT_FORMATS = ("jsonl", "md", "html", "verifiable")
 END_OF_TEXT = "end"
 INERT = frozenset(
     """inline text softbreak hardbreak code_inline em_open em_close strong_open strong_close paragraph_open paragraph_close fence
@@ -214,7 +214,7 @@ def export(
     app: bool = False,
     attachments: bool = True,
 ) -> str:
-    """Write a conversation as `jsonl` (which can be imported), `md` or `html`.
+    """Write a conversation as `jsonl` (which can be imported), `md`, `html`, or `verifiable`: HTML that verifies itself.
 
     In `jsonl`, `calls` adds the bill of each turn, and `app` the app, with its instructions and parameters. Without
     `attachments`, their bytes are left out, in `html` the images.
@@ -226,6 +226,10 @@ def export(
     entries = tuple(repository.walk(store.resolve(revision)))
     if form == "md":
         return as_markdown(entries, revision)
+    if form == "verifiable":
+        from taiwa.operations.verifiable_html import as_verifiable_html
+
+        return as_verifiable_html(entries, revision)
     return as_html(entries, revision, store.blobs.fill if attachments else tuple)
 
 

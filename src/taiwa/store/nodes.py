@@ -148,6 +148,12 @@ WITH RECURSIVE up(seq, parent, steps) AS (
     WHERE steps < {BATCH} AND up.parent < up.seq)
 SELECT node.hash, up.parent, {COLUMNS} FROM up JOIN node ON node.seq = up.seq JOIN app ON app.seq = node.app
 ORDER BY up.seq DESC"""  # noqa: S608
+DOWN = f"""
+WITH RECURSIVE down(seq) AS (
+    SELECT CAST(? AS BIGINT)
+    UNION ALL SELECT node.seq FROM down JOIN node ON node.parent = down.seq AND node.seq > down.seq)
+SELECT node.hash, parent.hash, {COLUMNS} FROM down JOIN node ON node.seq = down.seq JOIN app ON app.seq = node.app
+LEFT JOIN node parent ON parent.seq = node.parent ORDER BY node.seq"""  # noqa: S608
 FIRST_TURN = """
 WITH RECURSIVE up(seq, parent, kind, turns) AS (
     SELECT seq, parent, kind, turns FROM node WHERE seq = ?
@@ -364,6 +370,16 @@ class Nodes:
                 if stop is not None and key.hex() == stop:
                     return
                 yield key.hex(), node_from_row(keys[index + 1], tuple(columns))
+
+    def descendants(self, name: str) -> Iterator[tuple[str, Node]]:
+        """Yield a node and everything that follows it on any branch, each behind its parent, with their hashes.
+
+        Raises:
+            StoreError: the store does not have the node.
+        """
+        rows = self._db.rows(DOWN, self.seq(name))
+        for key, parent, *columns in rows:
+            yield key.hex(), node_from_row(parent, tuple(columns))
 
     def first_turn(self, tip: str) -> Node | None:
         """Return the first turn on the way to a node, None where there is no turn."""
