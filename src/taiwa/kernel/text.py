@@ -62,6 +62,10 @@ TAGS = re.compile(
 )
 
 
+STATE_LINE = re.compile(r"^([^\S\n]*)@@(?=delta\b)", re.IGNORECASE | re.MULTILINE)
+"""What begins a state delta in a reply."""
+
+
 class SurrogateJoiner:
     """Joins text that arrives in pieces: some servers split a character into its two UTF-16 surrogates."""
 
@@ -155,4 +159,4 @@ def clean_untrusted(text: str, limit: int) -> str:
     clean = "".join(char for char in head if char in VISIBLE or unicodedata.category(char) not in INVISIBLE)
     for mark, broken in MARKS:
         clean = clean.replace(mark, broken)
-    return truncate(TAGS.sub(r"‹\1›", clean), limit)
+    return truncate(STATE_LINE.sub(r"\1＠＠", TAGS.sub(r"‹\1›", clean)), limit)
