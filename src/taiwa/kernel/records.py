@@ -260,7 +260,7 @@ def restore(data: Json) -> Any:  # noqa: ANN401  (the type of a record is known 
     if cls is None:
         raise CorruptError(f"unknown tag {tag!r} in a record")
     parts = {key: restore(part) for key, part in data.items() if key != TAG}
-    for name, fits in _checks(cls).items():
+    for name, fits in _checks(str(tag)).items():
         if name in parts and not fits(parts[name]):
             raise CorruptError(f"a record of {tag!r} does not fit: its {name} is a {type(parts[name]).__name__}")
     try:
@@ -270,10 +270,10 @@ def restore(data: Json) -> Any:  # noqa: ANN401  (the type of a record is known 
 
 
 @cache
-def _checks(cls: type[Any]) -> dict[str, Callable[[object], bool]]:
-    """Return what tells whether a restored part fits the type of its field, where that type is one of plain values or records."""
+def _checks(tag: str) -> dict[str, Callable[[object], bool]]:
+    """Return what tells for the class of a tag whether a restored part fits the type of its field, where that type is one of plain values or records."""
     try:
-        hints = get_type_hints(cls)
+        hints = get_type_hints(registry[tag])
     except NameError:  # of a type that is imported for type checkers only
         return {}
     return {name: check for name, hint in hints.items() if (check := _check(hint)) is not None}
