@@ -1,10 +1,9 @@
-"""Random inputs for the built-in tools, which must answer or refuse each of them within a time limit.
+"""Random inputs for the built-in tools, which must answer or refuse each of them.
 
 The inputs come from a seed: pieces of real notation in any order, mutations of right inputs, and bombs.
 """
 
 import os
-import time
 from collections.abc import Iterator, Mapping
 from random import Random
 from types import MappingProxyType
@@ -12,13 +11,12 @@ from types import MappingProxyType
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.records import value
 from taiwa.tools.registry import builtin_tools
+from tests.steps import lines_run
 
 __all__ = ["EXPENSIVE_INPUTS", "VALID_INPUTS", "FuzzResult", "fuzz_tools", "inputs"]
 
 SEED = int(os.environ.get("EXPLORE_SEED", "20261121"))
 MAX_ERROR_LENGTH = 1_000
-SLOW_RETRIES = 3
-"""Attempts with a slow input: a busy machine rarely delays three of them."""
 VALID_INPUTS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
     {
         "calculator": (
@@ -86,38 +84,37 @@ EXPENSIVE_INPUTS = (
 
 @value
 class FuzzResult:
-    """The results of one tool: `faults` are inputs that it neither answered nor refused correctly."""
+    """The results of one tool: `faults` are inputs that it neither answered nor refused correctly, and `most_lines`
+    the lines of Python that the costliest input ran.
+    """
 
     tool: str
     inputs: int
     answered: int
-    slowest_seconds: float
-    slowest: str
+    most_lines: int
+    costliest: str
     faults: tuple[str, ...] = ()
 
 
 def fuzz_tools(name: str, count: int, seed: int = SEED) -> FuzzResult:
-    """Run a built-in tool on a number of inputs; times are processor times."""
+    """Run a built-in tool on a number of inputs."""
     tool, (parameter, right) = builtin_tools()[name], VALID_INPUTS[name]
     tool.call({parameter: right[0]})
-    answered, slowest, which, faults = 0, 0.0, "", list[str]()
+    answered, most, which, faults = 0, 0, "", list[str]()
 
-    def act(text: str) -> tuple[float, bool, str]:
-        start = time.process_time()
+    def call(text: str) -> None:
+        nonlocal answered
         try:
             tool.call({parameter: text})
         except ToolError as error:
-            return time.process_time() - start, False, _fault(error)
-        return time.process_time() - start, True, ""
+            if fault := _fault(error):
+                faults.append(f"{fault}: {text[:200]!r}")
+        else:
+            answered += 1
 
     for text in inputs(right, Random(seed), count):
-        taken, good, fault = act(text)
-        answered += good
-        if fault:
-            faults.append(f"{fault}: {text[:200]!r}")
-        if taken > slowest:
-            slowest, which = max((min(taken, *(act(text)[0] for _ in range(SLOW_RETRIES))), text), (slowest, which))
-    return FuzzResult(name, count, answered, slowest, which[:100], tuple(faults))
+        most, which = max((most, which), (lines_run(call, text), text))
+    return FuzzResult(name, count, answered, most, which[:100], tuple(faults))
 
 
 def _fault(error: ToolError) -> str:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from taiwa.conversation.app import App, AppSource, Example, ReplyMode, WindowPolicy
 from taiwa.conversation.state import COMPUTED_FIELDS, StateField
 from taiwa.kernel import errors
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import CallTool, Complete, Effect, GetCapabilities, Notify, Retrieve
 from taiwa.kernel.errors import TaiwaError
 from taiwa.kernel.messages import (
@@ -35,9 +36,11 @@ from taiwa.kernel.messages import (
     Usage,
 )
 from taiwa.kernel.records import Json
+from tests.files import FILES
 
 __all__ = [
     "apps",
+    "attachments",
     "chunks",
     "effects",
     "fields",
@@ -66,8 +69,9 @@ usages = st.builds(Usage, counts, counts, counts, counts, counts)
 tool_calls = st.builds(ToolCall, texts, texts, texts)
 origins = st.sampled_from(["tool", "model", "memo"])
 tool_results = st.builds(ToolResult, texts, texts, texts, json_values, texts, origins)
+attachments = st.builds(Attachment.from_bytes, st.sampled_from(tuple(FILES.values())), texts)
 parts: st.SearchStrategy[Part] = st.one_of(
-    st.builds(Text, texts, st.booleans()), st.builds(Thinking, texts), tool_calls, tool_results
+    st.builds(Text, texts, st.booleans()), st.builds(Thinking, texts), tool_calls, tool_results, attachments
 )
 roles: st.SearchStrategy[Role] = st.sampled_from(get_args(Role))
 messages = st.builds(Message, roles, st.lists(parts, max_size=3).map(tuple))

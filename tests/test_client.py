@@ -1,5 +1,6 @@
 import asyncio
 import sqlite3
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -8,28 +9,32 @@ from typing import Any
 import pytest
 
 import taiwa
+from taiwa.apps.catalog import load_text
 from taiwa.client import AsyncClient, Client
 from taiwa.flows.route import NeedsClarification, Routed
-from taiwa.kernel.effects import Complete, Effect, Program, perform
+from taiwa.kernel.effects import CallTool, Complete, Effect, Program, perform
 from taiwa.kernel.errors import InputError, LimitError, ModelError, OutputValidationError, RefusalError
 from taiwa.kernel.messages import (
     Choice,
     Grammar,
     JsonSchema,
+    Message,
     Passage,
     Regex,
     Request,
     Response,
+    ToolCall,
     Usage,
     assistant,
     system,
     user,
 )
 from taiwa.kernel.records import value
-from taiwa.kernel.usage_limits import UsageLimits
+from taiwa.kernel.usage_limits import Limits, UsageLimits
 from taiwa.models.pricing import Prices
 from taiwa.models.scripted import Entry, scripted_model
 from taiwa.tools.function_tool import tool
+from tests.files import PNG, TEXT
 
 Call = Callable[..., Any]
 
@@ -110,6 +115,33 @@ def test_a_question_may_be_a_dialogue(connect: Any) -> None:
     dialogue = (user("Kyoto?"), assistant("Full."), user("Elsewhere?"))
     assert client.generate(dialogue).text == "Nara."
     assert client.client.model.requests[0].messages == dialogue
+
+
+def test_every_question_takes_attachments(connect: Any, tmp_path: Any) -> None:
+    (tmp_path / "notes.txt").write_bytes(TEXT)
+    files = [tmp_path / "notes.txt", PNG]
+    order = '{"drink": "tea", "cups": 2}'
+    client = connect("A cat.", "A cat.", order, order, order)
+
+    client.generate("What is this?", attachments=files)
+    client.events(client.stream("What is this?", attachments=files))
+    client.extract(Order, "", attachments=files)
+    client.try_extract(Order, "Read it.", attachments=files)
+    client.events(client.stream_extract(Order, "Read it.", attachments=files))
+
+    for request in client.client.model.requests:
+        assert [each.data for each in request.messages[-1].attachments] == [TEXT, PNG]
+    with pytest.raises(InputError, match=r"give messages theirs: taiwa\.user\(text, attachments\)"):
+        client.generate((user("What is this?"),), attachments=files)
+
+
+def test_a_repaired_extraction_sends_the_attachments_again(connect: Any) -> None:
+    client = connect('{"drink": "tea"}', '{"drink": "tea", "cups": 2}')
+
+    client.extract(Order, "Read it.", attachments=[PNG])
+
+    sent = [message.attachments for request in client.client.model.requests for message in request.messages]
+    assert sum(map(bool, sent)) == 2
 
 
 @pytest.mark.parametrize(
@@ -264,7 +296,7 @@ def test_a_program_runs_with_handlers_of_its_own_effects(connect: Any) -> None:
 
 
 def test_the_usage_of_failed_calls_counts(connect: Any) -> None:
-    client = connect("one", limits=UsageLimits(requests=1))
+    client = connect("one", limits=Limits(calls=1))
 
     def twice() -> Program[None]:
         for _ in range(2):
@@ -281,8 +313,14 @@ def test_the_usage_of_failed_calls_counts(connect: Any) -> None:
     ("arguments", "message"),
     [
         ({"model": Blocking}, "got the class Blocking; make an instance"),
-        ({"model": 3}, "got a int"),
+        ({"model": 3}, "got an int"),
         ({"tools": [len]}, "got the function len; decorate a function with @taiwa.tool"),
+        ({"tools": "calculator"}, r"tools must be a list of tools, got a str; write tools=\[…\]"),
+        ({"tools": double}, "tools must be a list of tools, got a FunctionTool"),
+        ({"tools": ["calculater"]}, "unknown tool 'calculater'; choose one of calculator"),
+        ({"tools": [double, double]}, "two tools have the name 'double'"),
+        ({"limits": Limits}, r"limits must be taiwa.Limits\(…\), got the class Limits"),
+        ({"limits": 5}, r"limits must be taiwa.Limits\(…\), got an int"),
         ({"retriever": Shelf}, "got the class Shelf"),
     ],
 )
@@ -443,3 +481,153 @@ def test_a_text_is_a_str_or_messages(connect: Any, text: object) -> None:
     for call in (lambda: client.generate(text), lambda: client.stream(text), lambda: client.extract(Order, text)):
         with pytest.raises(InputError, match="the text must be a str, or a list of messages, got"):
             call()
+
+
+def calls_of(*names: str) -> Response:
+    """A response that calls these tools side by side, without arguments."""
+    return Response(Message("assistant", tuple(ToolCall(name, "{}", name) for name in names)), "tool_calls")
+
+
+def test_blocking_tools_run_side_by_side_on_an_event_loop(connect: Any) -> None:
+    together = threading.Barrier(3)
+
+    def waiting(name: str) -> Any:
+        def wait() -> int:
+            return together.wait(60)
+
+        wait.__name__, wait.__doc__ = name, "Wait for the others."
+        return tool(wait)
+
+    tools = [waiting(name) for name in ("one", "two", "three")]
+    client = connect(calls_of("one", "two", "three"), "So the answer is 3.", tools=tools)
+    assert client.solve("How many?", options=taiwa.SolveOptions(tool_mode="native")).answer == "3"
+
+
+def test_an_asynchronous_tool_is_called_by_solve_sessions_and_programs(connect: Any, tmp_path: Any) -> None:
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    @tool
+    async def price(drink: str = "tea") -> float:
+        """Return the price of a drink."""
+        loops.append(asyncio.get_running_loop())
+        return 3.5
+
+    client = connect(
+        "It costs <<price: tea>>", " So the answer is 3.5.", calls_of("price"), "It is 3.5.",
+        tools=[price], store=tmp_path / "taiwa.db",
+    )  # fmt: skip
+    assert client.solve("What does tea cost?").answer == "3.5"
+    app = load_text("---\ntaiwa: 1\ntools: [price]\n---\nAnswer.\n", "desk.md", "desk")
+
+    async def say() -> str:
+        return (await (await client.client.session(app)).say("Tea?")).text
+
+    assert (
+        client.session(app).say("Tea?").text if isinstance(client, Blocking) else asyncio.run(say())
+    ) == "It is 3.5."
+
+    def priced() -> Program[str]:
+        return (yield from perform(CallTool("price", {"drink": "tea"}))).text
+
+    assert client.run(priced()) == "3.5"
+    assert len(loops) == 3
+
+
+def test_an_asynchronous_tool_runs_on_the_loop_of_its_client() -> None:
+    @tool
+    async def here() -> int:
+        """Name the loop."""
+        return id(asyncio.get_running_loop())
+
+    def called() -> Program[object]:
+        return (yield from perform(CallTool("here", {}))).value
+
+    async def play() -> bool:
+        async with AsyncClient(scripted_model(), tools=[here]) as client:
+            return await client.run(called()) == id(asyncio.get_running_loop())
+
+    assert asyncio.run(play())
+
+
+def test_a_retriever_that_blocks_lets_the_loop_go_on() -> None:
+    met = threading.Event()
+
+    class Slow:
+        def find(self, query: str, k: int) -> tuple[Passage, ...]:
+            assert met.wait(60)
+            return (Passage("notes.txt", query),)
+
+    async def play() -> str:
+        async with AsyncClient(scripted_model(), retriever=Slow()) as client:
+            found = asyncio.create_task(client.find("tea"))
+            await asyncio.sleep(0)
+            met.set()
+            return (await found)[0].text
+
+    assert asyncio.run(play()) == "tea"
+
+
+def test_a_call_has_limits_of_its_own(connect: Any) -> None:
+    client = connect("Hello!", "Bye!", store=":memory:", tools=[double], limits=Limits(calls=1))
+    none = Limits(calls=0)
+    calls = {
+        "generate": lambda: client.generate("Hi", limits=none),
+        "stream": lambda: client.events(client.stream("Hi", limits=none)),
+        "extract": lambda: client.extract(Order, "Hi", limits=none),
+        "try_extract": lambda: client.try_extract(Order, "Hi", limits=none),
+        "stream_extract": lambda: client.events(client.stream_extract(Order, "Hi", limits=none)),
+        "route": lambda: client.route("Hi", Order, Booking, limits=none),
+        "solve": lambda: client.solve("Hi", limits=none),
+        "run": lambda: client.run(asked(), limits=none),
+        "stream_run": lambda: client.events(client.stream_run(asked(), limits=none)),
+    }
+    for call in calls.values():
+        with pytest.raises(LimitError):
+            call()
+    assert client.generate("Hi").text == "Hello!"
+    with pytest.raises(InputError, match="got a UsageLimits"):
+        client.generate("Hi", limits=UsageLimits(requests=0))
+
+
+def asked() -> Program[str]:
+    return (yield from perform(Complete(Request((user("Hi"),))))).text
+
+
+def test_a_conversation_has_limits_of_its_own() -> None:
+    with Client(scripted_model("One.", "Two.", usage=Usage(1, 1)), prices=Prices("1", "1"), store=":memory:") as client:
+        session = client.session(limits=Limits(cost="0.000001"))
+        session.say("Hi")
+        with pytest.raises(LimitError):
+            session.say("Again")
+        assert client.session(limits=Limits(cost=1)).say("Hi").text == "Two."
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"cost": "a lot"}, "cost must be a number, zero or more, got 'a lot'"),
+        ({"cost": -1}, "cost must be"),
+        ({"calls": 1.5}, "calls must be a whole number"),
+        ({"tokens": "9"}, "tokens must be a whole number"),
+        ({"seconds": float("inf")}, "seconds must be a number"),
+        ({"tool_calls": True}, "tool_calls must be a whole number"),
+    ],
+)
+def test_a_limit_is_a_number(limits: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Limits(**limits)
+
+
+def test_a_turn_has_its_state_calls_citations_and_cost() -> None:
+    prices = Prices("1", "1")
+    app = load_text("---\ntaiwa: 1\ntools: [double]\nstate:\n  n: int\n---\nCount.\n", "count.md", "count")
+    call = Response(Message("assistant", (ToolCall("double", '{"number": 21}', "a"),)), "tool_calls", usage=Usage(1, 1))
+    model = scripted_model(call, '42.\n@@delta\n{"n": 42}', usage=Usage(1, 1))
+    with Client(model, tools=[double], prices=prices, store=":memory:") as client:
+        turn = client.session(app).say("Twice 21?")
+    assert turn.state["n"] == 42
+    assert [(result.name, result.value) for result in turn.calls] == [("double", 42)]
+    assert (turn.citations, turn.usage, turn.cost) == ((), Usage(2, 2), Decimal("0.000004"))
+    with Client(retriever=Trains(), store=":memory:") as client:
+        asked = client.session("ask").say("When does the last train leave?")
+    assert [citation.source for citation in asked.citations] == ["notes.txt"]

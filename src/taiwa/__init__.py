@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from taiwa.flows.solve.rationale import Rationale
     from taiwa.flows.solve.solve import SolveOptions
     from taiwa.kernel.async_runtime import AsyncRuntime
+    from taiwa.kernel.attachments import Attachment
     from taiwa.kernel.effects import Effect, Program, gather, perform
     from taiwa.kernel.errors import (
         AuthenticationError,
@@ -84,9 +85,10 @@ if TYPE_CHECKING:
     from taiwa.kernel.records import value
     from taiwa.kernel.runtime import Runtime
     from taiwa.kernel.stream import AsyncStream, Stream
-    from taiwa.kernel.usage_limits import RunUsage, UsageLimits
+    from taiwa.kernel.usage_limits import Limits, RunUsage
     from taiwa.models.pricing import Prices
-    from taiwa.models.scripted import scripted_model
+    from taiwa.models.scripted import FunctionModel, function_model, scripted_model
+    from taiwa.operations.attachments import document_text
     from taiwa.sessions.async_session import AsyncSession
     from taiwa.sessions.durable_turn import TurnOptions, TurnResult
     from taiwa.sessions.session import Session
@@ -101,6 +103,7 @@ __all__ = [
     "AsyncRuntime",
     "AsyncSession",
     "AsyncStream",
+    "Attachment",
     "AuthenticationError",
     "Choice",
     "Client",
@@ -109,12 +112,14 @@ __all__ = [
     "Effect",
     "ExtractError",
     "Extraction",
+    "FunctionModel",
     "Generation",
     "Grammar",
     "InputError",
     "Journal",
     "JsonSchema",
     "LimitError",
+    "Limits",
     "Message",
     "ModelError",
     "NoValidTokenError",
@@ -149,12 +154,13 @@ __all__ = [
     "TurnResult",
     "UnsupportedError",
     "Usage",
-    "UsageLimits",
     "ask",
     "assistant",
+    "document_text",
     "exit_on_error",
     "extract",
     "find",
+    "function_model",
     "gather",
     "generate",
     "load_app",
@@ -191,6 +197,7 @@ MODULES = {
     "flows.solve.rationale": "Rationale",
     "flows.solve.solve": "SolveOptions",
     "kernel.async_runtime": "AsyncRuntime",
+    "kernel.attachments": "Attachment",
     "kernel.effects": "Effect Program gather perform",
     "kernel.errors": "AuthenticationError ConfigError ConflictError InputError LimitError ModelError NoValidTokenError OutputValidationError OverloadedError ProtocolError RateLimitError RefusalError StoreError TaiwaError TimeoutError ToolError UnsupportedError",
     "kernel.execution": "RunResult replay",
@@ -199,9 +206,10 @@ MODULES = {
     "kernel.records": "value",
     "kernel.runtime": "Runtime",
     "kernel.stream": "AsyncStream Stream",
-    "kernel.usage_limits": "RunUsage UsageLimits",
+    "kernel.usage_limits": "Limits RunUsage",
     "models.pricing": "Prices",
-    "models.scripted": "scripted_model",
+    "models.scripted": "FunctionModel function_model scripted_model",
+    "operations.attachments": "document_text",
     "sessions.durable_turn": "TurnOptions TurnResult",
     "sessions.async_session": "AsyncSession",
     "sessions.session": "Session",

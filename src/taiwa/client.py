@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import Any, Generic, Self, TypeAlias, TypeVar, cast, overload
 
 from taiwa import settings as configured
@@ -27,10 +27,12 @@ from taiwa.flows.route import RouteResult
 from taiwa.flows.route import route as route_program
 from taiwa.flows.solve.rationale import Rationale
 from taiwa.flows.solve.solve import SolveOptions
+from taiwa.kernel.arguments import check_argument, check_list, describe
 from taiwa.kernel.async_runtime import AsyncRuntime
+from taiwa.kernel.attachments import AttachmentSource, read_attachments
 from taiwa.kernel.effects import Complete, Effect, GetCapabilities, HideOutput, Program, Watcher, WatchResult, perform
 from taiwa.kernel.errors import InputError, OutputValidationError, RefusalError, TaiwaError
-from taiwa.kernel.execution import Observer, RunResult
+from taiwa.kernel.execution import Observer, RunResult, check_program
 from taiwa.kernel.messages import (
     Choice,
     Constraint,
@@ -51,12 +53,13 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Handler, Retriever, Runtime, Tool
 from taiwa.kernel.stream import AsyncStream, Done, Stream
-from taiwa.kernel.usage_limits import RunUsage, UsageLimits
+from taiwa.kernel.usage_limits import Limits, RunUsage
 from taiwa.models.pricing import Prices
 from taiwa.operations.ask import AskOptions, open_ask_app
 from taiwa.operations.documents import FindOptions, open_library
 from taiwa.operations.documents import find as find_passages
 from taiwa.operations.generate import answer_checker
+from taiwa.plugins import make_retriever
 from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.durable_turn import AnyModel, PricedModel, TurnOptions, TurnResult
 from taiwa.sessions.repository import Repository
@@ -71,6 +74,10 @@ R = TypeVar("R")
 
 Prompt: TypeAlias = str | Sequence[Message]
 """A question of the user, or the messages of a dialogue that ends with one."""
+Tools: TypeAlias = Iterable[Tool | str]
+"""Tools, or names of built-in tools and of plug-ins."""
+Attachments: TypeAlias = Iterable[AttachmentSource]
+"""Images, PDFs and text files: their paths, their bytes, or `Attachment` objects."""
 TextConstraint: TypeAlias = Regex | Choice | Grammar
 Handlers: TypeAlias = Mapping[type[Effect[Any]], Handler]
 NO_HANDLERS: Handlers = MappingProxyType({})
@@ -137,11 +144,11 @@ class BaseClient:
     """What both clients hold.
 
     - `model`: its name (`openai:gpt-…`, `http://127.0.0.1:8080/v1#name`), or a model; None for the configured one.
-    - `tools`: functions with `@taiwa.tool`, for `solve` and for apps that name them.
-    - `retriever`: an object with `find(query, k)`, for `find` and `ask`; without one they search indexed folders.
+    - `tools`: functions with `@taiwa.tool`, for `solve` and for apps that name them; names of built-in tools and plug-ins, too.
+    - `retriever`: an object with `find(query, k)`, or the name of a plug-in, for `find` and `ask`; without one they search indexed folders.
     - `store`: a file, a PostgreSQL URL, `":memory:"` or an open store; None for the configured one. It is opened when a
       conversation needs it.
-    - `limits`: the limits of each call. `prices`: those of the model, per million tokens. `handlers`: of effects of your own.
+    - `limits`: the limits of each call, and of each conversation; a call may set its own. `prices`: those of the model, per million tokens. `handlers`: of effects of your own.
     - `timeout`: seconds that one answer may take in all. `attempts`: how often a call is tried. `retry_paid`: whether a call
       that failed is repeated although the server may have charged it. None stands for what is configured.
 
@@ -154,10 +161,10 @@ class BaseClient:
         self,
         model: str | AnyModel | None = None,
         *,
-        tools: Iterable[Tool] = (),
-        retriever: Retriever | None = None,
+        tools: Tools = (),
+        retriever: str | Retriever | None = None,
         store: str | Path | Store | None = None,
-        limits: UsageLimits | None = None,
+        limits: Limits | None = None,
         prices: Prices | None = None,
         observers: Iterable[Observer] = (),
         handlers: Handlers = NO_HANDLERS,
@@ -165,14 +172,18 @@ class BaseClient:
         attempts: int | None = None,
         retry_paid: bool | None = None,
     ) -> None:
-        self.tools = tuple(tools)
+        self.tools = _tools(tools)
+        if isinstance(retriever, str):
+            retriever = cast("Retriever", make_retriever(retriever))
         if not (model is None or isinstance(model, str) or _offers(model, "stream")):
-            raise InputError(f"model must be a name or a model, got {_shown(model)}")
-        for tool in self.tools:
-            if not _offers(tool, "spec"):
-                raise InputError(f"tools must be tools, got {_shown(tool)}; decorate a function with @taiwa.tool")
+            hint = "; make an instance of it" if isinstance(model, type) else ""
+            raise InputError(f"model must be a name or a model, got {describe(model)}{hint}")
+        check_argument("store", store, (str, Path, Store, NoneType), "a path, a URL or a Store")
+        check_argument("prices", prices, (Prices, NoneType), "taiwa.Prices(…)")
+        check_argument("handlers", handlers, Mapping, "a dict of functions by effects")
+        check_argument("observers", observers, Iterable, "a list of functions")
         if not (retriever is None or _offers(retriever, "find")):
-            raise InputError(f"retriever must be an object with find(query, k), got {_shown(retriever)}")
+            raise InputError(f"retriever must be an object with find(query, k), got {describe(retriever)}")
         self._arguments_of_settings: dict[str, object] = {
             "timeout": timeout, "attempts": attempts, "retry_paid": retry_paid
         }  # fmt: skip
@@ -181,7 +192,7 @@ class BaseClient:
         if isinstance(store, (str, Path)) and str(store) != IN_MEMORY:
             self._arguments_of_settings["store"] = str(store)
         self.retriever = retriever
-        self.limits = limits or UsageLimits()
+        self.limits = _limits(limits) or Limits()
         self.observers = tuple(observers)
         self.handlers = handlers
         self.spent = RunUsage()
@@ -229,15 +240,15 @@ class BaseClient:
             self._open_store.close()
         self._open_store = None
 
-    def _arguments(self, tools: Iterable[Tool] | None) -> dict[str, Any]:
+    def _arguments(self, tools: tuple[Tool, ...] | None, limits: Limits | None) -> dict[str, Any]:
         """Return the arguments of a runtime."""
         priced_model = self.priced_model
         return {
-            "tools": self.tools if tools is None else tuple(tools),
+            "tools": self.tools if tools is None else tools,
             "retriever": self.retriever,
             "handlers": self.handlers,
             "observers": self.observers,
-            "limits": self.limits,
+            "limits": (_limits(limits) or self.limits).usage_limits,
             "price": priced_model.price,
         }
 
@@ -257,6 +268,9 @@ class BaseClient:
         Raises:
             InputError: the session exists, and has another app or parameters of its own.
         """
+        check_argument("app", app, (str, App, NoneType), "the name or the path of an app, or an App")
+        check_argument("name", name, str, "a text")
+        check_argument("params", params, (Mapping, NoneType), "a dict")
         repository = Repository(self.store)
         repository.place, repository.settings = self.settings.store, self.settings
         repository.retriever = self.retriever
@@ -269,10 +283,15 @@ class BaseClient:
         last = "" if start.new_nodes else repository.last_model(start.tip, name)
         return SessionStart(repository, name, start, self._open_model(start.app, last))
 
-    def _turn_options(self, given: TurnOptions | None) -> TurnOptions:
-        if given is None:
-            return TurnOptions(limits=self.limits, tools=self.tools)
-        return replace(given, tools=(*self.tools, *given.tools))
+    def _turn_options(self, given: TurnOptions | None, limits: Limits | None) -> TurnOptions:
+        check_argument("options", given, (TurnOptions, NoneType), "taiwa.TurnOptions(…)")
+        options = TurnOptions(limits=self.limits.usage_limits) if given is None else given
+        bounds = _limits(limits)
+        return replace(
+            options,
+            tools=(*self.tools, *options.tools),
+            limits=options.limits if bounds is None else bounds.usage_limits,
+        )
 
     def _ask_app(self, name: str, options: AskOptions) -> App | None:
         """Return the app of a new dialogue with documents; None for one that goes on."""
@@ -281,6 +300,10 @@ class BaseClient:
     def _find(
         self, query: str, documents: Sequence[str | Path], audience: Sequence[str], limit: int
     ) -> tuple[Passage, ...]:
+        check_argument("query", query, str, "a text")
+        check_list("documents", documents, (str, Path), "folders or names of indexes")
+        check_list("audience", audience, str, "principals")
+        check_argument("limit", limit, int, "a whole number")
         if self.retriever is not None and not documents:
             return self.retriever.find(query, limit)
         options = FindOptions(query, tuple(map(str, documents)), tuple(audience), limit)
@@ -327,99 +350,146 @@ class Client(BaseClient):
                 close()
         self._close_store()
 
-    def run(self, program: Program[R], *, tools: Iterable[Tool] | None = None) -> R:
+    def run(self, program: Program[R], *, tools: Tools | None = None, limits: Limits | None = None) -> R:
         """Run a program to its value.
 
         Raises:
             InputError: it is not a program, for one the function that makes it.
             TaiwaError: what the program raised; `spent` holds the usage of the run.
         """
-        return self._run(program, tools).value
+        return self._run(program, None if tools is None else _tools(tools), limits).value
 
     def stream_run(
-        self, program: Program[R], *, tools: Iterable[Tool] | None = None
+        self, program: Program[R], *, tools: Tools | None = None, limits: Limits | None = None
     ) -> "Stream[TextDelta | Notice, R]":
         """Run a program; yield text and notices as they arrive."""
-        return self._stream(program, _as_it_is, tools)
+        return self._stream(program, _as_it_is, None if tools is None else _tools(tools), limits)
 
     @overload
     def generate(
-        self, text: Prompt, constraint: TextConstraint | None = None, *, system: str = ..., prefix: str = ...,
+        self, text: Prompt, constraint: TextConstraint | None = None, *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
         stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
+        limits: Limits | None = ...,
     ) -> Generation[str]: ...  # fmt: skip
     @overload
     def generate(
-        self, text: Prompt, constraint: JsonSchema, *, system: str = ..., prefix: str = ...,
+        self, text: Prompt, constraint: JsonSchema, *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
         stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
+        limits: Limits | None = ...,
     ) -> Generation[Json]: ...  # fmt: skip
     @overload
     def generate(
-        self, text: Prompt, constraint: type[T] | OutputType[T], *, system: str = ..., prefix: str = ...,
+        self, text: Prompt, constraint: type[T] | OutputType[T], *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
         stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
+        limits: Limits | None = ...,
     ) -> Generation[T]: ...  # fmt: skip
     def generate(
-        self, text: Prompt, constraint: object = None, *, system: str = "", prefix: str = "",
+        self, text: Prompt, constraint: object = None, *, attachments: Attachments = (), system: str = "", prefix: str = "",
         stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
+        limits: Limits | None = None,
     ) -> Generation[Any]:  # fmt: skip
         """Answer one question, without a conversation.
 
         A constraint is a type, `JsonSchema`, `Regex`, `Choice` or `Grammar`: a model in this process cannot violate it, a
-        server is asked to enforce it, and the answer is checked. `prefix` is how the answer begins.
+        server is asked to enforce it, and the answer is checked. `prefix` is how the answer begins. `attachments` are
+        images, PDFs and text files, as paths, bytes or `Attachment` objects.
 
         Raises:
-            InputError: the text is empty, or the constraint is not valid.
-            UnsupportedError: the server does not support the constraint.
+            InputError: the text is empty, an attachment cannot be read, or the constraint is not valid.
+            UnsupportedError: the server does not support the constraint, or the model cannot read an attachment.
             OutputValidationError: the answer does not fit the constraint.
             ModelError: the call failed; its subclass says why.
         """
         sampling = Sampling(temperature, max_tokens=max_tokens, seed=seed)
-        request = question(checked(text), system_text=system, prefix=prefix, stop=stop, sampling=sampling)
-        return self._generation(self._run(generate_program(request, constraint)))
+        request = question(checked(text, attachments), system_text=system, prefix=prefix, stop=stop, sampling=sampling)
+        return self._generation(self._run(generate_program(request, constraint), limits=limits))
 
     def stream(
-        self, text: Prompt, *, system: str = "", temperature: float | None = 0.0, max_tokens: int | None = None
+        self,
+        text: Prompt,
+        *,
+        attachments: Attachments = (),
+        system: str = "",
+        temperature: float | None = 0.0,
+        max_tokens: int | None = None,
+        limits: Limits | None = None,
     ) -> Stream[str, Generation[str]]:
         """Answer one question; yield the text as it arrives."""
-        request = question(checked(text), system_text=system, sampling=Sampling(temperature, max_tokens=max_tokens))
-        return self._stream(generate_program(request, None), self._text)
+        request = question(
+            checked(text, attachments), system_text=system, sampling=Sampling(temperature, max_tokens=max_tokens)
+        )
+        return self._stream(generate_program(request, None), self._text, limits=limits)
 
-    def extract(self, output: type[T] | OutputSpec[T], text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR) -> T:
+    def extract(
+        self,
+        output: type[T] | OutputSpec[T],
+        text: Prompt,
+        *,
+        attachments: Attachments = (),
+        repair: RepairPolicy = DEFAULT_REPAIR,
+        limits: Limits | None = None,
+    ) -> T:
         """Extract a value of a type from a text; an invalid answer is sent back with what is wrong.
 
         Raises:
             ExtractError: no attempt was valid; it holds the attempts.
             RefusalError: the model refused to answer.
         """
-        return self._run(extracting.extract(output, checked(text), repair=repair)).value.value
+        return self._run(
+            extracting.extract(output, checked(text, attachments), repair=repair), limits=limits
+        ).value.value
 
     def try_extract(
-        self, output: type[T] | OutputSpec[T], text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
+        self,
+        output: type[T] | OutputSpec[T],
+        text: Prompt,
+        *,
+        attachments: Attachments = (),
+        repair: RepairPolicy = DEFAULT_REPAIR,
+        limits: Limits | None = None,
     ) -> Extraction[T]:
         """As `extract`, with attempts, repairs and bill; no valid answer is an outcome and not an error."""
-        return self._extraction(self._run(try_extract_program(output, checked(text), repair)))
+        return self._extraction(
+            self._run(try_extract_program(output, checked(text, attachments), repair), limits=limits)
+        )
 
     def stream_extract(
-        self, output: "type[T] | OutputType[T]", text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
+        self,
+        output: "type[T] | OutputType[T]",
+        text: Prompt,
+        *,
+        attachments: Attachments = (),
+        repair: RepairPolicy = DEFAULT_REPAIR,
+        limits: Limits | None = None,
     ) -> Stream[Json, T]:
         """As `extract`; yield the part of the value that is certain as it grows, as JSON, and last the whole value."""
         partials = _Partials(_output_type(output))
-        program = extracting.extract(partials.output_type, checked(text), repair=repair, watch=partials.watch)
-        return self._stream(program, partials.view)
+        program = extracting.extract(
+            partials.output_type, checked(text, attachments), repair=repair, watch=partials.watch
+        )
+        return self._stream(program, partials.view, limits=limits)
 
-    def route(self, text: Prompt, *targets: object, repair: RepairPolicy = DEFAULT_REPAIR) -> RouteResult:
+    def route(
+        self, text: Prompt, *targets: object, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None
+    ) -> RouteResult:
         """Choose one of several types or APIs and read a value of it, or ask back; targets are named by their classes."""
-        return self._run(route_program(_targets(targets), checked(text), repair=repair)).value
+        return self._run(route_program(_targets(targets), checked(text), repair=repair), limits=limits).value
 
     def solve(
-        self, question: str, *, tools: Iterable[Tool] | None = None, options: SolveOptions | None = None
+        self,
+        question: str,
+        *,
+        tools: Tools | None = None,
+        options: SolveOptions | None = None,
+        limits: Limits | None = None,
     ) -> Rationale:
         """Solve a question step by step with tools, by default those of this client, and else the built-in ones.
 
         Raises:
             InputError: the question is empty, or an option is not valid.
         """
-        used = solve_tools(self.tools if tools is None else tuple(tools))
-        return self._run(solve_program(question, used, options), used).value
+        used = solve_tools(self.tools if tools is None else _tools(tools))
+        return self._run(solve_program(question, used, options), used, limits).value
 
     def find(
         self, query: str, *, documents: Sequence[str | Path] = (), audience: Sequence[str] = (), limit: int = 5
@@ -436,7 +506,7 @@ class Client(BaseClient):
 
     def ask(
         self, question: str, *, documents: Sequence[str | Path] = (), audience: Sequence[str] = (), user: str = "",
-        policy: str = "", session: str = "",
+        policy: str = "", session: str = "", limits: Limits | None = None,
     ) -> AskResult:  # fmt: skip
         """Answer a question from documents with citations, or ask back; see `find` for `documents` and `audience`.
 
@@ -445,16 +515,16 @@ class Client(BaseClient):
         Raises:
             InputError: the question is empty, or an index is not found.
         """
-        options = AskOptions(tuple(map(str, documents)), tuple(audience), user, policy)
-        return _asked(self.session(self._ask_app(session, options), session).say(question))
+        options = ask_options(documents, audience, user, policy)
+        return _asked(self.session(self._ask_app(session, options), session, limits=limits).say(question))
 
     def session(
         self, app: str | App | None = None, name: str = "", *, params: Mapping[str, Json] | None = None,
-        options: TurnOptions | None = None,
+        limits: Limits | None = None, options: TurnOptions | None = None,
     ) -> Session:  # fmt: skip
         """Open the conversation of that name, or begin one with an app (default: `plain`).
 
-        `options` of its turns replace the limits of this client, and add tools to those of this client.
+        `limits` hold for all turns of the object together. `options` of its turns add tools to those of this client.
 
         Raises:
             ConfigError: the app or its model cannot be opened.
@@ -462,27 +532,35 @@ class Client(BaseClient):
         """
         start = self._start(app, name, params)
         return Session(
-            start.repository, start.name, start.conversation, start.priced_model, options=self._turn_options(options),
+            start.repository, start.name, start.conversation, start.priced_model, options=self._turn_options(options, limits),
             observers=self.observers,
         )  # fmt: skip
 
-    def _run(self, program: Program[R], tools: Iterable[Tool] | None = None) -> RunResult[R]:
-        runtime = Runtime(self.model, **self._arguments(tools))
+    def _run(
+        self,
+        program: Program[R],
+        tools: tuple[Tool, ...] | None = None,
+        limits: Limits | None = None,
+    ) -> RunResult[R]:
+        runtime = Runtime(self.model, **self._arguments(tools, limits))
         with self._counting():
-            done = runtime.run_result(check_program(program))
+            done = runtime.run_result(program)
         self.spent = self.spent + done.spent
         return done
 
     def _stream(
-        self, program: Program[R], view: "View[R, E, T]", tools: Iterable[Tool] | None = None
+        self,
+        program: Program[R],
+        view: "View[R, E, T]",
+        tools: tuple[Tool, ...] | None = None,
+        limits: Limits | None = None,
     ) -> "Stream[E, T]":
-        return Stream(self._events(check_program(program), view, tools))
+        check_program(program)
+        return Stream(self._events(program, view, self._arguments(tools, limits)))
 
-    def _events(
-        self, program: Program[R], view: "View[R, E, T]", tools: Iterable[Tool] | None
-    ) -> "Generator[E, None, T]":
+    def _events(self, program: Program[R], view: "View[R, E, T]", arguments: dict[str, Any]) -> "Generator[E, None, T]":
         with self._counting():
-            for event in Runtime(self.model, **self._arguments(tools)).stream(program):
+            for event in Runtime(self.model, **arguments).stream(program):
                 if isinstance(event, RunResult):
                     self.spent = self.spent + event.spent
                 for shown in view(event):
@@ -520,77 +598,120 @@ class AsyncClient(BaseClient):
                 await asyncio.to_thread(getattr(model, "close", int))
         await asyncio.to_thread(self._close_store)
 
-    async def run(self, program: Program[R], *, tools: Iterable[Tool] | None = None) -> R:
+    async def run(self, program: Program[R], *, tools: Tools | None = None, limits: Limits | None = None) -> R:
         """As `Client.run`."""
-        return (await self._run(program, tools)).value
+        return (await self._run(program, None if tools is None else _tools(tools), limits)).value
 
     def stream_run(
-        self, program: Program[R], *, tools: Iterable[Tool] | None = None
+        self, program: Program[R], *, tools: Tools | None = None, limits: Limits | None = None
     ) -> "AsyncStream[TextDelta | Notice, R]":
         """As `Client.stream_run`."""
-        return self._stream(program, _as_it_is, tools)
+        return self._stream(program, _as_it_is, None if tools is None else _tools(tools), limits)
 
     @overload
     async def generate(
-        self, text: Prompt, constraint: TextConstraint | None = None, *, system: str = ..., prefix: str = ...,
+        self, text: Prompt, constraint: TextConstraint | None = None, *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
         stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
+        limits: Limits | None = ...,
     ) -> Generation[str]: ...  # fmt: skip
     @overload
     async def generate(
-        self, text: Prompt, constraint: JsonSchema, *, system: str = ..., prefix: str = ...,
+        self, text: Prompt, constraint: JsonSchema, *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
         stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
+        limits: Limits | None = ...,
     ) -> Generation[Json]: ...  # fmt: skip
     @overload
     async def generate(
-        self, text: Prompt, constraint: type[T] | OutputType[T], *, system: str = ..., prefix: str = ...,
+        self, text: Prompt, constraint: type[T] | OutputType[T], *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
         stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
+        limits: Limits | None = ...,
     ) -> Generation[T]: ...  # fmt: skip
     async def generate(
-        self, text: Prompt, constraint: object = None, *, system: str = "", prefix: str = "",
+        self, text: Prompt, constraint: object = None, *, attachments: Attachments = (), system: str = "", prefix: str = "",
         stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
+        limits: Limits | None = None,
     ) -> Generation[Any]:  # fmt: skip
         """As `Client.generate`."""
         sampling = Sampling(temperature, max_tokens=max_tokens, seed=seed)
-        request = question(checked(text), system_text=system, prefix=prefix, stop=stop, sampling=sampling)
-        return self._generation(await self._run(generate_program(request, constraint)))
+        prompt = await asyncio.to_thread(checked, text, attachments)
+        request = question(prompt, system_text=system, prefix=prefix, stop=stop, sampling=sampling)
+        return self._generation(await self._run(generate_program(request, constraint), limits=limits))
 
     def stream(
-        self, text: Prompt, *, system: str = "", temperature: float | None = 0.0, max_tokens: int | None = None
+        self,
+        text: Prompt,
+        *,
+        attachments: Attachments = (),
+        system: str = "",
+        temperature: float | None = 0.0,
+        max_tokens: int | None = None,
+        limits: Limits | None = None,
     ) -> AsyncStream[str, Generation[str]]:
         """As `Client.stream`."""
-        request = question(checked(text), system_text=system, sampling=Sampling(temperature, max_tokens=max_tokens))
-        return self._stream(generate_program(request, None), self._text)
+        request = question(
+            checked(text, attachments), system_text=system, sampling=Sampling(temperature, max_tokens=max_tokens)
+        )
+        return self._stream(generate_program(request, None), self._text, limits=limits)
 
     async def extract(
-        self, output: type[T] | OutputSpec[T], text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
+        self,
+        output: type[T] | OutputSpec[T],
+        text: Prompt,
+        *,
+        attachments: Attachments = (),
+        repair: RepairPolicy = DEFAULT_REPAIR,
+        limits: Limits | None = None,
     ) -> T:
         """As `Client.extract`."""
-        return (await self._run(extracting.extract(output, checked(text), repair=repair))).value.value
+        prompt = await asyncio.to_thread(checked, text, attachments)
+        return (await self._run(extracting.extract(output, prompt, repair=repair), limits=limits)).value.value
 
     async def try_extract(
-        self, output: type[T] | OutputSpec[T], text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
+        self,
+        output: type[T] | OutputSpec[T],
+        text: Prompt,
+        *,
+        attachments: Attachments = (),
+        repair: RepairPolicy = DEFAULT_REPAIR,
+        limits: Limits | None = None,
     ) -> Extraction[T]:
         """As `Client.try_extract`."""
-        return self._extraction(await self._run(try_extract_program(output, checked(text), repair)))
+        prompt = await asyncio.to_thread(checked, text, attachments)
+        return self._extraction(await self._run(try_extract_program(output, prompt, repair), limits=limits))
 
     def stream_extract(
-        self, output: "type[T] | OutputType[T]", text: Prompt, *, repair: RepairPolicy = DEFAULT_REPAIR
+        self,
+        output: "type[T] | OutputType[T]",
+        text: Prompt,
+        *,
+        attachments: Attachments = (),
+        repair: RepairPolicy = DEFAULT_REPAIR,
+        limits: Limits | None = None,
     ) -> AsyncStream[Json, T]:
         """As `Client.stream_extract`."""
         partials = _Partials(_output_type(output))
-        program = extracting.extract(partials.output_type, checked(text), repair=repair, watch=partials.watch)
-        return self._stream(program, partials.view)
+        program = extracting.extract(
+            partials.output_type, checked(text, attachments), repair=repair, watch=partials.watch
+        )
+        return self._stream(program, partials.view, limits=limits)
 
-    async def route(self, text: Prompt, *targets: object, repair: RepairPolicy = DEFAULT_REPAIR) -> RouteResult:
+    async def route(
+        self, text: Prompt, *targets: object, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None
+    ) -> RouteResult:
         """As `Client.route`."""
-        return (await self._run(route_program(_targets(targets), checked(text), repair=repair))).value
+        return (await self._run(route_program(_targets(targets), checked(text), repair=repair), limits=limits)).value
 
     async def solve(
-        self, question: str, *, tools: Iterable[Tool] | None = None, options: SolveOptions | None = None
+        self,
+        question: str,
+        *,
+        tools: Tools | None = None,
+        options: SolveOptions | None = None,
+        limits: Limits | None = None,
     ) -> Rationale:
         """As `Client.solve`."""
-        used = solve_tools(self.tools if tools is None else tuple(tools))
-        return (await self._run(solve_program(question, used, options), used)).value
+        used = solve_tools(self.tools if tools is None else _tools(tools))
+        return (await self._run(solve_program(question, used, options), used, limits)).value
 
     async def find(
         self, query: str, *, documents: Sequence[str | Path] = (), audience: Sequence[str] = (), limit: int = 5
@@ -600,42 +721,52 @@ class AsyncClient(BaseClient):
 
     async def ask(
         self, question: str, *, documents: Sequence[str | Path] = (), audience: Sequence[str] = (), user: str = "",
-        policy: str = "", session: str = "",
+        policy: str = "", session: str = "", limits: Limits | None = None,
     ) -> AskResult:  # fmt: skip
         """As `Client.ask`."""
-        options = AskOptions(tuple(map(str, documents)), tuple(audience), user, policy)
+        options = ask_options(documents, audience, user, policy)
         app = await asyncio.to_thread(self._ask_app, session, options)
-        opened = await self.session(app, session)
+        opened = await self.session(app, session, limits=limits)
         return _asked(await opened.say(question))
 
     async def session(
         self, app: str | App | None = None, name: str = "", *, params: Mapping[str, Json] | None = None,
-        options: TurnOptions | None = None,
+        limits: Limits | None = None, options: TurnOptions | None = None,
     ) -> AsyncSession:  # fmt: skip
         """As `Client.session`."""
         start = await asyncio.to_thread(self._start, app, name, params)
         return AsyncSession(
-            start.repository, start.name, start.conversation, start.priced_model, options=self._turn_options(options),
+            start.repository, start.name, start.conversation, start.priced_model, options=self._turn_options(options, limits),
             observers=self.observers,
         )  # fmt: skip
 
-    async def _run(self, program: Program[R], tools: Iterable[Tool] | None = None) -> RunResult[R]:
-        runtime = AsyncRuntime(self.model, **self._arguments(tools))
+    async def _run(
+        self,
+        program: Program[R],
+        tools: tuple[Tool, ...] | None = None,
+        limits: Limits | None = None,
+    ) -> RunResult[R]:
+        runtime = AsyncRuntime(self.model, **self._arguments(tools, limits))
         with self._counting():
-            done = await runtime.run_result(check_program(program))
+            done = await runtime.run_result(program)
         self.spent = self.spent + done.spent
         return done
 
     def _stream(
-        self, program: Program[R], view: "View[R, E, T]", tools: Iterable[Tool] | None = None
+        self,
+        program: Program[R],
+        view: "View[R, E, T]",
+        tools: tuple[Tool, ...] | None = None,
+        limits: Limits | None = None,
     ) -> "AsyncStream[E, T]":
-        return AsyncStream(self._events(check_program(program), view, tools))
+        check_program(program)
+        return AsyncStream(self._events(program, view, self._arguments(tools, limits)))
 
     async def _events(
-        self, program: Program[R], view: "View[R, E, T]", tools: Iterable[Tool] | None
+        self, program: Program[R], view: "View[R, E, T]", arguments: dict[str, Any]
     ) -> "AsyncGenerator[E | Done[T]]":
         with self._counting():
-            async with aclosing(AsyncRuntime(self.model, **self._arguments(tools)).stream(program)) as events:
+            async with aclosing(AsyncRuntime(self.model, **arguments).stream(program)) as events:
                 async for event in events:
                     if isinstance(event, RunResult):
                         self.spent = self.spent + event.spent
@@ -649,14 +780,27 @@ class AsyncClient(BaseClient):
 def question(
     text: Prompt, *, system_text: str = "", prefix: str = "", stop: Sequence[str] = (), sampling: Sampling = Sampling()
 ) -> Request:
-    """Make the request of one question.
-
-    Raises:
-        InputError: the text is empty.
-    """
+    """Make the request of one question."""
+    for name, given in (("system", system_text), ("prefix", prefix)):
+        check_argument(name, given, str, "a text")
+    check_list("stop", stop, str, "texts")
+    check_argument("temperature", sampling.temperature, (int, float, NoneType), "a number")
+    for name, number in (("max_tokens", sampling.max_tokens), ("seed", sampling.seed)):
+        check_argument(name, number, (int, NoneType), "a whole number")
     messages = (user(text),) if isinstance(text, str) else tuple(text)
     head = (system(system_text),) if system_text else ()
     return Request((*head, *messages), prefix=prefix, stop=tuple(stop), sampling=sampling)
+
+
+def ask_options(documents: Sequence[str | Path], audience: Sequence[str], user: str, policy: str) -> AskOptions:
+    """Make the options of a question to documents.
+
+    Raises:
+        InputError: an argument has the wrong type.
+    """
+    check_list("documents", documents, (str, Path), "folders or names of indexes")
+    check_list("audience", audience, str, "principals")
+    return AskOptions(tuple(map(str, documents)), tuple(audience), user, policy)
 
 
 def generate_program(request: Request, constraint: object) -> Program[_Answer[Any]]:
@@ -684,8 +828,16 @@ def constraint_of(constraint: object) -> "tuple[Constraint | None, Callable[[str
     """
     if constraint is None:
         return None, str
+    if isinstance(constraint, Choice):
+        check_list("texts", constraint.texts, str, "texts")
+    if isinstance(constraint, (Regex, Grammar)):
+        text = constraint.pattern if isinstance(constraint, Regex) else constraint.text
+        check_argument(type(constraint).__name__, text, str, "made of a text")
     if isinstance(constraint, (Regex, Choice, Grammar, JsonSchema)):
         return constraint, answer_checker(constraint)
+    if isinstance(constraint, (str, Mapping, list, tuple)):
+        kinds = "Regex(…), Choice((…)), Grammar(…), JsonSchema({…}) or a type"
+        raise InputError(f"a constraint must be {kinds}, got {describe(cast('object', constraint))}")
     output_type = _output_type(constraint)
     return JsonSchema(output_type.schema(), output_type.name), lambda text: output_type.parse(text).value
 
@@ -715,21 +867,41 @@ def solve_program(question: str, tools: tuple[Tool, ...], options: SolveOptions 
     """
     from taiwa.sessions.stored_solve import ReasonRun
 
+    check_argument("question", question, str, "a text")
+    check_argument("options", options, (SolveOptions, NoneType), "taiwa.SolveOptions(…)")
     capabilities = yield from perform(GetCapabilities())
     return (yield from ReasonRun(tools, options or SolveOptions()).program(question, capabilities))
 
 
-def check_program(program: Program[R]) -> Program[R]:
-    """Return the program.
+def _tools(tools: Tools) -> tuple[Tool, ...]:
+    """Return tools, those given by their names found.
 
     Raises:
-        InputError: it is not a program.
+        InputError: it is not a list of tools.
     """
-    if isinstance(cast("object", program), Generator):
-        return program
-    name = getattr(program, "__name__", "")
-    hint = f"; call it: {name}(…)" if callable(program) and name else ""
-    raise InputError(f"expected a program (a generator that yields effects), got {_shown(program)}{hint}")
+    from taiwa.tools.registry import find_tools
+
+    given = cast("object", tools)
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise InputError(f"tools must be a list of tools, got {describe(given)}; write tools=[…]")
+    found: list[Tool] = []
+    for tool in tools:
+        if isinstance(tool, str):
+            found += find_tools([tool])
+        elif _offers(tool, "spec"):
+            found.append(tool)
+        else:
+            raise InputError(f"tools must be tools, got {describe(tool)}; decorate a function with @taiwa.tool")
+    names = [tool.spec.name for tool in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"two tools have the name {twice!r}")
+    return tuple(found)
+
+
+def _limits(limits: Limits | None) -> Limits | None:
+    check_argument("limits", limits, (Limits, NoneType), "taiwa.Limits(…)")
+    return limits
 
 
 def _offers(argument: object, name: str) -> bool:
@@ -737,27 +909,29 @@ def _offers(argument: object, name: str) -> bool:
     return hasattr(argument, name) and not isinstance(argument, type)
 
 
-def _shown(argument: object) -> str:
-    name = getattr(argument, "__name__", "")
-    if isinstance(argument, type):
-        return f"the class {name}; make an instance of it"
-    return f"the function {name}" if callable(argument) and name else f"a {type(argument).__name__}"
-
-
-def checked(text: Prompt) -> Prompt:
-    """Return the text of a question, or its messages.
+def checked(text: Prompt, attachments: Attachments = ()) -> Prompt:
+    """Return the text of a question, or its messages; with attachments, a message of both.
 
     Raises:
-        InputError: it is empty, or neither a text nor messages.
+        InputError: it is empty, or neither a text nor messages; an attachment cannot be read.
     """
-    given = cast("object", text)
+    given, files = cast("object", text), read_attachments(attachments)
     is_text = isinstance(given, str)
     parts: list[object] = [given] if is_text else list(cast("Sequence[object]", given)) if _is_list(given) else [None]
     if not is_text and not all(isinstance(part, Message) for part in parts):
-        raise InputError(f"the text must be a str, or a list of messages, got {_shown(given)}")
-    if not any((part.text if isinstance(part, Message) else str(part)).strip() for part in parts):
+        hint = "; the type comes first: extract(Order, text)" if isinstance(given, type) else ""
+        raise InputError(f"the text must be a str, or a list of messages, got {describe(given)}{hint}")
+    if not isinstance(given, str) and files:
+        raise InputError("attachments belong to a text; give messages theirs: taiwa.user(text, attachments)")
+    if not files and not any(map(_has_content, parts)):
         raise InputError("the text is empty")
-    return text
+    return (user(str(given), files),) if files else text
+
+
+def _has_content(part: object) -> bool:
+    if isinstance(part, Message):
+        return bool(part.text.strip() or part.attachments)
+    return bool(str(part).strip())
 
 
 def _is_list(argument: object) -> bool:
@@ -858,6 +1032,9 @@ def open(
     session: str = "",
     store: str | Path | Store | None = None,
     params: Mapping[str, Json] | None = None,
+    tools: Tools = (),
+    limits: Limits | None = None,
+    prices: Prices | None = None,
     options: TurnOptions | None = None,
     retry_paid: bool | None = None,
 ) -> Session:
@@ -865,7 +1042,7 @@ def open(
 
     The session has a client of its own, which `Session.close` closes.
     """
-    client = Client(model, store=store, retry_paid=retry_paid)
+    client = Client(model, store=store, tools=tools, limits=limits, prices=prices, retry_paid=retry_paid)
     opened = client.session(app, session, params=params, options=options)
     opened.client = client
     return opened

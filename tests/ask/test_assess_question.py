@@ -8,15 +8,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.ask.assess_question import REPETITION, AssessmentMethod, assess
+from taiwa.ask.clarify_then_retrieve import ClarifyOptions, clarify
 from taiwa.ask.prompts import load_prompts
-from taiwa.ask.types import SCORES, Assessment
+from taiwa.ask.types import SCORES, Ask, Assessment
 from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.errors import InputError, ModelError, OutputValidationError, OverloadedError, UnsupportedError
-from taiwa.kernel.messages import Capability, Message, Questions, Request, Response, Text, ToolCall, assistant, user
+from taiwa.kernel.messages import (
+    Capability,
+    Message,
+    Passage,
+    Questions,
+    Request,
+    Response,
+    Text,
+    ToolCall,
+    assistant,
+    user,
+)
 from taiwa.kernel.runtime import Runtime
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.registry import resolve
 from taiwa.models.scripted import ScriptedModel, scripted_model
+from taiwa.retrieval import InMemoryRetriever
 from tests.ask.scored import LACK, WORRY, digit, scored, written
 from tests.flows.driving import Drive
 from tests.peers.decider import KEY, DecisionServer
@@ -100,7 +113,7 @@ def test_the_prompt_is_in_the_language_of_the_dialogue(drive: Drive, words: str,
 
     drive(lambda: assess((user(words),)), model)
 
-    assert model.requests[0].messages[0].text.startswith(load_prompts(language).assess)
+    assert model.requests[0].messages[0].text.startswith(load_prompts(language).assess(()))
 
 
 def test_every_language_has_all_prompts() -> None:
@@ -108,7 +121,7 @@ def test_every_language_has_all_prompts() -> None:
         assert tuple(load_prompts(language).entries("statements")) == SCORES
         assert len(load_prompts(language).entries("levels")) == 5
         for name in ("ask_missing_info", "res_consultation", "ask_user_meta_info", *SCORES):
-            assert f"- {name}" in load_prompts(language).assess
+            assert f"- {name}" in load_prompts(language).assess(())
 
 
 def test_facts_and_earlier_texts_are_part_of_the_material(drive: Drive) -> None:
@@ -424,6 +437,28 @@ def test_all_scores_are_required_and_a_missing_one_is_requested_again(
 
     with pytest.raises(OutputValidationError, match="clarity: missing"):
         drive(lambda: assess(LEAVE), scripted_model("{}", "{}", "{}", capabilities=NONE))
+
+
+@pytest.mark.parametrize(
+    ("half", "question"),
+    [
+        ('{"clarity": 4, "ask_missing_info": "Which leave?"}', "Which leave?"),
+        ('{"clarity": 4}', "Could you say more precisely what you want to know?"),
+        ("I cannot do that.", "Could you say more precisely what you want to know?"),
+    ],
+)
+@pytest.mark.parametrize("policy", ["look_first", "article"])
+def test_a_model_that_leaves_an_assessment_half_filled_asks_the_user_back(
+    drive: Drive, policy: str, half: str, question: str
+) -> None:
+    model = scripted_model(half, half, half, half, capabilities=NONE)
+    shelf = InMemoryRetriever([Passage("leave.md", "Leave is taken in days.")])
+
+    done = drive(lambda: clarify(LEAVE, ClarifyOptions(policy=policy)), model, retriever=shelf)
+
+    assert isinstance(done.value.act, Ask)
+    assert done.value.act.question == question
+    assert any("could not be read" in note.text and note.level == "warning" for note in done.notes)
 
 
 def test_neither_question_nor_consultation_is_a_result(drive: Drive) -> None:

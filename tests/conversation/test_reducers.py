@@ -2,13 +2,12 @@
 
 import copy
 import unicodedata
-from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.conversation.reducers import BUILT_IN, Reducer, item_key, known_reducers, reducer
+from taiwa.conversation.reducers import BUILT_IN, item_key, reducer
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import Json, canonical
 from tests.strategies import json_values, texts
@@ -157,40 +156,3 @@ def test_a_delta_of_the_wrong_kind_is_refused(name: str, held: Json, given: Json
 def test_an_unknown_reducer_is_an_error_that_lists_the_known_ones(name: str) -> None:
     with pytest.raises(ConfigError, match=r"unknown reducer .*; choose one of set, append, union.*last\(n\)"):
         reducer(name)
-
-
-class Point:
-    """An entry point."""
-
-    name = value = "wordy"
-
-    def __init__(self, offered: object) -> None:
-        self.offered = offered
-
-    def load(self) -> object:
-        return self.offered
-
-
-@pytest.fixture
-def offer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[object], None]]:
-    """Play an installed package that offers a reducer."""
-
-    def install(offered: object) -> None:
-        monkeypatch.setattr("taiwa.conversation.reducers.entry_points", lambda group: [Point(offered)])
-        known_reducers.cache_clear()
-
-    yield install
-    known_reducers.cache_clear()
-
-
-def test_an_installed_package_may_offer_a_reducer(offer: Callable[[object], None]) -> None:
-    offer(Reducer("wordy", lambda held, given, _: f"{held} {given}", empty=""))
-
-    assert step("wordy", "a", "b") == "a b"
-
-
-def test_an_installed_package_that_offers_something_else_is_named(offer: Callable[[object], None]) -> None:
-    offer(print)
-
-    with pytest.raises(ConfigError, match=r"the entry point 'wordy' of taiwa\.reducers is not a Reducer"):
-        reducer("wordy")

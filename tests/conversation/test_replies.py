@@ -150,11 +150,6 @@ def test_a_text_reply_is_divided_at_its_last_delta_line_with_json(reply: str, an
 @pytest.mark.parametrize(
     ("reply", "answer", "fault"),
     [
-        ("Hi.", "Hi.", "there is no @@delta line"),
-        ("", "", "there is no @@delta line"),
-        ("Hi.\n@@delta", "Hi.", "nothing follows the @@delta line"),
-        ("Hi.\n@@delta\n```json\n", "Hi.", "nothing follows the @@delta line"),
-        ("Hi.\n@@delta `x`", "Hi.\n@@delta `x`", "there is no @@delta line"),
         ('Hi.\n@@delta\n{"mood": ', "Hi.", ""),
         ('Hi.\n@@delta\n{"mood": 3}', "Hi.", "mood"),
         ('Hi.\n@@delta\n{"moods": "x"}', "Hi.", "moods"),
@@ -171,9 +166,105 @@ def test_a_text_reply_whose_delta_cannot_be_used_keeps_its_answer(reply: str, an
 
 
 @pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("Hi.", "Hi."),
+        ("", ""),
+        ("Hi.\n@@delta", "Hi."),
+        ("Hi.\n@@delta\n```json\n", "Hi."),
+        ("Hi.\n@@delta `x`", "Hi.\n@@delta `x`"),
+        ("Hi. {mood} is a field.", "Hi. {mood} is a field."),
+        ("The mark @@delta", "The mark @@delta"),
+        ('Write `@@delta {"mood": "x"}` at the end.', 'Write `@@delta {"mood": "x"}` at the end.'),
+        ('```json\n{"mood": "x", "age": 3}\n```', '```json\n{"mood": "x", "age": 3}\n```'),
+        ('```json\n{"mood": "x"}\n```\nThat is JSON.', '```json\n{"mood": "x"}\n```\nThat is JSON.'),
+        ('```json\n{"mood": x}\n```\nThat is not.', '```json\n{"mood": x}\n```\nThat is not.'),
+        ('{"mood": x}\n\nThat is not.', '{"mood": x}\n\nThat is not.'),
+        ('```python\n{"mood": "x"}\n```', '```python\n{"mood": "x"}\n```'),
+        ("```java\nclass A\n{}\n```", "```java\nclass A\n{}\n```"),
+        ('The type is {"mood": "x"}', 'The type is {"mood": "x"}'),
+        ("**So**\n\n* it\n* is", "**So**\n\n* it\n* is"),
+    ],
+)
+def test_a_text_reply_without_a_delta_changes_nothing(reply: str, answer: str) -> None:
+    read = parse_reply(TEXT, reply)
+
+    assert (read.answer, read.delta, read.problems) == (answer, {}, ())
+    assert shown(TEXT, reply) == answer
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer", "delta"),
+    [
+        ('Hi.\n**@@delta**\n{"mood": "x"}', "Hi.", {"mood": "x"}),
+        ('Hi.\n**@@delta**: {"mood": "x"}', "Hi.", {"mood": "x"}),
+        ('Hi.\n### @@delta:\n```json\n{"mood": "x"}\n```', "Hi.", {"mood": "x"}),
+        ('Hi.\n`@@delta`\n{"mood": "x"}', "Hi.", {"mood": "x"}),
+        ('**Hi.**@@delta {"mood": "x"}', "**Hi.**", {"mood": "x"}),
+        ('Hi! @@delta {"mood": "x"}', "Hi!", {"mood": "x"}),
+        ('Hi! @@delta{"mood": "x"}\n', "Hi!", {"mood": "x"}),
+        ('Hi! **@@delta {"mood": "x"}**', "Hi!", {"mood": "x"}),
+        ('Hi! @@Delta\n```json\n{"mood": "x"}\n```\n', "Hi!", {"mood": "x"}),
+        ('Hi! @@delta {"mood": "so @@delta {}"}', "Hi!", {"mood": "so @@delta {}"}),
+        ('Hi! @@delta {mood: "x"}', "Hi!", {"mood": "x"}),
+        ('Hi.\n\n```json\n{"mood": "x"}\n```', "Hi.", {"mood": "x"}),
+        ('Hi.\n```\n{\n  "mood": "x"\n}\n```\n', "Hi.", {"mood": "x"}),
+        ('Hi.\n```json\n{"mood": "x",}\n```\n', "Hi.", {"mood": "x"}),
+        ("Hi.\n```json\n{}\n```\n", "Hi.", {}),
+        ('Hi.\n{"mood": "x", "topics": ["y"]}', "Hi.", {"mood": "x", "topics": ["y"]}),
+        ('Hi.\n```json\n{"mood": 3}\n```', "Hi.", None),
+        ('Hi.\n```json\n{"mood": "so', "Hi.", None),
+    ],
+)
+def test_a_delta_is_found_where_models_put_it_and_no_character_of_it_is_shown(
+    reply: str, answer: str, delta: Json
+) -> None:
+    read = parse_reply(TEXT, reply)
+
+    assert (read.answer, read.delta) == (answer, delta)
+    assert shown(TEXT, reply) == answer
+
+
+@given(
+    st.lists(st.sampled_from(["so", " it is", ".\n", "\n\n", "**really**", " `x`", "日本", "- a\n", "{x}"]), max_size=6),
+    deltas,
+    st.sampled_from(
+        [
+            "\n@@delta\n{}", "\n**@@delta**\n{}", " @@delta {}", "\n\n```json\n{}\n```", "\n```\n{}\n```\n", "\n{}",
+            "\n@@delta\n```json\n{}\n```", " **@@delta {}**",
+        ]
+    ),
+    PLACES,
+)  # fmt: skip
+def test_wherever_it_is_cut_nothing_of_a_delta_in_any_form_is_shown(
+    words: list[str], delta: dict[str, Json], form: str, places: list[int]
+) -> None:
+    answer = "".join(["Well", *words])
+    reply = answer + form.replace("{}", json.dumps(delta))
+
+    assert parse_reply(TEXT, reply).delta == delta
+    assert shown(TEXT, cut(reply, places)) == answer.rstrip()
+
+
+def test_a_field_that_is_required_is_missed_in_a_reply_without_a_delta() -> None:
+    field = StateField("mood", "str", required=True)
+
+    for mode in ("text+delta", "json"):
+        read = parse_reply(app(field, reply=mode), "Hi.")
+
+        assert (read.answer, read.delta) == ("Hi.", None)
+        assert read.problems
+
+
+def test_words_in_place_of_a_json_reply_change_nothing() -> None:
+    read = parse_reply(JSON, " I do not do JSON.\n")
+
+    assert (read.answer, read.delta) == ("I do not do JSON.", {})
+
+
+@pytest.mark.parametrize(
     ("reply", "answer", "fault"),
     [
-        ("no JSON", "no JSON", ""),
         ('{"answer": "Hi.", "delta": {"mood": 3}}', "Hi.", "$.delta"),
         ('{"answer": "Hi.", "delta": {"mood": "so', "Hi.", ""),
         ('{"answer": "Hi, and th', "Hi, and th", ""),

@@ -88,8 +88,20 @@ def test_a_delta_that_cannot_be_used_is_asked_for_alone_and_the_answer_is_kept(d
     assert isinstance(second.constraint, JsonSchema)
 
 
-def test_a_missing_delta_is_asked_for(drive: Drive) -> None:
-    driven, model = turn(drive, app(*FIELDS), "Hi!", '{"mood": "fine"}')
+@pytest.mark.parametrize("mode", ["text+delta", "json"])
+def test_an_answer_without_a_delta_changes_nothing_and_costs_one_call(drive: Drive, mode: ReplyMode) -> None:
+    before = talked(app(*FIELDS, reply=mode), ("a", "b", {"mood": "fine"}))
+
+    driven, model = turn(drive, before, "Hi!")
+
+    said, after = driven.value
+    assert (said, after.state["mood"]) == (Reply("Hi!", {}), "fine")
+    assert len(model.requests) == 1
+    assert driven.notes == ()
+
+
+def test_a_field_that_is_required_is_asked_for_where_the_delta_is_missing(drive: Drive) -> None:
+    driven, model = turn(drive, app(StateField("mood", "str", required=True)), "Hi!", '{"mood": "fine"}')
 
     assert driven.value[0].text == "Hi!"
     assert driven.value[1].state["mood"] == "fine"

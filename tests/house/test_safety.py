@@ -1,11 +1,12 @@
-"""Text is not evaluated, and only the runtimes catch every exception."""
+"""Text is not evaluated, only the runtimes catch every exception, and no test depends on how fast it runs."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 import pytest
 
-from tests.house.source import Source, called, sources
+from tests.house.source import ROOT, Source, called, sources
 
 # The runtimes throw the error of a handler into the program; the error of a program is its outcome, for its parent, and that
 # of a call in a thread the outcome of its future.
@@ -115,3 +116,11 @@ def test_only_runtimes_catch_every_exception() -> None:
     found = [complaint for source in sources() if source.module not in CATCHERS for complaint in broad_excepts(source)]
 
     assert not found, "\n".join(found)
+
+
+def test_no_test_measures_time() -> None:
+    """On a busy machine it fails; `tests/steps.py` counts work. `time.monotonic` is for the deadlines of waiting loops."""
+    clock = re.compile("process_" + "time|perf_" + "counter|time" + "it|getr" + "usage")
+    tests = [path for path in (ROOT / "tests").rglob("*.py") if path.name != "figures.py"]
+
+    assert [path.name for path in tests if clock.search(path.read_text(encoding="utf-8"))] == []

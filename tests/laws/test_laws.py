@@ -24,6 +24,7 @@ from taiwa.kernel.records import Json
 from taiwa.laws import laws
 from taiwa.laws.check import check_laws
 from taiwa.laws.laws import Law, LawResult, check_law, field_laws, reducer_laws
+from taiwa.plugins import Plugin
 
 
 def broken(results: tuple[LawResult, ...]) -> dict[str, str]:
@@ -132,21 +133,11 @@ def test_a_name_that_nothing_has_is_an_error() -> None:
         check_laws(["nothing"], examples=1)
 
 
-class Offer:
-    """An entry point of an installed package."""
-
-    def __init__(self, made: object) -> None:
-        self.made = made
-        self.dist = self
-        self.name = "their-package"
-
-    def load(self) -> object:
-        return self.made
-
-
 def test_the_reducers_of_an_installed_package_are_tried_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    offers = [Offer(BROKEN[3][0]), Offer(known_reducers()["set"])]
-    monkeypatch.setattr("taiwa.laws.check.entry_points", lambda group: offers)
+    broken_one = BROKEN[3][0]
+    monkeypatch.setitem(known_reducers(), broken_one.name, broken_one)
+    offers = [Plugin("reducers", name, "their:thing", "their-package", "1.0") for name in (broken_one.name, "set")]
+    monkeypatch.setattr("taiwa.laws.check.installed", lambda: offers)
 
     results = check_laws(["their-package"], examples=5)
 

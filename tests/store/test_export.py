@@ -124,7 +124,7 @@ BAD_LINES = [
     (3, LINES[3][:-9], "line 4: not JSON"),
     (3, "[" * 100_000, "line 4: not JSON"),
     (3, f'["{SECRET}"]', "line 4: not a JSON object"),
-    (3, f'{{"letter":"{SECRET}"}}', "line 4: expected an app, a node or a call"),
+    (3, f'{{"letter":"{SECRET}"}}', "line 4: expected an app, a node, an attachment or a call"),
     (3, edited(LINES[3])[:-1] + ',"delta":NaN}', "line 4: .*nothing was imported"),
     (3, edited(LINES[3])[:-1] + ',"user":"\\ud800"}', "line 4: the text contains half a character"),
 ]  # fmt: skip

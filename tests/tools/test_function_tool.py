@@ -1,4 +1,6 @@
+import asyncio
 import json
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
@@ -10,7 +12,7 @@ from taiwa import tool
 from taiwa.kernel.errors import InputError, LimitError, ToolError
 from taiwa.kernel.messages import ToolResult
 from taiwa.kernel.records import Json
-from taiwa.kernel.runtime import Tool
+from taiwa.kernel.runtime import AsyncTool, Tool
 from taiwa.tools.function_tool import FunctionTool
 
 
@@ -171,11 +173,6 @@ def many(*numbers: int) -> int:
     return sum(numbers)
 
 
-async def later(number: int) -> int:
-    """Come later."""
-    return number
-
-
 def unknown(number: int) -> int:
     """Name what is not there."""
     return number
@@ -196,7 +193,6 @@ def odd(number: Callable[[int], int]) -> int:
         (without_result, "'return' needs a type"),
         (silent, "needs a docstring"),
         (many, "'numbers' must be an ordinary parameter"),
-        (later, "asynchronous"),
         (unknown, "cannot resolve the types of unknown: name 'Missing'"),
         (odd, "cannot be an output type"),
         (lambda: 1, "'return' needs a type"),
@@ -219,3 +215,74 @@ def named(name: str) -> FunctionTool[[], str]:
         return ""
 
     return FunctionTool(give, name)
+
+
+@tool
+async def later(number: int, plus: int = 1) -> int:
+    """Come later."""
+    await asyncio.sleep(0)
+    return number + plus
+
+
+def test_an_asynchronous_function_is_a_tool_on_a_loop_of_its_own_and_on_one_that_runs() -> None:
+    wanted = ToolResult("3", "later", value=3)
+    assert later.call({"number": 2}) == wanted
+    assert later.preset(plus=5).call({"number": 2}).value == 7
+
+    async def play() -> list[object]:
+        assert isinstance(later, AsyncTool)
+        return [later.call({"number": 2}), await later.acall({"number": 2}), await later(2)]
+
+    assert asyncio.run(play()) == [wanted, wanted, 3]
+
+
+def test_arguments_and_failures_of_an_asynchronous_function_are_those_of_a_plain_one() -> None:
+    @tool(characters=3)
+    async def fail(how: str) -> str:
+        """Fail."""
+        if how == "long":
+            return "more than three"
+        raise {"own": ToolError("sold out", code="sold_out"), "late": TimeoutError("of its own")}[how]
+
+    for how, code in (("own", "sold_out"), ("late", "internal"), ("long", "too_large"), ("other", "internal")):
+        with pytest.raises(ToolError) as caught:
+            fail.call({"how": how})
+        assert caught.value.code == code
+    with pytest.raises(ToolError) as caught:
+        fail.call({})
+    assert caught.value.code == "bad_arguments"
+    with pytest.raises(InputError, match="is asynchronous and runs in this process"):
+        tool(isolated=True)(later.function)
+
+
+def test_an_asynchronous_function_is_cancelled_at_its_deadline() -> None:
+    ended: list[str] = []
+
+    @tool(seconds=0.01)
+    async def wait() -> str:
+        """Wait for ever."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("cancelled")
+        return ""
+
+    for _ in range(2):
+        with pytest.raises(ToolError, match="wait timed out"):
+            wait.call({})
+    assert ended == ["cancelled", "cancelled"]
+
+
+def test_an_asynchronous_function_that_blocks_its_loop_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taiwa.tools.function_tool.BLOCKED_SECONDS", 0.0)
+    go = threading.Event()
+
+    @tool(seconds=0.01)
+    async def block() -> str:
+        """Block."""
+        go.wait()
+        return ""
+
+    with pytest.raises(ToolError, match="block timed out"):
+        block.call({})
+    go.set()

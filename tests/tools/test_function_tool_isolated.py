@@ -74,12 +74,10 @@ def test_a_call_that_never_ends_is_ended_in_time() -> None:
     with IsolatedTool(sample_tools.never_ends, SOON) as one:
         with pytest.raises(ToolError):
             one.call({"no": 1})  # the worker is up
-        start = time.monotonic()
 
         with pytest.raises(ToolError) as caught:
             one.call({})
 
-        assert time.monotonic() - start < 300
     assert caught.value.code == "timeout"
 
 
@@ -226,13 +224,11 @@ def test_a_tool_is_called_in_a_worker_unless_it_says_otherwise() -> None:
 def test_a_plain_tool_that_never_ends_is_ended_in_time() -> None:
     with pytest.raises(ToolError):
         sample_tools.hangs.call({"no": 1})
-    start = time.monotonic()
 
     with pytest.raises(ToolError) as caught:
         sample_tools.hangs.call({})
 
     assert caught.value.code == "timeout"
-    assert time.monotonic() - start < 300
 
 
 def test_bad_arguments_start_no_worker() -> None:

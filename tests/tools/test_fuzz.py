@@ -1,5 +1,5 @@
-"""Odd inputs for each tool: nothing but an answer or a `ToolError`, and no input takes long. `python -m benches tools` gives
-each ten thousand, and writes down how long the slowest took.
+"""Odd inputs for each tool: nothing but an answer or a `ToolError`, and no input makes much work. `python -m benches reach`
+gives each ten thousand.
 """
 
 import pytest
@@ -8,16 +8,16 @@ from taiwa.tools.registry import builtin_tools
 from tests.fuzzing import EXPENSIVE_INPUTS, VALID_INPUTS, fuzz_tools
 
 COUNT = 2_500
-PROCESSOR_SECONDS = 0.05
+MOST_LINES = 200_000
 
 
 @pytest.mark.parametrize("name", builtin_tools())
-def test_any_input_gives_an_answer_or_a_tool_error_at_once(name: str) -> None:
+def test_any_input_gives_an_answer_or_a_tool_error(name: str) -> None:
     found = fuzz_tools(name, COUNT)
 
     assert found.faults == ()
     assert found.answered > COUNT / 200
-    assert found.slowest_seconds < PROCESSOR_SECONDS, found.slowest
+    assert found.most_lines < MOST_LINES, found.costliest
 
 
 def test_every_tool_is_fuzzed_and_the_bombs_are_among_the_inputs() -> None:

@@ -1,6 +1,5 @@
 """Coefficients by conservation: solved, underdetermined with its basis, or impossible and why."""
 
-import time
 from collections.abc import Mapping
 from fractions import Fraction
 
@@ -128,13 +127,10 @@ def test_the_tool_gives_every_coefficient() -> None:
     ],
 )
 def test_what_is_no_equation_is_refused(text: str, code: str) -> None:
-    start = time.process_time()
-
     with pytest.raises(ToolError) as caught:
         balance(text)
 
     assert caught.value.code == code
-    assert time.process_time() - start < 0.5
 
 
 def conserved(whole: Equation) -> bool:

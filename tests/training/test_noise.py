@@ -2,13 +2,12 @@
 
 import re
 from random import Random
-from time import process_time
-from timeit import timeit
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.steps import lines_run
 from training.builtin.noise import kanji, noisy, noisy_ja, number_ja, number_words
 
 TEXT = "A cyclist rides 36 metres in 9 seconds, while Zorplin holds 2.5 moles of NaOH and 3 g of Ba. What is its speed?"
@@ -48,9 +47,9 @@ def test_any_text_gets_through(text: str, seed: int):
     noisy_ja(Random(seed), text, 1.0)
 
 
-def test_a_sentence_takes_little_time():
+def test_a_sentence_takes_little_work():
     random = Random(3)
-    assert timeit(lambda: noisy(random, TEXT), number=500, timer=process_time) / 500 < 0.002
+    assert max(lines_run(noisy, random, TEXT) for _ in range(100)) < 2_000
 
 
 @pytest.mark.parametrize(

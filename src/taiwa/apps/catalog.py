@@ -12,9 +12,21 @@ from typing import Literal
 from taiwa.apps.front_matter import APP_NAME, Problem, Problems, quoted, suggest
 from taiwa.apps.parse import read_app, split_file
 from taiwa.apps.user_reducers import ReducerFile, pin_files, reducer_files
-from taiwa.conversation.app import App, AppSource, Param, ReplyMode, fit_params
+from taiwa.conversation.app import (
+    REQUEST,
+    AnswerOptions,
+    App,
+    AppSource,
+    Param,
+    ReplyMode,
+    fit_params,
+    restore_options,
+    with_options,
+)
+from taiwa.kernel.arguments import check_argument
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import Json
+from taiwa.plugins import find_plugin, plugin_app, plugin_names
 from taiwa.settings import config_path
 from taiwa.yamlfile import Scalar, Table, parse_yaml, to_json
 
@@ -62,7 +74,11 @@ def load_source(source: AppSource) -> App:
         InputError: the values do not fit the parameters.
     """
     app = load_text(source.source, f"the stored app {source.name!r}", source.name)
-    return app.with_params(source.params) if isinstance(source.params, dict) else app
+    params = dict(source.params) if isinstance(source.params, dict) else {}
+    recorded = params.pop(REQUEST, None)
+    app = app.with_params(params) if params else app
+    app = app if recorded is None else app.with_request(restore_options(recorded))
+    return with_options(app, AnswerOptions.from_json(source.options)) if source.options is not None else app
 
 
 def check(path: Path | str) -> tuple[Problem, ...]:
@@ -175,7 +191,7 @@ HANDBOOK = Path(__file__).with_name("handbook")
 
 TEMPLATE = Path(__file__).with_name("template.md")
 
-Origin = Literal["yours", "built-in"]
+Origin = Literal["yours", "built-in", "plug-in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +213,17 @@ def user_folder(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def apps(environ: Mapping[str, str] | None = None) -> tuple[AppListing, ...]:
-    """List all apps by name; one of the user hides a built-in one of the same name."""
+    """List all apps by name; one of the user hides a built-in one of the same name, and that one a plug-in."""
     listings: dict[str, AppListing] = {}
     for origin, path in _files(environ):
         if path.stem not in listings:
             listings[path.stem] = _listed(origin, path)
+    for name in plugin_names("apps"):
+        if name not in listings:
+            try:
+                listings[name] = _listed("plug-in", find_path(name, environ))
+            except ConfigError as error:
+                listings[name] = AppListing(name, "", "plug-in", Path(), error.message)
     return tuple(sorted(listings.values(), key=lambda listed: listed.name))
 
 
@@ -211,6 +233,7 @@ def load_app(name: str, environ: Mapping[str, str] | None = None) -> App:
     Raises:
         ConfigError: the app was not found or has an error.
     """
+    check_argument("the app", name, str, "a name or a path")
     return load(find_path(name, environ))
 
 
@@ -225,7 +248,10 @@ def find_path(name: str, environ: Mapping[str, str] | None = None) -> Path:
     paths: dict[str, Path] = {}
     for _, path in _files(environ):
         paths.setdefault(path.stem, path)
+    if name not in paths and (plugin := find_plugin("apps", name)) is not None:
+        return plugin_app(plugin)
     if name not in paths:
+        paths |= dict.fromkeys(plugin_names("apps"), Path())
         raise ConfigError(f"app {quoted(name)} not found; {suggest(name, tuple(paths), 'apps')}")
     return paths[name]
 

@@ -7,7 +7,7 @@ from typing import Literal, TypeVar, cast, get_args
 
 from taiwa.apps.user_reducers import add_user_reducer
 from taiwa.conversation.app import ALL, PROMPT, App, AppSource, Flow, Param, ReplyMode, WindowPolicy, fit_params
-from taiwa.conversation.reducers import PATTERNS, known_reducers, reducer
+from taiwa.conversation.reducers import reducer, reducer_names
 from taiwa.conversation.state import COMPUTED_FIELDS, StateField, check_field
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.messages import Sampling
@@ -155,6 +155,13 @@ class Keys:
             self.wrong(key, f"a whole number, {low} or more")
         return default
 
+    def flag(self, key: str) -> bool:
+        """Return whether a key is `true`."""
+        written = self.text(key, "false")
+        if written not in ("true", "false"):
+            self.wrong(key, "true or false")
+        return written == "true"
+
     def number(self, key: str, low: float, high: float, default: float | None = None) -> float | None:
         """Return a number from `low` to `high`, or None for null."""
         tree = self.tree(key)
@@ -196,7 +203,7 @@ FORMAT = 1
 
 TOP = ("taiwa", "name", "about", "params", "state", "window", "reply", "model", "sampling", "tools", "flow")
 
-FIELD = ("type", "reduce", "description", "init", "max_shown", "computed")
+FIELD = ("type", "reduce", "description", "init", "max_shown", "required", "computed")
 
 PARAM = ("type", "ask", "default")
 
@@ -355,7 +362,8 @@ def _field(entry: Entry, problems: Problems) -> StateField:
     tree = keys.tree("init")
     known = len(problems.entries)
     init, kind, reduce = to_json(tree) if tree else None, _type(keys), _reduce(keys)
-    made = StateField(entry.key, kind, init, reduce, description, keys.whole("max_shown", 0))
+    shown, required = keys.whole("max_shown", 0), keys.flag("required")
+    made = StateField(entry.key, kind, init, reduce, description, shown, required=required)
     if len(problems.entries) == known:
         try:
             check_field(made)
@@ -371,7 +379,7 @@ def _computed(entry: Entry, keys: Keys, description: str) -> StateField:
         hint = suggest(how, tuple(COMPUTED_FIELDS), "computed fields")
         keys.error("computed", f"unknown computed field {quoted(how)}", hint)
         how = next(iter(COMPUTED_FIELDS))
-    for key in ("type", "reduce", "init", "max_shown"):
+    for key in ("type", "reduce", "init", "max_shown", "required"):
         if key in keys:
             keys.error(key, f"{entry.key} is computed and cannot have `{key}`", "remove one of the two")
     return StateField(entry.key, description=description, computed=how)
@@ -387,8 +395,11 @@ def _reduce(keys: Keys) -> str:
         return "set"
     try:
         reducer(name)
-    except ConfigError:
-        hint = suggest(name, (*known_reducers(), *PATTERNS), "reducers")
+    except ConfigError as error:
+        if name in reducer_names():  # a plug-in that cannot be used
+            keys.error("reduce", error.message, "`taiwa plugins` lists the plug-ins")
+            return "set"
+        hint = suggest(name, reducer_names(), "reducers")
         keys.error("reduce", f"unknown reducer {quoted(name)}", hint)
         return "set"
     return name
@@ -410,9 +421,7 @@ def _window(keys: Keys, fields: tuple[StateField, ...]) -> WindowPolicy:
     if "max_size" in inner and keep >= max_size:
         message = f"window: `keep` is {keep} and `max_size` is {max_size}"
         inner.error("keep", message, "make `keep` smaller than `max_size`")
-    summarize = inner.text("summarize", "false")
-    if summarize not in ("true", "false"):
-        inner.wrong("summarize", "true or false")
+    summarize = inner.flag("summarize")
     names = tuple(made.name for made in fields if not made.computed)
     setting = inner.texts("keep_setting")
     for item in setting:
@@ -420,7 +429,7 @@ def _window(keys: Keys, fields: tuple[StateField, ...]) -> WindowPolicy:
             message = f"unknown field {quoted(item.text)}"
             keys.problems.error(item.at, message, suggest(item.text, names, "fields"))
     first = inner.whole("keep_first", 0, 0) or 0
-    return WindowPolicy(max_size, keep, summarize == "true", first, tuple(item.text for item in setting))
+    return WindowPolicy(max_size, keep, summarize, first, tuple(item.text for item in setting))
 
 
 def _sampling(keys: Keys) -> Sampling:
@@ -443,10 +452,10 @@ def _tools(keys: Keys) -> tuple[str, ...]:
         elif item.text in names:
             keys.problems.error(item.at, f"the tool {item.text} is listed twice", "remove one of the two")
         else:
-            from taiwa.tools.registry import builtin_tools
+            from taiwa.tools.registry import builtin_tools, tool_names
 
             names.append(item.text)
-            if item.text not in builtin_tools():
-                hint = suggest(item.text, tuple(builtin_tools()), "tools")
+            if item.text not in builtin_tools() and item.text not in tool_names():
+                hint = suggest(item.text, tool_names(), "tools")
                 keys.problems.warn(item.at, f"the tool {item.text} is not built in; the program must pass it", hint)
     return tuple(names)

@@ -21,7 +21,7 @@ from taiwa.ask.types import (
     PolicyFunction,
     PolicyTable,
 )
-from taiwa.flows.extract import extract
+from taiwa.flows.extract import ExtractError, extract
 from taiwa.flows.route import Routed, Routes
 from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, gather, notify, perform
 from taiwa.kernel.errors import InputError, ModelError, OutputValidationError, UnsupportedError
@@ -145,11 +145,17 @@ TYPED = PolicyTable("typed", SCORES, QUESTIONS)
 
 
 def _assess_by_call(
-    material: Message, prompt: str, functions: Sequence[PolicyFunction], table: PolicyTable, source: AssessmentSource
+    material: Message,
+    prompt: str,
+    functions: Sequence[PolicyFunction],
+    table: PolicyTable,
+    source: AssessmentSource,
+    open_question: str,
 ) -> Program[Assessment]:
     """Let the model call one of the functions, natively if the server has function calling, else by a typed answer.
 
-    A model that answers in words, although it could call, asks the user back with these words.
+    A model that answers in words, although it could call, asks the user back with these words. One that fills in no function
+    asks back with the question that it wrote, or with `open_question`.
     """
     messages = (system(prompt), material)
     types = {function.name: _function_type(function, table) for function in functions}
@@ -167,13 +173,31 @@ def _assess_by_call(
             yield from notify("assessed without a function call: the model called none", code="downgrade")
         except (UnsupportedError, OutputValidationError) as error:
             yield from notify(f"assessed without a function call: {error.message}", code="downgrade")
-    if len(functions) == 1:
-        ((name, output_type),) = types.items()
-        return _assessment((yield from extract(output_type, messages, task="assess")).value, name, functions, source)
-    routed = (yield from extract(Routes(types), messages, task="assess")).value
+    try:
+        if len(functions) == 1:
+            ((name, output_type),) = types.items()
+            return _assessment(
+                (yield from extract(output_type, messages, task="assess")).value, name, functions, source
+            )
+        routed = (yield from extract(Routes(types), messages, task="assess")).value
+    except ExtractError as error:
+        asked = _written_question(error.best, table.questions) or open_question
+        if not asked:
+            raise
+        yield from notify(f"the assessment could not be read: {error.message}", code="downgrade", warning=True)
+        return Assessment(source=source, reply=asked)
     if isinstance(routed, Routed):
         return _assessment(cast("dict[str, Json]", routed.value), routed.to, functions, source)
     return Assessment(is_question=5, is_consultation=5, source=source)  # neither: clear, without a question
+
+
+def _written_question(data: Json, names: Sequence[str]) -> str:
+    """Return the first question back in an answer that has other faults; empty without one."""
+    if not isinstance(data, dict):
+        return ""
+    texts = (clean_untrusted(text) for name in names if isinstance(text := data.get(name), str))
+    inner = (_written_question(part, names) for part in data.values())
+    return next((text for text in (*texts, *inner) if text), "")
 
 
 def _function_type(function: PolicyFunction, table: PolicyTable) -> "OutputType[dict[str, Json]]":
@@ -234,17 +258,18 @@ def assess(
     needs_questions: NeedsQuestions | None = None,
     language: str = "",
     table: PolicyTable | None = None,
+    open_question: str = "",
 ) -> Program[Assessment]:
     """Assess what the user wants.
 
     `about` are facts about the user, `earlier` their texts in other dialogues, `language` that of the prompts (ja, zh, en; "": that of the
-    dialogue), and `table` has scores, questions, functions and prompts of a policy file. With `auto`, a method that the server does not support
+    dialogue), and `table` has scores, questions, functions and prompts of a policy file. `open_question` is asked back if the model does not fill in the assessment. With `auto`, a method that the server does not support
     is replaced by the next one, with a notice.
 
     Raises (when run):
         InputError: the dialogue has no text of the user.
         ModelError: the server failed, or does not support the method `by`.
-        OutputValidationError: the answer could not be read.
+        OutputValidationError: the answer could not be read, and there is no question to ask back.
     """
     if not user_texts(dialogue):
         raise InputError("the dialogue has no text of the user")
@@ -252,7 +277,12 @@ def assess(
     prompts = load_prompts(reply_language(dialogue, language)).replaced_by(() if table is None else table.prompts)
     if by == "functions" or (by == "auto" and table is not None and table.functions):
         functions = (table and table.functions) or shipped_policy("article").functions
-        return (yield from _assess_by_call(material, prompts.call_function, functions, table or TYPED, "functions"))
+        names = tuple(dict.fromkeys(name for each in functions for name in each.fields))
+        return (
+            yield from _assess_by_call(
+                material, prompts.call_function(names), functions, table or TYPED, "functions", open_question
+            )
+        )
     table = table or TYPED
     capabilities = yield from perform(GetCapabilities("assess"))
     found: Assessment | None = None
@@ -262,7 +292,8 @@ def assess(
         found = yield from _by_labels(material, prompts, table.scores, strict=by != "auto")
     if found is None:
         whole = PolicyFunction("Assessment", "", (*table.scores, *table.questions))
-        return (yield from _assess_by_call(material, prompts.assess, (whole,), table, "typed"))
+        prompt = prompts.assess(whole.fields)
+        return (yield from _assess_by_call(material, prompt, (whole,), table, "typed", open_question))
     if needs_questions is None or not needs_questions(found):
         return found
     return (yield from _with_questions(found, material, prompts, table.questions))
@@ -329,7 +360,7 @@ def _with_questions(
 ) -> Program[Assessment]:
     """Request questions back; a model that writes no text returns none."""
     try:
-        messages = system(prompts.clarify), material
+        messages = system(prompts.clarify(questions)), material
         output_type = OutputType.fields("ClarifyingQuestions", dict.fromkeys(questions, str))
         written = (yield from extract(output_type, messages, task="clarify_question")).value
     except (ModelError, OutputValidationError) as error:

@@ -50,6 +50,7 @@ from taiwa.ask.types import (
     Situation,
     UserProfile,
 )
+from taiwa.i18n import dialogue_catalogue
 from taiwa.kernel.effects import GetEvidence, Program, Retrieve, notify, perform
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Evidence, Message, Passage, passage_key, user
@@ -296,6 +297,7 @@ class _DialogueStep:
         by: AssessmentMethod = "auto" if self.options.assess_by == "no-model" else self.options.assess_by
         if by == "auto" and self.policy is None and self.options.table is None and self.options.policy == "functions":
             by = "functions"
+        sentence = dialogue_catalogue(self.language, self.options.catalogue_version)
         return (
             yield from assess(
                 self.dialogue,
@@ -305,6 +307,7 @@ class _DialogueStep:
                 needs_questions=self.needs_questions,
                 language=self.language,
                 table=self.options.table,
+                open_question=sentence("Could you say more precisely what you want to know?"),
             )
         )
 

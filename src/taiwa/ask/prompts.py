@@ -25,23 +25,42 @@ class Prompts:
         """Return the entries of a section that is a list of names and texts."""
         return dict(ENTRY.findall(self.sections[section]))
 
-    @property
-    def assess(self) -> str:
-        """The instructions for all scores and questions at once."""
-        return self.sections.get("assess") or self._join("material", "scale", "statements", "questions")
+    def assess(self, names: Sequence[str]) -> str:
+        """Return the instructions for scores and questions of these names at once."""
+        text = self.sections.get("assess")
+        return (
+            self._join("material", "scale", "statements", "questions") if text is None else self._complete(text, names)
+        )
 
-    @property
-    def clarify(self) -> str:
-        """The instructions for the questions back alone."""
-        return self.sections.get("clarify") or self._join("material", "questions")
+    def clarify(self, names: Sequence[str]) -> str:
+        """Return the instructions for questions back of these names alone."""
+        text = self.sections.get("clarify")
+        return self._join("material", "questions") if text is None else self._complete(text, names)
 
-    @property
-    def call_function(self) -> str:
-        """The instructions for a call of one of two functions."""
-        text = self.sections.get("assess") or self._join("material", "functions", "scale", "questions")
+    def call_function(self, names: Sequence[str]) -> str:
+        """Return the instructions for a call of a function with fields of these names."""
+        text = self.sections.get("assess")
+        return (
+            self._insert(self._join("material", "functions", "scale", "questions"))
+            if text is None
+            else self._complete(text, names)
+        )
+
+    def _insert(self, text: str) -> str:
         for name, statement in self.entries("statements").items():
             text = text.replace(f"{{{name}}}", statement)
         return text
+
+    def _complete(self, text: str, names: Sequence[str]) -> str:
+        """Add to the text of a policy what the scores and questions state that it does not name."""
+        silent = [name for name in names if not re.search(rf"\b{re.escape(name)}\b", text)]
+        statements, questions = self.entries("statements"), self.entries("questions")
+        scores = [f"- {name}: {statements[name]}" for name in silent if name in statements]
+        asked = [f"- {name}: {questions[name]}" for name in silent if name in questions]
+        rest = [ENTRY.sub("", self.sections["questions"]).strip()] if asked else []
+        return "\n".join(
+            (self._insert(text), *([self.sections["scale"]] if scores else []), *scores, *asked, *rest)
+        ).rstrip()
 
     def score(self, name: str) -> tuple[str, str]:
         """Return the instructions and the question for one score as one digit."""

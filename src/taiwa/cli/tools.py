@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from taiwa.cli.options import CommonOptions, common_options, read_text, server_option
-from taiwa.cli.output import print_item, print_json, print_line, table
+from taiwa.cli.output import print_item, print_json, print_line, print_notice, table
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.records import Json
 
@@ -39,10 +39,17 @@ def tools() -> None:
 @common_options("as_json")
 def list_(common: CommonOptions, servers: tuple[str, ...]) -> None:
     """List the tools."""
-    from taiwa.tools.registry import builtin_tools
+    from taiwa.kernel.errors import ConfigError
+    from taiwa.tools.registry import find_tools, tool_names
 
+    own: list[Tool] = []
+    for name in tool_names():
+        try:
+            own += find_tools([name])
+        except ConfigError as error:  # a plug-in that cannot be used; the others can
+            print_notice(error.message)
     with _mcp_tools(servers) as foreign:
-        specs = [tool.spec for tool in (*builtin_tools().values(), *foreign)]
+        specs = [tool.spec for tool in (*own, *foreign)]
     if common.as_json:
         print_json([{"tool": spec.name, "about": _first(spec.description)} for spec in specs])
     else:

@@ -318,16 +318,14 @@ def _partition(rows: Rows, finals: set[int]) -> list[int]:
 
 
 def _split_block(number: int, hit: set[int], members: list[set[int]], block: list[int], todo: set[int]) -> None:
-    rest = members[number] - hit
-    members[number] = hit
-    members.append(rest)
+    """Move the states that were hit to a block of their own; the work is in proportion to them, not to the rest."""
+    rest = members[number]
+    rest -= hit
+    members.append(hit)
     fresh = len(members) - 1
-    for state in rest:
+    for state in hit:
         block[state] = fresh
-    if number in todo or len(rest) <= len(hit):
-        todo.add(fresh)
-    else:
-        todo.add(number)
+    todo.add(fresh if number in todo or len(hit) <= len(rest) else number)
 
 
 MOST_DRAWN_STATES = 250

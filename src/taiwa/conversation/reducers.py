@@ -7,13 +7,13 @@ The model never writes state; it answers with a delta, and a reducer folds it in
 import re
 import unicodedata
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
-from functools import cache
-from importlib.metadata import entry_points
 from typing import Literal, cast
 
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import Json, canonical, value
+from taiwa.plugins import find_plugin, load_plugin, plugin_names
 
 DeltaKind = Literal["value", "items", "table", "words"]
 """The delta of a field: a value of its type · a list of items · a table whose nulls remove entries · a list of words."""
@@ -168,32 +168,46 @@ USER_REDUCERS: dict[str, Reducer] = {}
 """Reducers of users' files by their whole names; the reader of app files adds them."""
 
 
-@cache
-def known_reducers() -> dict[str, Reducer]:
-    """Return the built-in reducers and those that installed packages offer as `taiwa.reducers` entry points.
+KNOWN = dict(BUILT_IN)
+"""The built-in reducers and the plug-ins loaded so far."""
 
-    Raises:
-        ConfigError: an entry point is not a reducer.
-    """
-    known = dict(BUILT_IN)
-    for point in entry_points(group="taiwa.reducers"):
-        loaded: object = point.load()
-        if not isinstance(loaded, Reducer):
-            raise ConfigError(f"the entry point {point.name!r} of taiwa.reducers is not a Reducer ({point.value})")
-        known[loaded.name] = loaded
-    return known
+
+def known_reducers() -> dict[str, Reducer]:
+    """Return the built-in reducers and those of plug-ins, except one that cannot be loaded (`taiwa plugins` says why)."""
+    for name in plugin_names("reducers"):
+        with suppress(ConfigError):
+            _plugin(name)
+    return KNOWN
+
+
+def reducer_names() -> tuple[str, ...]:
+    """Return the names of all reducers and the patterns of those with a number, without loading a plug-in."""
+    return tuple(dict.fromkeys((*KNOWN, *plugin_names("reducers"), *PATTERNS)))
+
+
+def _plugin(name: str) -> Reducer | None:
+    if name not in KNOWN:
+        loaded = load_plugin("reducers", name, Reducer, f"a Reducer named {name!r}")
+        if loaded is None:
+            return None
+        if loaded.name != name:
+            raise ConfigError(
+                f"the {find_plugin('reducers', name)} must be a Reducer named {name!r}, not {loaded.name!r}"
+            )
+        KNOWN[name] = loaded
+    return KNOWN[name]
 
 
 def reducer(name: str) -> Reducer:
     """Find a reducer: one of the known names, `last(n)`, `summary(tokens)`, or one of a user's file.
 
     Raises:
-        ConfigError: the name is unknown.
+        ConfigError: the name is unknown, or its plug-in cannot be used.
     """
     numbered = NUMBERED.fullmatch(name.replace(" ", ""))
     if numbered:
         return (_last if numbered[1] == "last" else _summary)(int(numbered[2]))
-    known = known_reducers() | USER_REDUCERS
-    if name not in known:
-        raise ConfigError(f"unknown reducer {name!r}; choose one of {', '.join([*known_reducers(), *PATTERNS])}")
-    return known[name]
+    found = USER_REDUCERS.get(name) or _plugin(name)
+    if found is None:
+        raise ConfigError(f"unknown reducer {name!r}; choose one of {', '.join(reducer_names())}")
+    return found

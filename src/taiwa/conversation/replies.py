@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
 
 from taiwa.conversation.app import App
+from taiwa.conversation.find_delta import FENCE_END, FENCE_NEXT, JSON_NEXT, LINE, PLAIN_LINE, certain_answer, find_delta
 from taiwa.conversation.turn_prompt import DELTA_LINE, ENVIRONMENT
-from taiwa.kernel.effects import Watcher, WatchResult
+from taiwa.kernel.effects import HideOutput, Watcher, WatchResult
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.records import Json, digest, value
 from taiwa.kernel.text import whole_characters
@@ -54,15 +55,9 @@ def _any_object() -> OutputType[dict[str, object]]:
     return OutputType(dict[str, object])
 
 
-LINE = re.compile(rf"(?m)^[ \t]*{DELTA_LINE}[ \t\r]*(?=[\n{{`]|\Z)\n?")
-
-JSON_NEXT = re.compile(r"\s*(?:```(?:json)?\s*)?(?=\{)")
-
-FENCE_NEXT = re.compile(r"\s*(?:`{1,2}|```(?:|j|js|jso|json)\s*)?")
-
-FENCE_END = re.compile(r"\s*(?:```)?\s*")
-
 OPENED = re.compile(rf"{ENVIRONMENT[0]}{JSON_NEXT.pattern}")
+
+BEGINS_DELTA = re.compile(r"[\n@*_`~#>]")
 
 SCAN_EACH_CHUNK = 1_000
 """Characters of held text up to which it is scanned with every chunk; above, only when it has doubled, so that the work is
@@ -79,25 +74,43 @@ class ParsedReply:
 
 
 @lru_cache(maxsize=16)
-def parse_reply(app: App, text: str) -> ParsedReply:
+def parse_reply(app: App, text: str, *, exact: bool = False) -> ParsedReply:
     """Parse a reply into answer and state delta by the app's reply mode.
 
-    Cached, because the watcher of a reply parses it at its end, and the turn does so again.
+    A reply without a delta changes nothing, unless a field is required. With `exact` it lacks one, and a delta counts only in
+    the form that the prompt asks for, as in turns that were recorded when this was the rule. Cached, because the watcher of a
+    reply parses it at its end, and the turn does so again.
     """
+    if app.output_type is not None:
+        return _parse_typed(app.output_type, text)
     if not app.model_fields:
         return ParsedReply(whole_characters(text), {})
     if app.reply == "environment":
         return _parse_environment(app, text)
-    return _parse_json(app, text) if app.reply == "json" else _parse_text(app, text)
+    needs_delta = exact or any(field.required for field in app.model_fields)
+    if app.reply == "json":
+        return _parse_json(app, text, needs_delta=needs_delta)
+    return _parse_text(app, text, exact=exact, needs_delta=needs_delta)
 
 
 def parse_delta(app: App, text: str) -> ParsedReply:
-    """Parse a state delta without an answer, as after a repair."""
+    """Parse a state delta without an answer, as after a repair; a typed answer is the whole reply."""
+    if app.output_type is not None:
+        return _parse_typed(app.output_type, text)
     output_type = app.environment_type if app.reply == "environment" else app.delta_type
     try:
         return _storable("", output_type.parse(text).value)
     except OutputValidationError as error:
         return ParsedReply("", None, error.diagnostics or (error.message,))
+
+
+def _parse_typed(output_type: OutputType[Json], text: str) -> ParsedReply:
+    """Parse a typed answer; it is kept as JSON on one line."""
+    try:
+        answer = json.dumps(output_type.dump(output_type.parse(text).value), ensure_ascii=False)
+    except OutputValidationError as error:
+        return ParsedReply(whole_characters(text), None, error.diagnostics or (error.message,))
+    return ParsedReply(whole_characters(answer), {})
 
 
 def _storable(answer: str, delta: dict[str, Json]) -> ParsedReply:
@@ -109,24 +122,26 @@ def _storable(answer: str, delta: dict[str, Json]) -> ParsedReply:
     return ParsedReply(whole_characters(answer), delta)
 
 
-def _parse_text(app: App, text: str) -> ParsedReply:
-    mark = next((line for line in reversed([*LINE.finditer(text)]) if JSON_NEXT.match(text, line.end())), None)
-    if mark is None:
-        return _without_delta(text)
-    answer, rest = text[: mark.start()].rstrip(), text[mark.end() :]
-    inner, behind = _split_delta(rest)
+def _parse_text(app: App, text: str, *, exact: bool, needs_delta: bool) -> ParsedReply:
+    delta = find_delta(text, _names(app), exact=exact)
+    if delta is None:
+        return _without_delta(text, PLAIN_LINE if exact else LINE, needs_delta=needs_delta)
+    inner, behind = _split_delta(text[delta.json :])
     parsed = parse_delta(app, inner)
-    return ParsedReply(whole_characters(answer or behind), parsed.delta, parsed.problems)
+    return ParsedReply(whole_characters(text[: delta.start].rstrip() or behind), parsed.delta, parsed.problems)
 
 
-def _without_delta(text: str) -> ParsedReply:
+def _names(app: App) -> tuple[str, ...]:
+    return tuple(field.name for field in app.model_fields)
+
+
+def _without_delta(text: str, delta_line: re.Pattern[str], *, needs_delta: bool) -> ParsedReply:
     """Parse a reply without JSON; a delta line at its end is not part of the answer."""
-    last = next((line for line in LINE.finditer(text) if FENCE_NEXT.fullmatch(text, line.end())), None)
-    if last is None:
-        return ParsedReply(whole_characters(text.rstrip()), None, (f"there is no {DELTA_LINE} line",))
-    return ParsedReply(
-        whole_characters(text[: last.start()].rstrip()), None, (f"nothing follows the {DELTA_LINE} line",)
-    )
+    last = next((line for line in delta_line.finditer(text) if FENCE_NEXT.fullmatch(text, line.end())), None)
+    answer = whole_characters(text[: None if last is None else last.start()].rstrip())
+    if not needs_delta:
+        return ParsedReply(answer, {})
+    return ParsedReply(answer, None, (f"{'there is no' if last is None else 'nothing follows the'} {DELTA_LINE} line",))
 
 
 def _split_delta(rest: str) -> tuple[str, str]:
@@ -147,7 +162,9 @@ def _reply_type() -> OutputType[dict[str, Json]]:
     return OutputType.fields("Reply", {"answer": str, "delta": object}, required=frozenset({"answer"}))
 
 
-def _parse_json(app: App, text: str) -> ParsedReply:
+def _parse_json(app: App, text: str, *, needs_delta: bool) -> ParsedReply:
+    if "{" not in text and not needs_delta:
+        return ParsedReply(whole_characters(text.strip()), {})
     try:
         reply = _reply_type().parse(text).value
     except OutputValidationError as error:
@@ -181,13 +198,14 @@ def _partial_answer(member: str, text: str) -> str:
 class AnswerWatcher:
     """Shows the answer of a `text+delta` reply while it streams; holds back what may be the delta line and its JSON.
 
-    `parse` returns the answer of the whole reply.
+    `parse` returns the answer of the whole reply; `names` are those of the fields that the model writes.
     """
 
-    __slots__ = ("_parse", "_pending", "_pieces", "_scan_at", "_shown", "_size")
+    __slots__ = ("_names", "_parse", "_pending", "_pieces", "_scan_at", "_shown", "_size")
 
-    def __init__(self, parse: Callable[[str], str]) -> None:
+    def __init__(self, parse: Callable[[str], str], names: Sequence[str] = ()) -> None:
         self._parse = parse
+        self._names = names
         self._pieces: list[str] = []
         self._pending: list[str] = []
         self._size = 0
@@ -202,12 +220,11 @@ class AnswerWatcher:
         if self._size < self._scan_at:
             return WatchResult()
         pending = "".join(self._pending)
-        if (
-            self._shown and "\n" not in pending
-        ):  # in the middle of a line, as most pieces are: no delta line begins here
+        if self._shown and not BEGINS_DELTA.search(pending):
             end = len(pending.rstrip())
-        else:
-            end = _answer_end(pending, 0 if self._shown == 0 else pending.find("\n") + 1 or len(pending))
+        else:  # what was shown ends within a line
+            lead = "." if self._shown else ""
+            end = max(certain_answer(lead + pending, self._names) - len(lead), 0)
         self._pending, self._size = [pending[end:]], len(pending) - end
         self._scan_at = 2 * self._size if self._size > SCAN_EACH_CHUNK else 0
         self._shown += end
@@ -218,20 +235,13 @@ class AnswerWatcher:
         return WatchResult(self._parse("".join(self._pieces))[self._shown :])
 
 
-def _answer_end(text: str, start: int) -> int:
-    """Return how much belongs to the answer for certain: all before the newest delta line that has, or may get, JSON."""
-    begun: int | None = None
-    for line in LINE.finditer(text, start):
-        if JSON_NEXT.match(text, line.end()) or (begun is None and FENCE_NEXT.fullmatch(text, line.end())):
-            begun = line.start()
-    if begun is None:
-        last = max(text.rfind("\n") + 1, start)
-        begun = last if last < len(text) and DELTA_LINE.startswith(text[last:].strip()) else len(text)
-    return len(text[:begun].rstrip())
-
-
 def reply_watcher(app: App) -> Callable[[], Watcher] | None:
-    """Return the factory of the watcher that shows only the answer of an app's replies; None where no watcher is needed."""
+    """Return the factory of the watcher that shows only the answer of an app's replies; None where no watcher is needed.
+
+    A typed answer is shown when it is whole, since it may be repaired.
+    """
+    if app.output_type is not None:
+        return HideOutput
     if not app.model_fields:
         return None
 
@@ -239,5 +249,5 @@ def reply_watcher(app: App) -> Callable[[], Watcher] | None:
         return parse_reply(app, text).answer
 
     if app.reply == "text+delta":
-        return partial(AnswerWatcher, parse)
+        return partial(AnswerWatcher, parse, _names(app))
     return partial(MemberWatcher, "answer" if app.reply == "json" else "response", parse)

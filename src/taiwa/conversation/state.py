@@ -67,7 +67,7 @@ class StateField:
 
     `type` is written in the notation of app files; `description` tells the model what belongs here; `max_shown` bounds the
     number of entries in the state view, never in the state; `computed` names the entry of `COMPUTED_FIELDS` that computes
-    the field, and is empty for a field that the model writes.
+    the field, and is empty for a field that the model writes; the model writes a `required` field in every turn.
     """
 
     name: str
@@ -77,6 +77,7 @@ class StateField:
     description: str = ""
     max_shown: int | None = None
     computed: str = ""
+    required: bool = False
 
     @property
     def reducer(self) -> Reducer:
@@ -158,9 +159,10 @@ def value_output_type(field: StateField) -> OutputType[dict[str, Json]]:
 
 
 def delta_output_type(fields: Iterable[StateField]) -> OutputType[dict[str, Json]]:
-    """Build the type of a state delta: every field is optional, and there are no others."""
-    kinds = {field.name: parse_notation(field.delta_notation) for field in fields if not field.computed}
-    return OutputType.fields("Delta", kinds)
+    """Build the type of a state delta: only required fields must be there, and there are no others."""
+    written = [field for field in fields if not field.computed]
+    kinds = {field.name: parse_notation(field.delta_notation) for field in written}
+    return OutputType.fields("Delta", kinds, required=frozenset(field.name for field in written if field.required))
 
 
 def environment_output_type(fields: Iterable[StateField]) -> OutputType[dict[str, Json]]:

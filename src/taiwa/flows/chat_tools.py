@@ -1,13 +1,12 @@
 """The reply of a chat turn whose model may call tools on its way: in its text, or by function calls."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 
 from taiwa.conversation.app import App
+from taiwa.conversation.find_delta import find_delta
 from taiwa.conversation.replies import reply_watcher
-from taiwa.conversation.turn_prompt import DELTA_LINE
 from taiwa.flows.solve.find_tool_calls import CallMatch, Scanner
 from taiwa.flows.solve.native_call_loop import FunctionCallingLoop
 from taiwa.flows.solve.rationale import CallBudget, EndReason, SolveLimits, TextPart
@@ -21,8 +20,6 @@ LIMITS = SolveLimits(max_tokens=None)
 """The app limits the length of replies, not this flow."""
 
 PARAGRAPH = "\n\n"
-
-DELTA = re.compile(rf"(?m)^[ \t]*{DELTA_LINE}\s*(?:```(?:json)?\s*)?\{{")
 
 FINISH_REASONS: Mapping[EndReason, FinishReason] = {
     "end": "stop", "calls": "stop", "length": "length", "refusal": "refusal", "interrupted": "interrupted",
@@ -44,14 +41,15 @@ def complete_with_tools(request: Request, tools: Sequence[ToolSpec], app: App) -
     """
     capabilities = yield from perform(GetCapabilities())
     calls = CallBudget(tools, LIMITS)
+    replies_in_json = app.output_type is not None or (bool(app.model_fields) and app.reply != "text+delta")
     if "tools" in capabilities:
         native = FunctionCallingLoop(request, calls, TaggedFormat(), _ReplyWatch(reply_watcher(app)))
         yield from native.run()
         ending = native.ending or "end"
         texts = [part.text for part in native.parts if isinstance(part, TextPart)]
         # Of JSON only the last text is the reply; the text before it belongs to calls.
-        text = PARAGRAPH.join(texts if app.reply == "text+delta" or not app.model_fields else texts[-1:])
-    elif app.model_fields and app.reply != "text+delta":
+        text = PARAGRAPH.join(texts[-1:] if replies_in_json else texts)
+    elif replies_in_json:
         raise ConfigError(
             f"the app {app.name!r} has tools and replies in JSON, so its model must support function calling; "
             "this model does not"
@@ -103,7 +101,7 @@ class _BeforeDelta:
         call = self._inner.feed(text)
         end = len(text) if call is None else call.end
         self._seen += text[:end]
-        if call is None or not DELTA.search(self._seen):
+        if call is None or find_delta(self._seen, ()) is None:
             return call
         self._seen += text[end:]
         return None

@@ -33,6 +33,8 @@ from taiwa.flows.retry_invalid_output import (
     repair_messages,
     stop_reason,
 )
+from taiwa.kernel.arguments import check_argument
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import GetPrice, HideOutput, Program, Watcher, perform
 from taiwa.kernel.errors import ConfigError, InputError, LimitError, OutputValidationError, RefusalError
 from taiwa.kernel.messages import Message, Request, Sampling, Task, Text, Usage, user
@@ -107,6 +109,7 @@ def extract(
         ExtractError: no attempt was valid within the limits of `repair`.
         RefusalError: the model refused to answer.
     """
+    check_argument("repair", repair, RepairPolicy, "taiwa.RepairPolicy(…)")
     repair.check()
     if repair.budget_cost is not None and (yield from perform(GetPrice(Usage()))) is None:
         raise ConfigError("no price is known for the model, so budget_cost cannot hold; set one in `prices`")
@@ -248,7 +251,7 @@ class _ExtractionLoop(Generic[T]):
         """Return why the next request would exceed a budget, '' where it would not."""
         typed = replace(self.typed, brief=SHORTER) if self.was_cut else self.typed
         mode: OutputMode = "prompt" if self.places() else self.modes[0]
-        after = self.used + Usage(_size(typed.request(mode, self.more(mode))))
+        after = self.used + Usage(_size(typed.request(mode, self.more(mode)), self.attempts[0].usage))
         tokens, cost = self.repair.budget_tokens, self.repair.budget_cost
         if tokens is not None and after.input_tokens + after.output_tokens > tokens:
             return f"the budget of {tokens:,} tokens does not allow another call"
@@ -282,9 +285,11 @@ def _total(attempts: Sequence[Attempt]) -> Usage | None:
     return total
 
 
-def _size(request: Request) -> int:
-    """Estimate the tokens of a request."""
-    texts = (part for message in request.messages for part in message.parts)
-    tokens = sum(estimate_tokens(part.text) for part in texts if isinstance(part, Text))
+def _size(request: Request, first: Usage | None = None) -> int:
+    """Estimate the tokens of a request; those of its attachments at most, by the usage of the `first` one if it is known."""
+    parts = [part for message in request.messages for part in message.parts]
+    tokens = sum(estimate_tokens(part.text) for part in parts if isinstance(part, Text))
+    attached = sum(part.max_tokens for part in parts if isinstance(part, Attachment))
+    tokens += attached if first is None else min(attached, first.input_tokens)
     schemas = [tool.parameters for tool in request.tools]
     return tokens + sum(estimate_tokens(json.dumps(schema)) for schema in schemas)

@@ -9,23 +9,29 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from taiwa.kernel.effects import CallTool, GetEvidence, Program, Retrieve
+from taiwa.kernel.errors import ToolErrorBoundary
 from taiwa.kernel.execution import Execution, PendingEffect, RunResult
 from taiwa.kernel.journal import Journal
-from taiwa.kernel.messages import Notice, Request, TextDelta
-from taiwa.kernel.runtime import AsyncModel, BaseRuntime
+from taiwa.kernel.messages import Notice, Request, TextDelta, ToolResult
+from taiwa.kernel.runtime import AsyncModel, AsyncTool, BaseRuntime, check_result
 from taiwa.kernel.threads import start_in_thread
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
+@dataclass(eq=False)
 class AsyncRuntime(BaseRuntime[AsyncModel]):
     """Runs programs on an event loop; handlers may be plain or asynchronous functions.
 
     Programs of a gather run as tasks, at most `width` at a time. Cancelling the task that awaits a run cancels its calls. What
-    may block runs in threads, so that the loop goes on: tools and retrievers, and the steps of a program whose journal has a
+    may block runs in threads, so that the loop goes on: plain tools and retrievers, and the steps of a program whose journal has a
     sink, with its observers. Plain handlers of the caller run on the loop.
+
+    Once `stop` is set, an answer that is being streamed ends with the text that it has.
     """
+
+    stop: asyncio.Event | None = None
 
     async def run(self, program: Program[T], journal: Journal | None = None) -> T:
         """Run a program to its value.
@@ -133,25 +139,46 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
             await self._complete(run, pending, effect.request, ticks)
             return partial(execution.complete, pending)
         handler = self.handler(effect)
+        if isinstance(effect, CallTool) and CallTool not in self.handlers:
+            tool = self._tools.get(effect.name)
+            if isinstance(tool, AsyncTool):
+                return partial(execution.answer, pending, await self._acall_tool(effect, tool))
         if isinstance(effect, CallTool | Retrieve | GetEvidence) and type(effect) not in self.handlers:
             in_thread = start_in_thread(partial(handler, effect), type(effect).__name__)
             return partial(execution.answer, pending, await asyncio.wrap_future(in_thread))
         answer: Any = handler(effect)
         return partial(execution.answer, pending, await answer if inspect.isawaitable(answer) else answer)
 
+    async def _acall_tool(self, effect: CallTool, tool: AsyncTool) -> ToolResult:
+        with ToolErrorBoundary(effect.name):
+            return check_result(effect.name, await tool.acall(effect.arguments))
+
     async def _complete(self, run: "_Run[T]", pending: PendingEffect, request: Request, ticks: asyncio.Event) -> None:
         pending.begin()
         chunks = self.require_model().astream(request)
+        stopping = self.stop and asyncio.create_task(_cancel_on(self.stop, asyncio.current_task()))
         try:
             async for chunk in chunks:
                 wants_more = await run.read(partial(run.execution.feed, pending, chunk))
                 ticks.set()
                 if not wants_more:
                     break
+        except asyncio.CancelledError:
+            here = asyncio.current_task()
+            if self.stop is None or not self.stop.is_set() or here is None or here.uncancel():
+                raise
         finally:
+            if stopping:
+                stopping.cancel()
             close = getattr(chunks, "aclose", None)
             if close is not None:
                 await close()
+
+
+async def _cancel_on(event: asyncio.Event, task: "asyncio.Task[Any] | None") -> None:
+    await event.wait()
+    if task is not None:
+        task.cancel()
 
 
 async def finish_in_thread(call: Callable[[], R]) -> R:

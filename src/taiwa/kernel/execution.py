@@ -1,10 +1,11 @@
 """The state machine of one run of a program, without I/O: a runtime performs the effects and feeds the answers back."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from taiwa.kernel.arguments import describe
 from taiwa.kernel.effects import (
     CallTool,
     Complete,
@@ -15,22 +16,26 @@ from taiwa.kernel.effects import (
     Program,
     Watcher,
 )
-from taiwa.kernel.errors import ModelError, ReplayError, TaiwaError
+from taiwa.kernel.errors import InputError, ModelError, ReplayError, TaiwaError
 from taiwa.kernel.journal import Entry, Journal, Strand
 from taiwa.kernel.messages import (
     Capability,
     Chunk,
     FailedAttempt,
+    Grammar,
     Message,
     Notice,
+    Regex,
     Request,
     Response,
     StreamEnd,
     Text,
     TextDelta,
+    Thinking,
     collect_response,
 )
 from taiwa.kernel.records import value
+from taiwa.kernel.thinking import ThinkingSplitter, split_unopened
 from taiwa.kernel.usage_limits import RunUsage, UsageLedger, UsageLimits, max_attempt_usage, max_usage
 
 T = TypeVar("T")
@@ -51,10 +56,12 @@ class PendingEffect:
     """Set when a limit is reached while the answer streams."""
     _watcher: Watcher | None = None
     _cut: int | None = None
+    _splitter: ThinkingSplitter | None = None
 
     def begin(self) -> None:
         """Start a stream of chunks and drop those of an earlier attempt."""
         watch = self.effect.watch if isinstance(self.effect, Complete) else None
+        self._splitter = ThinkingSplitter() if _may_think(self.effect) else None
         self.streaming = True
         self.chunks = []
         self._cut = None
@@ -62,6 +69,18 @@ class PendingEffect:
 
     def add(self, chunk: Chunk) -> str:
         """Add a chunk and return the text to show."""
+        if self._splitter is not None and isinstance(chunk, TextDelta):
+            return "".join(map(self._add, self._splitter.feed(chunk.text)))
+        shown = self.flush() if isinstance(chunk, StreamEnd) else ""
+        return shown + self._add(chunk)
+
+    def flush(self) -> str:
+        """Add what was held back of thinking or text; return the text to show."""
+        return "" if self._splitter is None else "".join(map(self._add, self._splitter.close()))
+
+    def _add(self, chunk: Chunk) -> str:
+        if self._cut is not None:
+            return ""
         self.chunks.append(chunk)
         if not isinstance(chunk, TextDelta):
             return ""
@@ -73,13 +92,20 @@ class PendingEffect:
 
     def finish(self) -> tuple[Response, str]:
         """Return the response and the text that was held back."""
+        rest = self.flush()
         response = collect_response(self.chunks)
         if self._cut is not None:
-            return self._cut_at(response, self._cut), ""
-        return response, "" if self._watcher is None else self._watcher.close().show
+            return self._cut_at(response, self._cut), rest
+        if self._splitter is not None and (split := split_unopened(response.text)) is not None:
+            parts = (part for part in response.message.parts if not isinstance(part, Text))
+            response = replace(
+                response, message=Message("assistant", (Thinking(split.thinking), Text(split.text), *parts))
+            )
+        return response, rest + ("" if self._watcher is None else self._watcher.close().show)
 
     def _cut_at(self, response: Response, end: int) -> Response:
-        message = Message("assistant", (Text(response.text[:end]),))
+        thinking = (part for part in response.message.parts if isinstance(part, Thinking))
+        message = Message("assistant", (*thinking, Text(response.text[:end])))
         bound = None
         if response.usage is None and isinstance(self.effect, Complete):
             bound = max_usage(self.effect.request, response)
@@ -89,6 +115,15 @@ class PendingEffect:
     def is_complete(self) -> bool:
         """Say whether no more chunks are needed."""
         return self._cut is not None or self.refusal is not None or not self.active
+
+
+def _may_think(effect: Effect[Any]) -> bool:
+    """Say whether a thinking block in an answer would be none of its text: not where it goes on, or is bound to a form."""
+    return (
+        isinstance(effect, Complete)
+        and not effect.request.prefix
+        and not isinstance(effect.request.constraint, (Regex, Grammar))
+    )
 
 
 @value
@@ -159,6 +194,7 @@ class Execution(Generic[T]):
         *,
         recorded_only: bool = False,
     ) -> None:
+        check_program(program)
         self.ledger = ledger
         self.journal = Journal() if journal is None else journal
         self.done = False
@@ -222,6 +258,7 @@ class Execution(Generic[T]):
         """Throw the error of a pending effect into its program."""
         if not pending.active:
             return
+        pending.flush()
         answer = collect_response(pending.chunks) if pending.chunks else None
         if answer is None and isinstance(error, ModelError) and error.may_be_charged:
             bound = max_attempt_usage(pending.effect.request) if isinstance(pending.effect, Complete) else None
@@ -368,6 +405,8 @@ class Execution(Generic[T]):
             message = f"the journal holds another {type(effect).__name__} at {_position(strand, entry.index)}"
             self._abort(ReplayError(f"{message}; the app, the code or the text before it has changed"))
             return
+        if self._recorded_only:
+            self._notify(EffectStarted(strand.path, entry.index, effect))
         if isinstance(effect, Complete):
             self.ledger.requests += 1
         elif isinstance(effect, CallTool):
@@ -458,13 +497,25 @@ def _close(program: Program[Any]) -> None:
             raise
 
 
-def replay(program: Program[T], journal: Journal) -> T:
+def check_program(program: object) -> None:
+    """Check that an argument is a program.
+
+    Raises:
+        InputError: it is not, for one the function that makes it.
+    """
+    if not isinstance(program, Generator):
+        name = getattr(program, "__name__", "")
+        hint = f"; call it: {name}(…)" if callable(program) and name else ""
+        raise InputError(f"expected a program (a generator that yields effects), got {describe(program)}{hint}")
+
+
+def replay(program: Program[T], journal: Journal, observers: Iterable[Observer] = ()) -> T:
     """Run a program with the recorded answers only, and return its value.
 
     Raises:
         ReplayError: the program yields another effect than the recorded one.
     """
-    return Execution(program, UsageLedger(UsageLimits(None, None)), journal, recorded_only=True).result()
+    return Execution(program, UsageLedger(UsageLimits(None, None)), journal, observers, recorded_only=True).result()
 
 
 def first_request(program: Program[Any], capabilities: frozenset[Capability]) -> Request:

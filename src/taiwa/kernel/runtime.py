@@ -26,7 +26,7 @@ from taiwa.kernel.messages import (
     ToolSpec,
 )
 from taiwa.kernel.records import Json
-from taiwa.kernel.usage_limits import Price, UsageLedger, UsageLimits
+from taiwa.kernel.usage_limits import Limits, Price, UsageLedger, UsageLimits
 
 
 class Model(Protocol):
@@ -83,6 +83,15 @@ class Tool(Protocol):
         Raises:
             ToolError: the arguments are wrong or the tool failed; models may read the message.
         """
+        ...
+
+
+@runtime_checkable
+class AsyncTool(Protocol):
+    """A tool that an `AsyncRuntime` awaits on its event loop."""
+
+    async def acall(self, arguments: Mapping[str, Json]) -> ToolResult:
+        """As `Tool.call`."""
         ...
 
 
@@ -150,7 +159,7 @@ class BaseRuntime(Generic[M]):
     retriever: Retriever | None = None
     handlers: Mapping[type[Effect[Any]], Handler] = field(default_factory=dict[type[Effect[Any]], Handler])
     observers: Iterable[Observer] = ()
-    limits: UsageLimits | None = None
+    limits: UsageLimits | Limits | None = None
     price: Price | None = None
     width: int = 16
     interrupts: Interrupts = "raise"
@@ -171,7 +180,8 @@ class BaseRuntime(Generic[M]):
     def execution(self, program: Program[T], journal: Journal | None) -> Execution[T]:
         """Start a run."""
         names = self.model.names if isinstance(self.model, ModelsByTask) else frozenset[str]()
-        ledger = UsageLedger(self.limits or UsageLimits(), self._model_name, self.price, names=names)
+        limits = self.limits.usage_limits if isinstance(self.limits, Limits) else self.limits
+        ledger = UsageLedger(limits or UsageLimits(), self._model_name, self.price, names=names)
         return Execution(program, ledger, journal, self._observers)
 
     @property
@@ -216,11 +226,7 @@ class BaseRuntime(Generic[M]):
             known = ", ".join(sorted(self._tools)) or "none"
             raise UnknownToolError(f"there is no tool {effect.name!r}", code="unknown_tool", hint=f"tools: {known}")
         with ToolErrorBoundary(effect.name):
-            result = cast("object", tool.call(effect.arguments))  # foreign code may return anything
-        if not isinstance(result, ToolResult):
-            trace = f"{effect.name} returned a {type(result).__name__}, not a ToolResult"
-            raise ToolError(f"{effect.name} failed", code="internal", trace=trace)
-        return result
+            return check_result(effect.name, tool.call(effect.arguments))
 
     def _price(self, effect: GetPrice) -> int | None:
         return None if self.price is None else self.price(self._model_name, effect.usage)
@@ -347,6 +353,18 @@ def answer_chunks(runtime: Runtime, request: Request) -> Generator[Chunk]:
         yield from chunks
     finally:
         _close(chunks)
+
+
+def check_result(name: str, result: object) -> ToolResult:
+    """Return the result of a tool, which may be foreign code.
+
+    Raises:
+        ToolError: it is not a ToolResult.
+    """
+    if not isinstance(result, ToolResult):
+        trace = f"{name} returned a {type(result).__name__}, not a ToolResult"
+        raise ToolError(f"{name} failed", code="internal", trace=trace)
+    return result
 
 
 class _EffectThreads:

@@ -3,9 +3,11 @@
 import json
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import TypeAlias
 
-from taiwa.kernel.errors import ConfigError, LimitError, TaiwaError
+from taiwa.kernel.errors import ConfigError, InputError, LimitError, TaiwaError
 from taiwa.kernel.messages import Request, Response, Text, Thinking, Usage
 from taiwa.kernel.records import record, value
 
@@ -22,6 +24,53 @@ class UsageLimits:
     output_tokens: int | None = None
     cost: int | None = None
     seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a call, or a conversation, may use; None means no limit.
+
+    - `cost`: in the currency unit of the prices, best as text or Decimal: `"0.05"`.
+    - `calls`: calls of the model; `tool_calls`: of tools.
+    - `tokens`: tokens that the model writes.
+    - `seconds`: wall-clock time.
+
+    >>> Limits(cost="0.05", calls=3).usage_limits.cost
+    50000000
+
+    Raises:
+        InputError: a limit is not a number, or negative.
+    """
+
+    cost: Decimal | str | float | None = None
+    calls: int | None = 50
+    tokens: int | None = None
+    seconds: float | None = None
+    tool_calls: int | None = 50
+
+    def __post_init__(self) -> None:
+        for name in ("cost", "calls", "tokens", "seconds", "tool_calls"):
+            number = getattr(self, name)
+            if number is None:
+                continue
+            is_whole = name in ("calls", "tokens", "tool_calls")
+            try:
+                found = Decimal(str(number))
+            except InvalidOperation:
+                found = Decimal("NaN")
+            if (
+                isinstance(number, bool)
+                or not found.is_finite()
+                or found < 0
+                or (is_whole and not isinstance(number, int))
+            ):
+                raise InputError(f"{name} must be a {'whole ' if is_whole else ''}number, zero or more, got {number!r}")
+
+    @property
+    def usage_limits(self) -> UsageLimits:
+        """The limits as a ledger counts them, with the cost in billionths."""
+        cost = None if self.cost is None else int(Decimal(str(self.cost)) * 10**9)
+        return UsageLimits(self.calls, self.tool_calls, self.tokens, cost, self.seconds)
 
 
 @value(tag="run-usage")
@@ -163,17 +212,22 @@ class UsageLedger:
 def max_usage(request: Request, response: Response) -> Usage:
     """Bound the tokens of a request and of the received part of its answer by their bytes: a token has at least one.
 
-    Reasoning that the server does not return is not included.
+    Images and PDFs are bounded by what providers count at most; see `Attachment.max_tokens`. Reasoning that the server does
+    not return is not included.
     """
-    sent = json.dumps(record(request), ensure_ascii=False)
     received = "".join(part.text for part in response.message.parts if isinstance(part, (Text, Thinking)))
-    return Usage(_bytes(sent), _bytes(received))
+    return Usage(_max_input_tokens(request), _bytes(received))
 
 
 def max_attempt_usage(request: Request) -> Usage | None:
     """Bound the tokens of an attempt of which nothing was received; None where the request does not limit its answer."""
     most = request.sampling.max_tokens
-    return None if most is None else Usage(_bytes(json.dumps(record(request), ensure_ascii=False)), most)
+    return None if most is None else Usage(_max_input_tokens(request), most)
+
+
+def _max_input_tokens(request: Request) -> int:
+    attached = sum(each.max_tokens for message in request.messages for each in message.attachments)
+    return _bytes(json.dumps(record(request), ensure_ascii=False)) + attached
 
 
 def _bytes(text: str) -> int:

@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -14,6 +13,7 @@ from taiwa.conversation.reducers import NUMBERED, Reducer, known_reducers, reduc
 from taiwa.conversation.state import COMPUTED_FIELDS, StateField
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.records import Json
+from taiwa.plugins import installed
 from taiwa.structured import OutputType, parse_notation
 
 if TYPE_CHECKING:
@@ -83,10 +83,8 @@ def _resolve(subject: Subject) -> Iterable[App | Reducer]:
         return (subject,)
     if subject in known_reducers() or NUMBERED.fullmatch(subject):
         return (reducer(subject),)
-    offered = [
-        point.load() for point in entry_points(group="taiwa.reducers") if point.dist and point.dist.name == subject
-    ]
-    return [made for made in offered if isinstance(made, Reducer)] or (load_app(subject),)
+    offered = [reducer(each.name) for each in installed() if (each.kind, each.package) == ("reducers", subject)]
+    return offered or (load_app(subject),)
 
 
 def _with_params(app: App) -> App:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TypeAlias, get_args
 
+from taiwa.kernel.arguments import check_argument, check_list
 from taiwa.kernel.errors import ModelError
 from taiwa.kernel.messages import (
     Capability,
@@ -84,8 +85,12 @@ class ScriptedModel:
                 kind = TextDelta if isinstance(part, Text) else ThinkingDelta
                 for start in range(0, len(part.text), self.chunk):
                     yield kind(part.text[start : start + self.chunk])
-        calls = response.message.tool_calls
-        yield StreamEnd(response.finish, response.stop, response.usage, response.model, calls, response.logprobs)
+        message = response.message
+        blocks = message.thinking if message.signed_thinking else ()
+        yield StreamEnd(
+            response.finish, response.stop, response.usage, response.model, message.tool_calls, response.logprobs,
+            thinking=blocks,
+        )  # fmt: skip
 
     def _respond_with(self, text: str, request: Request) -> Response:
         """Build a plain answer, cut before the earliest stop string of the request."""
@@ -108,4 +113,35 @@ def scripted_model(
     >>> collect_response(model.stream(Request((user("Hi"),)))).text
     'Hello'
     """
+    check_list("answers", entries, (str, Response, Exception, Callable), "texts, responses, errors or functions")
     return ScriptedModel(entries, name, capabilities, chunk, usage)
+
+
+@dataclass(eq=False, repr=False)
+class FunctionModel(ScriptedModel):
+    """Answers every request by a function of it, and records the `requests`."""
+
+    def _next(self, request: Request) -> str | Response:
+        self.requests.append(request)
+        answer = self.entries[0]
+        assert callable(answer), "function_model passes a function"
+        return answer(request)
+
+
+def function_model(
+    answer: Callable[[Request], str | Response],
+    *,
+    name: str = "function",
+    capabilities: frozenset[Capability] = ALL_CAPABILITIES,
+    chunk: int = 7,
+    usage: Usage | None = None,
+) -> FunctionModel:
+    """Build a model that answers every request by a function of it; `usage` is reported with each plain answer.
+
+    >>> from taiwa.kernel.messages import collect_response, user
+    >>> loud = function_model(lambda request: request.messages[-1].text.upper())
+    >>> collect_response(loud.stream(Request((user("Hi"),)))).text
+    'HI'
+    """
+    check_argument("answer", answer, Callable, "a function of the request")
+    return FunctionModel((answer,), name, capabilities, chunk, usage)

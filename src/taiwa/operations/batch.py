@@ -15,16 +15,17 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, Self, TypeAlias, cast
 
 from taiwa.apps.catalog import convert_params, load_app
-from taiwa.conversation.app import App
+from taiwa.conversation.app import SAME_ANSWERS, AnswerOptions, App, with_options
 from taiwa.conversation.history import begin
 from taiwa.conversation.turn_prompt import turn_request
 from taiwa.flows.chat import MAX_TEXT_CHARS
+from taiwa.kernel.attachments import Attachment, is_url, read_attachments
 from taiwa.kernel.errors import InputError, LimitError
+from taiwa.kernel.files import open_file
 from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json, digest
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.operations.say import AskParam, model_of, open_app, request_tokens
-from taiwa.operations.text_files import open_file
 from taiwa.sessions.batch import BatchInput, BatchRow, ParallelBatch, TurnBatch, committed_rows, run_in_one_session
 from taiwa.sessions.durable_turn import TurnOptions
 from taiwa.sessions.repository import Repository
@@ -53,6 +54,7 @@ class BatchOptions:
     - `mode`: `fold` for one conversation whose state is carried on; `map` for each row on its own.
     - `session`: the conversation of a fold ("": named after the app and the file).
     - `width`: rows at a time (map). `resume`: keep the rows that were answered before.
+    - `answers`: options of the answers.
     """
 
     app: str
@@ -61,6 +63,7 @@ class BatchOptions:
     session: str = ""
     width: int = 4
     resume: bool = False
+    answers: AnswerOptions = SAME_ANSWERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +126,14 @@ def run_turns(
     """
     counts = Counts()
     if options.mode == "map":
-        opened = _AppOpener(options.app, options.params)
+        opened = _AppOpener(options)
+        repository.tools.update({tool.spec.name: tool for tool in turns.tools})
         if not rows.as_json:
             opened(None)  # a missing parameter would be missing in every row
         priced_model = open_priced_model(None, settings, opened.app)
         job = TurnBatch(repository, priced_model, turns, opened=opened, width=options.width, resume=options.resume)
         return _run(counts, on_row, lambda add: asyncio.run(_drain(job.rows(rows), add)))
-    app = open_app(options.app, options.params, ask)
+    app = with_options(open_app(options.app, options.params, ask), options.answers)
     counts.session = options.session or _session_name(repository, app, rows, resume=options.resume)
     conversation = repository.at(counts.session) if repository.store.refs.has(counts.session) else repository.start(app)
     if conversation.app.hash != app.hash:
@@ -202,10 +206,10 @@ def preview_turns(options: BatchOptions, rows: "RowFile") -> BatchPreview:
     Raises:
         TaiwaError: the app cannot be opened.
     """
-    opened = _AppOpener(options.app, options.params)
+    opened = _AppOpener(options)
 
     def request(row: BatchInput) -> Request:
-        return turn_request(begin(opened(row.params if options.mode == "map" else None)), row.text)
+        return turn_request(begin(opened(row.params if options.mode == "map" else None)), row.text, row.attachments)
 
     return _preview(rows, request)
 
@@ -217,7 +221,7 @@ def preview_extractions(settings: Settings, extract_run: ExtractRun, rows: "RowF
         TaiwaError: the model cannot be opened.
     """
     model: Any = open_priced_model(None, settings).model
-    return _preview(rows, lambda row: first_request(extract_run, row.text, model))
+    return _preview(rows, lambda row: first_request(extract_run, row.text, model, row.attachments))
 
 
 def _preview(rows: "RowFile", request: Callable[[BatchInput], Request]) -> BatchPreview:
@@ -249,9 +253,10 @@ def _session_name(repository: Repository, app: App, rows: "RowFile", *, resume: 
 class _AppOpener:
     """Open an app with the parameters of a row on top of those of the batch."""
 
-    def __init__(self, name: str, params: Mapping[str, str]) -> None:
-        self.app = load_app(name)
-        self._params = convert_params(self.app, params)
+    def __init__(self, options: BatchOptions) -> None:
+        self.app = load_app(options.app)
+        self._params = convert_params(self.app, options.params)
+        self._answers = options.answers
         self._opened: dict[str, App] = {}
 
     def __call__(self, params: Json) -> App:
@@ -268,7 +273,7 @@ class _AppOpener:
         if name not in self._opened:
             if len(self._opened) >= MAX_OPENED:
                 self._opened.clear()
-            self._opened[name] = self.app.with_params(self._params | params)
+            self._opened[name] = with_options(self.app.with_params(self._params | params), self._answers)
         return self._opened[name]
 
 
@@ -297,7 +302,8 @@ class RowFile:
             if raw is None:
                 yield BatchInput(number, error=f"line {number} is longer than {MAX_BYTES:,} bytes")
             elif raw.strip():
-                yield _read_row(number, raw, as_json=self.as_json)
+                folder = Path() if self.name == "-" else Path(self.name).parent
+                yield _read_row(number, raw, folder, as_json=self.as_json)
 
 
 def open_rows(file: str) -> RowFile:
@@ -354,15 +360,15 @@ def _is_row(raw: bytes) -> bool:
     return isinstance(found, dict) and "text" in found
 
 
-def _read_row(number: int, raw: bytes, *, as_json: bool) -> BatchInput:
+def _read_row(number: int, raw: bytes, folder: Path, *, as_json: bool) -> BatchInput:
     try:
         line = raw.decode().rstrip("\r\n")
     except UnicodeDecodeError as error:
         return BatchInput(number, error=f"line {number} is not UTF-8 at byte {error.start}")
-    return _read_json_row(number, line) if as_json else BatchInput(number, line)
+    return _read_json_row(number, line, folder) if as_json else BatchInput(number, line)
 
 
-def _read_json_row(number: int, line: str) -> BatchInput:
+def _read_json_row(number: int, line: str, folder: Path) -> BatchInput:
     try:
         found: object = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -373,4 +379,17 @@ def _read_json_row(number: int, line: str) -> BatchInput:
     name, text = row.get("id"), row.get("text")
     if not isinstance(text, str):
         return BatchInput(number, id=name, error=f'line {number} has no "text"')
-    return BatchInput(number, text, name, row.get("params"))
+    try:
+        attachments = _read_files(row.get("attachments"), folder)
+    except InputError as error:
+        return BatchInput(number, text, name, error=f"line {number}: {error.message}")
+    return BatchInput(number, text, name, row.get("params"), attachments=attachments)
+
+
+def _read_files(paths: Json, folder: Path) -> tuple[Attachment, ...]:
+    """Read the attachments of a row; relative paths begin at the folder of the file of rows."""
+    if paths is None:
+        return ()
+    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+        raise InputError("attachments must be a list of paths")
+    return read_attachments(path if is_url(path) else folder / path for path in map(str, paths))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from taiwa.kernel.usage_limits import RunUsage
     from taiwa.retrieval.types import EmbedderChoice, Gain
     from taiwa.sessions.repository import ValueOrigin
-    from taiwa.store import CallRecord, CostLine
+    from taiwa.store import CallRecord, CostLine, Ref
     from taiwa.structured import Fix
 
 
@@ -153,6 +153,19 @@ class TurnEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionEntry:
+    """A session in a listing: its first words, the model that wrote last ("": not known), and the cost of all its turns.
+
+    `cost` is in billionths of the currency unit; None where it is not known.
+    """
+
+    ref: "Ref"
+    text: str = ""
+    model: str = ""
+    cost: int | None = 0
+
+
+@dataclass(frozen=True, slots=True)
 class SessionTree:
     """All histories of a store: the children of each node, and the sessions whose tip a node is."""
 
@@ -162,12 +175,13 @@ class SessionTree:
 
 @dataclass(frozen=True, slots=True)
 class ShowResult:
-    """One node, the conversation after it, and the calls that made it."""
+    """One node, the conversation after it, and the calls that made it; `reasoning` is what the model thought, where asked for."""
 
     hash: str
     node: "Node"
     conversation: "Conversation"
     calls: "tuple[CallRecord, ...]"
+    reasoning: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

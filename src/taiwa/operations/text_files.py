@@ -3,38 +3,16 @@
 import json
 import os
 from pathlib import Path
-from stat import S_ISDIR, S_ISFIFO, S_ISREG
 from typing import BinaryIO, cast
 
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.files import open_file
 from taiwa.kernel.records import Json
 
 MAX_BYTES = 256 << 20
 """Bytes of a file that is read as a whole."""
-INHERITED = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
-"""Where a shell passes a pipe by name, as in `taiwa import <(zcat chat-1.jsonl.gz)`."""
-
-
-def open_file(path: Path) -> BinaryIO:
-    """Open a regular file, or a pipe that a shell passes by name, which has a writer. Others may block or never end.
-
-    Raises:
-        InputError: it cannot be opened, or is a folder, a named pipe or a device.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
-    except ValueError:
-        raise InputError(f"invalid file name {str(path)!r}") from None
-    mode = os.fstat(descriptor).st_mode
-    if S_ISREG(mode) or (S_ISFIFO(mode) and str(path).startswith(INHERITED)):
-        os.set_blocking(descriptor, True)
-        return os.fdopen(descriptor, "rb")
-    os.close(descriptor)
-    if S_ISDIR(mode):
-        raise InputError(f"{path} is a folder")
-    raise InputError(f"{path} is not a regular file; pipe its content in and pass -")
+BINARY_FORMATS = (b"%PDF-", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"PK\x03\x04", b"\x1f\x8b", b"\x7fELF")
+"""How files begin that are not text, although some of their bytes may pass for it."""
 
 
 def read_bytes(file: BinaryIO, where: str) -> bytes:
@@ -69,6 +47,24 @@ def decode(raw: bytes, where: str) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{where} is not UTF-8 at byte {error.start:,}; convert it, for instance with iconv") from None
+
+
+def read_fragment(file: BinaryIO, where: str) -> str:
+    """Read a text in any common encoding, as the reader of documents does.
+
+    Raises:
+        InputError: it is too large, or is not text.
+    """
+    from taiwa.retrieval.readers import decode as decode_any
+    from taiwa.retrieval.types import UnreadableError
+
+    raw = read_bytes(file, where)
+    try:
+        if raw.startswith(BINARY_FORMATS):
+            raise UnreadableError("not a text file")
+        return decode_any(raw)
+    except UnreadableError:
+        raise InputError(f"{where} is not a text file; -f takes text, -a any file") from None
 
 
 def read_json_object(path: Path) -> dict[str, Json]:

@@ -12,8 +12,9 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias, cast
 
 from taiwa.isolation import Handler, IsolatedProcess, ProcessLimits
-from taiwa.kernel.errors import ToolError
+from taiwa.kernel.errors import ConfigError, ToolError
 from taiwa.kernel.records import Json, value
+from taiwa.plugins import find_plugin, plugin_names
 from taiwa.retrieval.access import AccessUnclearError
 from taiwa.retrieval.types import Chunk, UnreadableError
 
@@ -48,18 +49,31 @@ class ReadDocument:
     chunks: tuple[Chunk, ...]
 
 
-def document_format(path: str) -> DocumentFormat | None:
-    """Return the format of a document by its suffix, None for unsupported ones."""
-    return FORMATS.get(PurePosixPath(path).suffix.lower())
+def document_format(path: str) -> str | None:
+    """Return the format of a document by its suffix, None for unsupported ones; that of a plug-in is the suffix itself."""
+    suffix = PurePosixPath(path).suffix.lower()
+    return FORMATS.get(suffix) or (suffix if suffix in _plugin_suffixes() else None)
 
 
 @cache
-def reader_name(kind: DocumentFormat) -> str:
-    """Return the name and version of the reader of a format: files read by another version are read again."""
+def _plugin_suffixes() -> frozenset[str]:
+    return frozenset(f".{name.lower()}" for name in plugin_names("readers"))
+
+
+@cache
+def reader_name(kind: str) -> str:
+    """Return the name and version of the reader of a format: files read by another version are read again.
+
+    Raises:
+        ConfigError: two packages read the format.
+    """
+    if kind.startswith("."):
+        plugin = find_plugin("readers", kind[1:])
+        return f"{plugin.package}-{plugin.version}+{CHUNKER}" if plugin is not None else MISSING
     if kind in NEEDED and find_spec(NEEDED[kind]) is None:
         return MISSING
     bare = "bare " if kind == "html" and find_spec("trafilatura") is None else ""
-    return f"{bare}{VERSIONS[kind]}+{CHUNKER}"
+    return f"{bare}{VERSIONS[cast('DocumentFormat', kind)]}+{CHUNKER}"
 
 
 class IsolatedReader:
@@ -75,14 +89,14 @@ class IsolatedReader:
             self._worker.end()
             self._worker = None
 
-    def read(self, raw: bytes, kind: DocumentFormat) -> ReadDocument:
+    def read(self, raw: bytes, kind: str) -> ReadDocument:
         """Read the bytes of a document.
 
         Raises:
             UnreadableError: they cannot be read; the message says why.
             AccessUnclearError: the document says who may see it, in a way that cannot be understood.
         """
-        if reader_name(kind) == MISSING:
+        if reader_name(kind) == MISSING and kind in NEEDED:
             raise UnreadableError(f"needs the extra docs: pip install 'taiwa[docs]' (no {NEEDED[kind]})")
         if self._worker is None:
             self._worker = IsolatedProcess("taiwa.retrieval.reader_process:entry", {}, "reading", self._limits)
@@ -128,7 +142,7 @@ def entry(start: dict[str, Json]) -> Handler:
             return _to_json(ReadDocument(reading.title, reading.access, split_into_chunks(reading)))
         except AccessUnclearError as error:
             return {"unclear": error.message}
-        except UnreadableError as error:
+        except (UnreadableError, ConfigError) as error:
             return {"problem": error.message}
         except OSError as error:
             return {"problem": f"cannot be read: {(error.strerror or type(error).__name__).lower()}"}

@@ -16,6 +16,8 @@ from html.parser import HTMLParser
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
+from taiwa.kernel.errors import ConfigError
+from taiwa.plugins import find_plugin
 from taiwa.retrieval.access import front_matter
 from taiwa.retrieval.types import Heading, ParsedDocument, UnreadableError, lines_of
 
@@ -433,18 +435,37 @@ READERS: dict[str, Callable[[bytes], ParsedDocument]] = {
 }
 
 
+def _plugin_reader(suffix: str) -> Callable[[bytes], ParsedDocument]:
+    """Return the reader of a plug-in for a suffix such as `.epub`; one that returns text gives a document without headings.
+
+    Raises:
+        ConfigError: it cannot be used.
+    """
+    plugin = find_plugin("readers", suffix[1:])
+    if plugin is None:
+        raise ConfigError(f"no plug-in reads {suffix} files")
+    read = cast("Callable[[bytes], object]", plugin.load())
+
+    def parsed(raw: bytes) -> ParsedDocument:
+        found = read(raw)
+        return found if isinstance(found, ParsedDocument) else read_text(str(found))
+
+    return parsed
+
+
 def read_document(raw: bytes, kind: str, characters: int) -> ParsedDocument:
     """Read the bytes of a document of a format.
 
     Raises:
         UnreadableError: they cannot be read, or are more than `characters` of text.
+        ConfigError: the plug-in that reads the format cannot be used.
     """
     too_long = UnreadableError(f"more than {characters:,} characters of text")
     if kind in TEXT_FORMATS and len(raw) > BYTES_PER_CHARACTER * characters:
         raise too_long
     try:
-        reading = READERS[kind](raw)
-    except (UnreadableError, MemoryError, RecursionError):
+        reading = _plugin_reader(kind)(raw) if kind.startswith(".") else READERS[kind](raw)
+    except (UnreadableError, ConfigError, MemoryError, RecursionError):
         raise
     except Exception as error:
         raise UnreadableError(f"broken: its reader failed ({type(error).__name__})") from error

@@ -1,7 +1,8 @@
 """Sessions on an event loop."""
 
+import asyncio
 from asyncio import to_thread
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from typing import Self, TypeAlias
 
@@ -10,6 +11,7 @@ from taiwa.conversation.history import Conversation
 from taiwa.conversation.state import State
 from taiwa.conversation.state_paths import Change
 from taiwa.kernel.async_runtime import AsyncRuntime, finish_in_thread
+from taiwa.kernel.attachments import AttachmentSource
 from taiwa.kernel.execution import RunResult
 from taiwa.kernel.stream import AsyncStream, Done
 from taiwa.sessions.durable_turn import ActiveTurn, TurnInput, TurnResult
@@ -32,34 +34,45 @@ class AsyncSession(BaseSession):
     async def __aexit__(self, *_: object) -> None:
         pass
 
-    async def say(self, text: str) -> TurnResult:
+    async def say(self, text: str, attachments: Iterable[AttachmentSource] = ()) -> TurnResult:
         """As `Session.say`."""
-        return await self._run(lambda: self._begin(TurnInput(self.conversation, text)))
+        return await self._run(lambda: self._say(text, attachments))
 
     async def retry(self) -> TurnResult:
         """As `Session.retry`."""
         return await self._run(self._retry)
 
-    async def edit(self, text: str, *, turn: int = -1) -> TurnResult:
+    async def edit(
+        self, text: str, *, turn: int = -1, attachments: Iterable[AttachmentSource] | None = None
+    ) -> TurnResult:
         """As `Session.edit`."""
-        return await self._run(lambda: self._edit(text, turn))
+        return await self._run(lambda: self._edit(text, turn, attachments))
 
     async def resume(self) -> TurnResult | None:
         """As `Session.resume`."""
         turn = await to_thread(self._resume)
         return None if turn is None else await self._run(lambda: turn)
 
-    def stream(self, text: str) -> "AsyncTurnStream":
+    def stream(self, text: str, attachments: Iterable[AttachmentSource] = ()) -> "AsyncTurnStream":
         """As `Session.stream`."""
-        return AsyncStream(self._events(lambda: self._begin(TurnInput(self.conversation, text))))
+        return AsyncStream(self._events(lambda: self._say(text, attachments)))
+
+    def stream_turn(self, turn_input: TurnInput, stop: asyncio.Event | None = None) -> "AsyncTurnStream":
+        """Complete a turn that is described in full, with the events of `stream`.
+
+        Once `stop` is set, the answer ends with the text that it has, and the turn is committed.
+        """
+        return AsyncStream(self._events(lambda: self._begin(turn_input), stop))
 
     def stream_retry(self) -> "AsyncTurnStream":
         """As `Session.stream_retry`."""
         return AsyncStream(self._events(self._retry))
 
-    def stream_edit(self, text: str, *, turn: int = -1) -> "AsyncTurnStream":
+    def stream_edit(
+        self, text: str, *, turn: int = -1, attachments: Iterable[AttachmentSource] | None = None
+    ) -> "AsyncTurnStream":
         """As `Session.stream_edit`."""
-        return AsyncStream(self._events(lambda: self._edit(text, turn)))
+        return AsyncStream(self._events(lambda: self._edit(text, turn, attachments)))
 
     async def stream_resume(self) -> "AsyncTurnStream | None":
         """As `Session.stream_resume`."""
@@ -119,12 +132,14 @@ class AsyncSession(BaseSession):
             raise
         return begun[0]
 
-    async def _events(self, begin: Callable[[], ActiveTurn]) -> "AsyncGenerator[TurnEvent | Done[TurnResult]]":
+    async def _events(
+        self, begin: Callable[[], ActiveTurn], stop: asyncio.Event | None = None
+    ) -> "AsyncGenerator[TurnEvent | Done[TurnResult]]":
         turn = await self._begin_in_thread(begin)
         done: list[RunResult[TurnValue]] = []
         with self._count_usage(turn):
             # Closed here and not by the garbage collector, so that closing the iterator cancels the call.
-            async with aclosing(self._runtime(turn).stream(turn.program, turn.journal)) as events:
+            async with aclosing(self._runtime(turn, stop).stream(turn.program, turn.journal)) as events:
                 async for event in events:
                     if isinstance(event, RunResult):
                         done.append(event)
@@ -134,5 +149,5 @@ class AsyncSession(BaseSession):
         yield result
         yield Done(result)
 
-    def _runtime(self, turn: ActiveTurn) -> AsyncRuntime:
-        return AsyncRuntime(self.priced_model.model, **self._runtime_options(turn))
+    def _runtime(self, turn: ActiveTurn, stop: asyncio.Event | None = None) -> AsyncRuntime:
+        return AsyncRuntime(self.priced_model.model, stop=stop, **self._runtime_options(turn))

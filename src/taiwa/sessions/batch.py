@@ -9,15 +9,16 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from taiwa.conversation.app import App
-from taiwa.conversation.history import Conversation, begin
+from taiwa.conversation.history import Conversation, Node, begin
 from taiwa.flows.chat import Reply, say
 from taiwa.kernel.async_runtime import AsyncRuntime
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import AuthenticationError, ConfigError, InputError, LimitError, StoreError, TaiwaError
 from taiwa.kernel.execution import RunResult
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.messages import Usage
-from taiwa.kernel.records import Json, digest, record, restore, value
+from taiwa.kernel.records import Json, digest, items_at, record, restore, value
 from taiwa.kernel.runtime import Tool
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions, TurnResult, sink
@@ -35,6 +36,16 @@ class BatchInput:
     id: Json = None
     params: Json = None
     error: str = ""
+    attachments: tuple[Attachment, ...] = ()
+
+    def key(self, app: str, model: str, options: Json) -> str:
+        """Return the name of the row: made of all that its answer depends on."""
+        hashes: list[Json] = [each.sha256 for each in self.attachments]
+        return item_key(self.text, app, model, {"options": options, "attachments": hashes} if hashes else options)
+
+    def is_turn(self, node: Node) -> bool:
+        """Report whether a turn of a conversation is that of this row."""
+        return node.user == self.text and node.attachments == self.attachments
 
 
 @value(tag="batch-row")
@@ -283,11 +294,14 @@ class TurnBatch(ParallelBatch[tuple[Reply, Conversation], BatchRow]):
     def row_program(self, row_input: BatchInput) -> RowProgram[tuple[Reply, Conversation]]:
         """Say what a row says, to its app."""
         app = self.opened(row_input.params)
-        name = item_key(row_input.text, app.hash, self.priced_model.model.name, self.options.of_answer)
+        name = row_input.key(app.hash, self.priced_model.model.name, self.options.of_answer)
         self.repository.store.nodes.put_app(app.source)
         tools = self.repository.tools_of(app)
         specs = [tool.spec for tool in tools]
-        program = say(row_input.text, strict=self.options.strict, repairs=self.options.repairs, tools=specs)(begin(app))
+        turn = say(
+            row_input.text, row_input.attachments, strict=self.options.strict, repairs=self.options.repairs, tools=specs
+        )
+        program = turn(begin(app))
         return RowProgram(name, program, app.hash, self.options.of_answer, tools)
 
     def to_row(self, row_input: BatchInput, done: RunResult[tuple[Reply, Conversation]]) -> BatchRow:
@@ -325,7 +339,7 @@ def run_in_one_session(session: Session, rows: Iterable[BatchInput], before: Ite
     for row_input in rows:
         if row_input.error:
             yield failed_row(row_input, InputError(row_input.error))
-        elif there and session.repository.store.nodes.get(there[0]).user == row_input.text:
+        elif there and row_input.is_turn(session.repository.store.nodes.get(there[0])):
             yield _committed_row(session, row_input, there.popleft())
         elif there:
             yield failed_row(row_input, InputError(CONTINUED_WITHOUT))
@@ -338,7 +352,7 @@ def _complete_row(session: Session, row_input: BatchInput) -> BatchRow:
     try:
         if row_input.params is not None:
             raise InputError("a row must not have params where all rows are one conversation")
-        result = _resume_turn(session, row_input.text) or session.say(row_input.text)
+        result = _resume_turn(session, row_input) or session.say(row_input.text, row_input.attachments)
     except TaiwaError as error:
         if is_fatal(error):
             raise
@@ -347,10 +361,11 @@ def _complete_row(session: Session, row_input: BatchInput) -> BatchRow:
     return BatchRow(row_input, result.text, result.delta, state, result.warnings, *place, result.spent)
 
 
-def _resume_turn(session: Session, text: str) -> TurnResult | None:
-    """Finish an interrupted turn of this text without repeating its paid calls."""
+def _resume_turn(session: Session, row_input: BatchInput) -> TurnResult | None:
+    """Finish an interrupted turn of this row without repeating its paid calls."""
     runs = session.repository.store.runs.open_runs(session.name)
-    if not runs or runs[-1].text != text:
+    references: list[Json] = [each.reference() for each in row_input.attachments]
+    if not runs or runs[-1].text != row_input.text or items_at(runs[-1].options, "attachments") != references:
         return None
     return session.resume()
 
@@ -373,20 +388,21 @@ def committed_rows(session: Session, rows: Iterable[BatchInput]) -> tuple[str, .
     Raises:
         InputError: the session holds a later turn that is not a row of the batch.
     """
-    if session.conversation.new_nodes:
+    if session.conversation.stored_tip is None:
         return ()
     nodes = session.repository.store.nodes
     turns = [name for name, node in nodes.path(session.conversation.tip) if node.kind == "turn"][::-1]
-    texts = (row_input.text for row_input in rows if not row_input.error)
+    good = (row_input for row_input in rows if not row_input.error)
     first: dict[str, int] = {}
     for at, name in enumerate(turns):
-        first.setdefault(digest(nodes.get(name).user), at)
-    begun = next((first[name] for text in texts if (name := digest(text)) in first), len(turns))
+        node = nodes.get(name)
+        first.setdefault(digest((node.user, node.attachments)), at)
+    begun = next((first[name] for row in good if (name := digest((row.text, row.attachments))) in first), len(turns))
     at = begun + 1
-    for text in texts:
+    for row in good:
         if at >= len(turns):
             break
-        at += nodes.get(turns[at]).user == text
+        at += row.is_turn(nodes.get(turns[at]))
     if at < len(turns):
         text = nodes.get(turns[at]).user or ""
         raise InputError(

@@ -5,12 +5,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 
-from taiwa.apps.catalog import load_source
+from taiwa.apps.catalog import load_app, load_source
 from taiwa.conversation.app import App
-from taiwa.conversation.history import Conversation, Node, PastTurn, advance, apply_nodes, begin, change_app, edit_state
+from taiwa.conversation.history import (
+    Conversation,
+    Node,
+    advance,
+    apply_nodes,
+    begin,
+    change_app,
+    edit_state,
+    past_turn,
+)
 from taiwa.conversation.state import State
 from taiwa.conversation.state_paths import MISSING, Missing, StatePath, format_path, get_path
 from taiwa.kernel.errors import ConfigError, CorruptError, InputError, StoreError, TaiwaError
@@ -88,15 +97,16 @@ class Repository:
         missing = [name for name in app.tools if name not in self.tools]
         if not missing:
             return tuple(self.tools[name] for name in app.tools)
-        from taiwa.tools.registry import builtin_tools
+        from taiwa.tools.registry import named_tool, tool_names
 
-        known = {**builtin_tools(), **self.tools}
-        unknown = next((name for name in missing if name not in known), None)
+        found = {name: self.tools.get(name) or named_tool(name) for name in app.tools}
+        unknown = next((name for name, tool in found.items() if tool is None), None)
         if unknown is not None:
-            near = get_close_matches(unknown, known, 1, 0.6)
-            mend = f"did you mean {near[0]!r}?" if near else f"pass it: TurnOptions(tools=({unknown},))"
+            near = get_close_matches(unknown, (*self.tools, *tool_names()), 1, 0.6)
+            more = f"pass it: --tool FILE.py:{unknown}, or TurnOptions(tools=({unknown},))"
+            mend = f"did you mean {near[0]!r}?" if near else more
             raise ConfigError(f"the app {app.name!r} uses the tool {unknown!r}, which is not built in; {mend}")
-        return tuple(known[name] for name in app.tools)
+        return tuple(filter(None, found.values()))
 
     def session(self, name: str = "") -> str:
         """Return the session of that name, by default the one that moved last.
@@ -110,8 +120,7 @@ class Repository:
 
     def new_name(self, app: App) -> str:
         """Find a free name for a conversation with an app: `chat-1`, `chat-2` …"""
-        refs, runs = self.store.refs, self.store.runs
-        return next(name for n in count(1) if not refs.has(name := f"{app.name}-{n}") and not runs.has_open(name))
+        return self.store.refs.free_name(app.name)
 
     def start(self, app: App) -> Conversation:
         """Begin a conversation that is not stored yet."""
@@ -131,7 +140,8 @@ class Repository:
             self.trust(loaded.hash)  # the caller names it, so it is their own
             return self.start(loaded)
         found = self.at(name)
-        wanted = Path(app).name.removesuffix(".md") if isinstance(app, str) else app.name
+        is_path = isinstance(app, str) and ("/" in app or app.endswith(".md"))
+        wanted = app.name if isinstance(app, App) else load_app(app).name if is_path else app
         if wanted and wanted != found.app.name:
             raise InputError(
                 f"session {name!r} has the app {found.app.name!r}, not {wanted!r}; choose another session name, or change "
@@ -165,6 +175,18 @@ class Repository:
             with suppress(StoreError):  # a store that cannot be written is only slower
                 self.store.snapshots.put(tip, _snapshot(here))
         return here
+
+    def with_attachments(self, conversation: Conversation) -> Conversation:
+        """Fill in the bytes of the attachments in the window of a conversation.
+
+        Raises:
+            CorruptError: the bytes are not those of an attachment.
+        """
+        if not any(past.attachments for past in conversation.turns):
+            return conversation
+        fill = self.store.blobs.fill
+        turns = (replace(past, attachments=fill(past.attachments)) for past in conversation.turns)
+        return replace(conversation, turns=tuple(turns))
 
     def walk(self, tip: str) -> Iterator[HistoryEntry]:
         """Follow a history from its root to a node, and check every recorded state on the way."""
@@ -295,7 +317,7 @@ class Repository:
                 **more,
             }:
                 nodes = [(str(name), self.store.nodes.get(str(name))) for name in turns]
-                past = tuple(PastTurn(name, node.user or "", node.answer or "", node.delta) for name, node in nodes)
+                past = tuple(past_turn(name, node) for name, node in nodes)
                 last = more.get("last_answer")  # older snapshots do not hold it
                 last_answer = last if isinstance(last, str) else past[-1].answer if past else ""
                 here = Conversation(self.app(app), tip, state, past, summary, n, last_answer)

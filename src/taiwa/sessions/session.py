@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from taiwa.conversation.app import App
-from taiwa.conversation.history import Conversation, Node
+from taiwa.conversation.history import Conversation, Node, change_app
 from taiwa.conversation.state import State
 from taiwa.conversation.state_paths import Change, diff_states, parse_path
 from taiwa.flows.chat import Reply
+from taiwa.kernel.arguments import check_argument
+from taiwa.kernel.attachments import AttachmentSource, read_attachments
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, TaiwaError
 from taiwa.kernel.execution import Observer, RunResult
-from taiwa.kernel.messages import Message, Notice, TextDelta, Usage, assistant, user
+from taiwa.kernel.messages import Message, Notice, TextDelta, ToolResult, Usage, assistant, user
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.stream import Stream
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
@@ -96,16 +98,18 @@ class BaseSession:
     @property
     def turns(self) -> tuple[Node, ...]:
         """All turns, oldest first: each has `user`, `answer` and `delta`."""
-        if self.conversation.new_nodes:
-            return ()
-        path = self.repository.store.nodes.path(self.conversation.tip)
+        tip = self.conversation.stored_tip
+        path = () if tip is None else self.repository.store.nodes.path(tip)
         return tuple(node for _, node in path if node.kind == "turn")[::-1]
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The texts of all turns as messages."""
+        """All turns as messages, with their attachments."""
+        fill = self.repository.store.blobs.fill
         return tuple(
-            message for turn in self.turns for message in (user(turn.user or ""), assistant(turn.answer or ""))
+            message
+            for turn in self.turns
+            for message in (user(turn.user or "", fill(turn.attachments)), assistant(turn.answer or ""))
         )
 
     @property
@@ -121,23 +125,56 @@ class BaseSession:
         Raises:
             InputError: the conversation has fewer turns.
         """
-        if self.conversation.new_nodes:
+        tip = self.conversation.stored_tip
+        if tip is None:
             raise InputError("there is no turn yet")
-        return self.repository.turn(self.conversation.tip, turns)[1].user or ""
+        return self.repository.turn(tip, turns)[1].user or ""
 
-    def _edit(self, text: str, turn: int, reason: str = "edit") -> ActiveTurn:
-        """Begin a turn in place of a turn by its number, negative numbers counted from the end."""
-        if self.conversation.new_nodes:
+    def _say(self, text: str, attachments: Iterable[AttachmentSource]) -> ActiveTurn:
+        return self._begin(TurnInput(self.conversation, text, attachments=read_attachments(attachments)))
+
+    def edit_input(
+        self,
+        text: str,
+        turn: int,
+        attachments: Iterable[AttachmentSource] | None = None,
+        reason: str = "edit",
+        messages: tuple[Message, ...] = (),
+    ) -> TurnInput:
+        """Return the turn in place of a turn by its number, negative numbers counted from the end.
+
+        Raises:
+            InputError: the conversation has no such turn.
+        """
+        check_argument("turn", turn, int, "the number of a turn")
+        tip = self.conversation.stored_tip
+        if tip is None:
             raise InputError("there is no turn yet")
         count = self.conversation.count
         if not (1 <= turn <= count or -count <= turn <= -1):
             raise InputError(f"there is no turn {turn}; the conversation has {count}")
         back = count - turn + 1 if turn > 0 else -turn
-        base = self.repository.checkout(self.repository.before_turn(self.conversation.tip, back))
-        return self._begin(TurnInput(base, text, reason, self.conversation.tip))
+        base = self.repository.checkout(self.repository.before_turn(tip, back))
+        if self.conversation.new_nodes:  # the app was changed for this turn
+            base = change_app(base, self.app)
+        edited = self.repository.turn(tip, back)[1]
+        files = edited.attachments if attachments is None else read_attachments(attachments)
+        return TurnInput(base, text, reason, tip, files, messages)
+
+    def _edit(
+        self,
+        text: str,
+        turn: int,
+        attachments: Iterable[AttachmentSource] | None = None,
+        reason: str = "edit",
+        messages: tuple[Message, ...] = (),
+    ) -> ActiveTurn:
+        return self._begin(self.edit_input(text, turn, attachments, reason, messages))
 
     def _retry(self) -> ActiveTurn:
-        return self._edit(self.last_turn_text(), -1, "retry")
+        text = self.last_turn_text()
+        messages = self.repository.turn(self.conversation.stored_tip or "")[1].messages
+        return self._edit(text, -1, reason="retry", messages=messages[:-1])
 
     def _resume(self) -> ActiveTurn | None:
         runs = self.repository.store.runs.open_runs(self.name)
@@ -148,9 +185,11 @@ class BaseSession:
         return resume_turn(self.repository, runs[-1], self.priced_model)
 
     def _undo(self, turns: int = 1) -> Conversation:
+        check_argument("turns", turns, int, "a whole number")
         return self._check_out(self.repository.store.undo(self.name, turns))
 
     def _redo(self, turns: int = 1) -> Conversation:
+        check_argument("turns", turns, int, "a whole number")
         return self._check_out(self.repository.store.redo(self.name, turns))
 
     def _check_out(self, tip: str) -> Conversation:
@@ -171,9 +210,14 @@ class BaseSession:
         if self.conversation.new_nodes:
             with self.repository.store.transaction():
                 self.name = self._requested_name or self.repository.new_name(self.app)
-                self.conversation = self.repository.commit(self.name, self.conversation, expected=None, reason="begin")
+                expected = self.conversation.stored_tip
+                reason = "begin" if expected is None else f"app {self.app.name}"
+                self.conversation = self.repository.commit(
+                    self.name, self.conversation, expected=expected, reason=reason
+                )
 
     def _fork(self, name: str) -> Self:
+        check_argument("name", name, str, "a name")
         self._ensure_stored()
         self.repository.fork(self.conversation.tip, name)
         options, observers = self.options, self._observers
@@ -182,10 +226,12 @@ class BaseSession:
         )
 
     def _diff(self, other: "BaseSession | str") -> tuple[Change, ...]:
+        check_argument("other", other, (str, BaseSession), "a session or a revision")
         then = other.conversation if isinstance(other, BaseSession) else self.repository.at(other)
         return tuple(diff_states(dict(self.state), dict(then.state)))
 
     def _why(self, path: str) -> ValueOrigin:
+        check_argument("path", path, str, "a path such as items.1")
         self._ensure_stored()
         return self.repository.origin(self.conversation.tip, parse_path(path))
 
@@ -200,7 +246,7 @@ class BaseSession:
 
     def _begin(self, turn_input: TurnInput) -> ActiveTurn:
         self._remaining_limits()
-        name = self._requested_name if turn_input.base.new_nodes else self.name
+        name = self._requested_name if turn_input.follows is None else self.name
         turn = begin_turn(self.repository, name, turn_input, self.priced_model, self.options)
         self.name = turn.session
         return turn
@@ -230,7 +276,8 @@ class BaseSession:
     def _settle(self, turn: ActiveTurn, done: "RunResult[TurnValue]") -> TurnResult:
         self.spent = self.spent + done.spent
         reply, after = done.value
-        result, self.conversation = turn.commit(reply, after, done.spent)
+        calls = tuple(entry.answer for entry in done.journal.entries if isinstance(entry.answer, ToolResult))
+        result, self.conversation = turn.commit(reply, after, done.spent, calls)
         return result
 
     @contextmanager
@@ -267,13 +314,14 @@ class Session(BaseSession):
         if self.client is not None:
             self.client.close()
 
-    def say(self, text: str) -> TurnResult:
-        """Complete one turn.
+    def say(self, text: str, attachments: Iterable[AttachmentSource] = ()) -> TurnResult:
+        """Complete one turn. Attachments are paths of images, PDFs and text files, bytes, or `Attachment` objects.
 
         Raises:
+            InputError: the text is empty without attachments, or an attachment cannot be read.
             TaiwaError: the turn failed; the conversation is unchanged, and paid calls stay in the store.
         """
-        return self._run(self._begin(TurnInput(self.conversation, text)))
+        return self._run(self._say(text, attachments))
 
     def retry(self) -> TurnResult:
         """Repeat the last turn from the same state; the new answer replaces the old one.
@@ -283,30 +331,34 @@ class Session(BaseSession):
         """
         return self._run(self._retry())
 
-    def edit(self, text: str, *, turn: int = -1) -> TurnResult:
+    def edit(self, text: str, *, turn: int = -1, attachments: Iterable[AttachmentSource] | None = None) -> TurnResult:
         """Say another text in place of a turn (1 is the first, -1 the last); the old branch stays in the log.
+
+        The attachments of the turn stay unless others are given.
 
         Raises:
             InputError: the conversation has no such turn.
         """
-        return self._run(self._edit(text, turn))
+        return self._run(self._edit(text, turn, attachments))
 
     def resume(self) -> TurnResult | None:
         """Finish an interrupted turn of this session; None without one."""
         turn = self._resume()
         return None if turn is None else self._run(turn)
 
-    def stream(self, text: str) -> TurnStream:
+    def stream(self, text: str, attachments: Iterable[AttachmentSource] = ()) -> TurnStream:
         """Complete one turn; yield the answer as it arrives, and then the committed turn, which is the `result`."""
-        return Stream(self._events(lambda: self._begin(TurnInput(self.conversation, text))))
+        return Stream(self._events(lambda: self._say(text, attachments)))
 
     def stream_retry(self) -> TurnStream:
         """As `retry`, with the events of `stream`."""
         return Stream(self._events(self._retry))
 
-    def stream_edit(self, text: str, *, turn: int = -1) -> TurnStream:
+    def stream_edit(
+        self, text: str, *, turn: int = -1, attachments: Iterable[AttachmentSource] | None = None
+    ) -> TurnStream:
         """As `edit`, with the events of `stream`."""
-        return Stream(self._events(lambda: self._edit(text, turn)))
+        return Stream(self._events(lambda: self._edit(text, turn, attachments)))
 
     def stream_resume(self) -> TurnStream | None:
         """As `resume`, with the events of `stream`."""
@@ -456,7 +508,7 @@ def rerun(
     session = Session(repository, name, repository.start(app or history[0].after.app), priced_model, options=options)
     for entry in history:
         if entry.node.kind == "turn":
-            yield session.say(entry.node.user or "")
+            yield session.say(entry.node.user or "", repository.store.blobs.fill(entry.node.attachments))
         elif entry.node.kind == "edit" and isinstance(entry.node.delta, dict):
             session.set_state(entry.node.delta)
         elif entry.node.kind == "app" and app is None:

@@ -8,17 +8,17 @@ from taiwa.flows.extract import ExtractError, TypedAnswer, extract
 from taiwa.flows.output_modes import ModeChoice, PromptStyle
 from taiwa.flows.retry_invalid_output import DEFAULT_REPAIR, Attempt, RepairPolicy
 from taiwa.kernel import execution
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError, LimitError, TaiwaError
 from taiwa.kernel.execution import RunResult
 from taiwa.kernel.journal import Journal
-from taiwa.kernel.messages import Request
+from taiwa.kernel.messages import Request, Sampling, system, user
 from taiwa.kernel.records import Json, digest, record, restore, value
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.sessions.batch import BatchInput, ParallelBatch, RowProgram, usage_of
 from taiwa.sessions.durable_turn import AnyModel, PricedModel, TurnOptions, run_outside_sessions
 from taiwa.sessions.repository import Repository
-from taiwa.store import item_key
 from taiwa.structured import OutputType
 
 
@@ -30,16 +30,21 @@ class ExtractRun:
     repair: RepairPolicy = DEFAULT_REPAIR
     mode: ModeChoice = "auto"
     style: PromptStyle = "plain"
+    system: str = ""
+    sampling: Sampling = Sampling()
 
-    def program(self, text: str) -> Program[TypedAnswer[Any]]:
-        """Return the program that extracts from a text.
+    def program(self, text: str, attachments: Sequence[Attachment] = ()) -> Program[TypedAnswer[Any]]:
+        """Return the program that extracts from a text and attachments.
 
         Raises:
-            InputError: the text is empty.
+            InputError: the text is empty without attachments.
         """
-        if not text.strip():
+        if not text.strip() and not attachments:
             raise InputError("the text is empty")
-        return extract(self.output_type, text, repair=self.repair, mode=self.mode, style=self.style)
+        prompt = (*((system(self.system),) if self.system else ()), user(text, attachments))
+        return extract(
+            self.output_type, prompt, repair=self.repair, mode=self.mode, style=self.style, sampling=self.sampling
+        )
 
     @property
     def options(self) -> dict[str, Json]:
@@ -49,16 +54,21 @@ class ExtractRun:
             "repair": record(self.repair),
             "mode": self.mode,
         }
-        return options if self.style == "plain" else options | {"style": self.style}
+        more: dict[str, Json] = {
+            "style": "" if self.style == "plain" else self.style,
+            "system": self.system,
+            "sampling": None if self.sampling == Sampling() else record(self.sampling),
+        }
+        return options | {name: part for name, part in more.items() if part}
 
 
-def first_request(typing: ExtractRun, text: str, model: AnyModel) -> Request:
+def first_request(typing: ExtractRun, text: str, model: AnyModel, attachments: Sequence[Attachment] = ()) -> Request:
     """Return the request that an extraction sends first; nothing is sent.
 
     Raises:
-        InputError: the text is empty.
+        InputError: the text is empty without attachments.
     """
-    return execution.first_request(typing.program(text), model.capabilities)
+    return execution.first_request(typing.program(text, attachments), model.capabilities)
 
 
 @value(tag="typed-row")
@@ -74,14 +84,19 @@ class TypedRow:
 
 
 def extract_one(
-    repository: Repository, priced_model: PricedModel, options: TurnOptions, typing: ExtractRun, text: str
+    repository: Repository,
+    priced_model: PricedModel,
+    options: TurnOptions,
+    typing: ExtractRun,
+    text: str,
+    attachments: Sequence[Attachment] = (),
 ) -> RunResult[TypedAnswer[Any]]:
-    """Extract from one text; its calls are stored as they are answered, even if it fails.
+    """Extract from one text and its attachments; its calls are stored as they are answered, even if it fails.
 
     Raises:
         ExtractError: no attempt could be parsed.
     """
-    program = typing.program(text)
+    program = typing.program(text, attachments)
     events = list(run_outside_sessions(repository, priced_model, options, program, text, typing.options))
     return next(event for event in events if isinstance(event, RunResult))
 
@@ -98,8 +113,8 @@ class ExtractBatch(ParallelBatch[TypedAnswer[Any], TypedRow]):
             raise InputError("a row of texts must not have params")
         options = self.typing.options
         # Named by the rendered type, because the prompt may change while the schema stays the same.
-        name = item_key(row_input.text, digest(self.typing.output_type.render()), self.priced_model.model.name, options)
-        return RowProgram(name, self.typing.program(row_input.text), None, options)
+        name = row_input.key(digest(self.typing.output_type.render()), self.priced_model.model.name, options)
+        return RowProgram(name, self.typing.program(row_input.text, row_input.attachments), None, options)
 
     def to_row(self, row_input: BatchInput, done: RunResult[TypedAnswer[Any]]) -> TypedRow:
         """Return the row of a value."""

@@ -5,16 +5,19 @@ Without calls a file contains no clock and no row number, so equal conversations
 """
 
 import json
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from itertools import islice
 from typing import Any, cast
 
 from taiwa.conversation.app import AppSource
-from taiwa.conversation.history import Node
+from taiwa.conversation.history import Node, restore_messages, restore_thinking
+from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.errors import ConfigError, ConflictError, CorruptError, InputError
 from taiwa.kernel.records import Json, canonical, record
 from taiwa.sql import Database
+from taiwa.store.blobs import check_content
 from taiwa.store.nodes import KINDS, OPTIONAL, Nodes, check_json, short_hash
 from taiwa.store.refs import Refs, check_name
 from taiwa.store.runs import Runs
@@ -26,9 +29,18 @@ MOST_TOGETHER = 64
 
 
 def export_lines(
-    nodes: Nodes, runs: Runs, tip: str, name: str = "", *, calls: bool = False, apps: bool = True
+    nodes: Nodes,
+    runs: Runs,
+    tip: str,
+    name: str = "",
+    *,
+    calls: bool = False,
+    apps: bool = True,
+    attachments: bool = True,
 ) -> Iterator[str]:
     """Yield the history of a node as lines without line ends.
+
+    The bytes of an attachment are a line before the first node that refers to them; without them the nodes stay the same.
 
     Calls are for reading and are not imported, since a copy was not paid for.
     """
@@ -38,7 +50,12 @@ def export_lines(
         if apps and node.app not in known:
             known.add(node.app)
             app = nodes.app(node.app)
-            yield _line({"app": node.app, "name": app.name, "source": app.source, "params": app.params})
+            options: dict[str, Json] = {} if app.options is None else {"options": app.options}
+            yield _line({"app": node.app, "name": app.name, "source": app.source, "params": app.params, **options})
+        for attachment in node.attachments if attachments else ():
+            if attachment.sha256 not in known and (data := nodes.blobs.data(attachment.sha256)):
+                known.add(attachment.sha256)
+                yield _line({"blob": attachment.sha256, "base64": b64encode(data).decode("ascii")})
         base = nodes.base(hashed)
         yield _line({"node": hashed, **_node_fields(node), **({} if base in (None, node.parent) else {"base": base})})
         for call in runs.calls(hashed, together=False) if calls else ():
@@ -48,6 +65,10 @@ def export_lines(
 def _node_fields(node: Node) -> dict[str, Json]:
     written: dict[str, Json] = {"parent": node.parent, "kind": node.kind, "of": node.app, "state": node.state_hash}
     texts: dict[str, Json] = {"user": node.user, "answer": node.answer, "delta": node.delta}
+    if node.attachments:
+        texts["attachments"] = [each.reference() for each in node.attachments]
+    texts["thinking"] = record(node.thinking) or None
+    texts["messages"] = record(node.messages) or None
     return written | {name: part for name, part in texts.items() if part is not None}
 
 
@@ -103,7 +124,7 @@ def _take_all(nodes: Nodes, lines: Iterable[str], *, trusted: bool) -> dict[str,
                 header = _header(_read(line))
     except UnicodeDecodeError:
         raise InputError(f"line {number + 1}: not UTF-8; nothing was imported") from None
-    except InputError as error:
+    except (InputError, CorruptError) as error:
         raise InputError(f"line {number}: {error.message}; nothing was imported") from None
     if not header:
         raise InputError("the file is empty; nothing was imported")
@@ -143,18 +164,33 @@ def _take(nodes: Nodes, data: dict[str, Any], *, trusted: bool) -> None:
     if "node" in data:
         node = _node(data)
         _compare(data["node"], node.hash)
+        for attachment in node.attachments:
+            if content := nodes.blobs.data(attachment.sha256):
+                check_content(attachment, content)
         nodes.put(node, _base(nodes, node, data.get("base")))
     elif "app" in data:
         name, source = data.get("name"), data.get("source")
         if not isinstance(name, str) or not isinstance(source, str):
             raise InputError("an app must have a name and a source")
-        app = AppSource(name, source, check_json(data.get("params")))
+        app = AppSource(name, source, check_json(data.get("params")), check_json(data.get("options")))
         _compare(data["app"], app.hash)
         nodes.put_app(app, untrusted=not trusted)
         if trusted:
             nodes.trust(app.hash)
+    elif "blob" in data:
+        attachment = _attachment(data.get("base64"))
+        _compare(data["blob"], attachment.sha256)
+        nodes.blobs.put(attachment)
     elif "call" not in data:
-        raise InputError("expected an app, a node or a call")
+        raise InputError("expected an app, a node, an attachment or a call")
+
+
+def _attachment(text: object) -> Attachment:
+    try:
+        data = b64decode(text if isinstance(text, str) else "?", validate=True)
+    except ValueError:
+        raise InputError("the bytes of an attachment must be base64") from None
+    return Attachment.from_bytes(data)
 
 
 def _node(data: dict[str, Any]) -> Node:
@@ -163,7 +199,13 @@ def _node(data: dict[str, Any]) -> Node:
         case {"parent": str() | None as parent, "kind": kind, "of": str(app), "state": str(state)} if (
             kind in KINDS and isinstance(user, OPTIONAL) and isinstance(answer, OPTIONAL)
         ):
-            return Node(parent, kind, app, user, answer, check_json(data.get("delta")), state)
+            listed = data.get("attachments", [])
+            if not isinstance(listed, list):
+                raise InputError("attachments must be a list")
+            attachments = tuple(map(read_reference, cast("list[object]", listed)))
+            thinking, messages = restore_thinking(data.get("thinking")), restore_messages(data.get("messages"))
+            delta = check_json(data.get("delta"))
+            return Node(parent, kind, app, user, answer, delta, state, attachments, thinking, messages)
         case _:
             raise InputError("a field of the node is missing or has the wrong type")
 

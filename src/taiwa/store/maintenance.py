@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 
 from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node
@@ -56,6 +57,10 @@ REFERENCES = (
     ("owned_node", "node", "node", "node"),
     ("owned_app", "app", "app", "app"),
     ("untrusted_app", "app", "app", "app"),
+    ("node_blob", "node", "node", "node"),
+    ("node_blob", "blob", "blob", "blob"),
+    ("run_blob", "run", "run", "run"),
+    ("run_blob", "blob", "blob", "blob"),
     ("user_session", "ref", "ref", "ref"),
     ("user_session", "ref", "user_profile", "user_profile"),
 )
@@ -81,7 +86,7 @@ class FsckProblem:
 
 def fsck(db: Database) -> tuple[FsckProblem, ...]:
     """Check the file, every hash, parent, name, body and word of the index, in one snapshot; nothing is changed."""
-    parts = (_file, _apps, _nodes, _names, _bodies, _numbers, _index_words)
+    parts = (_file, _apps, _nodes, _blobs, _names, _bodies, _numbers, _index_words)
     problems: list[FsckProblem] = []
     with suppress(StoreError), db.transaction(write=False):  # at its end a damaged file may raise once more
         for part in parts:
@@ -146,6 +151,27 @@ def _leads_to(parents: dict[int, int | None], seq: int | None, base: int | None)
             return False
         seq = above
     return seq == base
+
+
+def _blobs(db: Database) -> Iterator[FsckProblem]:
+    """Compare every attachment with its hash, and what nodes name with what the store says that they refer to."""
+    for seq, hashed in db.rows("SELECT seq, hash FROM blob"):
+        data = db.one("SELECT data FROM blob WHERE seq = ?", seq)  # one at a time: they are large
+        if data is not None and sha256(data).digest() != hashed:
+            yield FsckProblem(f"blob {hashed.hex()}", "its content does not match its hash")
+    linked: dict[int, set[bytes]] = {}
+    for seq, hashed in db.rows("SELECT node, hash FROM node_blob JOIN blob ON blob.seq = node_blob.blob"):
+        linked.setdefault(seq, set()).add(hashed)
+    last = -(2**62)
+    while rows := db.rows(NODES, last):
+        last = rows[-1][0]
+        for seq, hashed, _, _, _, above, *columns in rows:
+            try:
+                named = {bytes.fromhex(each.sha256) for each in node_from_row(above, tuple(columns)).attachments}
+            except CorruptError:
+                continue  # reported already
+            if named != linked.get(seq, set()):
+                yield FsckProblem(f"node {hashed.hex()}", "its attachments are not those that the store keeps for it")
 
 
 def _names(db: Database) -> Iterator[FsckProblem]:
@@ -255,6 +281,7 @@ class GcResult:
     nodes: int
     apps: int
     moves: int
+    attachments: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +299,7 @@ class DeleteResult:
 
 
 def gc(db: Database, keep: int = KEPT_MOVES, *, dry_run: bool = False) -> GcResult:
-    """Delete the nodes and apps that neither a name nor one of the newest `keep` moves of names leads to.
+    """Delete the nodes, apps and attachments that neither a name nor one of the newest `keep` moves of names leads to.
 
     Older moves are deleted too, and the search index is emptied; the next search fills it again. The costs of deleted nodes
     stay. With `dry_run` nothing is changed.
@@ -283,14 +310,14 @@ def gc(db: Database, keep: int = KEPT_MOVES, *, dry_run: bool = False) -> GcResu
         reachable = _reached(db, db.rows(REACHABLE_FROM, keep))
         deleted = {row[0] for row in db.rows("SELECT seq FROM node")} - reachable
         moves = int(db.one(f"SELECT count(*) {OLD_MOVES}", keep))
-        apps = _unused_apps(db, deleted)
+        apps, blobs = _unused_apps(db, deleted), _unused_blobs(db, deleted)
         if not dry_run:
             db.run(f"DELETE {OLD_MOVES}", keep)
-            _delete(db, deleted, apps)
+            _delete(db, deleted, apps, blobs)
             text_index(db).clear()
     if not dry_run:
         db.vacuum()
-    return GcResult(len(deleted), len(apps), moves)
+    return GcResult(len(deleted), len(apps), moves, len(blobs))
 
 
 def delete_session(db: Database, refs: Refs, name: str, owner: str = "") -> DeleteResult:
@@ -311,7 +338,7 @@ def delete_session(db: Database, refs: Refs, name: str, owner: str = "") -> Dele
         db.run("DELETE FROM run WHERE ref = ? AND owner = ?", name, owner)
         db.run("DELETE FROM ref WHERE name = ? AND owner = ?", name, owner)
         deleted = _with_descendants(db, own - others)
-        _delete(db, deleted, _unused_apps(db, deleted))
+        _delete(db, deleted, _unused_apps(db, deleted), _unused_blobs(db, deleted))
     db.vacuum()
     return DeleteResult(len(deleted), runs, len(own & others), db.erase_deleted())
 
@@ -349,11 +376,22 @@ def _unused_apps(db: Database, deleted: set[int]) -> list[int]:
     return [row[0] for row in db.rows(select, _as_json(deleted))]
 
 
-def _delete(db: Database, deleted: set[int], apps: list[int]) -> None:
+def _unused_blobs(db: Database, deleted: set[int]) -> list[int]:
+    """Return the attachments that neither another node nor a turn that can be resumed refers to."""
+    select = """
+    SELECT seq FROM blob WHERE seq NOT IN (
+        SELECT blob FROM node_blob WHERE node NOT IN (SELECT value FROM json_each(?))
+        UNION SELECT blob FROM run_blob JOIN run ON run.seq = run_blob.run WHERE run.status = 'open')"""
+    return [row[0] for row in db.rows(select, _as_json(deleted))]
+
+
+def _delete(db: Database, deleted: set[int], apps: list[int], blobs: list[int]) -> None:
     rows = _as_json(deleted)
     for statement in SEVERING:
         db.run(statement, rows)
     db.run("DELETE FROM app WHERE seq IN (SELECT value FROM json_each(?))", _as_json(apps))
+    db.run("DELETE FROM run_blob WHERE blob IN (SELECT value FROM json_each(?))", _as_json(blobs))
+    db.run("DELETE FROM blob WHERE seq IN (SELECT value FROM json_each(?))", _as_json(blobs))
     db.run("DELETE FROM ref WHERE node IS NULL AND seq NOT IN (SELECT ref FROM reflog)")
     if db.dialect == "sqlite":
         text_index(db).clear()  # deleting single rows would leave their words in the file

@@ -8,11 +8,13 @@ from types import NoneType
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from taiwa.conversation.app import AppSource
-from taiwa.conversation.history import Node, NodeKind
+from taiwa.conversation.history import Node, NodeKind, restore_messages, restore_thinking
+from taiwa.kernel.attachments import read_reference
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
-from taiwa.kernel.records import Json, canonical
+from taiwa.kernel.records import Json, canonical, record
 from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
+from taiwa.store.blobs import Blobs
 
 HASH_LENGTH = 32
 """Hexadecimal characters of a hash."""
@@ -131,10 +133,13 @@ def decoding(what: str) -> Generator[None]:
 
 
 def searchable_texts(body: bytes) -> tuple[str, ...]:
-    """Return the texts of a node's body that searching finds."""
+    """Return the texts of a node's body that searching finds: the user's, the answer, the names of attachments."""
     with decoding("node"):
         texts = cast("dict[str, Any]", unpack(body))
-        return tuple(text for text in (texts.get("user"), texts.get("answer")) if isinstance(text, str) and text)
+        names = (each.get("name") for each in texts.get("attachments", ()))
+        return tuple(
+            text for text in (texts.get("user"), texts.get("answer"), *names) if isinstance(text, str) and text
+        )
 
 
 BATCH = 256
@@ -154,6 +159,18 @@ WITH RECURSIVE up(seq, parent, steps) AS (
     WHERE steps < {BATCH} AND up.parent < up.seq)
 SELECT node.hash, up.parent, {COLUMNS} FROM up JOIN node ON node.seq = up.seq JOIN app ON app.seq = node.app
 ORDER BY up.seq DESC"""  # noqa: S608
+DOWN = f"""
+WITH RECURSIVE down(seq) AS (
+    SELECT CAST(? AS BIGINT)
+    UNION ALL SELECT node.seq FROM down JOIN node ON node.parent = down.seq AND node.seq > down.seq)
+SELECT node.hash, parent.hash, {COLUMNS} FROM down JOIN node ON node.seq = down.seq JOIN app ON app.seq = node.app
+LEFT JOIN node parent ON parent.seq = node.parent ORDER BY node.seq"""  # noqa: S608
+FIRST_TURN = """
+WITH RECURSIVE up(seq, parent, kind, turns) AS (
+    SELECT seq, parent, kind, turns FROM node WHERE seq = ?
+    UNION ALL SELECT node.seq, node.parent, node.kind, node.turns FROM up JOIN node ON node.seq = up.parent
+    WHERE up.turns > 0 AND up.parent < up.seq)
+SELECT seq FROM up WHERE kind = 'turn' AND turns = 1"""
 OWNED = "FROM node LEFT JOIN owned_node ON owned_node.node = node.seq WHERE coalesce(owner, '') = ?"
 ONE = f"""
 SELECT parent.hash, {COLUMNS} FROM node JOIN app ON app.seq = node.app LEFT JOIN node parent ON parent.seq = node.parent
@@ -163,8 +180,8 @@ WHERE node.seq = ?"""  # noqa: S608
 def app_from_row(name: str, body: bytes) -> AppSource:
     """Return the app of a row."""
     match unpack(body):
-        case {"source": str(source), "params": params} if isinstance(cast("object", name), str):
-            return AppSource(name, source, params)
+        case {"source": str(source), "params": params, **more} if isinstance(cast("object", name), str):
+            return AppSource(name, source, params, cast("Json", more.get("options")))
         case _:
             raise CorruptError("an app of the store cannot be read; run `taiwa fsck`")
 
@@ -177,9 +194,10 @@ def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
         user, answer = fields.get("user"), fields.get("answer")
         if kind not in KINDS or not isinstance(user, OPTIONAL) or not isinstance(answer, OPTIONAL):
             raise ValueError(kind)
-        return Node(
-            None if parent is None else parent.hex(), kind, app.hex(), user, answer, fields.get("delta"), state.hex()
-        )
+        attachments = tuple(map(read_reference, fields.get("attachments", ())))
+        thinking, messages = restore_thinking(fields.get("thinking")), restore_messages(fields.get("messages"))
+        above, delta = None if parent is None else parent.hex(), fields.get("delta")
+        return Node(above, kind, app.hex(), user, answer, delta, state.hex(), attachments, thinking, messages)
 
 
 class Nodes:
@@ -191,11 +209,13 @@ class Nodes:
     def __init__(self, db: Database, owner: str = "") -> None:
         self._db = db
         self.owner = owner
+        self.blobs = Blobs(db, owner)
 
     def put_app(self, app: AppSource, *, untrusted: bool = False) -> str:
         """Store an app and return its hash; one that the owner does not have yet may be marked as untrusted."""
         if self.find(app.hash, "app") is None:
-            body = pack({"source": app.source, "params": check_json(app.params)})
+            parts = {"source": app.source, "params": check_json(app.params)}
+            body = pack(parts if app.options is None else parts | {"options": check_json(app.options)})
             insert = "INSERT INTO app(hash, name, body) VALUES(?, ?, ?) ON CONFLICT(hash) DO NOTHING"
             with self._db.transaction():
                 seq = self._own("app", app.hash, self._db.insert(insert, hash_to_bytes(app.hash), app.name, body))
@@ -248,6 +268,10 @@ class Nodes:
         parent, turns = self._parent(node)
         state = hash_to_bytes(node.state_hash) if node.state_hash else b""
         texts: dict[str, Json] = {"user": node.user, "answer": node.answer, "delta": check_json(node.delta)}
+        if node.attachments:
+            texts["attachments"] = [each.reference() for each in node.attachments]
+        texts["thinking"] = record(node.thinking) or None
+        texts["messages"] = record(node.messages) or None
         body = pack({part: text for part, text in texts.items() if text is not None})
         back = parent if base is None else base
         app = self.find(node.app, "app")
@@ -256,7 +280,9 @@ class Nodes:
                 f"app {short_hash(node.app)} of the node not found in the store; a file has it after `export --app`"
             )
         values = (key, parent, back, node.kind, app, turns, state, body, self._db.clock())
-        return self._own("node", node.hash, self._db.insert(INSERT, *values))
+        seq = self._own("node", node.hash, self._db.insert(INSERT, *values))
+        self.blobs.link("node", seq, node.attachments)
+        return seq
 
     def _parent(self, node: Node) -> tuple[int | None, int]:
         """Return the row of the parent and the number of turns up to and with this node."""
@@ -355,6 +381,21 @@ class Nodes:
                 if stop is not None and as_hash(key) == stop:
                     return
                 yield as_hash(key), node_from_row(keys[index + 1], tuple(columns))
+
+    def descendants(self, name: str) -> Iterator[tuple[str, Node]]:
+        """Yield a node and everything that follows it on any branch, each behind its parent, with their hashes.
+
+        Raises:
+            StoreError: the store does not have the node.
+        """
+        rows = self._db.rows(DOWN, self.seq(name))
+        for key, parent, *columns in rows:
+            yield key.hex(), node_from_row(parent, tuple(columns))
+
+    def first_turn(self, tip: str) -> Node | None:
+        """Return the first turn on the way to a node, None where there is no turn."""
+        seq: int | None = self._db.one(FIRST_TURN, self.seq(tip))
+        return None if seq is None else self.get(self.hash_of(seq))
 
     def count(self) -> int:
         """Return the number of nodes."""

@@ -5,12 +5,13 @@ A run is open from its beginning until it is committed (`done`), fails, finds th
 journal without paying twice.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, replace
 from datetime import date, timedelta
 from typing import Any, Literal, TypeAlias, cast
 
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConflictError, StoreError, TaiwaError
 from taiwa.kernel.journal import Entry
 from taiwa.kernel.messages import Response, Usage
@@ -95,10 +96,18 @@ class Runs:
         self._nodes = nodes
         self._owner = nodes.owner
 
-    def begin(self, ref: str, base: str | None, app: str | None, text: str, options: Json = None) -> int:
+    def begin(
+        self,
+        ref: str,
+        base: str | None,
+        app: str | None,
+        text: str,
+        options: Json = None,
+        attachments: Iterable[Attachment] = (),
+    ) -> int:
         """Open a run and return its number. It belongs to this process until it ends.
 
-        `ref` may be "" for a run outside any session; `app` must be stored.
+        `ref` may be "" for a run outside any session; `app` must be stored. `attachments` are stored with it.
 
         Raises:
             StoreError: the store does not have the app or the base.
@@ -111,6 +120,7 @@ class Runs:
             process = self._db.owner()
             number = self._db.insert(insert, self._owner, composed(ref), *rows, recorded, process, self._db.clock())
             assert number is not None
+            self._nodes.blobs.link("run", number, attachments)
             return number
 
     def sink(
@@ -163,16 +173,15 @@ class Runs:
             raise StoreError(f"run {run} not found in the store")
         return _run(row)
 
+    def model(self, run: int) -> str:
+        """Return the name of the model that a run asked last; "" where it asked none."""
+        return str(self._db.one("SELECT model FROM run WHERE seq = ? AND owner = ?", run, self._owner) or "")
+
     def open_runs(self, ref: str | None = None) -> tuple[Run, ...]:
         """Return the interrupted runs, oldest first: open, and their process has ended."""
         ref = None if ref is None else composed(ref)
         rows = self._db.rows(f"{RUN} AND run.status = 'open' ORDER BY run.seq", self._owner)
         return tuple(_run(row) for row in rows if ref in (None, row[1]) and not self._db.is_alive(row[7]))
-
-    def has_open(self, ref: str) -> bool:
-        """Report whether a turn of this session is running or was interrupted, so that its name is not free."""
-        select = "SELECT EXISTS(SELECT 1 FROM run WHERE status = 'open' AND ref = ? AND owner = ?)"
-        return bool(self._db.one(select, composed(ref), self._owner))
 
     def claim(self, run: int) -> Run:
         """Assign an interrupted run to this process, to resume it.
@@ -232,6 +241,7 @@ class Runs:
         update = "UPDATE run SET status = 'done', input = NULL, node = ? WHERE seq = ? AND owner = ?"
         if not self._db.run(update, node, run, self._owner):
             raise StoreError(f"run {run} not found in the store: it was deleted")
+        self._db.run("DELETE FROM run_blob WHERE run = ?", run)
 
     def release(self, run: int) -> None:
         """Mark an open run as interrupted, so that any process can resume it."""

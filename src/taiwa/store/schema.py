@@ -191,6 +191,38 @@ OWNERS_POSTGRES = (
     "ALTER TABLE user_profile DROP CONSTRAINT user_profile_name_key",
     "ALTER TABLE user_profile ADD UNIQUE(owner, name)",
 )
+# The bytes of attachments, without data where an import left them out; each owner has rows of their own, since a hash proves
+# nothing. A node names its attachments in its body; the rows here let a collection find those that nothing refers to.
+BLOBS = (
+    """CREATE TABLE blob(
+        seq {pk},
+        owner {text} NOT NULL,
+        hash {blob} NOT NULL CHECK (length(hash) = 32),
+        data {blob},
+        UNIQUE(owner, hash)){strict}""",
+    """CREATE TABLE node_blob(
+        node {int} NOT NULL REFERENCES node(seq) ON DELETE CASCADE,
+        blob {int} NOT NULL REFERENCES blob(seq),
+        PRIMARY KEY (node, blob)){strict}""",
+    """CREATE TABLE run_blob(
+        run {int} NOT NULL REFERENCES run(seq) ON DELETE CASCADE,
+        blob {int} NOT NULL REFERENCES blob(seq),
+        PRIMARY KEY (run, blob)){strict}""",
+)
+# Histories that clients of the server resend are found by their content; deleting the node deletes what leads to it.
+TRANSCRIPTS = (
+    """CREATE TABLE transcript(
+        seq {pk},
+        owner {text} NOT NULL,
+        app {text} NOT NULL,
+        address {blob} NOT NULL CHECK (length(address) = 16),
+        turn {blob} NOT NULL CHECK (length(turn) = 16),
+        node {int} NOT NULL REFERENCES node(seq) ON DELETE CASCADE,
+        session {text} NOT NULL){strict}""",
+    "CREATE INDEX transcript_address ON transcript(address)",
+    "CREATE INDEX transcript_turn ON transcript(turn)",
+    "CREATE INDEX transcript_node ON transcript(node)",
+)
 STORE = DatabaseSpec(
     "store",
     schema="taiwa_store",
@@ -200,6 +232,8 @@ STORE = DatabaseSpec(
         Migration(TABLES, SQLITE, POSTGRES),
         Migration(TRUST),
         Migration(OWNERS, OWNERS_SQLITE, OWNERS_POSTGRES),
+        Migration(BLOBS),
+        Migration(TRANSCRIPTS),
     ),
     created_by="`taiwa chat` creates one",
     repair="run `taiwa fsck`, and export what is still readable or restore a backup",

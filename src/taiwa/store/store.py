@@ -19,6 +19,7 @@ from taiwa.store.refs import Refs, composed
 from taiwa.store.runs import Axis, CostLine, Runs, costs
 from taiwa.store.schema import STORE
 from taiwa.store.search import Hit, search
+from taiwa.store.transcripts import Transcripts
 from taiwa.store.users import Users
 
 LONGEST_OWNER = 100
@@ -28,8 +29,8 @@ class Store:
     """The conversations of one owner, in one SQLite file or on a PostgreSQL server.
 
     `nodes` has apps and nodes by hash, `refs` the sessions, `runs` the journals and their costs, `batches` the rows of
-    batches, `snapshots` cached states, `users` the user profiles. Threads may share a store; processes may share its file,
-    and machines its server.
+    batches, `snapshots` cached states, `users` the user profiles, `blobs` the attachments, `transcripts` nodes by their history.
+    Threads may share a store; processes may share its file, and machines its server.
 
     `owner` is "" where there is only one. A program with several callers opens the store once and takes `owned_by` for each:
     everything of another owner is answered as what does not exist, whatever name, hash or number is asked for.
@@ -41,6 +42,7 @@ class Store:
         self._db = db
         self.owner = owner
         self.nodes = Nodes(db, owner)
+        self.blobs = self.nodes.blobs
         self.refs = Refs(db, self.nodes)
         self.runs = Runs(db, self.nodes)
         self.snapshots = Snapshots(db, self.nodes)
@@ -49,6 +51,11 @@ class Store:
     def batches(self) -> Batches:
         """The rows of batches."""
         return Batches(self._db, self.owner)
+
+    @cached_property
+    def transcripts(self) -> Transcripts:
+        """The nodes that clients of the server find by their history."""
+        return Transcripts(self._db, self.nodes, self.owner)
 
     @cached_property
     def users(self) -> Users:
@@ -171,14 +178,18 @@ class Store:
         """Add up all calls, those of failed turns included, by app, model, day (UTC) or session."""
         return costs(self._db, by, self.owner)
 
-    def export(self, revision: str, *, calls: bool = False, apps: bool = True) -> Iterator[str]:
+    def export(
+        self, revision: str, *, calls: bool = False, apps: bool = True, attachments: bool = True
+    ) -> Iterator[str]:
         """Yield the history of a revision as JSON lines, without line ends.
 
-        Without its apps it can be imported only where they are stored already.
+        Without its apps it can be imported only where they are stored already; without the bytes of its attachments they
+        cannot be sent from there.
         """
         name = revision.strip(" @") or self.refs.latest() or ""
         name = name if self.refs.has(name) else ""
-        return export_lines(self.nodes, self.runs, self.resolve(revision), name, calls=calls, apps=apps)
+        tip = self.resolve(revision)
+        return export_lines(self.nodes, self.runs, tip, name, calls=calls, apps=apps, attachments=attachments)
 
     def import_lines(
         self,

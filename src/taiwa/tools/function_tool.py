@@ -26,6 +26,8 @@ DEFAULT_LIMITS = ProcessLimits()
 MAX_IDLE_WORKERS = 4
 MAX_ARGUMENT_CHARS = 1_000_000
 MAX_ARGUMENT_DEPTH = 100
+BLOCKED_SECONDS = 1.0
+"""How long a late asynchronous tool may keep its loop from ending it."""
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}\Z")
 
 
@@ -105,7 +107,7 @@ class FunctionTool(Generic[P, R]):
         if unknown is not None:
             raise InputError(f"{self._spec.name} has no parameter {unknown!r}")
         fixed = {**self._fixed, **fixed}
-        return FunctionTool(
+        return type(self)(
             self._function, self._spec.name, fixed, isolated=self._isolated, limits=self._limits, secrets=self.secrets
         )
 
@@ -148,6 +150,9 @@ class FunctionTool(Generic[P, R]):
             raise
         except Exception as error:  # the model reads that the tool failed, never why
             raise ToolError(f"{self._spec.name} failed", code="internal") from error
+        return self._bounded(result)
+
+    def _bounded(self, result: ToolResult) -> ToolResult:
         if len(result.text) > self._limits.characters:
             raise ToolError(f"{self._spec.name} returned too much", code="too_large", hint="ask for less")
         return result
@@ -193,6 +198,69 @@ class FunctionTool(Generic[P, R]):
             return ToolResult(str(returned), name, value=str(returned))
         plain = self._returns.dump(returned)
         return ToolResult(canonical(plain).decode(), name, value=plain)
+
+
+class AsyncFunctionTool(FunctionTool[P, R]):
+    """An `async def` function as a tool: an `AsyncRuntime` awaits it on its own event loop.
+
+    Elsewhere `call` runs it on a loop of its own in a thread. It stays in this process, and is cancelled at its deadline.
+
+    Raises:
+        InputError: `isolated` demands a process of its own.
+    """
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        name: str = "",
+        fixed: Mapping[str, object] | None = None,
+        *,
+        isolated: bool | None = None,
+        limits: ProcessLimits = DEFAULT_LIMITS,
+        secrets: Sequence[str] = (),
+    ) -> None:
+        super().__init__(function, name, fixed, isolated=isolated, limits=limits, secrets=secrets)
+        if isolated:
+            raise InputError(f"{self.spec.name} is asynchronous and runs in this process; leave out `isolated`")
+        self._seconds = None if isolated is False else limits.seconds
+
+    def call(self, arguments: Mapping[str, Json]) -> ToolResult:
+        """As `FunctionTool.call`, on an event loop of its own."""
+        return self.call_in_place(arguments)
+
+    def call_in_place(self, arguments: Mapping[str, Json]) -> ToolResult:
+        """As `call`."""
+        import asyncio
+
+        # The loop ends the call at its deadline, unless the function keeps the loop from running.
+        seconds = None if self._seconds is None else self._seconds + BLOCKED_SECONDS
+        future = start_in_thread(lambda: asyncio.run(self.acall(arguments)), f"tool {self.spec.name}")
+        try:
+            return future.result(seconds)
+        except TimeoutError:
+            raise ToolError(f"{self.spec.name} timed out", code="timeout") from None
+
+    async def acall(self, arguments: Mapping[str, Json]) -> ToolResult:
+        """Call the function with JSON arguments on this event loop, within its limits.
+
+        Raises:
+            ToolError: as `FunctionTool.call`.
+        """
+        import asyncio  # here, because a command that needs no event loop should not load one
+
+        values = self._check(arguments)
+        call: Callable[..., Any] = self.function
+        bound = asyncio.timeout(self._seconds)
+        try:
+            async with bound:
+                result = self._result(await call(**values, **self.fixed))
+        except ToolError:
+            raise
+        except Exception as error:  # as in `call_in_place`
+            if bound.expired():
+                raise ToolError(f"{self.spec.name} timed out", code="timeout") from None
+            raise ToolError(f"{self.spec.name} failed", code="internal") from error
+        return self._bounded(result)
 
 
 class IsolatedTool(AbstractContextManager["IsolatedTool"]):
@@ -334,7 +402,8 @@ def tool(
     of a module or of the program's file. Changes to variables of the program stay in the worker. Any other function runs in a
     thread of this process, with a deadline that takes effect only while the function lets other threads run. `isolated=True`
     refuses such functions; `isolated=False` runs in place, with the program's variables and without a deadline. A worker process
-    gets the environment without API keys, tokens and passwords, except those that `secrets` names.
+    gets the environment without API keys, tokens and passwords, except those that `secrets` names. An `async def` function stays
+    in this process: it is awaited on the event loop of an `AsyncClient`, and elsewhere runs on a loop of its own.
 
     >>> @tool
     ... def double(number: int) -> int:
@@ -349,7 +418,8 @@ def tool(
     limits = ProcessLimits(seconds, memory_mb, characters)
 
     def make(function: Callable[P, R]) -> FunctionTool[P, R]:
-        return FunctionTool(function, isolated=isolated, limits=limits, secrets=secrets)
+        kind = AsyncFunctionTool[P, R] if inspect.iscoroutinefunction(cast("object", function)) else FunctionTool[P, R]
+        return kind(function, isolated=isolated, limits=limits, secrets=secrets)
 
     return make if function is None else make(function)
 
@@ -382,8 +452,6 @@ def _accepts_null(output_type: OutputType[Any]) -> bool:
 
 def _hints(function: Callable[..., object]) -> dict[str, Any]:
     name = getattr(function, "__name__", "") or repr(function)
-    if inspect.iscoroutinefunction(function):
-        raise InputError(f"{name} is asynchronous; a tool must be a plain function")
     try:
         hints = get_type_hints(function, include_extras=True)
     except (NameError, TypeError) as error:

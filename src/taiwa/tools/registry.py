@@ -6,9 +6,10 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
-from taiwa.kernel.errors import InputError
+from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.plugins import find_plugin, load_plugin, plugin_names
 from taiwa.tools.calculator import calculator
 from taiwa.tools.chemical_formulas import molar_mass
 from taiwa.tools.function_tool import FunctionTool
@@ -23,8 +24,29 @@ def builtin_tools() -> Mapping[str, FunctionTool[Any, Any]]:
     return MappingProxyType({tool.spec.name: tool for tool in tools})
 
 
+def tool_names() -> tuple[str, ...]:
+    """Return the names of the built-in tools and of plug-ins, without loading a plug-in."""
+    return tuple(dict.fromkeys((*builtin_tools(), *plugin_names("tools"))))
+
+
+def named_tool(name: str) -> FunctionTool[Any, Any] | None:
+    """Return the built-in tool of that name, or that of a plug-in; None without one.
+
+    Raises:
+        ConfigError: the plug-in cannot be used.
+    """
+    built_in = builtin_tools().get(name)
+    if built_in is not None:
+        return built_in
+    expected = cast("type[FunctionTool[Any, Any]]", FunctionTool)
+    loaded = load_plugin("tools", name, expected, "a function with @taiwa.tool above it")
+    if loaded is not None and loaded.spec.name != name:
+        raise ConfigError(f"the {find_plugin('tools', name)} must be a tool named {name!r}, not {loaded.spec.name!r}")
+    return loaded
+
+
 def find_tools(names: Iterable[str]) -> tuple[FunctionTool[Any, Any], ...]:
-    """Find tools, in the order of the names: built-in ones by name, the user's own as `module:name` or `path/to/file.py:name`.
+    """Find tools, in the order of the names: built-in ones and plug-ins by name, the user's own as `module:name` or `path/to/file.py:name`.
 
     >>> find_tools(["calculator"])[0].spec.name
     'calculator'
@@ -34,10 +56,10 @@ def find_tools(names: Iterable[str]) -> tuple[FunctionTool[Any, Any], ...]:
     """
     found: dict[str, FunctionTool[Any, Any]] = {}
     for name in names:
-        tool = _load_tool(name) if ":" in name else builtin_tools().get(name)
+        tool = _load_tool(name) if ":" in name else named_tool(name)
         if tool is None:
             raise InputError(
-                f"unknown tool {name!r}; choose one of {', '.join(builtin_tools())}, or name your own as FILE.py:NAME"
+                f"unknown tool {name!r}; choose one of {', '.join(tool_names())}, or name your own as FILE.py:NAME"
             )
         if found.setdefault(tool.spec.name, tool) is not tool:
             raise InputError(f"two tools have the name {tool.spec.name!r}")
@@ -46,27 +68,38 @@ def find_tools(names: Iterable[str]) -> tuple[FunctionTool[Any, Any], ...]:
 
 def _load_tool(address: str) -> FunctionTool[Any, Any]:
     place, _, name = address.rpartition(":")
-    file = Path(place)
-    # As Python does for a program: modules beside the file can be imported, here and in the worker of the tool.
-    folder, module = (file.resolve().parent, file.stem) if file.suffix == ".py" else (Path.cwd(), place)
-    if file.suffix == ".py" and not file.is_file():
-        raise InputError(f"file {place} not found")
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
     try:
-        found: object = import_module(module)
+        found: object = import_file(Path(place)) if place.endswith(".py") else _import(place, Path.cwd())
     except InputError:
         raise
     except Exception as error:
         raise InputError(f"cannot import {place}: {type(error).__name__}: {error}") from error
-    if file.suffix == ".py" and Path(str(getattr(found, "__file__", ""))).resolve() != file.resolve():
-        raise InputError(f"{place}: another module has the name {module!r}; rename the file")
     for part in name.split("."):
         found = getattr(found, part, None)
     if not _is_tool(found):
         what = "name not found" if found is None else "it is not a tool; write @tool above the function"
         raise InputError(f"{address}: {what}")
     return found
+
+
+def import_file(file: Path) -> object:
+    """Import a Python file as Python runs a program: modules beside it can be imported, here and in the worker of a tool.
+
+    Raises:
+        InputError: it is not found, or another module has its name.
+    """
+    if not file.is_file():
+        raise InputError(f"file {file} not found")
+    found = _import(file.stem, file.resolve().parent)
+    if Path(str(getattr(found, "__file__", ""))).resolve() != file.resolve():
+        raise InputError(f"{file}: another module has the name {file.stem!r}; rename the file")
+    return found
+
+
+def _import(module: str, folder: Path) -> object:
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    return import_module(module)
 
 
 def _is_tool(found: object) -> TypeGuard[FunctionTool[Any, Any]]:

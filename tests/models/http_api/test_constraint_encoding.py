@@ -156,7 +156,27 @@ def test_a_schema_that_refers_to_itself_is_the_server_s_own_matter() -> None:
     found = told("llamacpp:x", JsonSchema(node))
 
     assert found.method == "response_format"
-    assert found.checked == ("/properties/n: minimum",)
+    assert found.checked == ("/properties/n: type", "/properties/n: minimum")
+
+
+def test_llama_cpp_gets_a_grammar_that_bounds_the_numbers_of_a_schema() -> None:
+    made = call("llamacpp:x", JsonSchema({"type": "array", "items": {"type": "number"}}))
+
+    grammar = Gbnf(body(made)["grammar"])
+    assert grammar.accepts("[8.5,-3e99,12]")
+    assert not grammar.accepts("[888e2388]")
+    assert made.enforcement is not None
+    assert made.enforcement.whole
+
+
+def test_a_probe_does_not_show_that_a_server_bounds_the_exponents_of_numbers() -> None:
+    held = {"required": "enforced", "number bounds": "enforced"}
+
+    open_number = told("vllm:x", JsonSchema({"type": "number"}), held=held)
+    bounded = told("vllm:x", JsonSchema({"type": "number", "minimum": 0, "maximum": 9}), held=held)
+
+    assert (open_number.enforced, open_number.promised) == ((), ("/: type",))
+    assert bounded.whole
 
 
 def test_every_clause_of_a_real_schema_is_told_once(shared_data: Path) -> None:

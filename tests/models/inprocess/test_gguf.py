@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -123,6 +124,29 @@ def test_every_constraint_holds_even_a_model_that_knows_nothing(
     assert answer.enforcement is not None
     assert answer.enforcement.whole
     assert answer.enforcement.enforced
+
+
+NUMBERS: dict[str, Json] = {"type": "array", "items": {"type": "number"}, "minItems": 3, "maxItems": 3}
+LINKED: dict[str, Json] = {
+    "type": "object",
+    "properties": {"n": NUMBERS, "next": {"anyOf": [{"type": "null"}, {"$ref": "#"}]}},
+    "required": ["n", "next"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize("schema", [NUMBERS, LINKED], ids=["array", "refers to itself"])
+def test_every_number_is_one_that_readers_of_json_take(model: GgufModel, schema: dict[str, Json]) -> None:
+    for seed in range(4):
+        request = replace(ASK, constraint=JsonSchema(schema), sampling=Sampling(1.0, None, 1_000, seed))
+        answer = collect_response(model.stream(request))
+
+        assert answer.enforcement is not None
+        assert answer.enforcement.whole
+        if answer.finish == "stop":
+            assert "inf" not in repr(json.loads(answer.text))
+        else:
+            assert re.search(r"e\+?[0-9]{3}", answer.text, re.IGNORECASE) is None
 
 
 def test_what_the_decoder_cannot_hold_is_named_in_the_answer(model: GgufModel) -> None:

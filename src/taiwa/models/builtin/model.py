@@ -10,6 +10,7 @@ from taiwa import constraints
 from taiwa.constraints.guide import Guide
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Chunk, Regex, Request, StreamEnd, TextDelta, Usage
+from taiwa.models.attachments import fit_attachments
 from taiwa.models.builtin.copy_constraint import CopyGuide, find_digits
 from taiwa.models.builtin.network import Network, load_weights
 from taiwa.models.builtin.requests import ANSWER, OUTPUTS, BuiltinPrompt, read_request, refusal_text, unsupported
@@ -126,6 +127,7 @@ class BuiltinModel(InProcessModel["Loaded"]):
             InputError: the constraint is invalid, or the prefix does not match it.
             ModelError: `UnsupportedError` for a value or probabilities that the model was not trained to give.
         """
+        request = fit_attachments(request, self.name, fixed=True)
         if read_request(request) is None:
             yield TextDelta(refusal_text(request))
             yield StreamEnd("stop", None, Usage(), self.name)

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal, cast, get_args
 
+from taiwa.kernel.attachments import InputKind
 from taiwa.kernel.errors import ConfigError, UnsupportedError
 from taiwa.kernel.messages import Capability, Usage
 from taiwa.kernel.records import Json, item_at, parse_json, text_at
@@ -20,6 +21,7 @@ from taiwa.settings import Settings
 from taiwa.yamlfile import write_private
 
 ALL: tuple[Capability, ...] = get_args(Capability)
+INPUTS: tuple[InputKind, ...] = get_args(InputKind)
 DESCRIPTIONS: Mapping[Capability, str] = {
     "stop": "end at stop strings",
     "prefix": "continue an answer from a prefix",
@@ -38,6 +40,7 @@ DESCRIPTIONS: Mapping[Capability, str] = {
 class Capabilities:
     """What a model on its server can do; `sampling`: whether it accepts temperature and top_p.
 
+    `inputs` are the attachments that may be sent to it; most servers refuse images clearly where their model cannot read them.
     `verdicts` are those of a probe, if there was one: `enforced`, `ignored`, `refused` or `unknown` by the name of a capability
     or of a keyword of JSON Schema.
     """
@@ -45,6 +48,7 @@ class Capabilities:
     capabilities: frozenset[Capability]
     sampling: bool = True
     verdicts: tuple[tuple[str, str], ...] = ()
+    inputs: frozenset[InputKind] = frozenset()
 
     def require(self, capability: Capability, model: str) -> None:
         """Check a capability that a request needs, as a server that lacks it may ignore the request silently.
@@ -59,37 +63,41 @@ class Capabilities:
             )
 
 
-def _can(capabilities: str, *, sampling: bool = True) -> Capabilities:
-    return Capabilities(cast("frozenset[Capability]", frozenset(capabilities.split())), sampling)
+def _can(capabilities: str, *, sampling: bool = True, inputs: str = "images") -> Capabilities:
+    able = cast("frozenset[Capability]", frozenset(capabilities.split()))
+    return Capabilities(able, sampling, inputs=cast("frozenset[InputKind]", frozenset(inputs.split())))
 
 
+EVERY_INPUT = "images pdf"
 TABLE: tuple[tuple[str, str, Capabilities], ...] = (
     # The first row whose pattern is found in the name of the model applies.
-    ("openai", r"^(gpt-3\.5-turbo-instruct|davinci-|babbage-)", _can("stop prefix logprobs seed")),
-    ("openai", r"^o1-(mini|preview)", _can("", sampling=False)),
-    ("openai", r"^gpt-5-chat", _can("stop json_schema logprobs seed")),
-    ("openai", r"search-(preview|api)", _can("json_schema", sampling=False)),
-    ("openai", r"^(gpt-4o-2024-05-13|gpt-4(-|$)|gpt-3\.5)", _can("stop tools logprobs seed")),
-    ("openai", r"^chatgpt-4o", _can("stop logprobs seed")),
-    ("openai", r"^gpt-4(o|\.\d)", _can("stop tools json_schema logprobs seed")),
+    ("openai", r"^(gpt-3\.5-turbo-instruct|davinci-|babbage-)", _can("stop prefix logprobs seed", inputs="")),
+    ("openai", r"^o1-(mini|preview)", _can("", sampling=False, inputs="")),
+    ("openai", r"^o3-mini", _can("tools json_schema", sampling=False, inputs="")),
+    ("openai", r"^gpt-5-chat", _can("stop json_schema logprobs seed", inputs=EVERY_INPUT)),
+    ("openai", r"search-(preview|api)", _can("json_schema", sampling=False, inputs="")),
+    ("openai", r"^(gpt-4o-2024-05-13|gpt-4-turbo)", _can("stop tools logprobs seed", inputs=EVERY_INPUT)),
+    ("openai", r"^(gpt-4(-|$)|gpt-3\.5)", _can("stop tools logprobs seed", inputs="")),
+    ("openai", r"^chatgpt-4o", _can("stop logprobs seed", inputs=EVERY_INPUT)),
+    ("openai", r"^gpt-4(o|\.\d)", _can("stop tools json_schema logprobs seed", inputs=EVERY_INPUT)),
     # Reasoning models (o1, o3, o4-mini, gpt-5 …) refuse stop, temperature, top_p and logprobs; newer names are taken for such.
-    ("openai", r"", _can("tools json_schema", sampling=False)),
+    ("openai", r"", _can("tools json_schema", sampling=False, inputs=EVERY_INPUT)),
     ("llamacpp", r"", _can("stop prefix tools json_schema regex grammar logprobs seed")),
     ("vllm", r"", _can("stop prefix tools json_schema regex grammar logprobs seed")),
     ("sglang", r"", _can("stop prefix tools json_schema regex grammar logprobs seed")),
     ("ollama", r"", _can("stop tools json_schema logprobs seed")),
     ("lmstudio", r"", _can("stop tools json_schema seed")),
     ("mistral", r"", _can("stop prefix tools json_schema seed")),
-    ("deepseek", r"reasoner", _can("stop tools", sampling=False)),
-    ("deepseek", r"", _can("stop prefix tools logprobs")),
+    ("deepseek", r"reasoner", _can("stop tools", sampling=False, inputs="")),
+    ("deepseek", r"", _can("stop prefix tools logprobs", inputs="")),
     # Groq accepts a schema only without streaming, and all requests here stream.
     ("groq", r"", _can("stop tools seed")),
     ("hosted", r"", _can("stop tools")),
     ("plain", r"", _can("stop")),
     # In this process: our own decode loop.
-    ("gguf", r"", _can("stop prefix tools json_schema regex grammar logprobs seed")),
-    ("local", r"", _can("stop prefix json_schema regex grammar logprobs seed")),
-    ("builtin", r"", _can("stop prefix json_schema regex grammar logprobs seed")),
+    ("gguf", r"", _can("stop prefix tools json_schema regex grammar logprobs seed", inputs="")),
+    ("local", r"", _can("stop prefix json_schema regex grammar logprobs seed", inputs="")),
+    ("builtin", r"", _can("stop prefix json_schema regex grammar logprobs seed", inputs="")),
 )
 
 ROUTED = frozenset[Capability](("stop", "tools", "json_schema", "seed"))
@@ -109,11 +117,12 @@ def capabilities(provider: str, model: str, overrides: Mapping[str, bool] | None
     if not overrides:
         return known
     for name in overrides:
-        if name not in ALL and name != "sampling":
-            near = get_close_matches(name, (*ALL, "sampling"), 1, 0.0)
+        if name not in (*ALL, *INPUTS, "sampling"):
+            near = get_close_matches(name, (*ALL, *INPUTS, "sampling"), 1, 0.0)
             raise ConfigError(f"unknown capability {name!r}: did you mean {near[0]!r}?")
     able = frozenset[Capability](each for each in ALL if overrides.get(each, each in known.capabilities))
-    return Capabilities(able, overrides.get("sampling", known.sampling))
+    inputs = frozenset[InputKind](each for each in INPUTS if overrides.get(each, each in known.inputs))
+    return Capabilities(able, overrides.get("sampling", known.sampling), inputs=inputs)
 
 
 def _known(provider: str, model: str) -> Capabilities:
@@ -125,26 +134,40 @@ def _known(provider: str, model: str) -> Capabilities:
     return next(known for kind, pattern, known in TABLE if kind == provider and re.search(pattern, name))
 
 
+def _claude_version(model: str) -> tuple[int, int]:
+    found = CLAUDE_VERSION.search(model)
+    return (int(found.group(1)), int(found.group(2) or 0)) if found else NEWEST
+
+
+def reasons_adaptively(model: str) -> bool:
+    """Whether a model of Anthropic chooses itself how long it reasons; older ones have a budget of tokens."""
+    return _claude_version(model) >= (4, 6)
+
+
+def takes_effort(model: str) -> bool:
+    """Whether a model of Anthropic takes an effort: all since 4.6, and Opus 4.5."""
+    return _claude_version(model) >= (4, 6) or "opus-4-5" in model
+
+
 def _claude(model: str) -> Capabilities:
     """Return the capabilities of Claude by version: schemas from 4.5 on, a prefix until 4.5, sampling until 4.6."""
-    found = CLAUDE_VERSION.search(model)
-    version: tuple[int, int] = (int(found.group(1)), int(found.group(2) or 0)) if found else NEWEST
+    version = _claude_version(model)
     if version < (3, 0):
-        return _can("stop")
+        return _can("stop", inputs="")
     capabilities: set[Capability] = {"stop", "tools", "cache"}
     if version <= (4, 5):
         capabilities.add("prefix")
     if version >= (4, 5):
         capabilities.add("json_schema")
-    return Capabilities(frozenset(capabilities), sampling=version < (4, 7))
+    return Capabilities(frozenset(capabilities), version < (4, 7), inputs=frozenset(INPUTS))
 
 
 def _routed(model: str) -> Capabilities:
     vendor, _, name = model.partition("/")
     if vendor in ("openai", "anthropic"):
         known = _known(vendor, name.partition(":")[0])
-        return Capabilities(known.capabilities & ROUTED, known.sampling)
-    return _can("stop tools")
+        return Capabilities(known.capabilities & ROUTED, known.sampling, inputs=known.inputs)
+    return _can("stop tools", inputs=EVERY_INPUT)
 
 
 # --- reports of probes ------------------------------------------------------------------------------------------------

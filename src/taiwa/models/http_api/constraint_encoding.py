@@ -19,7 +19,7 @@ from taiwa.constraints.schema_regex import to_regex
 from taiwa.constraints.schema_rewriter import rewrite_schema
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.json_schema.document import Document, join_pointer, resolve_pointer
-from taiwa.json_schema.keywords import KEYWORDS, Schema, has_type, subschemas, types
+from taiwa.json_schema.keywords import KEYWORDS, Schema, has_type, listed_values, map_subschemas, subschemas, types
 from taiwa.json_schema.value_sets import are_disjoint
 from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
 from taiwa.kernel.messages import (
@@ -69,6 +69,8 @@ LONGEST_REGEX = 30_000
 LONGEST_ANSWER = 20_000
 """Longer answers are not checked by a grammar: the time for it grows faster than they do."""
 MOST_CLAUSES = 2_000
+MOST_NUMBER = 10**15
+"""The bound of numbers of which a schema sets none, where the engine of a server writes exponents without end."""
 CACHED = 256
 CACHED_AUTOMATA = 64
 
@@ -194,6 +196,9 @@ class ConstraintEncoder:
         if prefix:
             return self._encode_rest_of_schema(schema, prefix)
         if self.wire == "llguidance":
+            grammar = self._schema_to_gbnf(schema) if _has_open_numbers(schema) else None
+            if grammar is not None:
+                return EncodedConstraint({"grammar": grammar}, Enforcement("grammar", _clauses_of(constraint)))
             return _encode_for_llguidance(json.dumps(schema, ensure_ascii=False))
         verdicts = dict(self.capabilities.verdicts)
         if self.wire == "structured_outputs":
@@ -266,14 +271,35 @@ def _regex_to_gbnf(pattern: str, prefix: str) -> str:
 def _encode_for_llguidance(schema: str) -> EncodedConstraint:
     """Encode a schema for llama.cpp with llguidance, rewritten into what that enforces, as for a model in this process."""
     rewritten = rewrite_schema(json.loads(schema))
+    closed = _close_numbers(rewritten.schema)
     # No white space: older versions of the engine, which servers are built with, do not enforce its bounds.
-    text = json.dumps({**rewritten.schema, "x-guidance": {"whitespace_flexible": False}}, ensure_ascii=False)
+    text = json.dumps({**closed, "x-guidance": {"whitespace_flexible": False}}, ensure_ascii=False)
     enforced = tuple(dict.fromkeys(clause(each.pointer, each.keyword) for each in rewritten.enforced))
     checked = tuple(dict.fromkeys(clause(each.pointer, each.keyword) for each in rewritten.missed))
     enforced = tuple(each for each in enforced if each not in checked)
     return EncodedConstraint(
         {"grammar": f"%llguidance {{}}\nstart: %json {text}\n"}, Enforcement("grammar", enforced, (), checked)
     )
+
+
+def _has_open_numbers(schema: Mapping[str, Json]) -> bool:
+    """Say whether a schema allows numbers of any size: servers write exponents for them that no reader of JSON takes."""
+    return any(keyword == "type" and _are_numbers_open(here) for _, here, keyword in _keywords(schema))
+
+
+def _are_numbers_open(schema: Mapping[str, Json]) -> bool:
+    lower, upper = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
+    if not types(schema) & {"number", "integer"} or listed_values(schema) is not None:
+        return False
+    return not any(key in schema for key in lower) or not any(key in schema for key in upper)
+
+
+def _close_numbers(schema: Mapping[str, Json]) -> dict[str, Json]:
+    """Bound the open numbers of a schema for llguidance, which writes a number between two bounds without an exponent."""
+    closed = map_subschemas(schema, lambda _, part: _close_numbers(part) if isinstance(part, Mapping) else part)
+    if "type" in schema and _are_numbers_open(schema):
+        closed = {"minimum": -MOST_NUMBER, "maximum": MOST_NUMBER, **closed}
+    return closed
 
 
 def _is_recursive(schema: Mapping[str, Json]) -> bool:
@@ -409,7 +435,9 @@ def _by_verdicts(
     found: dict[str, list[str]] = {"enforced": [], "promised": [], "checked": []}
     for pointer, here, keyword in _keywords(schema):
         verdict = verdicts.get(_check(here, keyword), "")
-        if verdict != "enforced":
+        if verdict == "enforced" and keyword == "type" and "number" in types(here) and _are_numbers_open(here):
+            verdict = "promised"  # a probe cannot see that no exponent exceeds what JSON has
+        elif verdict != "enforced":
             verdict = "promised" if is_promised and verdict in ("", "unknown") else "checked"
         found[verdict].append(clause(pointer, keyword))
     return _enforcement(method, found["enforced"], found["promised"], found["checked"])
@@ -521,7 +549,8 @@ class _ConverterWalk:
 
     def kinds(self, pointer: str, schema: Mapping[str, Json], kinds: list[Json]) -> Iterator[Part]:
         """Take each type on its own; a keyword is enforced if it is enforced for the type that it applies to."""
-        self.keep(pointer, schema, "type")
+        if "number" not in kinds:
+            self.keep(pointer, schema, "type")
         # Bounds become part of the grammar of integers only, so beside `number` they enforce nothing.
         rest = {key: part for key, part in schema.items() if "number" not in kinds or key not in BOUNDS}
         for kind in kinds:
@@ -577,7 +606,7 @@ class _ConverterWalk:
             self.keep(pointer, schema, *(word for word in ("minLength", "maxLength") if _is_small(schema.get(word))))
         elif kind == "integer":
             self.keep(pointer, schema, *(word for word in BOUNDS if _is_whole(schema.get(word))))
-        if kind in PRIMITIVE:
+        if kind in PRIMITIVE and kind != "number":  # its exponents exceed what JSON has
             self.keep(pointer, schema, "type")
 
 

@@ -1,7 +1,7 @@
 """Models in this process: a request becomes tokens, the decode loop answers it; blocking and async."""
 
 import asyncio
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -23,10 +23,12 @@ from taiwa.kernel.messages import (
     TextDelta,
     Usage,
 )
+from taiwa.models.attachments import fit_attachments
 from taiwa.models.http_api.capabilities import Capabilities
 from taiwa.models.http_api.constraint_encoding import enforcement_of
 from taiwa.models.inprocess.decode_loop import Backend, DecodeJob, DecodeResult, TokenSequence, decode, decode_batch
 from taiwa.models.inprocess.prefix_cache import CachedPrefix, Encode, PrefixCache
+from taiwa.models.inprocess.shared import SharedModel
 
 DEFAULT_MAX_TOKENS = 4_096
 
@@ -162,7 +164,7 @@ class TextGenerator(Generic[AnyLoaded]):
     def _start(self, request: Request, options: CompileOptions) -> _Started:
         network = self.loaded.network
         guide = self._compile(request.constraint, options)
-        prepared = self.loaded.prepare(request)
+        prepared = self.loaded.prepare(fit_attachments(request, self.name, fixed=True))
         guides = prepared.guides if guide is None else (guide, *prepared.guides)
         prefix = self.prefix_cache.take(prepared.tokens, request.prefix)
         try:
@@ -233,13 +235,14 @@ def _decode_all(sequence: TokenSequence, jobs: Sequence[DecodeJob]) -> list[tupl
     return [(text, results[index]) for index, text in enumerate(texts)]
 
 
-class InProcessModel(ABC, Generic[AnyLoaded]):
+class InProcessModel(SharedModel, Generic[AnyLoaded]):
     """A model that our decode loop runs. It is loaded at the first request; one object serves all threads and event loops.
 
     A request that begins like an earlier one reuses what the model has read of it.
     """
 
     def __init__(self, name: str, known: Capabilities) -> None:
+        super().__init__()
         self.name = name
         self._capabilities = known
         self._lock = Lock()
@@ -284,6 +287,7 @@ class InProcessModel(ABC, Generic[AnyLoaded]):
             ModelError: the request exceeds the context of the model; `UnsupportedError` for an unsupported feature.
         """
         self._check_capabilities(request)
+        request = fit_attachments(request, self.name, fixed=True)
         with closing(self.generator().stream(request)) as pieces:
             for piece in pieces:
                 if isinstance(piece, str):
@@ -312,8 +316,7 @@ class InProcessModel(ABC, Generic[AnyLoaded]):
                 await asyncio.wait((step,))
             chunks.close()
 
-    def close(self) -> None:
-        """Release the model; the next request loads it again."""
+    def _release(self) -> None:
         with self._lock:
             self._generator = None
 

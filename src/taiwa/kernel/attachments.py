@@ -1,0 +1,210 @@
+"""Attachments: images, PDFs and text files in a message of the user, named by the hash of their bytes."""
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import field
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal, TypeAlias, cast, get_args
+
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.files import open_file
+from taiwa.kernel.records import Json, value
+
+MediaType: TypeAlias = Literal[
+    "image/png", "image/jpeg", "image/webp", "image/gif", "application/pdf", "text/plain"
+]  # fmt: skip
+InputKind: TypeAlias = Literal["images", "pdf"]
+"""What a model may be able to read besides text; every model reads text files, as text."""
+MAX_BYTES = 20_000_000
+"""Bytes of one attachment."""
+MAX_COUNT = 20
+"""Attachments of one message."""
+MAX_NAME_CHARS = 200
+MAX_IMAGE_TOKENS = 50_000
+"""A bound on the input tokens of an image: gpt-4o-mini counts 48,169 for the largest one that it sees, others fewer."""
+MAX_PDF_TOKENS = 1_000_000
+"""A bound on the input tokens of a PDF, the window of the largest models: its pages cannot be counted without reading it."""
+SIGNATURES: tuple[tuple[bytes, MediaType], ...] = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"%PDF-", "application/pdf"),
+)
+CONTROL = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+"""Bytes that text does not contain."""
+
+
+@value(tag="attachment")
+class Attachment:
+    """A file in a message of the user: an image (PNG, JPEG, WebP, GIF), a PDF, or text in UTF-8.
+
+    `sha256` is the hash of its bytes, 64 hex characters; `size` is their number. `data` are the bytes. They are no part of a
+    record, a hash or a comparison, and are empty where a store has them, which fills them in before they are sent.
+
+    >>> Attachment.from_bytes(b"GIF89a...", "cat.gif").media_type
+    'image/gif'
+    """
+
+    sha256: str
+    media_type: MediaType
+    size: int
+    name: str = ""
+    data: bytes = field(default=b"", compare=False, repr=False)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, name: str = "") -> "Attachment":
+        """Make an attachment of bytes; their beginning decides the media type, and `name` is what a model may read.
+
+        Raises:
+            InputError: they are empty, more than 20 MB, or neither an image, a PDF nor UTF-8 text.
+        """
+        label = _clean_name(name)
+        if len(data) > MAX_BYTES:
+            raise _too_large(label)
+        return cls(sha256(data).hexdigest(), _media_type(data, label), len(data), label, bytes(data))
+
+    @classmethod
+    def from_path(cls, path: str | os.PathLike[str]) -> "Attachment":
+        """Read a file.
+
+        Raises:
+            InputError: it is a URL, cannot be read, is not a regular file, or as `from_bytes`.
+        """
+        if isinstance(path, str) and is_url(path):
+            raise InputError(f"attachments are not downloaded: save {path.strip()[:80]!r} as a file and attach that")
+        file = Path(path)
+        with open_file(file) as stream:
+            data = stream.read(MAX_BYTES + 1)
+        return cls.from_bytes(data, file.name)
+
+    @property
+    def kind(self) -> InputKind | None:
+        """What a model has to be able to read for it, None for a text file."""
+        if self.media_type == "text/plain":
+            return None
+        return "pdf" if self.media_type == "application/pdf" else "images"
+
+    @property
+    def text(self) -> str:
+        """The text of a text file, without a byte order mark.
+
+        Raises:
+            InputError: its bytes are missing.
+        """
+        return self.require_data().decode("utf-8-sig")
+
+    def require_data(self) -> bytes:
+        """Return the bytes.
+
+        Raises:
+            InputError: they are missing.
+        """
+        if not self.data:
+            raise InputError(
+                f"the bytes of the attachment {self.label} are missing: an import left them out; "
+                "import the conversation again, from an export with attachments"
+            )
+        return self.data
+
+    @property
+    def label(self) -> str:
+        """Its name, or the beginning of its hash."""
+        return self.name or f"{self.sha256[:8]}.{self.media_type.rpartition('/')[2]}"
+
+    @property
+    def max_tokens(self) -> int:
+        """A bound on the input tokens that a provider counts for it; a token of text has at least one byte."""
+        return {None: self.size, "images": MAX_IMAGE_TOKENS, "pdf": MAX_PDF_TOKENS}[self.kind]
+
+    def reference(self) -> dict[str, Json]:
+        """Return what a node refers to it by, as JSON; `read_reference` is the inverse."""
+        reference: dict[str, Json] = {"sha256": self.sha256, "type": self.media_type, "size": self.size}
+        return reference | {"name": self.name} if self.name else reference
+
+
+def is_url(path: str) -> bool:
+    """Report whether a path is a URL, which is never fetched."""
+    return path.strip().lower().startswith(("http://", "https://", "ftp://", "data:"))
+
+
+AttachmentSource: TypeAlias = Attachment | str | os.PathLike[str] | bytes
+"""An attachment, the path of a file, or bytes."""
+
+
+def read_attachments(sources: Iterable[AttachmentSource]) -> tuple[Attachment, ...]:
+    """Return attachments: of paths and of bytes those that they hold.
+
+    Raises:
+        InputError: there are more than 20, one cannot be read, or one is neither an image, a PDF nor text.
+    """
+    if isinstance(sources, (str, bytes, os.PathLike, Attachment)):
+        raise InputError("attachments must be a list, such as [path]")
+    attachments = tuple(map(_attachment, sources))
+    if len(attachments) > MAX_COUNT:
+        raise InputError(f"a message can have at most {MAX_COUNT} attachments, got {len(attachments)}")
+    return attachments
+
+
+def _attachment(source: AttachmentSource) -> Attachment:
+    if isinstance(source, Attachment):
+        return source
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return Attachment.from_bytes(bytes(source))
+    if isinstance(source, (str, os.PathLike)):  # pyright: ignore[reportUnnecessaryIsInstance]  (a caller may not check types)
+        return Attachment.from_path(source)
+    raise InputError(f"an attachment must be a path, bytes or an Attachment, got a {type(source).__name__}")
+
+
+def read_reference(data: object) -> Attachment:
+    """Rebuild an attachment, without its bytes, from its reference, which may come from a stranger.
+
+    Raises:
+        InputError: it is not one.
+    """
+    fields = cast("dict[str, Json]", data) if isinstance(data, dict) else {}
+    name, size, called = fields.get("sha256"), fields.get("size"), fields.get("name", "")
+    media_type = next((known for known in get_args(MediaType) if known == fields.get("type")), None)
+    if (
+        fields.keys() <= {"sha256", "type", "size", "name"}
+        and isinstance(name, str)
+        and re.fullmatch("[0-9a-f]{64}", name)
+        and media_type is not None
+        and type(size) is int
+        and 0 < size <= MAX_BYTES
+        and isinstance(called, str)
+        and called == _clean_name(called)
+    ):
+        return Attachment(name, media_type, size, called)
+    raise InputError("an attachment must have sha256, type, size and perhaps a name")
+
+
+def _media_type(data: bytes, label: str) -> MediaType:
+    what = label or "the attachment"
+    if not data:
+        raise InputError(f"{what} is empty")
+    for signature, media_type in SIGNATURES:
+        if data.startswith(signature):
+            return media_type
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return "image/webp"
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        pass
+    else:
+        if not CONTROL.search(data):
+            return "text/plain"
+    raise InputError(f"{what} is neither a PNG, JPEG, WebP or GIF image, a PDF, nor text in UTF-8")
+
+
+def _too_large(label: str) -> InputError:
+    return InputError(f"{label or 'the attachment'} is too large; an attachment may have {MAX_BYTES:,} bytes")
+
+
+def _clean_name(name: str) -> str:
+    """Return the last part of a path without control characters and lone surrogates."""
+    last = name.replace("\\", "/").rpartition("/")[2]
+    return "".join(char for char in last if char.isprintable())[-MAX_NAME_CHARS:].strip()

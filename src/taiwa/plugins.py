@@ -1,0 +1,176 @@
+"""Plug-ins: what installed packages add through entry points. One is found by its name, and loaded when it is used.
+
+| group | name | value |
+|---|---|---|
+| `taiwa.apps` | name of an app | the module whose folder contains `NAME.md`; it is not imported |
+| `taiwa.models` | prefix of model names | a function from the whole name (`PREFIX:MODEL`) to a model |
+| `taiwa.readers` | suffix of files without its dot | a function from bytes to text, or to a `ParsedDocument` |
+| `taiwa.reducers` | name of a reducer | a `Reducer` of that name |
+| `taiwa.retrievers` | name for `Client(retriever=…)` | a class or function without arguments that makes a retriever |
+| `taiwa.tools` | name of a tool | a function with `@taiwa.tool` of that name |
+
+What is built in has precedence. A name that two packages offer belongs to neither, until one of them is switched off in the
+settings (`plugins: {PACKAGE: off}`).
+"""
+
+import os
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal, TypeAlias, TypeVar, get_args
+
+from taiwa import settings
+from taiwa.kernel.errors import ConfigError, TaiwaError
+
+T = TypeVar("T")
+
+PluginKind: TypeAlias = Literal["apps", "models", "readers", "reducers", "retrievers", "tools"]
+KINDS: tuple[PluginKind, ...] = get_args(PluginKind)
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """An entry point of an installed package; `package` is its distribution, `version` that of the distribution."""
+
+    kind: PluginKind
+    name: str
+    value: str
+    package: str
+    version: str
+    is_on: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.kind.removesuffix('s')} {self.name!r} of {self.package} {self.version}"
+
+    def load(self) -> object:
+        """Import the value.
+
+        Raises:
+            ConfigError: it cannot be imported; the message names the package.
+        """
+        try:
+            return EntryPoint(self.name, self.value, f"taiwa.{self.kind}").load()
+        except Exception as error:
+            words = " ".join(str(error).split())
+            raise ConfigError(f"the {self} cannot be loaded: {type(error).__name__}: {words}") from error
+
+    def make(self, *arguments: object) -> object:
+        """Import the value and call it.
+
+        Raises:
+            ConfigError: it cannot be imported or called, or it failed; the message names the package.
+        """
+        found = self.load()
+        if not callable(found):
+            raise ConfigError(f"the {self} must be a function or a class, not {self.value} ({type(found).__name__})")
+        try:
+            return found(*arguments)
+        except TaiwaError:
+            raise
+        except Exception as error:
+            raise ConfigError(f"the {self} failed: {type(error).__name__}: {' '.join(str(error).split())}") from error
+
+
+def installed() -> tuple[Plugin, ...]:
+    """Return all plug-ins by kind and name, those that are switched off included."""
+    off = {_normal(name) for name, is_on in settings.load().plugins.items() if not is_on}
+    found = _installed(tuple(sys.path))
+    return tuple(Plugin(*each, is_on=_normal(each[3]) not in off) for each in found)
+
+
+@cache
+def _installed(_path: tuple[str, ...]) -> tuple[tuple[PluginKind, str, str, str, str], ...]:
+    points: set[tuple[PluginKind, str, str, str, str]] = {
+        (
+            kind,
+            point.name,
+            point.value,
+            point.dist.name if point.dist else "?",
+            point.dist.version if point.dist else "?",
+        )
+        for kind in KINDS
+        for point in entry_points(group=f"taiwa.{kind}")
+    }
+    return tuple(sorted(points))
+
+
+def _normal(name: str) -> str:
+    """Return the name of a package as indexes compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def plugin_names(kind: PluginKind) -> tuple[str, ...]:
+    """Return the names of a kind that are switched on."""
+    return tuple(dict.fromkeys(each.name for each in installed() if each.kind == kind and each.is_on))
+
+
+def find_plugin(kind: PluginKind, name: str) -> Plugin | None:
+    """Return the plug-in of a name, None without one.
+
+    Raises:
+        ConfigError: two packages offer the name.
+    """
+    found = [each for each in installed() if (each.kind, each.name) == (kind, name) and each.is_on]
+    if len(found) > 1:
+        raise ConfigError(clash(found))
+    return found[0] if found else None
+
+
+def clash(found: Iterable[Plugin]) -> str:
+    """Say which packages offer the same name."""
+    first, *_, last = found
+    return (
+        f"{first.package} and {last.package} both offer the {first.kind.removesuffix('s')} {first.name!r}; switch one off: "
+        f"taiwa config set plugins.{last.package} off"
+    )
+
+
+def load_plugin(kind: PluginKind, name: str, expected: type[T], what: str) -> T | None:
+    """Load the plug-in of a name, None without one; `what` says in an error what it must be.
+
+    Raises:
+        ConfigError: two packages offer the name, it cannot be loaded, or it is something else.
+    """
+    plugin = find_plugin(kind, name)
+    if plugin is None:
+        return None
+    found = plugin.load()
+    if not isinstance(found, expected):
+        raise ConfigError(f"the {plugin} must be {what}, not {plugin.value} ({type(found).__name__})")
+    return found
+
+
+def plugin_app(plugin: Plugin) -> Path:
+    """Return the file of an app, without importing its package.
+
+    Raises:
+        ConfigError: the package has no such file.
+    """
+    module = plugin.value.partition(":")[0]
+    try:
+        spec = find_spec(module)
+    except Exception as error:  # of a package above the module, which is imported
+        raise ConfigError(f"the {plugin} cannot be found: {type(error).__name__}: {error}") from error
+    folder = os.path.dirname((spec.origin if spec is not None else None) or "")  # noqa: PTH120
+    path = Path(folder, f"{plugin.name}.md")
+    if not folder or not path.is_file():
+        raise ConfigError(f"the {plugin} has no file {plugin.name}.md beside the module {module}")
+    return path
+
+
+def make_retriever(name: str) -> object:
+    """Return a retriever by the name of its plug-in.
+
+    Raises:
+        ConfigError: there is none of that name, or it failed.
+    """
+    plugin = find_plugin("retrievers", name)
+    if plugin is None:
+        known = ", ".join(plugin_names("retrievers")) or "none"
+        raise ConfigError(f"no package offers the retriever {name!r} (installed: {known})")
+    return plugin.make()
