@@ -227,7 +227,11 @@ def test_a_hash_that_is_no_hash_is_a_damage() -> None:
         store._db.run("PRAGMA writable_schema = RESET")
         store._db.run("UPDATE node SET hash = substr(hex(hash), 1, 16)")
 
-        for read in (lambda: store.refs.tip("main"), lambda: store.resolve("main~1"), lambda: store.refs.reflog("main")):
+        for read in (
+            lambda: store.refs.tip("main"),
+            lambda: store.resolve("main~1"),
+            lambda: store.refs.reflog("main"),
+        ):
             with pytest.raises(CorruptError, match="run `taiwa fsck`"):
                 read()
         assert not store.nodes.has(tip)
