@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 from threading import Lock
+from typing import Any
 
 from starlette.requests import Request
 
@@ -48,6 +49,8 @@ class ServerState:
     access: Access
     turns: TurnOptions
     runs: Runs
+    live: dict[str, Any]
+    """What wires keep while it is written, by id."""
 
     def repository(self, caller: str) -> Repository:
         """Return the conversations of a caller; nothing of another one is found in them."""
