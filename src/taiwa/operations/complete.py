@@ -16,7 +16,7 @@ from taiwa.operations.say import request_tokens
 from taiwa.sessions.async_session import AsyncSession, AsyncTurnStream
 from taiwa.sessions.durable_turn import PricedModel, TurnInput, TurnOptions
 from taiwa.sessions.repository import Repository
-from taiwa.sessions.resent_history import place_after, place_turn
+from taiwa.sessions.resent_history import place_after, place_compaction, place_turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,26 @@ def begin_completion(
     else:
         address = repository.store.transcripts.address_of(after.node) or START
         placed = place_after(repository, app, after.node, after.session, address, options.messages)
+    session = AsyncSession(repository, placed.session, placed.turn_input.base, priced_model, options=turns)
+    return Completion(session, placed.turn_input)
+
+
+def begin_compaction(
+    repository: Repository,
+    priced_model: PricedModel,
+    options: CompletionOptions,
+    turns: TurnOptions,
+    after: Place | None,
+) -> Completion:
+    """Find the history that a summary is to replace, as `begin_completion`; messages that are not answered stay out of it.
+
+    Raises:
+        ConfigError: the app is not found or has an error.
+        InputError: a parameter is missing or unknown.
+    """
+    app = app_with_options(load_app(options.app), options.params, options.request)
+    repository.trust(app.hash)
+    placed = place_compaction(repository, app, options.messages, "" if after is None else after.node)
     session = AsyncSession(repository, placed.session, placed.turn_input.base, priced_model, options=turns)
     return Completion(session, placed.turn_input)
 

@@ -79,6 +79,23 @@ def place_after(
     return _place(repository, app, base, session, address, turns, inputs)
 
 
+def place_compaction(repository: Repository, app: App, messages: Sequence[Message], node: str = "") -> PlacedTurn:
+    """Describe the summary of the history up to a node and of the turns behind it, without messages that are not answered.
+
+    It begins a session of its own, so that the conversation itself keeps its turns.
+    """
+    turns, _ = split_turns(messages)
+    base = repository.checkout(node) if node else repository.start(app)
+    for turn in turns:
+        files, said = detach(turn)
+        base = add_turn(
+            base, input_text(turn[:-1]), turn[-1].text, None if is_relayed(base.app) else {}, files, messages=said
+        )
+    base, session = _stored(repository, base, "")
+    turn_input = TurnInput(base, "compact", "compact", branches=not session, may_branch=True, compacts=True)
+    return PlacedTurn(session or branch_name(base), turn_input, 0, len(turns))
+
+
 def _place(
     repository: Repository,
     app: App,

@@ -8,7 +8,7 @@ from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
 from taiwa.store.nodes import Nodes, decoding, pack, unpack
 
-ServedKind: TypeAlias = Literal["response", "conversation"]
+ServedKind: TypeAlias = Literal["response", "conversation", "compaction"]
 SELECT = """
 SELECT served.id, served.kind, served.session, node.hash, served.body
 FROM served LEFT JOIN node ON node.seq = served.node"""

@@ -55,22 +55,25 @@ def _outcome(name: str, result: TurnResult) -> Body:
         )
     reasons = {"length": "max_output_tokens", "interrupted": "max_output_tokens", "refusal": "content_filter"}
     reason = reasons.get("stop" if response is None else response.finish)
-    spent = result.spent
-    usage: Json = None
-    if not spent.calls_without_usage:
-        used = spent.usage
-        usage = {
-            "input_tokens": used.input_tokens,
-            "input_tokens_details": {"cached_tokens": used.cache_read_tokens},
-            "output_tokens": used.output_tokens,
-            "output_tokens_details": {"reasoning_tokens": used.reasoning_tokens},
-            "total_tokens": used.input_tokens + used.output_tokens,
-        }
     return {
         "status": "incomplete" if reason else "completed",
         "incomplete_details": {"reason": reason} if reason else None,
         "output": output,
-        "usage": usage,
+        "usage": write_response_usage(result),
+    }
+
+
+def write_response_usage(result: TurnResult) -> Json:
+    """Write the usage of all calls of a turn; None where one of them is unknown."""
+    if result.spent.calls_without_usage:
+        return None
+    used = result.spent.usage
+    return {
+        "input_tokens": used.input_tokens,
+        "input_tokens_details": {"cached_tokens": used.cache_read_tokens},
+        "output_tokens": used.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": used.reasoning_tokens},
+        "total_tokens": used.input_tokens + used.output_tokens,
     }
 
 

@@ -18,7 +18,14 @@ from taiwa.conversation.app import RequestOptions
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import JsonSchema, Message, Sampling, TextDelta, ToolSpec
 from taiwa.kernel.records import Json
-from taiwa.operations.complete import Completion, CompletionOptions, Place, begin_completion, estimate_input
+from taiwa.operations.complete import (
+    Completion,
+    CompletionOptions,
+    Place,
+    begin_compaction,
+    begin_completion,
+    estimate_input,
+)
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.extension import Extension, read_extension
 from taiwa.server.fields import Fields
@@ -42,6 +49,7 @@ from taiwa.server.wires.response_events import (
     pieces_of,
     recorded_events,
     response_of_item,
+    write_response_usage,
 )
 from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.durable_turn import TurnResult
@@ -76,6 +84,7 @@ class ResponseRequest:
     options: RequestOptions
     previous: str
     conversation: str
+    compaction: str
     streams: bool
     background: bool
     stores: bool
@@ -110,6 +119,7 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
     if stream_options is not None:
         stream_options.check_names({"include_obfuscation"})
     model = body.text("model")
+    body, compaction = _behind_compaction(body)
     items, messages = read_input(body, lambda name: find_item(repository, name), most)
     instructions = body.optional_text("instructions")
     count = next((index for index, each in enumerate(messages) if each.role != "system"), len(messages))
@@ -138,8 +148,30 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
     extension = read_extension(body)
     streams = body.flag("stream")
     return ResponseRequest(
-        model, messages[count:], items, options, previous, conversation, streams, background, stores, extension, begun
+        model,
+        messages[count:],
+        items,
+        options,
+        previous,
+        conversation,
+        compaction,
+        streams,
+        background,
+        stores,
+        extension,
+        begun,
     )
+
+
+def _behind_compaction(body: Fields) -> tuple[Fields, str]:
+    """Return a body whose input begins behind its last compaction, and the id of that; all before it is in its summary."""
+    items = body.data.get("input")
+    listed = items if isinstance(items, list) else []
+    found = [index for index, item in enumerate(listed) if isinstance(item, dict) and item.get("type") == "compaction"]
+    if not found:
+        return body, ""
+    item = Fields.of(listed[found[-1]], f"input[{found[-1]}]")
+    return Fields({**body.data, "input": listed[found[-1] + 1 :]}), item.text("encrypted_content")
 
 
 def _read_conversation(body: Fields) -> str:
@@ -304,6 +336,11 @@ def _place(repository: Repository, asked: ResponseRequest) -> Place | None:
                 "previous_response_id", f"response {asked.previous[:80]!r} is {state}", "previous_response_not_found"
             )
         return Place(found.node, found.session)
+    if asked.compaction:
+        found = repository.store.served.find(asked.compaction)
+        if found is None or found.node is None:
+            raise invalid("input", f"compaction {asked.compaction[:80]!r} not found", "item_not_found")
+        return Place(found.node, found.session)
     if asked.conversation:
         session = conversation_of(repository, asked.conversation).session
         return Place(repository.store.refs.tip(session), session)
@@ -444,6 +481,51 @@ async def input_tokens(request: Request) -> Response:
 
     tokens = await asyncio.to_thread(estimate)
     return json_response({"object": "response.input_tokens", "input_tokens": tokens})
+
+
+async def compact(request: Request) -> Response:
+    """Replace a history by a summary, which later inputs refer to by the item that this returns."""
+    state, repository = state_of(request), state_of(request).repository(caller_of(request))
+    state.runs.check_room()
+    body = await read_body(request)
+    body.check_names({"model", "input", "previous_response_id", "instructions", "prompt_cache_key"})
+    choice = state.catalogue.choose(body.text("model"))
+
+    def begin() -> tuple[Completion, list[Json]]:
+        most = state.options.limits.messages
+        sliced, compaction = _behind_compaction(body)
+        items, messages = (
+            read_input(sliced, lambda name: find_item(repository, name), most) if "input" in sliced.data else ([], ())
+        )
+        previous = body.optional_text("previous_response_id") or compaction
+        found = repository.store.served.find(previous) if previous else None
+        if previous and (found is None or found.node is None):
+            raise invalid(
+                "previous_response_id", f"response {previous[:80]!r} not found", "previous_response_not_found"
+            )
+        after = None if found is None or found.node is None else Place(found.node, found.session)
+        said = tuple(message for message in messages if message.role != "system")
+        options = CompletionOptions(choice.app, said)
+        last = max((at for at, item in enumerate(items) if _is_answer(item)), default=-1)
+        return begin_compaction(repository, state.catalogue.open(choice), options, state.turns, after), items[
+            last + 1 :
+        ]
+
+    completion, rest = await asyncio.to_thread(begin)
+    (result,) = await state.runs.start([completion]).results()
+    name = f"cmp_{token_hex(16)}"
+    made = ServedObject(name, "compaction", result.session, result.node, {})
+    await asyncio.to_thread(repository.store.served.put, made)
+    item: Json = {"type": "compaction", "id": name, "encrypted_content": name}
+    data: Body = {
+        "id": f"resp_{token_hex(16)}", "object": "response.compaction", "created_at": int(time.time()),
+        "output": [item, *rest], "usage": write_response_usage(result),
+    }  # fmt: skip
+    return json_response(data)
+
+
+def _is_answer(item: Json) -> bool:
+    return isinstance(item, dict) and (item.get("role") == "assistant" or item.get("type") == "function_call")
 
 
 # --- conversations ----------------------------------------------------------------------------------------------------
@@ -606,6 +688,7 @@ wire = Wire(
     (
         Route("/v1/responses", create),
         Route("/v1/responses/input_tokens", input_tokens),
+        Route("/v1/responses/compact", compact),
         Route("/v1/responses/{id}", retrieve, ("GET",)),
         Route("/v1/responses/{id}", delete, ("DELETE",)),
         Route("/v1/responses/{id}/cancel", cancel),
