@@ -41,7 +41,7 @@ ALLOWED = {
     "ray": ("taiwa.evals",),
     "yaml": ("taiwa.yamlfile",),
     "tantivy": ("taiwa.retrieval",),
-    "markdown_it": ("taiwa.retrieval", "taiwa.operations.inspect"),
+    "markdown_it": ("taiwa.retrieval", "taiwa.operations.inspect", "taiwa.cli.display"),
     "charset_normalizer": ("taiwa.retrieval",),
     "pypdfium2": ("taiwa.retrieval",),
     "mammoth": ("taiwa.retrieval",),

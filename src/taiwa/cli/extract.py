@@ -1,12 +1,13 @@
 """Typed answers: extract a value from text, parse an answer, render a type as a schema."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from taiwa.cli.batch import print_batch_preview, write_rows
-from taiwa.cli.options import CommonOptions, common_options, read_text, read_whole, row_options, turn_options
+from taiwa.cli.options import CommonOptions, common_options, read_prompt, read_whole, row_options, turn_options
 from taiwa.cli.output import (
     attempt_lines,
     bill_line,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from taiwa.operations.generate import SchemaStyle
     from taiwa.sessions.stored_extract import ExtractRun
 
+USAGE = "extract takes a TEXT, standard input, a file (-f, -a), or --file and the name of a file of texts"
 MODES = ("auto", "native", "tool", "tool_optional", "prompt")
 
 
@@ -56,7 +58,8 @@ MODES = ("auto", "native", "tool", "tool_optional", "prompt")
 )
 @row_options
 @common_options(
-    "model", "attachments", "attach_as_text", "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "no_store", "store"
+    "model", "system", "temperature", "max_tokens", "fragments", "attachments", "attach_as_text",
+    "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "no_store", "store",
 )  # fmt: skip
 def extract(
     common: CommonOptions,
@@ -74,12 +77,13 @@ def extract(
 ) -> None:
     """Extract a value of TYPE from TEXT (`-` for standard input), and print it as JSON.
 
-    TYPE is module:Type, whose module is run as python -m would, FILE.ts:Type for a type that a file declares in TypeScript, or
-    a JSON Schema in a file that ends in .json. -v shows the attempts, the repairs and the bill. With --file, one line of JSON
+    TYPE is FILE.py:Type or module:Type, whose Python code is run, FILE.ts:Type for a type that a file declares in TypeScript,
+    a JSON Schema in a file that ends in .json, or fields such as 'name, age int, bio: one sentence'. -v shows the attempts, the repairs and the bill. With --file, one line of JSON
     per row is printed, in the order of the file; a row that fails has an "error" and does not stop the batch, the exit code is
     1 then.
 
     \b
+    taiwa extract 'drink, count int' "Two large lattes, please"
     taiwa extract shop:Order "Two large lattes, please"
     taiwa extract shop:Order - -v < letter.txt
     taiwa extract shop:Order -a receipt.png
@@ -87,20 +91,24 @@ def extract(
     taiwa extract shop:Order --file lines.txt -j 8 -o orders.jsonl --resume
     """
     from taiwa.flows.retry_invalid_output import RepairPolicy
+    from taiwa.kernel.messages import Sampling
     from taiwa.operations.generate import load_output_type
     from taiwa.sessions.stored_extract import ExtractRun
 
-    if file is not None and (text is not None or common.attachments):
-        raise InputError("extract takes a TEXT and attachments, or --file and the name of a file of texts")
-    if text is None and file is None and not common.attachments:
-        raise InputError("extract takes a TEXT, an attachment (-a FILE), or --file and the name of a file of texts")
+    if file is not None and (text is not None or common.fragments or common.attachments):
+        raise InputError(USAGE)
     if file is None and (resume or output):
         raise InputError("--resume and -o require --file")
     repair = RepairPolicy(max_repairs, budget_tokens=repair_budget, guess=guess)
-    extract_run = ExtractRun(load_output_type(target), repair, mode, style)
+    sampling = Sampling(0.0 if common.temperature is None else common.temperature, max_tokens=common.max_tokens)
+    extract_run = ExtractRun(load_output_type(target), repair, mode, style, common.system or "", sampling)
     if file is None:
         attachments = common.read_attachments()
-        _extract_one(common, extract_run, read_text(text or ""), attachments)
+        if text or common.fragments or not sys.stdin.isatty():
+            text = read_prompt(text or "", common.fragments)
+        if not text and not attachments:
+            raise InputError(USAGE)
+        _extract_one(common, extract_run, text or "", attachments)
         return
     from taiwa.operations.batch import open_rows, preview_extractions, run_extractions
 

@@ -10,6 +10,7 @@ import click
 from taiwa.cli.options import CommonOptions, common_options
 from taiwa.cli.output import print_json, print_line, print_notice, table
 from taiwa.i18n import ngettext
+from taiwa.kernel.attachments import InputKind
 from taiwa.kernel.errors import ProtocolError
 from taiwa.kernel.messages import Capability
 from taiwa.kernel.records import Json
@@ -88,7 +89,9 @@ def show(common: CommonOptions, name: str | None) -> None:
         print_json(_record(target, supported, None if found is None else found.day))
         return
     print_line(f"{target.name}  {PLACES.get(target.base_url, target.base_url)}", "bold")
-    table(("capability", "supported"), [(capability, "yes" if can else "no") for capability, can in supported.items()])
+    read = {kind: kind in target.inputs for kind in get_args(InputKind)}
+    rows = [(name, "yes" if can else "no") for name, can in (*supported.items(), *read.items())]
+    table(("capability", "supported"), rows)
     if target.base_url == "builtin":
         _card()
     known = "the decode loop of taiwa" if target.base_url in OURS else "from the table; `taiwa probe` measures them"

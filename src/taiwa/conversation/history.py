@@ -136,6 +136,11 @@ class Conversation:
     new_nodes: tuple[Node, ...] = ()
 
     @property
+    def stored_tip(self) -> str | None:
+        """The newest node that a store has, or None where the conversation is new."""
+        return self.new_nodes[0].parent if self.new_nodes else self.tip
+
+    @property
     def state_hash(self) -> str:
         """The hash of the state."""
         return digest(self.state)

@@ -53,6 +53,11 @@ instructions. Reply only with one JSON object of this type; `delta` holds only w
 
 {type}"""
 
+TYPED = """\
+Reply only with JSON of this type, and nothing else:
+
+{type}"""
+
 EXAMPLES_NOTE = "The first {count} exchanges show the form of a good reply; they are not part of the conversation."
 
 SUMMARY_INSTRUCTIONS = "Summarise the turns below in fewer than 100 words; keep names, numbers and decisions."
@@ -89,7 +94,7 @@ def turn_request(
         if app.is_template:
             prompt = Text(fill_placeholders(app.body, {**app.values, PROMPT: text}).strip(), transient=True)
         messages.append(Message("user", (*earlier, *attachments, prompt, *_state_view(conversation))))
-    constraint = reply_schema(app) if constrained and app.reply == "json" and app.model_fields else None
+    constraint = reply_schema(app) if constrained else None
     given = app.request
     return Request(
         tuple(messages), stop=given.stop, constraint=constraint or given.constraint, tools=given.tools,
@@ -126,8 +131,14 @@ def field_summary_request(app: App, field: StateField, text: str) -> Request:
     )
 
 
-def reply_schema(app: App) -> JsonSchema:
-    """Return the schema of a `json` reply: the answer first, so that it can be shown while it streams."""
+def reply_schema(app: App) -> JsonSchema | None:
+    """Return the schema of a typed answer, or of a `json` reply: there the answer first, so that it can be shown while it
+    streams. None for other replies.
+    """
+    if app.output_type is not None:
+        return JsonSchema(app.output_type.schema(), app.output_type.name)
+    if app.reply != "json" or not app.model_fields:
+        return None
     schema: dict[str, Json] = {
         "type": "object",
         "properties": {"answer": {"type": "string"}, "delta": app.delta_type.schema()},
@@ -163,6 +174,8 @@ def _opening(app: App) -> tuple[Message, ...]:
     parts = [] if app.is_template or not app.instructions.strip() else [app.instructions.rstrip()]
     if app.model_fields:
         parts.append(contract(app))
+    if app.output_type is not None:
+        parts.append(TYPED.format(type=app.output_type.render()))
     if app.examples:
         parts.append(EXAMPLES_NOTE.format(count=len(app.examples)))
     if app.request.system:

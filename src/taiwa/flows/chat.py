@@ -7,7 +7,8 @@ from dataclasses import replace
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, add_turn, edit_state, summarize_window, turns_to_keep
 from taiwa.conversation.replies import ParsedReply, parse_delta, parse_reply, reply_watcher
-from taiwa.conversation.turn_prompt import field_summary_request, summary_request, turn_request
+from taiwa.conversation.turn_prompt import field_summary_request, reply_schema, summary_request, turn_request
+from taiwa.kernel.arguments import check_argument
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, Step, Watcher, notify, perform
 from taiwa.kernel.errors import (
@@ -95,10 +96,15 @@ def say(
             request = turn_request(conversation, text, attachments)
             response = yield from complete_with_tools(request, tools, app)
         else:
-            constrained = bool(app.model_fields) and app.reply == "json" and (yield from _enforces_schemas())
+            constrained = reply_schema(app) is not None and (yield from _enforces_schemas())
             request = turn_request(conversation, text, attachments, constrained=constrained)
             response = yield from complete_or_downgrade(request, reply_watcher(app))
         parsed = yield from _parse_or_repair(app, request, response, repairs, exact=exact)
+        if parsed.delta is None and app.output_type is not None:
+            reason = FINISH_WARNINGS.get(response.finish) or f"the answer is not of the type {app.output_type.name}"
+            raise OutputValidationError(
+                f"{reason}: {parsed.problems[0]}", text=response.text, diagnostics=parsed.problems
+            )
         if parsed.delta is None and strict:
             raise OutputValidationError(
                 f"the reply's state cannot be used: {parsed.problems[0]}",
@@ -189,6 +195,7 @@ def check_text(text: str) -> None:
     Raises:
         InputError: it is empty, too long, or not valid Unicode.
     """
+    check_argument("the text", text, str, "a str")
     if not text.strip():
         raise InputError("the text is empty")
     if len(text) > MAX_TEXT_CHARS:
@@ -290,13 +297,15 @@ def _parse_or_repair(
             break
         # The answer of the first reply stays; an environment contains its own.
         answer = repaired.delta.get("response") if repaired.delta is not None else None
+        if app.output_type is not None:
+            answer = repaired.answer
         parsed = replace(repaired, answer=answer if isinstance(answer, str) else parsed.answer)
         invalid = again.text
     return parsed
 
 
 def _repair_request(app: App, request: Request, invalid: str, faults: tuple[str, ...], *, constrained: bool) -> Request:
-    output_type = app.environment_type if app.reply == "environment" else app.delta_type
+    output_type = app.output_type or (app.environment_type if app.reply == "environment" else app.delta_type)
     lines = "\n".join(f"{number}. {fault}" for number, fault in enumerate(faults, 1))
     prompt = user(REPAIR_PROMPT.format(faults=lines, type=output_type.render()))
     constraint = JsonSchema(output_type.schema(), "delta") if constrained else None

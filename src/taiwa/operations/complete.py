@@ -1,5 +1,6 @@
 """Answer a request of a client that resends its history: the turn in its place, and the session that performs it."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -47,14 +48,19 @@ class Completion:
     session: AsyncSession
     turn_input: TurnInput | None = None
 
-    async def stream(self) -> "AsyncTurnStream":
+    @property
+    def text(self) -> str:
+        """What the user said; "" for an interrupted turn, which the store has."""
+        return "" if self.turn_input is None else self.turn_input.text
+
+    async def stream(self, stop: asyncio.Event | None = None) -> "AsyncTurnStream":
         """Perform the turn, with the events of `AsyncSession.stream`.
 
         Raises:
             InputError: the session has no interrupted turn.
         """
         if self.turn_input is not None:
-            return self.session.stream_turn(self.turn_input)
+            return self.session.stream_turn(self.turn_input, stop)
         resumed = await self.session.stream_resume()
         if resumed is None:
             raise InputError(f"the session {self.session.name!r} has no interrupted turn")

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -29,6 +30,7 @@ from taiwa.kernel.records import Json
 from taiwa.operations.results import ExplainResult, ExtractResult, GenerateResult, ParseResult, SchemaResult
 from taiwa.operations.text_files import read_file, read_json_object
 from taiwa.structured import OutputType, ParseOptions
+from taiwa.structured.type_notation import parse_fields
 
 if TYPE_CHECKING:
     from taiwa.constraints.explain import TokenStep
@@ -92,7 +94,8 @@ class ExplainOptions:
 
 
 def load_output_type(target: str) -> OutputType[Any]:
-    """Find an output type: `module:Type`, whose module is imported from the current folder, FILE.ts:Type, or FILE.json.
+    """Find an output type: FILE.json (a JSON Schema), FILE.ts:Type, FILE.py:Type or `module:Type`, whose module is imported
+    from the current folder, or the fields of an object, such as `name, age int, bio: one sentence`.
 
     Raises:
         InputError: the type is not found or not supported, or its module failed.
@@ -102,12 +105,19 @@ def load_output_type(target: str) -> OutputType[Any]:
     file, _, declared = target.rpartition(":")
     if file.endswith(".ts"):
         return _type_of_typescript(Path(file), declared)
-    module, sign, path = target.partition(":")
-    if not sign or not module or not path:
-        raise InputError(
-            f"invalid type {target!r}; expected module:Type, FILE.ts:Type, or a JSON Schema in a file that ends in .json"
-        )
-    found: Any = _import(module)
+    if file.endswith(".py"):
+        module, path = file, declared
+        found: Any = _import_file(file)
+    elif re.search(r"[\s,]", target.strip()):
+        return OutputType.fields("Answer", *parse_fields(target))
+    else:
+        module, sign, path = target.partition(":")
+        if not sign or not module or not path:
+            raise InputError(
+                f"invalid type {target!r}; expected FILE.json, FILE.ts:Type, FILE.py:Type, module:Type, or fields such as "
+                "'name, age int'"
+            )
+        found = _import(module)
     for name in path.split("."):
         if not hasattr(found, name):
             here = getattr(found, "__name__", module)
@@ -126,6 +136,14 @@ def _import(module: str) -> object:
         sys.path.insert(0, here)
     with _ImportBoundary(module):
         return importlib.import_module(module)
+    raise AssertionError  # the boundary always raises
+
+
+def _import_file(file: str) -> object:
+    from taiwa.tools.registry import import_file
+
+    with _ImportBoundary(file):
+        return import_file(Path(file))
     raise AssertionError  # the boundary always raises
 
 

@@ -14,12 +14,21 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Response, Thinking
 from taiwa.kernel.records import Json, tag_of
 from taiwa.models.attachments import data_uri
-from taiwa.operations.results import DiffResult, SessionTree, ShowResult, StateResult, TurnEntry, ValueEntry, WhyResult
+from taiwa.operations.results import (
+    DiffResult,
+    SessionEntry,
+    SessionTree,
+    ShowResult,
+    StateResult,
+    TurnEntry,
+    ValueEntry,
+    WhyResult,
+)
 from taiwa.sessions.repository import HistoryEntry, Repository
 from taiwa.store import CallRecord
 
 SIGNS = {"added": "+", "removed": "-", "changed": "~"}
-EXPORT_FORMATS = ("jsonl", "md", "html")
+EXPORT_FORMATS = ("jsonl", "md", "html", "verifiable")
 END_OF_TEXT = "end"
 INERT = frozenset(
     """inline text softbreak hardbreak code_inline em_open em_close strong_open strong_close paragraph_open paragraph_close fence
@@ -39,6 +48,25 @@ figure { margin: .6rem 0 } img { max-width: 100%; max-height: 24rem } figcaption
 pre { font-size: .85rem; opacity: .8; white-space: pre-wrap; margin: 0 }
 footer, time { opacity: .6; font-size: .85rem }
 """
+
+
+def said(turn: Node) -> str:
+    """Return what the user said in a turn: the text, or the names of what was attached without one."""
+    return turn.user or ", ".join(each.label for each in turn.attachments)
+
+
+def sessions(repository: Repository, limit: int | None = None) -> tuple[SessionEntry, ...]:
+    """Return the sessions that moved last, the latest first."""
+    store = repository.store
+    refs = store.refs.list()[:limit]
+    costs = {line.name: line.cost_nano for line in store.costs("session")} if refs else {}
+    entries: list[SessionEntry] = []
+    for ref in refs:
+        first = store.nodes.first_turn(ref.tip)
+        text = "" if first is None else said(first)
+        model = repository.last_model(ref.tip, ref.name)
+        entries.append(SessionEntry(ref, text, model, costs.get(ref.name, 0)))
+    return tuple(entries)
 
 
 def log(repository: Repository, revision: str, limit: int) -> tuple[TurnEntry, ...]:
@@ -186,7 +214,7 @@ def export(
     app: bool = False,
     attachments: bool = True,
 ) -> str:
-    """Write a conversation as `jsonl` (which can be imported), `md` or `html`.
+    """Write a conversation as `jsonl` (which can be imported), `md`, `html`, or `verifiable`: HTML that verifies itself.
 
     In `jsonl`, `calls` adds the bill of each turn, and `app` the app, with its instructions and parameters. Without
     `attachments`, their bytes are left out, in `html` the images.
@@ -198,6 +226,10 @@ def export(
     entries = tuple(repository.walk(store.resolve(revision)))
     if form == "md":
         return as_markdown(entries, revision)
+    if form == "verifiable":
+        from taiwa.operations.verifiable_html import as_verifiable_html
+
+        return as_verifiable_html(entries, revision)
     return as_html(entries, revision, store.blobs.fill if attachments else tuple)
 
 

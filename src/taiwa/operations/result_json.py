@@ -29,6 +29,7 @@ from taiwa.operations.results import (
     ParseResult,
     RequestPreview,
     SchemaResult,
+    SessionEntry,
     SessionTree,
     ShowResult,
     SolveResult,
@@ -42,7 +43,7 @@ from taiwa.sessions.batch import BatchRow
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.replay import ReplayedNode
 from taiwa.sessions.stored_extract import TypedRow
-from taiwa.store import CallRecord, Hit, Ref
+from taiwa.store import CallRecord, Hit
 from taiwa.structured import Fix
 
 if TYPE_CHECKING:
@@ -66,8 +67,8 @@ MEMBERS: Mapping[type, str] = {
     Hit: "node=hash sessions=refs excerpt=excerpt.text",
     ParseResult: "value fixes guessed",
     Rationale: "answer answered_by value ending tool_mode text calls",
-    Ref: "session=name node=tip app turns at=at_us",
     ReplayedNode: "node=hash kind turn calls problem=difference",
+    SessionEntry: "session=ref.name node=ref.tip app=ref.app turns=ref.turns text model? cost at=ref.at_us",
     TurnEntry: (
         "node=hash parent=node.parent kind=node.kind turn app=node.app user=node.user answer=node.answer delta=node.delta"
         " state_hash=node.state_hash model? attachments=node.attachments"

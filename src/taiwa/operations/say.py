@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from taiwa.apps.catalog import DEFAULT_APP, convert_param, convert_params, load_app
-from taiwa.conversation.app import App, Param
-from taiwa.conversation.history import Conversation, begin
+from taiwa.apps.catalog import DEFAULT_APP, convert_param, convert_params, load_app, load_source
+from taiwa.conversation.app import SAME_ANSWERS, AnswerOptions, App, Param, with_options
+from taiwa.conversation.history import Conversation, begin, change_app
 from taiwa.conversation.turn_prompt import stable_bytes, turn_request
 from taiwa.flows.chat import say
 from taiwa.kernel.attachments import Attachment
@@ -46,12 +46,14 @@ class SayOptions:
     - `session`: its name; a new one is created under it ("": a free name).
     - `continue_latest`: whether to continue the latest conversation.
     - `params`: parameters of a new conversation, as text.
+    - `answers`: options of its answers, from its next turn on.
     """
 
     app: str | App = ""
     session: str = ""
     continue_latest: bool = False
     params: Mapping[str, str] = field(default_factory=dict[str, str])
+    answers: AnswerOptions = SAME_ANSWERS
 
 
 def open_session(
@@ -86,9 +88,30 @@ def find_or_create_session(
     app, params = options.app, options.params
 
     def load() -> App:
-        return app if isinstance(app, App) else open_app(app or DEFAULT_APP, params, ask)
+        loaded = app if isinstance(app, App) else open_app(app or DEFAULT_APP, params, ask)
+        return with_options(loaded, options.answers)
 
-    return name, repository.find_or_begin(name, app, params, load)
+    found = repository.find_or_begin(name, app, params, load)
+    return name, found if found.stored_tip is None else with_answer_options(repository, found, options.answers)
+
+
+def with_answer_options(repository: Repository, found: Conversation, answers: AnswerOptions) -> Conversation:
+    """Return a stored conversation with other options of its answers; they are stored with its next turn.
+
+    Raises:
+        InputError: its app does not take them, or came with an import and names what does not count yet.
+    """
+    app = with_options(found.app, answers)
+    if app.hash == found.app.hash:
+        return found
+    if not repository.store.nodes.is_trusted(found.app.hash):
+        # The changed app is the user's own, so what the imported one names would count.
+        named = load_source(repository.store.nodes.app(found.app.hash))
+        if named.model or named.tools or named.flow != "chat":
+            raise InputError(
+                f"the app {app.name!r} came with an import; before its options are changed: taiwa apps trust {app.name}"
+            )
+    return change_app(found, app)
 
 
 def model_of(repository: Repository, settings: Settings, conversation: Conversation, session: str = "") -> PricedModel:
@@ -113,7 +136,7 @@ def target_of(repository: Repository, settings: Settings, conversation: Conversa
 
 
 def _last_model(repository: Repository, conversation: Conversation, session: str) -> str:
-    return "" if conversation.new_nodes else repository.last_model(conversation.tip, session)
+    return "" if conversation.stored_tip is None else repository.last_model(conversation.stored_tip, session)
 
 
 def open_app(name: str, params: Mapping[str, str], ask: AskParam | None = None) -> App:
@@ -137,17 +160,15 @@ def find_turn(repository: Repository, revision: str) -> tuple[str, int]:
     Raises:
         InputError: the revision is not a turn of a session.
     """
-    session = revision.partition("~")[0].partition("@")[0]
-    tip = repository.store.resolve(revision)
-    if session and not repository.store.refs.has(session):
+    tip, session = repository.store.resolve(revision), repository.store.refs.session_of(revision)
+    if not session:
         refs = repository.store.refs.list()
         session = next(
-            (ref.name for ref in refs if any(name == tip for name, _ in repository.store.nodes.path(ref.tip))), session
+            (ref.name for ref in refs if any(name == tip for name, _ in repository.store.nodes.path(ref.tip))), ""
         )
-    session = repository.session(session)
     turns = [name for name, node in repository.store.nodes.path(repository.at(session).tip) if node.kind == "turn"]
     if tip not in turns:
-        raise InputError(f"{revision!r} is not a turn of {session}; give a session and a distance, such as chat-1~2")
+        raise InputError(f"{revision!r} is not a turn of {session}; give a session and a turn, such as chat-1:2")
     return session, turns.index(tip) + 1
 
 
@@ -168,7 +189,8 @@ def open_interrupted(
         if repository.store.refs.has(run.ref)
         else repository.start(repository.app(run.app or ""))
     )
-    model = model_of(repository, settings, conversation, run.ref)
+    last = repository.store.runs.model(run.id) or _last_model(repository, conversation, run.ref)
+    model = open_priced_model(None, settings, conversation.app, last=last)
     limit = run.options.get("max_cost") if isinstance(run.options, dict) else None
     if turns.limits.cost is None and isinstance(limit, int):
         turns = replace(turns, limits=replace(turns.limits, cost=limit))

@@ -46,6 +46,7 @@ class LiveRun:
         self.done = False
         self.abandoned = False
         self.stopped = False
+        self._stop = asyncio.Event()
         self._waiting: set[asyncio.Future[None]] = set()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -89,6 +90,10 @@ class LiveRun:
         for task in self._tasks:
             task.cancel()
 
+    def finish(self) -> None:
+        """End the answers with the text that they have; the turns are committed."""
+        self._stop.set()
+
     async def _perform(self) -> None:
         self._tasks = [asyncio.create_task(self._answer(index)) for index in range(len(self.completions))]
         for index, task in enumerate(self._tasks):
@@ -104,7 +109,7 @@ class LiveRun:
     async def _answer(self, index: int) -> None:
         completion = self.completions[index]
         try:
-            async with await completion.stream() as events:
+            async with await completion.stream(self._stop) as events:
                 async for event in events:
                     self._publish(index, event)
         except TaiwaError as error:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 
 from taiwa.apps.catalog import load_app, load_source
@@ -103,7 +103,8 @@ class Repository:
         unknown = next((name for name, tool in found.items() if tool is None), None)
         if unknown is not None:
             near = get_close_matches(unknown, (*self.tools, *tool_names()), 1, 0.6)
-            mend = f"did you mean {near[0]!r}?" if near else f"pass it: TurnOptions(tools=({unknown},))"
+            more = f"pass it: --tool FILE.py:{unknown}, or TurnOptions(tools=({unknown},))"
+            mend = f"did you mean {near[0]!r}?" if near else more
             raise ConfigError(f"the app {app.name!r} uses the tool {unknown!r}, which is not built in; {mend}")
         return tuple(filter(None, found.values()))
 
@@ -119,8 +120,7 @@ class Repository:
 
     def new_name(self, app: App) -> str:
         """Find a free name for a conversation with an app: `chat-1`, `chat-2` …"""
-        refs, runs = self.store.refs, self.store.runs
-        return next(name for n in count(1) if not refs.has(name := f"{app.name}-{n}") and not runs.has_open(name))
+        return self.store.refs.free_name(app.name)
 
     def start(self, app: App) -> Conversation:
         """Begin a conversation that is not stored yet."""

@@ -50,7 +50,8 @@ def export_lines(
         if apps and node.app not in known:
             known.add(node.app)
             app = nodes.app(node.app)
-            yield _line({"app": node.app, "name": app.name, "source": app.source, "params": app.params})
+            options: dict[str, Json] = {} if app.options is None else {"options": app.options}
+            yield _line({"app": node.app, "name": app.name, "source": app.source, "params": app.params, **options})
         for attachment in node.attachments if attachments else ():
             if attachment.sha256 not in known and (data := nodes.blobs.data(attachment.sha256)):
                 known.add(attachment.sha256)
@@ -171,7 +172,7 @@ def _take(nodes: Nodes, data: dict[str, Any], *, trusted: bool) -> None:
         name, source = data.get("name"), data.get("source")
         if not isinstance(name, str) or not isinstance(source, str):
             raise InputError("an app must have a name and a source")
-        app = AppSource(name, source, check_json(data.get("params")))
+        app = AppSource(name, source, check_json(data.get("params")), check_json(data.get("options")))
         _compare(data["app"], app.hash)
         nodes.put_app(app, untrusted=not trusted)
         if trusted:

@@ -315,8 +315,9 @@ def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -
     """Find the place of the turn, and store the response as begun."""
     choice = state.catalogue.choose(asked.model)
     after = _place(repository, asked)
-    params = {} if asked.extension is None else asked.extension.params
-    options = CompletionOptions(choice.app, asked.messages, params, asked.options)
+    options = CompletionOptions(choice.app, asked.messages, request=asked.options)
+    if asked.extension is not None:
+        options = replace(options, params=asked.extension.params)
     completion = begin_completion(repository, state.catalogue.open(choice), options, state.turns, after)
     if asked.stores:
         begun: Body = {"response": asked.begun, "input": asked.items, "pieces": []}
@@ -675,7 +676,8 @@ async def _resume_one(state: ServerState, repository: Repository, found: ServedO
     try:
         completion = await asyncio.to_thread(reopen)
     except (ApiError, InputError) as problem:
-        failed: Body = begun | {"status": "failed", "error": {"code": "server_error", "message": problem.message}}
+        error: Body = {"code": "server_error", "message": problem.message}
+        failed: Body = {**begun, "status": "failed", "error": error}
         body: Body = {"response": failed, "begun": begun, "input": items, "pieces": []}
         await asyncio.to_thread(repository.store.served.put, replace(found, body=body))
         return
