@@ -172,7 +172,7 @@ def resolve(
         )
     if not address and prefix not in base_urls:
         raise ConfigError(
-            f"{prefix!r} has an address for each user; set it with `taiwa config set base_urls.{prefix} URL`"
+            f"{prefix!r} has an address for each user; set AZURE_OPENAI_ENDPOINT, or `taiwa config set base_urls.{prefix} URL`"
         )
     base_url = _base_url(parse_base_url(address, f"the base URL of {prefix!r}"), provider)
     return _target(name, prefix, provider, base_url, model, options, override)

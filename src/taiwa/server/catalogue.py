@@ -130,6 +130,11 @@ class Catalogue:
             )
         return self.apps[name]
 
+    def load_apps(self) -> tuple[App, ...]:
+        """Return the served apps, that of requests without an app first."""
+        names = sorted(self.apps, key=lambda name: name != self.default_app)
+        return tuple(load_app(self.apps[name]) for name in names)
+
     def _model_of(self, app: App) -> str:
         """Return the model of an app: the first served one, unless none was named for the server and the app names its own."""
         if self._given or self.settings.model is not None or self.models != (BUILTIN,):

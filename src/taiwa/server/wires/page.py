@@ -53,7 +53,7 @@ def _place(request: Request, repository: Repository) -> Place:
 async def start(request: Request) -> Response:
     """Show the page that begins a conversation, or what was found."""
     catalogue, query = state_of(request).catalogue, request.query_params.get("q", "")
-    return await _render(request, lambda page: page.start(catalogue.models[0], catalogue.models, query))
+    return await _render(request, lambda page: page.start(catalogue.load_apps(), catalogue.models, query))
 
 
 async def conversation(request: Request) -> Response:
