@@ -7,7 +7,7 @@ import pytest
 import taiwa
 from taiwa.models.scripted import ScriptedModel
 from taiwa.server.page.page import Page, Place
-from taiwa.server.page.views import branch_map, conversations, leaf, state_view, transcript
+from taiwa.server.page.views import branch_map, leaf, state_view, transcript
 from taiwa.sessions.replay import recorded_requests
 from taiwa.sessions.session import Session
 
@@ -84,14 +84,6 @@ def test_the_state_says_what_the_turn_added_changed_and_removed(session: Session
 
     assert [(part.text, part.change) for part in values["topics"].parts] == [("tea 1", ""), ("tea 0", "removed")]
     assert values["summary"].change == ""
-
-
-def test_a_list_of_conversations_shows_the_first_words_of_each(session: Session) -> None:
-    session.say("Good morning,\n\nwhat is tea?")
-
-    assert [(line.title, line.turns) for line in conversations(session.repository)] == [
-        ("Good morning, what is tea?", 1)
-    ]
 
 
 @pytest.mark.parametrize("language", ["en", "ja", "zh"])
