@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import NEW_FILE, CommonOptions, common_options, confirm, read_whole
+from taiwa.cli.options import NEW_FILE, CommonOptions, common_options, complete_session, confirm, read_whole
 from taiwa.cli.output import (
     bracketed,
     inert,
@@ -36,7 +36,7 @@ STYLES = {"added": "green", "removed": "red", "changed": "yellow"}
 
 
 @click.command()
-@click.argument("revision", required=False, default="")
+@click.argument("revision", required=False, default="", shell_complete=complete_session)
 @click.option("--tree", is_flag=True, help="Show all conversations as branches of one tree.")
 @click.option("-n", "limit", type=click.IntRange(min=1), default=20, show_default=True, help="Show at most this many.")
 @common_options("session", "as_json", "store")
@@ -131,7 +131,7 @@ def _excerpt(node: "Node") -> str:
 
 
 @click.command()
-@click.argument("revision", required=False, default="")
+@click.argument("revision", required=False, default="", shell_complete=complete_session)
 @click.option("--reasoning", is_flag=True, help="Show what the model thought before it answered, too.")
 @common_options("session", "as_json", "store")
 def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
@@ -197,8 +197,8 @@ def search(common: CommonOptions, text: str, limit: int) -> None:
 
 
 @click.command()
-@click.argument("before")
-@click.argument("after", required=False, default="")
+@click.argument("before", shell_complete=complete_session)
+@click.argument("after", required=False, default="", shell_complete=complete_session)
 @common_options("session", "as_json", "store")
 def diff(common: CommonOptions, before: str, after: str) -> None:
     """Compare two revisions: their states, and the texts of their turns.
@@ -241,7 +241,7 @@ def print_changes(changes: "Iterable[Change]") -> None:
 
 @click.command()
 @click.argument("path")
-@click.argument("revision", required=False, default="")
+@click.argument("revision", required=False, default="", shell_complete=complete_session)
 @common_options("session", "as_json", "store")
 def why(common: CommonOptions, path: str, revision: str) -> None:
     """Show which turn, and which model call, set the value at PATH last.
@@ -371,7 +371,7 @@ def print_state(here: "Conversation", *, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("revision", required=False, default="")
+@click.argument("revision", required=False, default="", shell_complete=complete_session)
 @click.option("-o", "--output", type=NEW_FILE, help="Write a file; its suffix sets the format.")
 @click.option(
     "--format", "form", type=click.Choice(["jsonl", "md", "html"]), help="Set the format; import reads jsonl."

@@ -100,6 +100,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "keys": CommandEntry("config", "store the API keys of providers"),
         "config": CommandEntry("config", "show and change settings"),
         "plugins": CommandEntry("plugins", "list what installed packages add: apps, models, tools, readers …"),
+        "completion": CommandEntry("completion", "print what completes commands in bash, zsh or fish"),
         "demo": CommandEntry(
             "demo", "watch the built-in model solve, take orders, answer from documents, and obey a constraint"
         ),

@@ -31,6 +31,22 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 C = TypeVar("C", bound=Callable[..., Any])
 
+
+def complete_session(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    """Return the conversations whose names begin with a text, for the completion of a shell."""
+    with suppress(Exception):  # completion is silent where the store cannot be read
+        refs = CommonOptions().repository(reading=True).store.refs.list()
+        return [ref.name for ref in refs if ref.name.startswith(begun)]
+    return []
+
+
+def complete_app(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    """Return the apps whose names begin with a text."""
+    from taiwa.apps.catalog import apps
+
+    return [app.name for app in apps() if app.name.startswith(begun)]
+
+
 COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
     "judge_model": click.option("--judge-model", metavar="MODEL", help="Assess the dialogue by this model."),
     "rewrite_model": click.option(
@@ -42,7 +58,14 @@ COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
     "params": click.option(
         "-p", "--param", "params", metavar="KEY=VALUE", multiple=True, help="Set a parameter of the app."
     ),
-    "session": click.option("-s", "--session", metavar="NAME", default="", help="Use the conversation of this name."),
+    "session": click.option(
+        "-s",
+        "--session",
+        metavar="NAME",
+        default="",
+        help="Use the conversation of this name.",
+        shell_complete=complete_session,
+    ),
     "continue_latest": click.option(
         "-c", "--continue", "continue_latest", is_flag=True, help="Continue the latest conversation."
     ),

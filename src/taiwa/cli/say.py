@@ -12,6 +12,7 @@ from taiwa.cli.options import (
     CommonOptions,
     ask_param,
     common_options,
+    complete_session,
     open_app,
     open_session,
     read_params,
@@ -112,7 +113,7 @@ def retry(common: CommonOptions) -> None:
 
 
 @click.command()
-@click.argument("revision")
+@click.argument("revision", shell_complete=complete_session)
 @click.argument("text")
 @click.option("--fork", "name", metavar="NAME", help="Answer on a new branch and leave the conversation unchanged.")
 @common_options(
@@ -161,7 +162,7 @@ def resume(common: CommonOptions) -> None:
 
 
 @click.command()
-@click.argument("revision", required=False, default="")
+@click.argument("revision", required=False, default="", shell_complete=complete_session)
 @common_options("session", "as_json", "verbose", "store")
 def replay(common: CommonOptions, revision: str) -> None:
     """Repeat a conversation from its recorded calls and check every hash. No model is called.
@@ -196,7 +197,7 @@ def replay(common: CommonOptions, revision: str) -> None:
 
 
 @click.command()
-@click.argument("revision", required=False, default="")
+@click.argument("revision", required=False, default="", shell_complete=complete_session)
 @click.option("-o", "--as", "name", metavar="NAME", required=True, help="Name the new conversation.")
 @click.option("--app", metavar="APP", default="", help="Use another app.")
 @common_options("session", "model", "params", "as_json", "verbose", "max_cost", "retry_paid", "strict", "store")
@@ -263,7 +264,7 @@ def redo(common: CommonOptions, turns: int) -> None:
 
 
 @click.command()
-@click.argument("revision")
+@click.argument("revision", shell_complete=complete_session)
 @click.argument("name", required=False)
 @common_options("session", "as_json", "store")
 def fork(common: CommonOptions, revision: str, name: str | None) -> None:
@@ -283,7 +284,7 @@ def fork(common: CommonOptions, revision: str, name: str | None) -> None:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_session)
 @common_options("as_json", "store")
 def switch(common: CommonOptions, name: str) -> None:
     """Make NAME the current conversation, which -c and other commands use.
@@ -298,7 +299,7 @@ def switch(common: CommonOptions, name: str) -> None:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_session)
 @click.argument("new")
 @common_options("as_json", "store")
 def rename(common: CommonOptions, name: str, new: str) -> None:
