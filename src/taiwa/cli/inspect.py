@@ -144,6 +144,7 @@ def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
     taiwa show chat-1~2    two turns before its last one
     taiwa show 3f9a12      by the beginning of its hash
     """
+    from taiwa.flows.solve.readable_calls import readable_answer
     from taiwa.operations import inspect
 
     found = inspect.show(common.repository(reading=True), common.place(revision), reasoning=reasoning)
@@ -159,7 +160,10 @@ def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
     if found.reasoning is not None:
         print_line(f"\n{_('reasoning')}: {found.reasoning or _('none was recorded')}", "dim")
     if node.answer is not None:
-        print_line(f"\n{here.app.name}: {node.answer}")
+        answer = readable_answer(node.answer, here.app.tools)
+        print_line(f"\n{here.app.name}: {answer}")
+        if answer != node.answer:
+            print_line(f"\nwith its calls: {node.answer}", "dim")
     if node.delta:
         print_line(f"\ndelta: {inspect.format_value(node.delta)}")
     for field, held in here.state.items():
@@ -281,6 +285,8 @@ def print_why(repository: "Repository", path: str, revision: str, *, as_json: bo
 
 def _describe_call(call: "CallRecord") -> str:
     """Describe a call on one line: model, tokens and duration."""
+    if isinstance(call.answer, dict) and call.answer.get("~") == "tool-result":
+        return f"tool, result {one_line(str(call.answer.get('text')), FIRST_WORDS)}, {call.ms} ms"
     tokens = "tokens not reported"
     if call.usage is not None:
         tokens = f"{call.usage.input_tokens} in + {call.usage.output_tokens} out tokens"

@@ -365,6 +365,10 @@ class Nodes:
                     return
                 yield key.hex(), node_from_row(keys[index + 1], tuple(columns))
 
+    def time(self, name: str) -> int:
+        """Return when a node was stored here, in microseconds since 1970; for display only."""
+        return int(self._db.one("SELECT at_us FROM node WHERE seq = ?", self.seq(name)))
+
     def first_turn(self, tip: str) -> Node | None:
         """Return the first turn on the way to a node, None where there is no turn."""
         seq: int | None = self._db.one(FIRST_TURN, self.seq(tip))
