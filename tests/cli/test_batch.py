@@ -473,3 +473,17 @@ def test_rows_of_another_form_are_shown_with_their_lines_and_strict_stops_before
     assert [row["answer"] for row in done.rows] == ["a", None, None, "b"]
     assert "2 rows have another form and are skipped" in done.err
     assert f"{file}: line 3 is not JSON" in done.err
+
+
+def test_a_small_batch_stops_at_its_cost_limit_after_one_row(
+    taiwa: Taiwa, model_server: ModelServer, tmp_path: Path
+) -> None:
+    file = tmp_path / "rows.txt"
+    file.write_text("one\ntwo\nthree\n")
+    model_server("A.", "B.", "C.", prices={model_server.model: {"input": 1, "output": 1}})
+
+    stopped = taiwa("batch", "plain", str(file), "--mode", "map", "-j", "3", "--max-cost", "0.0000001")
+
+    assert stopped.code == 1
+    assert len(stopped.rows) == len(model_server.requests) == 1
+    assert "the cost limit was reached" in stopped.err

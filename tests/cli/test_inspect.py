@@ -187,3 +187,16 @@ def test_thinking_is_kept_out_of_the_answer_and_shown_on_request(taiwa: Taiwa, m
     assert taiwa.ok("show", "1", "--reasoning", "--json").json["reasoning"] == "They greet me."
     assert "reasoning: none was recorded" in taiwa.ok("show", "--reasoning").out
     assert "reasoning" not in taiwa.ok("show", "--json").json
+
+
+def test_why_names_what_removed_a_value(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("Yes.", topics=["tea"]))
+    taiwa.ok("say", "chat", "I like tea")
+    taiwa.ok("state", "set", "topics", "[]")
+
+    lines = taiwa.ok("why", "topics[0]").lines
+
+    assert lines[0] == "topics[0] was removed"
+    assert lines[1].startswith("  removed by an edit by hand")
+    assert lines[1].endswith('before: "tea"')
+    assert taiwa.ok("why", "topics[0]", "chat-1~1").lines[0] == 'topics[0] = "tea"'

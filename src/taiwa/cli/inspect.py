@@ -252,8 +252,7 @@ def why(common: CommonOptions, path: str, revision: str) -> None:
 
     \b
     taiwa why topics
-    taiwa why dictionary.文
-    taiwa why 'order[0].size' chat-1~3
+    taiwa why 'topics[0]' chat-1:3
     """
     print_why(common.repository(reading=True), path, common.place(revision), as_json=common.as_json)
 
@@ -272,8 +271,9 @@ def print_why(repository: "Repository", path: str, revision: str, *, as_json: bo
         node.kind, "the app's start"
     )
     before = f", before: {shown(origin.before)}" if origin.before is not None else ""
-    print_line(f"{format_path(found.path)} = {shown(origin.after)}", "bold")
-    print_line(f"  set by {by} ({origin.hash[:12]}){before}")
+    where, what = format_path(found.path), "removed" if origin.is_removed else "set"
+    print_line(f"{where} was removed" if origin.is_removed else f"{where} = {shown(origin.after)}", "bold")
+    print_line(f"  {what} by {by} ({origin.hash[:12]}){before}")
     if node.user is not None:
         print_line(f"  you:         {node.user}")
         print_line(f"  answer:      {node.answer}")
@@ -301,7 +301,7 @@ def state(common: CommonOptions, ctx: click.Context) -> None:
 
     \b
     taiwa state                            the state of the latest conversation
-    taiwa state get dictionary.文
+    taiwa state get topics
     taiwa state set topics '["tea"]'       an edit is a node of its own, shown by why and reverted by undo
     taiwa state history topics             every value that the field had
     """
@@ -314,7 +314,12 @@ def state(common: CommonOptions, ctx: click.Context) -> None:
 @click.argument("revision", default="")
 @common_options("session", "as_json", "store")
 def get(common: CommonOptions, path: str, revision: str) -> None:
-    """Show the value at PATH, or the whole state."""
+    """Show the value at PATH, or the whole state.
+
+    \b
+    taiwa state get 'topics[0]'
+    taiwa state get topics chat-1:2
+    """
     from taiwa.operations import inspect
 
     here = common.repository(reading=True).at(common.place(revision))
@@ -330,7 +335,11 @@ def get(common: CommonOptions, path: str, revision: str) -> None:
 @click.argument("value")
 @common_options("session", "as_json", "store")
 def set_(common: CommonOptions, path: str, value: str) -> None:
-    """Set the value at PATH to JSON; a word that is not JSON is taken as text."""
+    """Set the value at PATH to JSON; a word that is not JSON is taken as text.
+
+    \b
+    taiwa state set topics '["tea"]'
+    """
     from taiwa.operations import inspect
 
     try:
@@ -348,7 +357,11 @@ def set_(common: CommonOptions, path: str, value: str) -> None:
 @click.argument("path")
 @common_options("session", "as_json", "store")
 def history(common: CommonOptions, path: str) -> None:
-    """Show every value that PATH had, oldest first."""
+    """Show every value that PATH had, oldest first.
+
+    \b
+    taiwa state history topics
+    """
     from taiwa.operations import inspect
 
     entries = inspect.value_history(common.repository(reading=True), path, common.session)

@@ -142,23 +142,24 @@ def edit(common: CommonOptions, revision: str, text: str, name: str | None) -> N
 
 
 @click.command()
+@click.argument("name", default="", shell_complete=complete_session)
 @common_options("session", "model", "tool_names", *SHOWN, "max_cost", "retry_paid", "store")
-def resume(common: CommonOptions) -> None:
-    """Finish a turn that was cut off; calls that were answered are not paid for again.
+def resume(common: CommonOptions, name: str) -> None:
+    """Finish a turn that was cut off, of the conversation NAME; calls that were answered are not paid for again.
 
     \b
     taiwa resume
-    taiwa resume -s chat-1
+    taiwa resume chat-1
     """
     from taiwa.operations.say import open_interrupted
 
     settings = common.settings()
     session, others = open_interrupted(
-        common.repository(settings), settings, turn_options(common, settings), common.session
+        common.repository(settings), settings, turn_options(common, settings), name or common.session
     )
     print_stream(session.stream_resume() or (), **common.shown())
     if others:
-        print_notice(f"turns of {', '.join(others)} were cut off too; finish them with taiwa resume -s NAME")
+        print_notice(f"turns of {', '.join(others)} were cut off too; finish them with taiwa resume NAME")
 
 
 @click.command()

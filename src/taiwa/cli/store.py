@@ -91,8 +91,8 @@ def delete(common: CommonOptions, name: str, batches: bool, yes: bool) -> None:
     """Delete the conversation NAME permanently: turns, calls, bill and texts. There is no undo.
 
     \b
-    taiwa delete chat-1
-    taiwa delete --batches         a batch with --resume pays for its rows again
+    taiwa delete chat-1 --yes
+    taiwa delete --batches --yes   a batch with --resume pays for its rows again
     """
     from taiwa.cli.keyboard import scrub
     from taiwa.operations.result_json import members
