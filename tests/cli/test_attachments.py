@@ -175,6 +175,16 @@ def test_a_text_that_fails_keeps_its_attachments_for_the_next_try(
     assert [content(model_server, number) for number in (0, 1)] == [[IMAGE_PART, text_part("What?")]] * 2
 
 
+def test_lists_name_the_attachments_of_a_turn_without_text(
+    taiwa: Taiwa, model_server: ModelServer, files: Path
+) -> None:
+    model_server("A cat.")
+    taiwa.ok("say", "-s", "cat", "-a", "cat.png", "-a", "notes.txt")
+
+    assert taiwa.ok("log", "--json").json[0]["text"] == "cat.png, notes.txt"
+    assert "cat.png, notes.txt" in taiwa.ok("log", "cat").out
+
+
 def test_shown_and_exported_conversations_name_their_attachments(
     taiwa: Taiwa, model_server: ModelServer, files: Path
 ) -> None:
@@ -204,7 +214,7 @@ def test_an_export_carries_the_bytes_unless_they_are_left_out(
     taiwa.ok("import", "-", input=bare)
     refused = taiwa("say", "-s", "cat", "Sure?")
     assert refused.code == 2
-    assert "the bytes of the attachment cat.png are missing: the conversation was imported without them" in refused.err
+    assert "the bytes of the attachment cat.png are missing: an import left them out" in refused.err
     assert len(model_server.seen) == 1
 
     taiwa.ok("import", "-", input=whole)

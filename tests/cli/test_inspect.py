@@ -200,3 +200,16 @@ def test_why_names_what_removed_a_value(taiwa: Taiwa, model_server: ModelServer)
     assert lines[1].startswith("  removed by an edit by hand")
     assert lines[1].endswith('before: "tea"')
     assert taiwa.ok("why", "topics[0]", "chat-1~1").lines[0] == 'topics[0] = "tea"'
+
+
+def test_the_log_of_a_session_names_its_own_model_where_two_share_a_turn(
+    model_server: ModelServer, taiwa: Taiwa
+) -> None:
+    model_server("Hello!", "Hello!")
+    other = model_server.model.replace("#test-model", "#other-model")
+    taiwa.ok("say", "-s", "one", "Hi")
+    taiwa.ok("say", "-s", "two", "-m", other, "Hi")
+
+    models = {name: taiwa.ok("log", name, "--json").json[-1]["model"] for name in ("one", "two")}
+
+    assert models == {"one": model_server.model, "two": other}

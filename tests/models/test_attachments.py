@@ -2,11 +2,13 @@
 
 import json
 from base64 import b64decode, b64encode
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError, UnsupportedError
@@ -17,7 +19,7 @@ from taiwa.models.http_api.client import HttpModel
 from taiwa.models.registry import resolve
 from tests.files import FILES, PDF, PNG, TEXT
 from tests.models.conftest import Face
-from tests.peers.faults import FaultServer, speech
+from tests.peers.faults import FaultServer, speech, status
 from tests.strategies import attachments
 
 IMAGE = Attachment.from_bytes(PNG, "cat.png")
@@ -73,6 +75,88 @@ def test_chat_completions_gets_images_as_data_uris_and_pdfs_as_files_before_the_
             ],
         },
     ]
+
+
+WHOLE: dict[str, dict[str, Any]] = {
+    "messages": {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "text", "text": "A cat."}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 7, "output_tokens": 3},
+    },
+    "responses": {
+        "object": "response",
+        "status": "completed",
+        "output": [
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "A cat."}]},
+        ],
+        "usage": {"input_tokens": 7, "output_tokens": 3},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("wire", "turns", "parts"),
+    [
+        (
+            "messages",
+            "messages",
+            [
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": base64(PNG)}},
+                {
+                    "type": "document",
+                    "source": {"type": "base64", "media_type": "application/pdf", "data": base64(PDF)},
+                    "title": "report.pdf",
+                },
+                {"type": "text", "text": "What is this?"},
+            ],
+        ),
+        (
+            "responses",
+            "input",
+            [
+                {"type": "input_image", "image_url": f"data:image/png;base64,{base64(PNG)}", "detail": "auto"},
+                {
+                    "type": "input_file",
+                    "filename": "report.pdf",
+                    "file_data": f"data:application/pdf;base64,{base64(PDF)}",
+                },
+                {"type": "input_text", "text": "What is this?"},
+            ],
+        ),
+    ],
+)
+def test_the_other_protocols_get_the_same_in_parts_of_their_own(
+    faults: FaultServer, face: Face, wire: str, turns: str, parts: list[dict[str, Any]]
+) -> None:
+    faults.plays(status(200, json.dumps(WHOLE[wire]).encode()))
+    name = f"{faults.base_url}#m?wire={wire}"
+    model = HttpModel(resolve(name, overrides={name: {"pdf": True}}))
+
+    answer = face.ask(model, Request((user("What is this?", [IMAGE, REPORT]),)))
+
+    request: Any = faults.seen[0].json
+    assert answer.text == "A cat."
+    assert request[turns][0]["content"] == parts
+
+
+@pytest.mark.parametrize("name", ["openai:gpt-4o", "openai:gpt-5", "anthropic:claude-sonnet-4-5"])
+@given(files=st.lists(attachments.filter(lambda each: each.kind is not None), max_size=4))
+def test_every_protocol_sends_the_bytes_of_all_attachments_in_their_order(name: str, files: list[Attachment]) -> None:
+    assert list(sent(body(name, user("What is this?", files)))) == [each.data for each in files]
+
+
+def sent(part: Any) -> Iterator[bytes]:
+    """The bytes in a body, in their order."""
+    if isinstance(part, list):
+        for inner in part:
+            yield from sent(inner)
+    elif isinstance(part, dict):
+        for key, inner in part.items():
+            if key in {"data", "url", "image_url", "file_data"} and isinstance(inner, str):
+                yield b64decode(inner.rpartition(",")[2], validate=True)
+            yield from sent(inner)
 
 
 def test_anthropic_gets_base64_sources_before_the_text() -> None:

@@ -166,6 +166,8 @@ def test_a_wrong_key_is_refused_and_not_shown(face: Face, model: HttpModel) -> N
 
 def test_a_key_is_checked_by_one_cheap_call(model: HttpModel) -> None:
     check_key(model.target, Secret(KEY))
+    with pytest.raises(AuthenticationError):  # llama.cpp lists its models without a key
+        check_key(model.target, Secret("canary-wrong-key"))
 
 
 def test_a_closed_iterator_frees_the_server(face: Face, model: HttpModel, llama: LlamaServer) -> None:

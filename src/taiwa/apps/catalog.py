@@ -23,6 +23,7 @@ from taiwa.conversation.app import (
     restore_options,
     with_options,
 )
+from taiwa.kernel.arguments import check_argument
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import Json
 from taiwa.plugins import find_plugin, plugin_app, plugin_names
@@ -232,6 +233,7 @@ def load_app(name: str, environ: Mapping[str, str] | None = None) -> App:
     Raises:
         ConfigError: the app was not found or has an error.
     """
+    check_argument("the app", name, str, "a name or a path")
     return load(find_path(name, environ))
 
 

@@ -59,7 +59,7 @@ def batch(
 ) -> None:
     """Send every line of FILE (`-` for standard input) to APP; print one line of JSON per row, in the order of the file.
 
-    A line is a text, or JSON: {"text": …, "id": …, "params": {…}}. A row that fails has an "error" and does not stop the batch; the
+    A line is a text, or JSON: {"text": …, "id": …, "params": {…}, "attachments": ["cat.png"]}. A row that fails has an "error" and does not stop the batch; the
     exit code is 1 then. With --strict, a line that cannot be read stops it before anything is sent. With -o, --json prints a summary. A fold is stored as the conversation -s NAME (default: APP-FILE).
 
     \b

@@ -113,7 +113,7 @@ def extract(
     from taiwa.operations.batch import open_rows, preview_extractions, run_extractions
 
     with open_rows(str(file)) as rows:
-        settings = common.settings()
+        settings = common.with_first_model(common.settings())
         if common.dry_run:
             print_batch_preview(preview_extractions(settings, extract_run, rows), as_json=common.as_json)
             return
@@ -132,7 +132,7 @@ def _extract_one(
     from taiwa.kernel.usage_limits import RunUsage
     from taiwa.operations import generate, say
 
-    settings = common.settings()
+    settings = common.with_first_model(common.settings())
     if common.dry_run:
         print_preview(say.preview_extraction(settings, extract_run, text, attachments), as_json=common.as_json)
         return

@@ -74,7 +74,8 @@ def generate(common: CommonOptions, text: str, **values: Any) -> None:  # noqa: 
         values["count"], not values["lenient"], values["whitespace"], values["task"] or "", attachments,
     )  # fmt: skip
     live = options.count == 1 and not common.as_json and not common.no_stream
-    found = generate_answers(common.settings(), options, _print_text if live else lambda _: None)
+    settings = common.with_first_model(common.settings())
+    found = generate_answers(settings, options, _print_text if live else lambda _: None)
     for answer in found:
         if common.as_json:
             print_result(answer)

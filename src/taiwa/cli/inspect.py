@@ -123,10 +123,9 @@ def _branches(kin: "list[tuple[str, Node]]", stem: str) -> "list[tuple[str, Node
 
 
 def _excerpt(node: "Node") -> str:
-    from taiwa.operations.inspect import format_value
+    from taiwa.operations.inspect import format_value, said
 
-    said = node.user or ", ".join(each.label for each in node.attachments)
-    text = said if node.kind == "turn" else format_value(node.delta) if node.kind == "edit" else node.answer
+    text = said(node) if node.kind == "turn" else format_value(node.delta) if node.kind == "edit" else node.answer
     return one_line(text or "", 60)
 
 

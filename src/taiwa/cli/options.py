@@ -193,6 +193,14 @@ class CommonOptions:
             settings = configured.load(given | {"model": add_options(settings.chosen_model(), f"wire={self.wire}")})
         return settings
 
+    def with_first_model(self, settings: "Settings") -> "Settings":
+        """Return the settings with a model; where none is set, the user is asked once which one within reach to use."""
+        if settings.model is not None or self.dry_run:
+            return settings
+        from taiwa.cli.first_run import choose_first_model
+
+        return choose_first_model(settings, asking=not self.as_json)
+
     def shown(self) -> "AnswerFormat":
         """Return how an answer is printed."""
         return {"as_json": self.as_json, "verbose": self.verbose, "raw": self.raw, "no_stream": self.no_stream}
@@ -380,6 +388,8 @@ def open_session(
         TaiwaError: the app, the model or the store cannot be opened.
     """
     from taiwa.operations import say
+    from taiwa.sessions.session import open_priced_model
+    from taiwa.settings import BUILTIN
 
     settings = common.settings()
     repository = common.repository(settings)
@@ -387,6 +397,10 @@ def open_session(
     options = say.SayOptions(app, name, common.continue_latest, read_params(common.params), common.answers())
     turns = turn_options(common, settings, interrupts)
     session = say.open_session(repository, settings, options, turns, observers=observers, ask=ask_param())
+    if session.priced_model.model.name == BUILTIN and not session.app.model:
+        chosen = common.with_first_model(settings)
+        if chosen.model != settings.model:
+            session.priced_model = open_priced_model(None, chosen, session.app)
     if common.verbose:
         print_default_model(settings, session.priced_model)
     if not repository.store.nodes.is_trusted(session.app.hash):

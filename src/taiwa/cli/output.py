@@ -317,6 +317,11 @@ def bill_line(spent: "RunUsage") -> str:
     tokens = _("{input} in ({cached} cached) + {output} out tokens",
         input=f"{usage.input_tokens:,}", cached=f"{usage.cache_read_tokens:,}", output=f"{usage.output_tokens:,}",
     )  # fmt: skip
+    if usage.reasoning_tokens:
+        tokens = _("{input} in ({cached} cached) + {output} out ({reasoning} reasoning) tokens",
+            input=f"{usage.input_tokens:,}", cached=f"{usage.cache_read_tokens:,}", output=f"{usage.output_tokens:,}",
+            reasoning=f"{usage.reasoning_tokens:,}",
+        )  # fmt: skip
     most, cost = spent.usage + spent.estimated, format_cost(spent.cost)
     # Of a call that was cut off only an upper bound is known.
     if spent.calls_without_usage and spent.estimated.input_tokens:

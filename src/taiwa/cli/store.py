@@ -162,14 +162,17 @@ def cost(common: CommonOptions, by: "Axis") -> None:
     if not lines:
         print_notice("nothing was spent yet")
         return
+    reasoned = any(line.usage.reasoning_tokens for line in lines)
     rows = [
         (
             line.name or "(in no conversation)", str(line.requests), str(line.failed), f"{line.usage.input_tokens:,}",
-            f"{line.usage.cache_read_tokens:,}", f"{line.usage.output_tokens:,}", format_cost(line.cost_nano),
+            f"{line.usage.cache_read_tokens:,}", f"{line.usage.output_tokens:,}",
+            *((f"{line.usage.reasoning_tokens:,}",) if reasoned else ()), format_cost(line.cost_nano),
         )
         for line in lines
     ]  # fmt: skip
-    table((by, "requests", "failed", "input", "cached", "output", "cost"), rows, frozenset(range(1, 7)))
+    header = (by, "requests", "failed", "input", "cached", "output", *(("reasoning",) if reasoned else ()), "cost")
+    table(header, rows, frozenset(range(1, len(header))))
     calls_without_usage = sum(line.calls_without_usage for line in lines)
     if calls_without_usage:
         print_notice(

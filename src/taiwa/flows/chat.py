@@ -8,6 +8,7 @@ from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, add_turn, edit_state, summarize_window, turns_to_keep
 from taiwa.conversation.replies import ParsedReply, parse_delta, parse_reply, reply_watcher
 from taiwa.conversation.turn_prompt import field_summary_request, reply_schema, summary_request, turn_request
+from taiwa.kernel.arguments import check_argument
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, Step, Watcher, notify, perform
 from taiwa.kernel.errors import (
@@ -177,6 +178,7 @@ def check_text(text: str) -> None:
     Raises:
         InputError: it is empty, too long, or not valid Unicode.
     """
+    check_argument("the text", text, str, "a str")
     if not text.strip():
         raise InputError("the text is empty")
     if len(text) > MAX_TEXT_CHARS:

@@ -1,10 +1,11 @@
 """The state machine of one run of a program, without I/O: a runtime performs the effects and feeds the answers back."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from taiwa.kernel.arguments import describe
 from taiwa.kernel.effects import (
     CallTool,
     Complete,
@@ -15,7 +16,7 @@ from taiwa.kernel.effects import (
     Program,
     Watcher,
 )
-from taiwa.kernel.errors import ModelError, ReplayError, TaiwaError
+from taiwa.kernel.errors import InputError, ModelError, ReplayError, TaiwaError
 from taiwa.kernel.journal import Entry, Journal, Strand
 from taiwa.kernel.messages import (
     Capability,
@@ -193,6 +194,7 @@ class Execution(Generic[T]):
         *,
         recorded_only: bool = False,
     ) -> None:
+        check_program(program)
         self.ledger = ledger
         self.journal = Journal() if journal is None else journal
         self.done = False
@@ -403,6 +405,8 @@ class Execution(Generic[T]):
             message = f"the journal holds another {type(effect).__name__} at {_position(strand, entry.index)}"
             self._abort(ReplayError(f"{message}; the app, the code or the text before it has changed"))
             return
+        if self._recorded_only:
+            self._notify(EffectStarted(strand.path, entry.index, effect))
         if isinstance(effect, Complete):
             self.ledger.requests += 1
         elif isinstance(effect, CallTool):
@@ -493,13 +497,25 @@ def _close(program: Program[Any]) -> None:
             raise
 
 
-def replay(program: Program[T], journal: Journal) -> T:
+def check_program(program: object) -> None:
+    """Check that an argument is a program.
+
+    Raises:
+        InputError: it is not, for one the function that makes it.
+    """
+    if not isinstance(program, Generator):
+        name = getattr(program, "__name__", "")
+        hint = f"; call it: {name}(…)" if callable(program) and name else ""
+        raise InputError(f"expected a program (a generator that yields effects), got {describe(program)}{hint}")
+
+
+def replay(program: Program[T], journal: Journal, observers: Iterable[Observer] = ()) -> T:
     """Run a program with the recorded answers only, and return its value.
 
     Raises:
         ReplayError: the program yields another effect than the recorded one.
     """
-    return Execution(program, UsageLedger(UsageLimits(None, None)), journal, recorded_only=True).result()
+    return Execution(program, UsageLedger(UsageLimits(None, None)), journal, observers, recorded_only=True).result()
 
 
 def first_request(program: Program[Any], capabilities: frozenset[Capability]) -> Request:

@@ -1,13 +1,13 @@
 """Messages, requests, responses and their parts: frozen values that hold tuples, never lists.
 
-Independent of providers, without I/O. `collect_response` joins a stream of chunks into a response.
+Independent of providers, without I/O but the reading of attachments. `collect_response` joins a stream of chunks into a response.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from taiwa.kernel.attachments import Attachment
+from taiwa.kernel.attachments import Attachment, AttachmentSource, read_attachments
 from taiwa.kernel.records import Json, digest, value
 
 RANK_CONSTANT = 60
@@ -109,9 +109,13 @@ def system(text: str) -> Message:
     return Message("system", (Text(text),))
 
 
-def user(text: str, attachments: Sequence[Attachment] = ()) -> Message:
-    """Make a user message; its attachments stand before its text."""
-    return Message("user", (*attachments, Text(text)))
+def user(text: str, attachments: Iterable[AttachmentSource] = ()) -> Message:
+    """Make a user message; its attachments (paths, bytes or `Attachment` objects) stand before its text.
+
+    Raises:
+        InputError: an attachment cannot be read.
+    """
+    return Message("user", (*read_attachments(attachments), Text(text)))
 
 
 def assistant(text: str) -> Message:

@@ -50,18 +50,17 @@ def find_by_keys(settings: Settings, environ: Mapping[str, str] | None = None) -
     return tuple(found)
 
 
-def find_servers(addresses: Mapping[str, str] | None = None, seconds: float = SECONDS) -> tuple[FoundModel, ...]:
+def find_servers(settings: Settings, seconds: float = SECONDS) -> tuple[FoundModel, ...]:
     """Ask the servers of this machine at once for their models, and wait at most these seconds in all.
 
-    `addresses` has the base URL of each kind of server; one that is not a loopback address is left out.
+    A server is looked for where the settings have it, else at its usual port; one on another machine is left out.
     """
-    if addresses is None:
-        addresses = {prefix: PROVIDERS[prefix].base_url for prefix in SERVERS}
+    addresses = {prefix: settings.base_urls.get(prefix, PROVIDERS[prefix].base_url) for prefix in SERVERS}
     local = {prefix: url for prefix, url in addresses.items() if parse_base_url(url).is_local}
     answers: SimpleQueue[tuple[str, Sequence[FoundModel]]] = SimpleQueue()
     for prefix, url in local.items():
         # A daemon: a server that accepts and then says nothing does not keep the program from ending.
-        Thread(target=lambda p=prefix, u=url: answers.put((p, _ask(p, u, seconds))), daemon=True).start()
+        Thread(target=_answer, args=(answers, prefix, url, seconds), daemon=True).start()
     end = monotonic() + seconds
     found: dict[str, Sequence[FoundModel]] = {}
     while len(found) < len(local):
@@ -71,6 +70,10 @@ def find_servers(addresses: Mapping[str, str] | None = None, seconds: float = SE
             break
         found[prefix] = models
     return tuple(model for prefix in local for model in found.get(prefix, ()))
+
+
+def _answer(answers: "SimpleQueue[tuple[str, Sequence[FoundModel]]]", prefix: str, url: str, seconds: float) -> None:
+    answers.put((prefix, _ask(prefix, url, seconds)))
 
 
 def _ask(prefix: str, url: str, seconds: float) -> Sequence[FoundModel]:

@@ -146,7 +146,7 @@ def resolve(
     if colon and (prefix == "gguf" or (prefix == "local" and model.partition("?")[0].lower().endswith(".gguf"))):
         known = capabilities("gguf", model, override)
         codec = ChatCompletions("model", DIALECTS["gguf"], known)
-        return Target(name, "gguf", model, codec, known.capabilities, inside=True)
+        return Target(name, "gguf", model, codec, known.capabilities, inputs=known.inputs, inside=True)
     if colon and prefix == "local":
         return Target(name, "local", model, None, capabilities("local", model, override).capabilities, inside=True)
     if bare == BUILTIN:
@@ -172,7 +172,7 @@ def resolve(
         )
     if not address and prefix not in base_urls:
         raise ConfigError(
-            f"{prefix!r} has an address for each user; set it with `taiwa config set base_urls.{prefix} URL`"
+            f"{prefix!r} has an address for each user; set AZURE_OPENAI_ENDPOINT, or `taiwa config set base_urls.{prefix} URL`"
         )
     base_url = _base_url(parse_base_url(address, f"the base URL of {prefix!r}"), provider)
     return _target(name, prefix, provider, base_url, model, options, override)
@@ -255,7 +255,8 @@ def _target(
         codec = kinds[wire](model, dialect, known, options=options)
         _check_options(wire, dialect, options)
     required = prefix if prefix in PROVIDERS and not provider.self_hosted else ""
-    return Target(name, base_url, model, codec, known.capabilities, provider.key_variable, required)
+    variable = provider.key_variable
+    return Target(name, base_url, model, codec, known.capabilities, variable, required, known.inputs, wire)
 
 
 def _wire(provider: Provider, model: str, *, is_moved: bool) -> Wire:
@@ -291,6 +292,7 @@ def _with_wire(wire: Wire, known: Capabilities, dialect: ServerDialect, prefix: 
         able = (able - {"tools", "decisions"}) | frozenset[Capability](("prefix",))
         if dialect.constraints == "response_format":  # a field of Chat Completions
             able -= {"json_schema", "regex", "grammar"}
+        known = replace(known, inputs=frozenset())
     return replace(known, capabilities=frozenset(able))
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TypeAlias, get_args
 
+from taiwa.kernel.arguments import check_argument, check_list
 from taiwa.kernel.errors import ModelError
 from taiwa.kernel.messages import (
     Capability,
@@ -112,6 +113,7 @@ def scripted_model(
     >>> collect_response(model.stream(Request((user("Hi"),)))).text
     'Hello'
     """
+    check_list("answers", entries, (str, Response, Exception, Callable), "texts, responses, errors or functions")
     return ScriptedModel(entries, name, capabilities, chunk, usage)
 
 
@@ -141,4 +143,5 @@ def function_model(
     >>> collect_response(loud.stream(Request((user("Hi"),)))).text
     'HI'
     """
+    check_argument("answer", answer, Callable, "a function of the request")
     return FunctionModel((answer,), name, capabilities, chunk, usage)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 SIGNS = {"added": "+", "removed": "-", "changed": "~"}
-EXPORT_FORMATS = ("jsonl", "md", "html")
+EXPORT_FORMATS = ("jsonl", "md", "html", "verifiable")
 END_OF_TEXT = "end"
 INERT = frozenset(
     """inline text softbreak hardbreak code_inline em_open em_close strong_open strong_close paragraph_open paragraph_close fence
@@ -59,6 +59,11 @@ footer, time { opacity: .6; font-size: .85rem }
 """
 
 
+def said(turn: Node) -> str:
+    """Return what the user said in a turn: the text, or the names of what was attached without one."""
+    return turn.user or ", ".join(each.label for each in turn.attachments)
+
+
 def sessions(repository: Repository, limit: int | None = None) -> tuple[SessionEntry, ...]:
     """Return the sessions that moved last, the latest first."""
     store = repository.store
@@ -67,7 +72,7 @@ def sessions(repository: Repository, limit: int | None = None) -> tuple[SessionE
     entries: list[SessionEntry] = []
     for ref in refs:
         first = store.nodes.first_turn(ref.tip)
-        text = "" if first is None else first.user or ""
+        text = "" if first is None else said(first)
         model = repository.last_model(ref.tip, ref.name)
         entries.append(SessionEntry(ref, text, model, costs.get(ref.name, 0)))
     return tuple(entries)
@@ -218,7 +223,7 @@ def export(
     app: bool = False,
     attachments: bool = True,
 ) -> str:
-    """Write a conversation as `jsonl` (which can be imported), `md` or `html`.
+    """Write a conversation as `jsonl` (which can be imported), `md`, `html`, or `verifiable`: HTML that verifies itself.
 
     In `jsonl`, `calls` adds the bill of each turn, and `app` the app, with its instructions and parameters. Without
     `attachments`, their bytes are left out, in `html` the images.
@@ -230,6 +235,10 @@ def export(
     entries = tuple(repository.walk(store.resolve(revision)))
     if form == "md":
         return as_markdown(entries, revision)
+    if form == "verifiable":
+        from taiwa.operations.verifiable_html import as_verifiable_html
+
+        return as_verifiable_html(entries, revision)
     written = {
         entry.hash: " · ".join(
             filter(None, (store.runs.model_of(entry.hash), format_time(store.nodes.time(entry.hash))))

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp
 
@@ -16,9 +16,9 @@ from taiwa.server.guard import Guard
 from taiwa.server.responses import json_response
 from taiwa.server.state import ServerState, state_of
 from taiwa.server.wire import Endpoint, Wire
-from taiwa.server.wires import chat_completions
+from taiwa.server.wires import api, chat_completions, page
 
-WIRES: tuple[Wire, ...] = (chat_completions.wire,)
+WIRES: tuple[Wire, ...] = (chat_completions.wire, api.wire, page.wire)
 """The first one writes the errors of paths that no wire has."""
 STATUS_CODES = {404: "not_found", 405: "method_not_allowed"}
 
@@ -53,7 +53,6 @@ def build(state: ServerState) -> ASGIApp:
         return error_response(INTERNAL, request.url.path)  # uvicorn logs the traceback
 
     routes = [
-        StarletteRoute("/", endpoint(_start_page)),
         StarletteRoute("/health", endpoint(_health)),
         StarletteRoute("/login", endpoint(_log_in)),
         StarletteRoute("/v1/models", endpoint(_models)),
@@ -67,10 +66,6 @@ def build(state: ServerState) -> ASGIApp:
     app.router.redirect_slashes = False
     app.state.server = state
     return Guard(app, state.options, state.access, error_response)
-
-
-async def _start_page(_: Request) -> Response:
-    return PlainTextResponse("taiwa is running. Clients use /v1 of this address; see `taiwa serve --help`.\n")
 
 
 async def _health(_: Request) -> Response:

@@ -78,12 +78,39 @@ class Catalogue:
             ConfigError: the model is unknown, or its key is missing.
         """
         app = load_app(choice.app)
-        name = choice.model or self._model_of(app)
+        return self._open(app, choice.model or self._model_of(app))
+
+    def _open(self, app: App, name: str) -> PricedModel:
         if name in self._given:
             return open_priced_model(self._given[name], self.settings)
         chosen = replace(self.settings, model=name, origins={**self.settings.origins, "model": "argument"})
         with self._lock:
             return open_priced_model(None, chosen, app, opened=self._opened)
+
+    def open_for(self, app: App, model: str = "") -> PricedModel:
+        """Open a served model for an app; without a name, or with that of a model that is not served, the one that `open` does.
+
+        Raises:
+            ConfigError: the model is unknown, or its key is missing.
+        """
+        return self._open(app, model if model in self.models else self._model_of(app))
+
+    def app_file(self, name: str) -> str:
+        """Return the name or file of a served app.
+
+        Raises:
+            ApiError: no such app is served.
+        """
+        if name not in self.apps:
+            raise ApiError(
+                404, f"unknown app {name[:80]!r}; choose one of {', '.join(self.apps)}", code="app_not_found"
+            )
+        return self.apps[name]
+
+    def load_apps(self) -> tuple[App, ...]:
+        """Return the served apps, that of requests without an app first."""
+        names = sorted(self.apps, key=lambda name: name != self.default_app)
+        return tuple(load_app(self.apps[name]) for name in names)
 
     def _model_of(self, app: App) -> str:
         """Return the model of an app: the first served one, unless none was named for the server and the app names its own."""

@@ -40,6 +40,7 @@ class LiveRun:
         self.events: list[RunEvent] = []
         self.done = False
         self.abandoned = False
+        self._stop = asyncio.Event()
         self._waiting: set[asyncio.Future[None]] = set()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -82,6 +83,10 @@ class LiveRun:
         for task in self._tasks:
             task.cancel()
 
+    def finish(self) -> None:
+        """End the answers with the text that they have; the turns are committed."""
+        self._stop.set()
+
     async def _perform(self) -> None:
         self._tasks = [asyncio.create_task(self._answer(index)) for index in range(len(self.completions))]
         for index, task in enumerate(self._tasks):
@@ -93,7 +98,7 @@ class LiveRun:
     async def _answer(self, index: int) -> None:
         completion = self.completions[index]
         try:
-            async with completion.session.stream_turn(completion.turn_input) as events:
+            async with completion.session.stream_turn(completion.turn_input, self._stop) as events:
                 async for event in events:
                     self._publish(index, event)
         except TaiwaError as error:

@@ -1,7 +1,7 @@
 """What endpoints work with: the parts of the server, the caller, and the body of a request."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 
 from starlette.requests import Request
@@ -9,6 +9,7 @@ from starlette.requests import Request
 from taiwa.kernel.records import Json, parse_json
 from taiwa.server.access import LOCAL_CALLER, Access
 from taiwa.server.catalogue import Catalogue
+from taiwa.server.conversations import FollowedRuns
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.fields import Fields
 from taiwa.server.guard import body_too_large
@@ -48,6 +49,7 @@ class ServerState:
     access: Access
     turns: TurnOptions
     runs: Runs
+    followed: FollowedRuns = field(default_factory=FollowedRuns)
 
     def repository(self, caller: str) -> Repository:
         """Return the conversations of a caller; nothing of another one is found in them."""
@@ -63,6 +65,11 @@ def state_of(request: Request) -> ServerState:
 def caller_of(request: Request) -> str:
     """Return the caller of a request; "" is the one who has the token of the server."""
     return str(request.scope["caller"])
+
+
+def repository_of(request: Request) -> Repository:
+    """Return the conversations of the caller of a request."""
+    return state_of(request).repository(caller_of(request))
 
 
 async def read_body(request: Request) -> Fields:

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
 
 from taiwa.conversation.history import Conversation, change_app
+from taiwa.conversation.state import State
 from taiwa.conversation.transcript import Transcript, next_address, turn_digest
 from taiwa.flows.chat import Reply, complete_turn, say
 from taiwa.kernel.attachments import Attachment, read_reference
@@ -14,15 +16,17 @@ from taiwa.kernel.effects import Complete, Effect, Program
 from taiwa.kernel.errors import ConflictError, InputError, StoreError, TaiwaError
 from taiwa.kernel.execution import EffectStarted, Event, Observer, RunResult
 from taiwa.kernel.journal import Entry, Journal
-from taiwa.kernel.messages import Message, Notice, Response, TextDelta, Usage
+from taiwa.kernel.messages import Message, Notice, Response, TextDelta, ToolResult, Usage
 from taiwa.kernel.records import Json, items_at, record, restore, value
 from taiwa.kernel.runtime import AsyncModel, Handler, Interrupts, Model, Retriever, Runtime, Tool
 from taiwa.kernel.usage_limits import Price, RunUsage, UsageLimits
 from taiwa.models.pricing import Prices
 from taiwa.sessions.repository import Repository
+from taiwa.settings import NANO
 from taiwa.store import Run, check_name, conflict_message
 
 if TYPE_CHECKING:
+    from taiwa.ask.answer import Citation
     from taiwa.ask.result import AskResult
     from taiwa.sessions.stored_ask import RagResources
 
@@ -143,7 +147,8 @@ class TurnInput:
 class TurnResult:
     """A committed turn: the answer, its state delta, its place in the store, and its usage.
 
-    `ask` is the typed result of a turn of the flow `ask`.
+    `state` is the dialogue state after it, `calls` are the results of the tools that it called, and `ask` is the typed result of
+    a turn of the flow `ask`.
     """
 
     text: str
@@ -154,7 +159,24 @@ class TurnResult:
     parent: str
     spent: RunUsage
     ask: "AskResult | None" = None
+    state: State = field(default_factory=dict[str, Json])
+    calls: tuple[ToolResult, ...] = ()
     response: Response | None = None
+
+    @property
+    def citations(self) -> "tuple[Citation, ...]":
+        """The citations of an answer from documents."""
+        return () if self.ask is None else self.ask.citations
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens of all calls of the turn; see `spent` for calls whose usage is not known."""
+        return self.spent.usage
+
+    @property
+    def cost(self) -> Decimal | None:
+        """What the turn cost, in currency units; None where a price is unknown."""
+        return None if self.spent.cost is None else Decimal(self.spent.cost) / NANO
 
 
 @dataclass(slots=True)
@@ -226,8 +248,10 @@ class ActiveTurn:
             options |= {"retriever": self.resources.retriever, "handlers": self.resources.handlers}
         return options
 
-    def commit(self, reply: Reply, after: Conversation, spent: RunUsage) -> tuple[TurnResult, Conversation]:
-        """Write the turn; the session moves to it.
+    def commit(
+        self, reply: Reply, after: Conversation, spent: RunUsage, calls: tuple[ToolResult, ...] = ()
+    ) -> tuple[TurnResult, Conversation]:
+        """Write the turn, in which tools were called with these results; the session moves to it.
 
         Raises:
             ConflictError: another process moved the session; the answer stays in the calls of this run.
@@ -243,7 +267,16 @@ class ActiveTurn:
             committed = self._committed(self.session, after, None)
         parent = turn_input.follows or after.new_nodes[0].hash
         result = TurnResult(
-            reply.text, reply.delta, reply.warnings, self.session, committed.tip, parent, spent, response=reply.response
+            reply.text,
+            reply.delta,
+            reply.warnings,
+            self.session,
+            committed.tip,
+            parent,
+            spent,
+            state=committed.state,
+            calls=calls,
+            response=reply.response,
         )
         if self.resources is not None:
             from taiwa.ask.result import AskResult

@@ -13,10 +13,11 @@ from taiwa.conversation.history import Conversation, Node, change_app
 from taiwa.conversation.state import State
 from taiwa.conversation.state_paths import Change, diff_states, parse_path
 from taiwa.flows.chat import Reply
+from taiwa.kernel.arguments import check_argument
 from taiwa.kernel.attachments import AttachmentSource, read_attachments
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, TaiwaError
 from taiwa.kernel.execution import Observer, RunResult
-from taiwa.kernel.messages import Message, Notice, TextDelta, Usage, assistant, user
+from taiwa.kernel.messages import Message, Notice, TextDelta, ToolResult, Usage, assistant, user
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.stream import Stream
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
@@ -103,11 +104,12 @@ class BaseSession:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The texts of all turns as messages."""
+        """All turns as messages, with their attachments."""
+        fill = self.repository.store.blobs.fill
         return tuple(
             message
             for turn in self.turns
-            for message in (user(turn.user or "", turn.attachments), assistant(turn.answer or ""))
+            for message in (user(turn.user or "", fill(turn.attachments)), assistant(turn.answer or ""))
         )
 
     @property
@@ -131,15 +133,20 @@ class BaseSession:
     def _say(self, text: str, attachments: Iterable[AttachmentSource]) -> ActiveTurn:
         return self._begin(TurnInput(self.conversation, text, attachments=read_attachments(attachments)))
 
-    def _edit(
+    def edit_input(
         self,
         text: str,
         turn: int,
         attachments: Iterable[AttachmentSource] | None = None,
         reason: str = "edit",
         messages: tuple[Message, ...] = (),
-    ) -> ActiveTurn:
-        """Begin a turn in place of a turn by its number, negative numbers counted from the end."""
+    ) -> TurnInput:
+        """Return the turn in place of a turn by its number, negative numbers counted from the end.
+
+        Raises:
+            InputError: the conversation has no such turn.
+        """
+        check_argument("turn", turn, int, "the number of a turn")
         tip = self.conversation.stored_tip
         if tip is None:
             raise InputError("there is no turn yet")
@@ -152,7 +159,17 @@ class BaseSession:
             base = change_app(base, self.app)
         edited = self.repository.turn(tip, back)[1]
         files = edited.attachments if attachments is None else read_attachments(attachments)
-        return self._begin(TurnInput(base, text, reason, tip, files, messages))
+        return TurnInput(base, text, reason, tip, files, messages)
+
+    def _edit(
+        self,
+        text: str,
+        turn: int,
+        attachments: Iterable[AttachmentSource] | None = None,
+        reason: str = "edit",
+        messages: tuple[Message, ...] = (),
+    ) -> ActiveTurn:
+        return self._begin(self.edit_input(text, turn, attachments, reason, messages))
 
     def _retry(self) -> ActiveTurn:
         text = self.last_turn_text()
@@ -168,9 +185,11 @@ class BaseSession:
         return resume_turn(self.repository, runs[-1], self.priced_model)
 
     def _undo(self, turns: int = 1) -> Conversation:
+        check_argument("turns", turns, int, "a whole number")
         return self._check_out(self.repository.store.undo(self.name, turns))
 
     def _redo(self, turns: int = 1) -> Conversation:
+        check_argument("turns", turns, int, "a whole number")
         return self._check_out(self.repository.store.redo(self.name, turns))
 
     def _check_out(self, tip: str) -> Conversation:
@@ -198,6 +217,7 @@ class BaseSession:
                 )
 
     def _fork(self, name: str) -> Self:
+        check_argument("name", name, str, "a name")
         self._ensure_stored()
         self.repository.fork(self.conversation.tip, name)
         options, observers = self.options, self._observers
@@ -206,10 +226,12 @@ class BaseSession:
         )
 
     def _diff(self, other: "BaseSession | str") -> tuple[Change, ...]:
+        check_argument("other", other, (str, BaseSession), "a session or a revision")
         then = other.conversation if isinstance(other, BaseSession) else self.repository.at(other)
         return tuple(diff_states(dict(self.state), dict(then.state)))
 
     def _why(self, path: str) -> ValueOrigin:
+        check_argument("path", path, str, "a path such as items.1")
         self._ensure_stored()
         return self.repository.origin(self.conversation.tip, parse_path(path))
 
@@ -254,7 +276,8 @@ class BaseSession:
     def _settle(self, turn: ActiveTurn, done: "RunResult[TurnValue]") -> TurnResult:
         self.spent = self.spent + done.spent
         reply, after = done.value
-        result, self.conversation = turn.commit(reply, after, done.spent)
+        calls = tuple(entry.answer for entry in done.journal.entries if isinstance(entry.answer, ToolResult))
+        result, self.conversation = turn.commit(reply, after, done.spent, calls)
         return result
 
     @contextmanager

@@ -148,6 +148,12 @@ WITH RECURSIVE up(seq, parent, steps) AS (
     WHERE steps < {BATCH} AND up.parent < up.seq)
 SELECT node.hash, up.parent, {COLUMNS} FROM up JOIN node ON node.seq = up.seq JOIN app ON app.seq = node.app
 ORDER BY up.seq DESC"""  # noqa: S608
+DOWN = f"""
+WITH RECURSIVE down(seq) AS (
+    SELECT CAST(? AS BIGINT)
+    UNION ALL SELECT node.seq FROM down JOIN node ON node.parent = down.seq AND node.seq > down.seq)
+SELECT node.hash, parent.hash, {COLUMNS} FROM down JOIN node ON node.seq = down.seq JOIN app ON app.seq = node.app
+LEFT JOIN node parent ON parent.seq = node.parent ORDER BY node.seq"""  # noqa: S608
 FIRST_TURN = """
 WITH RECURSIVE up(seq, parent, kind, turns) AS (
     SELECT seq, parent, kind, turns FROM node WHERE seq = ?
@@ -368,6 +374,16 @@ class Nodes:
     def time(self, name: str) -> int:
         """Return when a node was stored here, in microseconds since 1970; for display only."""
         return int(self._db.one("SELECT at_us FROM node WHERE seq = ?", self.seq(name)))
+
+    def descendants(self, name: str) -> Iterator[tuple[str, Node]]:
+        """Yield a node and everything that follows it on any branch, each behind its parent, with their hashes.
+
+        Raises:
+            StoreError: the store does not have the node.
+        """
+        rows = self._db.rows(DOWN, self.seq(name))
+        for key, parent, *columns in rows:
+            yield key.hex(), node_from_row(parent, tuple(columns))
 
     def first_turn(self, tip: str) -> Node | None:
         """Return the first turn on the way to a node, None where there is no turn."""

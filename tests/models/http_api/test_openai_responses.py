@@ -545,3 +545,33 @@ def test_an_image_and_a_pdf_are_parts_of_the_input() -> None:
     assert [part["type"] for part in message["content"]] == ["input_image", "input_file", "input_text"]
     assert message["content"][0]["image_url"].startswith("data:image/png;base64,")
     assert message["content"][1]["filename"] == "report.pdf"
+
+
+def test_a_response_of_azure_is_read_with_its_filters_beside_it() -> None:
+    """Transcribed from a recorded exchange with a resource's /openai/v1/responses."""
+    output = [
+        {
+            "content": [{"annotations": [], "logprobs": [], "text": "Paris", "type": "output_text"}],
+            "id": "msg_1",
+            "phase": "final_answer",
+            "role": "assistant",
+            "status": "completed",
+            "type": "message",
+        }
+    ]
+    filters = [{"blocked": False, "content_filter_raw": [], "content_filter_results": {}, "source_type": "prompt"}]
+    reasoning = {"context": "all_turns", "effort": "none", "mode": "standard", "summary": None}
+    usage = USAGE | {"input_tokens": 18, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 5}
+    body = HEAD | {
+        "model": "gpt-5.4", "status": "completed", "content_filters": filters, "error": None, "incomplete_details": None,
+        "output": output, "reasoning": reasoning, "usage": usage | {"output_tokens_details": {"reasoning_tokens": 0}},
+    }  # fmt: skip
+
+    response = read(json.dumps(body).encode(), name="https://acme.openai.azure.com/openai/v1#prod?wire=responses")
+
+    assert (response.text, response.finish, response.usage, response.model) == (
+        "Paris",
+        "stop",
+        Usage(18, 5),
+        "gpt-5.4",
+    )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Literal, Protocol, TypeAlias, cast, get_args
 
+from taiwa.kernel.attachments import InputKind
 from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.messages import Capability, Chunk, Enforcement, Request
 from taiwa.models.http_api.connections import parse_base_url
@@ -179,6 +180,10 @@ class Target:
     """The environment variable with its key; a stored key is bound to the origin of the base URL."""
     provider: str = ""
     """The provider, where it requires a key."""
+    inputs: frozenset[InputKind] = frozenset()
+    """The attachments besides text files that may be sent to it."""
+    wire: Wire | Literal[""] = ""
+    """The protocol by which a server is asked."""
     inside: bool = False
     """Whether the model runs in this process, without a server."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
