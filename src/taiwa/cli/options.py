@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from taiwa.kernel.errors import InputError, StoreError
+from taiwa.kernel.errors import InputError, StoreError, TaiwaError
 
 if TYPE_CHECKING:
     from taiwa.cli.output import AnswerFormat
@@ -34,7 +34,7 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 def complete_session(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
     """Return the conversations whose names begin with a text, for the completion of a shell."""
-    with suppress(Exception):  # completion is silent where the store cannot be read
+    with suppress(TaiwaError):  # completion is silent where the store cannot be read
         refs = CommonOptions().repository(reading=True).store.refs.list()
         return [ref.name for ref in refs if ref.name.startswith(begun)]
     return []

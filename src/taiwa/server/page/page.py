@@ -14,10 +14,10 @@ from taiwa.i18n import LANGUAGES, catalogue
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.messages import Response
 from taiwa.kernel.records import Json, restore
-from taiwa.operations.inspect import format_value, show, value_history, why
+from taiwa.operations.inspect import format_value, sessions, show, value_history, why
 from taiwa.operations.markdown_html import visible
 from taiwa.operations.say import request_text
-from taiwa.server.page.views import branch_map, conversations, state_view, transcript
+from taiwa.server.page.views import branch_map, state_view, transcript
 from taiwa.sessions.replay import recorded_requests
 from taiwa.sessions.repository import Repository
 from taiwa.settings import NANO
@@ -140,7 +140,7 @@ class Page:
         }
 
     def _list(self) -> dict[str, Any]:
-        return {"conversations": conversations(self.repository)}
+        return {"conversations": sessions(self.repository, LAST_TURNS)}
 
     def _(self, message: str, /, **values: object) -> str:
         text = catalogue("page", self.language).gettext(message)

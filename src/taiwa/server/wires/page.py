@@ -42,6 +42,8 @@ async def _render(request: Request, render: Callable[[Page], str]) -> Response:
 
 def _place(request: Request, repository: Repository) -> Place:
     name, panel = str(request.path_params["name"]), request.query_params.get("panel", "")
+    if not repository.store.refs.has(name):
+        raise ApiError(404, f"conversation {name[:80]!r} not found", code="conversation_not_found")
     tip = repository.store.refs.tip(name)
     at = request.query_params.get("at", "")
     at = repository.store.resolve(at) if at else ""
