@@ -154,14 +154,16 @@ class AsyncSession(BaseSession):
     ) -> "AsyncGenerator[TurnEvent | Done[TurnResult]]":
         turn = await self._begin_in_thread(begin)
         done: list[RunResult[TurnValue]] = []
-        async with self._record_failure(turn):
-            # Closed here and not by the garbage collector, so that closing the iterator cancels the call.
-            async with aclosing(self._runtime(turn, stop).stream(turn.program, turn.journal)) as events:
-                async for event in events:
-                    if isinstance(event, RunResult):
-                        done.append(event)
-                    else:
-                        yield event
+        # Closed here and not by the garbage collector, so that closing the iterator cancels the call.
+        async with (
+            self._record_failure(turn),
+            aclosing(self._runtime(turn, stop).stream(turn.program, turn.journal)) as events,
+        ):
+            async for event in events:
+                if isinstance(event, RunResult):
+                    done.append(event)
+                else:
+                    yield event
         result = await finish_in_thread(lambda: self._settle(turn, done[0]))
         yield result
         yield Done(result)
