@@ -83,7 +83,8 @@ messages: setup ## update the catalogues in src/taiwa/locale from the texts in t
 	mkdir -p build
 	$(BIN)/pybabel --quiet extract $(BABEL) --output build/cli.pot src/taiwa/cli src/taiwa/operations
 	$(BIN)/pybabel --quiet extract $(BABEL) --output build/dialogue.pot src/taiwa/ask src/taiwa/flows src/taiwa/models
-	for domain in cli dialogue; do $(BIN)/pybabel --quiet update --domain $$domain --input-file build/$$domain.pot \
+	$(BIN)/pybabel --quiet extract $(BABEL) --mapping-file babel.cfg --keyword=_count:1,2 --output build/page.pot src/taiwa/server/page
+	for domain in cli dialogue page; do $(BIN)/pybabel --quiet update --domain $$domain --input-file build/$$domain.pot \
 	  --output-dir src/taiwa/locale --no-wrap --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date; done
 
 # Goes on with build/builtin where that is there; `make clean` first begins from nothing.

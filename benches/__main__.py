@@ -14,6 +14,7 @@ NAMES = (
     "importing",
     "interrupts",
     "kill",
+    "lines",
     "storing",
     "memory",
     "rationales",

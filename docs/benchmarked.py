@@ -6,7 +6,7 @@ from typing import Any
 
 from embed import RESULTS, amount
 
-__all__ = ["ahead", "missed", "result", "rows"]
+__all__ = ["ahead", "lines", "missed", "result", "rows"]
 
 
 def result(name: str) -> str:
@@ -65,3 +65,19 @@ def _all(part: str) -> Iterator[tuple[str, dict[str, Any]]]:
 def _read(name: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
     return found
+
+
+def lines() -> str:
+    """The lines of the same jobs with each tool, a row for a job; a dash where a tool has nothing for it."""
+    found = _read("lines")
+    counts: dict[str, dict[str, int]] = {}
+    for row in found["rows"]:
+        job, _, tool = row["what"].rpartition(": ")
+        counts.setdefault(job, {})[tool] = int(row["value"])
+    tools = list(dict.fromkeys(tool for row in counts.values() for tool in row))
+    head = f"| | {' | '.join(tools)} |\n|---|{'---|' * len(tools)}\n"
+    body = "".join(
+        f"| {job} | {' | '.join(str(row.get(tool, '–')) for tool in tools)} |\n" for job, row in counts.items()
+    )
+    versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
+    return f"{head}{body}\n{found['date']}, {versions}.\n"

@@ -313,14 +313,14 @@ def test_the_usage_of_failed_calls_counts(connect: Any) -> None:
     ("arguments", "message"),
     [
         ({"model": Blocking}, "got the class Blocking; make an instance"),
-        ({"model": 3}, "got a int"),
+        ({"model": 3}, "got an int"),
         ({"tools": [len]}, "got the function len; decorate a function with @taiwa.tool"),
         ({"tools": "calculator"}, r"tools must be a list of tools, got a str; write tools=\[…\]"),
         ({"tools": double}, "tools must be a list of tools, got a FunctionTool"),
         ({"tools": ["calculater"]}, "unknown tool 'calculater'; choose one of calculator"),
         ({"tools": [double, double]}, "two tools have the name 'double'"),
         ({"limits": Limits}, r"limits must be taiwa.Limits\(…\), got the class Limits"),
-        ({"limits": 5}, r"limits must be taiwa.Limits\(…\), got a int"),
+        ({"limits": 5}, r"limits must be taiwa.Limits\(…\), got an int"),
         ({"retriever": Shelf}, "got the class Shelf"),
     ],
 )
@@ -616,3 +616,18 @@ def test_a_conversation_has_limits_of_its_own() -> None:
 def test_a_limit_is_a_number(limits: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Limits(**limits)
+
+
+def test_a_turn_has_its_state_calls_citations_and_cost() -> None:
+    prices = Prices("1", "1")
+    app = load_text("---\ntaiwa: 1\ntools: [double]\nstate:\n  n: int\n---\nCount.\n", "count.md", "count")
+    call = Response(Message("assistant", (ToolCall("double", '{"number": 21}', "a"),)), "tool_calls", usage=Usage(1, 1))
+    model = scripted_model(call, '42.\n@@delta\n{"n": 42}', usage=Usage(1, 1))
+    with Client(model, tools=[double], prices=prices, store=":memory:") as client:
+        turn = client.session(app).say("Twice 21?")
+    assert turn.state["n"] == 42
+    assert [(result.name, result.value) for result in turn.calls] == [("double", 42)]
+    assert (turn.citations, turn.usage, turn.cost) == ((), Usage(2, 2), Decimal("0.000004"))
+    with Client(retriever=Trains(), store=":memory:") as client:
+        asked = client.session("ask").say("When does the last train leave?")
+    assert [citation.source for citation in asked.citations] == ["notes.txt"]

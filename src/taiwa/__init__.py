@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from taiwa.kernel.usage_limits import Limits, RunUsage
     from taiwa.models.pricing import Prices
     from taiwa.models.scripted import FunctionModel, function_model, scripted_model
+    from taiwa.operations.attachments import document_text
     from taiwa.sessions.async_session import AsyncSession
     from taiwa.sessions.durable_turn import TurnOptions, TurnResult
     from taiwa.sessions.session import Session
@@ -155,6 +156,7 @@ __all__ = [
     "Usage",
     "ask",
     "assistant",
+    "document_text",
     "exit_on_error",
     "extract",
     "find",
@@ -207,6 +209,7 @@ MODULES = {
     "kernel.usage_limits": "Limits RunUsage",
     "models.pricing": "Prices",
     "models.scripted": "FunctionModel function_model scripted_model",
+    "operations.attachments": "document_text",
     "sessions.durable_turn": "TurnOptions TurnResult",
     "sessions.async_session": "AsyncSession",
     "sessions.session": "Session",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import Any, Generic, Self, TypeAlias, TypeVar, cast, overload
 
 from taiwa import settings as configured
@@ -27,11 +27,12 @@ from taiwa.flows.route import RouteResult
 from taiwa.flows.route import route as route_program
 from taiwa.flows.solve.rationale import Rationale
 from taiwa.flows.solve.solve import SolveOptions
+from taiwa.kernel.arguments import check_argument, check_list, describe
 from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.attachments import AttachmentSource, read_attachments
 from taiwa.kernel.effects import Complete, Effect, GetCapabilities, HideOutput, Program, Watcher, WatchResult, perform
 from taiwa.kernel.errors import InputError, OutputValidationError, RefusalError, TaiwaError
-from taiwa.kernel.execution import Observer, RunResult
+from taiwa.kernel.execution import Observer, RunResult, check_program
 from taiwa.kernel.messages import (
     Choice,
     Constraint,
@@ -175,9 +176,14 @@ class BaseClient:
         if isinstance(retriever, str):
             retriever = cast("Retriever", make_retriever(retriever))
         if not (model is None or isinstance(model, str) or _offers(model, "stream")):
-            raise InputError(f"model must be a name or a model, got {_shown(model)}")
+            hint = "; make an instance of it" if isinstance(model, type) else ""
+            raise InputError(f"model must be a name or a model, got {describe(model)}{hint}")
+        check_argument("store", store, (str, Path, Store, NoneType), "a path, a URL or a Store")
+        check_argument("prices", prices, (Prices, NoneType), "taiwa.Prices(…)")
+        check_argument("handlers", handlers, Mapping, "a dict of functions by effects")
+        check_argument("observers", observers, Iterable, "a list of functions")
         if not (retriever is None or _offers(retriever, "find")):
-            raise InputError(f"retriever must be an object with find(query, k), got {_shown(retriever)}")
+            raise InputError(f"retriever must be an object with find(query, k), got {describe(retriever)}")
         self._arguments_of_settings: dict[str, object] = {
             "timeout": timeout, "attempts": attempts, "retry_paid": retry_paid
         }  # fmt: skip
@@ -262,6 +268,9 @@ class BaseClient:
         Raises:
             InputError: the session exists, and has another app or parameters of its own.
         """
+        check_argument("app", app, (str, App, NoneType), "the name or the path of an app, or an App")
+        check_argument("name", name, str, "a text")
+        check_argument("params", params, (Mapping, NoneType), "a dict")
         repository = Repository(self.store)
         repository.place, repository.settings = self.settings.store, self.settings
         repository.retriever = self.retriever
@@ -275,6 +284,7 @@ class BaseClient:
         return SessionStart(repository, name, start, self._open_model(start.app, last))
 
     def _turn_options(self, given: TurnOptions | None, limits: Limits | None) -> TurnOptions:
+        check_argument("options", given, (TurnOptions, NoneType), "taiwa.TurnOptions(…)")
         options = TurnOptions(limits=self.limits.usage_limits) if given is None else given
         bounds = _limits(limits)
         return replace(
@@ -290,6 +300,10 @@ class BaseClient:
     def _find(
         self, query: str, documents: Sequence[str | Path], audience: Sequence[str], limit: int
     ) -> tuple[Passage, ...]:
+        check_argument("query", query, str, "a text")
+        check_list("documents", documents, (str, Path), "folders or names of indexes")
+        check_list("audience", audience, str, "principals")
+        check_argument("limit", limit, int, "a whole number")
         if self.retriever is not None and not documents:
             return self.retriever.find(query, limit)
         options = FindOptions(query, tuple(map(str, documents)), tuple(audience), limit)
@@ -501,7 +515,7 @@ class Client(BaseClient):
         Raises:
             InputError: the question is empty, or an index is not found.
         """
-        options = AskOptions(tuple(map(str, documents)), tuple(audience), user, policy)
+        options = ask_options(documents, audience, user, policy)
         return _asked(self.session(self._ask_app(session, options), session, limits=limits).say(question))
 
     def session(
@@ -530,7 +544,7 @@ class Client(BaseClient):
     ) -> RunResult[R]:
         runtime = Runtime(self.model, **self._arguments(tools, limits))
         with self._counting():
-            done = runtime.run_result(check_program(program))
+            done = runtime.run_result(program)
         self.spent = self.spent + done.spent
         return done
 
@@ -541,7 +555,8 @@ class Client(BaseClient):
         tools: tuple[Tool, ...] | None = None,
         limits: Limits | None = None,
     ) -> "Stream[E, T]":
-        return Stream(self._events(check_program(program), view, self._arguments(tools, limits)))
+        check_program(program)
+        return Stream(self._events(program, view, self._arguments(tools, limits)))
 
     def _events(self, program: Program[R], view: "View[R, E, T]", arguments: dict[str, Any]) -> "Generator[E, None, T]":
         with self._counting():
@@ -709,7 +724,7 @@ class AsyncClient(BaseClient):
         policy: str = "", session: str = "", limits: Limits | None = None,
     ) -> AskResult:  # fmt: skip
         """As `Client.ask`."""
-        options = AskOptions(tuple(map(str, documents)), tuple(audience), user, policy)
+        options = ask_options(documents, audience, user, policy)
         app = await asyncio.to_thread(self._ask_app, session, options)
         opened = await self.session(app, session, limits=limits)
         return _asked(await opened.say(question))
@@ -733,7 +748,7 @@ class AsyncClient(BaseClient):
     ) -> RunResult[R]:
         runtime = AsyncRuntime(self.model, **self._arguments(tools, limits))
         with self._counting():
-            done = await runtime.run_result(check_program(program))
+            done = await runtime.run_result(program)
         self.spent = self.spent + done.spent
         return done
 
@@ -744,7 +759,8 @@ class AsyncClient(BaseClient):
         tools: tuple[Tool, ...] | None = None,
         limits: Limits | None = None,
     ) -> "AsyncStream[E, T]":
-        return AsyncStream(self._events(check_program(program), view, self._arguments(tools, limits)))
+        check_program(program)
+        return AsyncStream(self._events(program, view, self._arguments(tools, limits)))
 
     async def _events(
         self, program: Program[R], view: "View[R, E, T]", arguments: dict[str, Any]
@@ -765,9 +781,26 @@ def question(
     text: Prompt, *, system_text: str = "", prefix: str = "", stop: Sequence[str] = (), sampling: Sampling = Sampling()
 ) -> Request:
     """Make the request of one question."""
+    for name, given in (("system", system_text), ("prefix", prefix)):
+        check_argument(name, given, str, "a text")
+    check_list("stop", stop, str, "texts")
+    check_argument("temperature", sampling.temperature, (int, float, NoneType), "a number")
+    for name, number in (("max_tokens", sampling.max_tokens), ("seed", sampling.seed)):
+        check_argument(name, number, (int, NoneType), "a whole number")
     messages = (user(text),) if isinstance(text, str) else tuple(text)
     head = (system(system_text),) if system_text else ()
     return Request((*head, *messages), prefix=prefix, stop=tuple(stop), sampling=sampling)
+
+
+def ask_options(documents: Sequence[str | Path], audience: Sequence[str], user: str, policy: str) -> AskOptions:
+    """Make the options of a question to documents.
+
+    Raises:
+        InputError: an argument has the wrong type.
+    """
+    check_list("documents", documents, (str, Path), "folders or names of indexes")
+    check_list("audience", audience, str, "principals")
+    return AskOptions(tuple(map(str, documents)), tuple(audience), user, policy)
 
 
 def generate_program(request: Request, constraint: object) -> Program[_Answer[Any]]:
@@ -795,8 +828,16 @@ def constraint_of(constraint: object) -> "tuple[Constraint | None, Callable[[str
     """
     if constraint is None:
         return None, str
+    if isinstance(constraint, Choice):
+        check_list("texts", constraint.texts, str, "texts")
+    if isinstance(constraint, (Regex, Grammar)):
+        text = constraint.pattern if isinstance(constraint, Regex) else constraint.text
+        check_argument(type(constraint).__name__, text, str, "made of a text")
     if isinstance(constraint, (Regex, Choice, Grammar, JsonSchema)):
         return constraint, answer_checker(constraint)
+    if isinstance(constraint, (str, Mapping, list, tuple)):
+        kinds = "Regex(…), Choice((…)), Grammar(…), JsonSchema({…}) or a type"
+        raise InputError(f"a constraint must be {kinds}, got {describe(cast('object', constraint))}")
     output_type = _output_type(constraint)
     return JsonSchema(output_type.schema(), output_type.name), lambda text: output_type.parse(text).value
 
@@ -826,21 +867,10 @@ def solve_program(question: str, tools: tuple[Tool, ...], options: SolveOptions 
     """
     from taiwa.sessions.stored_solve import ReasonRun
 
+    check_argument("question", question, str, "a text")
+    check_argument("options", options, (SolveOptions, NoneType), "taiwa.SolveOptions(…)")
     capabilities = yield from perform(GetCapabilities())
     return (yield from ReasonRun(tools, options or SolveOptions()).program(question, capabilities))
-
-
-def check_program(program: Program[R]) -> Program[R]:
-    """Return the program.
-
-    Raises:
-        InputError: it is not a program.
-    """
-    if isinstance(cast("object", program), Generator):
-        return program
-    name = getattr(program, "__name__", "")
-    hint = f"; call it: {name}(…)" if callable(program) and name else ""
-    raise InputError(f"expected a program (a generator that yields effects), got {_shown(program)}{hint}")
 
 
 def _tools(tools: Tools) -> tuple[Tool, ...]:
@@ -853,7 +883,7 @@ def _tools(tools: Tools) -> tuple[Tool, ...]:
 
     given = cast("object", tools)
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        raise InputError(f"tools must be a list of tools, got {_shown(given)}; write tools=[…]")
+        raise InputError(f"tools must be a list of tools, got {describe(given)}; write tools=[…]")
     found: list[Tool] = []
     for tool in tools:
         if isinstance(tool, str):
@@ -861,7 +891,7 @@ def _tools(tools: Tools) -> tuple[Tool, ...]:
         elif _offers(tool, "spec"):
             found.append(tool)
         else:
-            raise InputError(f"tools must be tools, got {_shown(tool)}; decorate a function with @taiwa.tool")
+            raise InputError(f"tools must be tools, got {describe(tool)}; decorate a function with @taiwa.tool")
     names = [tool.spec.name for tool in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -870,21 +900,13 @@ def _tools(tools: Tools) -> tuple[Tool, ...]:
 
 
 def _limits(limits: Limits | None) -> Limits | None:
-    if limits is not None and not isinstance(cast("object", limits), Limits):
-        raise InputError(f"limits must be taiwa.Limits(…), got {_shown(limits)}")
+    check_argument("limits", limits, (Limits, NoneType), "taiwa.Limits(…)")
     return limits
 
 
 def _offers(argument: object, name: str) -> bool:
     """Return whether an argument is an instance with this attribute, and not its class."""
     return hasattr(argument, name) and not isinstance(argument, type)
-
-
-def _shown(argument: object) -> str:
-    name = getattr(argument, "__name__", "")
-    if isinstance(argument, type):
-        return f"the class {name}; make an instance of it"
-    return f"the function {name}" if callable(argument) and name else f"a {type(argument).__name__}"
 
 
 def checked(text: Prompt, attachments: Attachments = ()) -> Prompt:
@@ -897,7 +919,8 @@ def checked(text: Prompt, attachments: Attachments = ()) -> Prompt:
     is_text = isinstance(given, str)
     parts: list[object] = [given] if is_text else list(cast("Sequence[object]", given)) if _is_list(given) else [None]
     if not is_text and not all(isinstance(part, Message) for part in parts):
-        raise InputError(f"the text must be a str, or a list of messages, got {_shown(given)}")
+        hint = "; the type comes first: extract(Order, text)" if isinstance(given, type) else ""
+        raise InputError(f"the text must be a str, or a list of messages, got {describe(given)}{hint}")
     if not isinstance(given, str) and files:
         raise InputError("attachments belong to a text; give messages theirs: taiwa.user(text, attachments)")
     if not files and not any(map(_has_content, parts)):

@@ -51,7 +51,7 @@ def _(message: str, /, **values: object) -> str:
     >>> _("back to turn {turn}", turn=2)
     'back to turn 2'
     """
-    text = message and _catalogue("cli", user_language()).gettext(
+    text = message and catalogue("cli", user_language()).gettext(
         message
     )  # the translation of "" is the catalogue's header
     return text.format(**values) if values else text
@@ -63,7 +63,7 @@ def ngettext(singular: str, plural: str, n: int, /, **values: object) -> str:
     >>> ngettext("{n} call", "{n} calls", 1), ngettext("{n} call", "{n} calls", 2000)
     ('1 call', '2,000 calls')
     """
-    return _catalogue("cli", user_language()).ngettext(singular, plural, n).format(**{"n": f"{n:,}"} | values)
+    return catalogue("cli", user_language()).ngettext(singular, plural, n).format(**{"n": f"{n:,}"} | values)
 
 
 @cache
@@ -95,5 +95,6 @@ def dialogue_version() -> int:
 
 
 @cache
-def _catalogue(domain: str, language: str) -> NullTranslations:
+def catalogue(domain: str, language: str) -> NullTranslations:
+    """Return the texts of a domain in a language; without a compiled catalogue, the English ones."""
     return translation(domain, LOCALE, [language], fallback=True)

@@ -26,6 +26,7 @@ MOST_ATTEMPTS = 100
 ONE, NAMED, TABLE = 1, 2, 3
 """Depth of the values of a setting: `key: value`, `key: NAME: value`, `key: NAME: KEY: value`."""
 PREFIX = "TAIWA_"
+AZURE_ENDPOINT = "AZURE_OPENAI_ENDPOINT"
 PRICES = ("input", "output", "cache_read", "cache_write", "currency")
 BUILTIN = "builtin"
 """The built-in model, used if no model is set."""
@@ -45,6 +46,7 @@ class Settings:
     attempts: int = 3
     retry_paid: bool = False
     base_urls: Mapping[str, str] = field(default_factory=dict[str, str])
+    aliases: Mapping[str, str] = field(default_factory=dict[str, str])
     capabilities: Mapping[str, Mapping[str, bool]] = field(default_factory=dict[str, Mapping[str, bool]])
     plugins: Mapping[str, bool] = field(default_factory=dict[str, bool])
     prices: Mapping[str, Mapping[str, Decimal | str]] = field(default_factory=dict[str, Mapping[str, Decimal | str]])
@@ -172,6 +174,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "attempts": Setting("how often a call is tried before it fails", _count),
         "retry_paid": Setting("whether a call that may have been charged is tried again", _flag),
         "base_urls": Setting("the address of a provider, by its name", _url, NAMED),
+        "aliases": Setting("the model that a word of your own stands for, by that word", _text, NAMED),
         "capabilities": Setting(
             "what a model can do, by its name", _flag, TABLE, (*get_args(Capability), *get_args(InputKind), "sampling")
         ),
@@ -216,7 +219,7 @@ def load(
     """
     environ = os.environ if environ is None else environ
     path = config_path(environ) if path is None else path
-    found = _from_file(path) | _from_environment(environ) | _from_arguments(arguments or {})
+    found = _from_azure(environ) | _from_file(path) | _from_environment(environ) | _from_arguments(arguments or {})
     values: dict[str, object] = {}
     for keys, leaf in found.items():
         value = _value(keys, leaf)
@@ -231,6 +234,16 @@ def load(
     values.setdefault("store", _base(environ, "XDG_DATA_HOME", ".local/share") / "taiwa.db")
     origins = {".".join(keys): leaf.origin for keys, leaf in found.items()}
     return Settings(path=path, origins=origins, **values)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  (SETTINGS types them)
+
+
+def _from_azure(environ: Mapping[str, str]) -> dict[Keys, SourcedValue]:
+    """Read the address of the user's resource from the variable that OpenAI's own library reads."""
+    try:
+        endpoint = _url(environ.get(AZURE_ENDPOINT, ""))
+    except ValueError:  # another program's variable; it breaks nothing here
+        return {}
+    address = endpoint if urlsplit(endpoint).path else f"{endpoint}/openai/v1"
+    return {("base_urls", "azure"): SourcedValue(address, AZURE_ENDPOINT)}
 
 
 def _from_file(path: Path) -> dict[Keys, SourcedValue]:

@@ -152,7 +152,8 @@ def delta(answer: str, **changes: object) -> str:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     """An empty home of its own: no config, no store, no language but English."""
-    for name in ("LC_ALL", "LC_MESSAGES", "NO_COLOR", "FORCE_COLOR", "TAIWA_CONFIG", "TAIWA_APPS"):
+    keys = [name for name in os.environ if name.endswith("_API_KEY")]
+    for name in ("LC_ALL", "LC_MESSAGES", "NO_COLOR", "FORCE_COLOR", "TAIWA_CONFIG", "TAIWA_APPS", *keys):
         monkeypatch.delenv(name, raising=False)
     for name, part in {"XDG_CONFIG_HOME": "config", "XDG_DATA_HOME": "data", "TAIWA_STORE": "taiwa.db"}.items():
         monkeypatch.setenv(name, str(tmp_path / part))

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import Self
 
-__all__ = ["Terminal"]
+__all__ = ["Terminal", "screen"]
 
 SIGNS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[()][A-Z0-9]|\x1b[=>78]|\r")
 PATIENCE = 300.0
@@ -83,3 +83,38 @@ class Terminal:
             piece = b""
         self.raw += piece
         return bool(piece)
+
+
+MOVES = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[()][A-Z0-9]|\x1b[=>78]")
+
+
+def screen(raw: bytes) -> list[str]:
+    """The lines that are left on a terminal: cursor up and down its lines, erased lines, nothing that scrolls."""
+    lines, row, column, at = [""], 0, 0, 0
+    text = raw.decode(errors="replace")
+    while at < len(text):
+        if move := MOVES.match(text, at):
+            at = move.end()
+            count, kind = move[1] or "", move[2]
+            if kind == "A":
+                row = max(row - int(count or 1), 0)
+            elif kind == "K":
+                lines[row] = "" if count == "2" else lines[row][:column]
+            elif kind == "J":
+                lines[row:] = [lines[row][:column]]
+            elif kind == "C":
+                column += int(count or 1)
+            elif kind == "D":
+                column = max(column - int(count or 1), 0)
+            continue
+        sign = text[at]
+        at += 1
+        if sign == "\n":
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        elif sign == "\r":
+            column = 0
+        else:
+            lines[row] = lines[row].ljust(column)[:column] + sign + lines[row][column + 1 :]
+            column += 1
+    return [line.rstrip() for line in lines]

@@ -7,7 +7,7 @@ import pytest
 from taiwa.cli.store import AXES
 from taiwa.store import Axis
 from tests.cli.conftest import ModelServer, Place, Taiwa, delta
-from tests.peers.faults import speech
+from tests.peers.faults import event, head, raw, speech, words
 
 PRICES = {"*": {"input": "2", "cache_read": "0.5", "output": "10"}}
 ONE_CALL = (3 * 2 + 4 * 0.5 + 3 * 10) / 1e6
@@ -89,3 +89,22 @@ def test_a_cost_limit_holds_over_the_turns_of_a_session(taiwa: Taiwa, model_serv
     assert talked.code == 1
     assert len(model_server.requests) == 2
     assert talked.err.count("the limit on cost is reached") == 1
+
+
+def test_reasoning_tokens_and_cached_ones_are_on_the_bill(model_server: ModelServer, taiwa: Taiwa) -> None:
+    usage = {
+        "prompt_tokens": 1000,
+        "completion_tokens": 500,
+        "prompt_tokens_details": {"cached_tokens": 800},
+        "completion_tokens_details": {"reasoning_tokens": 300},
+    }
+    answer = raw(head() + words("Hello!") + event({}, finish="stop") + event(usage=usage))
+    model_server(answer, prices={model_server.model: {"input": 2, "output": 8, "cache_read": 0.5}})
+
+    said = taiwa.ok("say", "-v", "Hi")
+    table = taiwa.ok("cost").lines
+
+    assert "1,000 in (800 cached) + 500 out (300 reasoning) tokens" in said.err
+    assert "0.0048 USD" in said.err  # 200 at 2, 800 at 0.5 and 500 at 8 a million
+    assert table[0].split()[1:] == ["requests", "failed", "input", "cached", "output", "reasoning", "cost"]
+    assert "300" in table[1].split()

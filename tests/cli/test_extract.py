@@ -193,7 +193,7 @@ def test_the_mode_may_be_chosen(taiwa: Taiwa, model_server: ModelServer, shop: s
 @pytest.mark.parametrize(
     ("target", "complaint"),
     [
-        ("Order", "expected module:Type"),
+        ("Order", "module:Type, or fields such as"),
         ("nowhere:Order", "module 'nowhere' not found"),
         ("{shop}:Ordr", "has no 'Ordr'; did you mean 'Order'?"),
         ("{shop}:Menu.Nothing", "has no 'Nothing'"),

@@ -187,3 +187,16 @@ def test_thinking_is_kept_out_of_the_answer_and_shown_on_request(taiwa: Taiwa, m
     assert taiwa.ok("show", "1", "--reasoning", "--json").json["reasoning"] == "They greet me."
     assert "reasoning: none was recorded" in taiwa.ok("show", "--reasoning").out
     assert "reasoning" not in taiwa.ok("show", "--json").json
+
+
+def test_the_log_of_a_session_names_its_own_model_where_two_share_a_turn(
+    model_server: ModelServer, taiwa: Taiwa
+) -> None:
+    model_server("Hello!", "Hello!")
+    other = model_server.model.replace("#test-model", "#other-model")
+    taiwa.ok("say", "-s", "one", "Hi")
+    taiwa.ok("say", "-s", "two", "-m", other, "Hi")
+
+    models = {name: taiwa.ok("log", name, "--json").json[-1]["model"] for name in ("one", "two")}
+
+    assert models == {"one": model_server.model, "two": other}

@@ -401,7 +401,7 @@ def test_a_cost_limit_ends_a_rationale_and_keeps_its_text(taiwa: Taiwa, model_se
             ("?", "--tool-format", "native", "--tool-mode", "stop"),
             "--tool-format native requires --tool-mode native, not stop",
         ),
-        (("?", "--type", "Order"), "expected module:Type"),
+        (("?", "--type", "Order"), "module:Type, or fields such as"),
         (("?", "--trace-file", "no/folder/x"), "no/folder/x: No such file"),
         (("?", "--tool-format", "morse"), "'morse' is not one of"),
         (("?", "--max-tool-calls", "-1"), "-1 is not in the range"),

@@ -118,7 +118,10 @@ def test_a_place_can_be_named_by_the_beginning_of_its_hash(talked: Taiwa) -> Non
     [
         ("chat-7", "session 'chat-7' not found; did you mean chat-1?"),
         ("abcdef123456", "no session and no node"),
-        ("chat-1~1@{2}", "invalid revision 'chat-1~1@{2}'; write name, name~2, name@{3} or the beginning of a hash"),
+        (
+            "chat-1~1@{2}",
+            "invalid revision 'chat-1~1@{2}'; write name, name:2, name~2, name@{3} or the beginning of a hash",
+        ),
         ("chat-1@{99}", "'chat-1' has moved only 2 times, not 99"),
     ],
 )

@@ -90,6 +90,15 @@ def test_paths_bytes_and_attachments_may_be_mixed(tmp_path: Path) -> None:
     assert found[1] == replace(named, name="")
 
 
+def test_a_message_of_the_user_takes_what_every_call_takes(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(TEXT)
+
+    message = user("What?", [tmp_path / "a.txt", PNG])
+
+    assert message.attachments == read_attachments([tmp_path / "a.txt", PNG])
+    assert message.text == "What?"
+
+
 @pytest.mark.parametrize("alone", ["cat.png", b"x", Path("cat.png"), Attachment.from_bytes(PNG)])
 def test_one_attachment_outside_a_list_is_refused(alone: Any) -> None:
     with pytest.raises(InputError, match="attachments must be a list"):

@@ -2,11 +2,13 @@
 
 import json
 from base64 import b64decode, b64encode
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError, UnsupportedError
@@ -17,7 +19,7 @@ from taiwa.models.http_api.client import HttpModel
 from taiwa.models.registry import resolve
 from tests.files import FILES, PDF, PNG, TEXT
 from tests.models.conftest import Face
-from tests.peers.faults import FaultServer, speech
+from tests.peers.faults import FaultServer, speech, status
 from tests.strategies import attachments
 
 IMAGE = Attachment.from_bytes(PNG, "cat.png")
@@ -75,6 +77,88 @@ def test_chat_completions_gets_images_as_data_uris_and_pdfs_as_files_before_the_
     ]
 
 
+WHOLE: dict[str, dict[str, Any]] = {
+    "messages": {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "text", "text": "A cat."}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 7, "output_tokens": 3},
+    },
+    "responses": {
+        "object": "response",
+        "status": "completed",
+        "output": [
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "A cat."}]},
+        ],
+        "usage": {"input_tokens": 7, "output_tokens": 3},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("wire", "turns", "parts"),
+    [
+        (
+            "messages",
+            "messages",
+            [
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": base64(PNG)}},
+                {
+                    "type": "document",
+                    "source": {"type": "base64", "media_type": "application/pdf", "data": base64(PDF)},
+                    "title": "report.pdf",
+                },
+                {"type": "text", "text": "What is this?"},
+            ],
+        ),
+        (
+            "responses",
+            "input",
+            [
+                {"type": "input_image", "image_url": f"data:image/png;base64,{base64(PNG)}", "detail": "auto"},
+                {
+                    "type": "input_file",
+                    "filename": "report.pdf",
+                    "file_data": f"data:application/pdf;base64,{base64(PDF)}",
+                },
+                {"type": "input_text", "text": "What is this?"},
+            ],
+        ),
+    ],
+)
+def test_the_other_protocols_get_the_same_in_parts_of_their_own(
+    faults: FaultServer, face: Face, wire: str, turns: str, parts: list[dict[str, Any]]
+) -> None:
+    faults.plays(status(200, json.dumps(WHOLE[wire]).encode()))
+    name = f"{faults.base_url}#m?wire={wire}"
+    model = HttpModel(resolve(name, overrides={name: {"pdf": True}}))
+
+    answer = face.ask(model, Request((user("What is this?", [IMAGE, REPORT]),)))
+
+    request: Any = faults.seen[0].json
+    assert answer.text == "A cat."
+    assert request[turns][0]["content"] == parts
+
+
+@pytest.mark.parametrize("name", ["openai:gpt-4o", "openai:gpt-5", "anthropic:claude-sonnet-4-5"])
+@given(files=st.lists(attachments.filter(lambda each: each.kind is not None), max_size=4))
+def test_every_protocol_sends_the_bytes_of_all_attachments_in_their_order(name: str, files: list[Attachment]) -> None:
+    assert list(sent(body(name, user("What is this?", files)))) == [each.data for each in files]
+
+
+def sent(part: Any) -> Iterator[bytes]:
+    """The bytes in a body, in their order."""
+    if isinstance(part, list):
+        for inner in part:
+            yield from sent(inner)
+    elif isinstance(part, dict):
+        for key, inner in part.items():
+            if key in {"data", "url", "image_url", "file_data"} and isinstance(inner, str):
+                yield b64decode(inner.rpartition(",")[2], validate=True)
+            yield from sent(inner)
+
+
 def test_anthropic_gets_base64_sources_before_the_text() -> None:
     found = body("anthropic:claude-sonnet-4-5", user("What is this?", [IMAGE, REPORT, NOTES]))
 
@@ -103,7 +187,7 @@ def test_a_message_without_attachments_stays_a_text() -> None:
     assert body("openai:gpt-4o", *messages)["messages"][2] == {"role": "user", "content": "Sure?"}
 
 
-@pytest.mark.parametrize("name", [*TEXT_ONLY, *BOTH, *IMAGES_ONLY, "completions:openai:gpt-4o"])
+@pytest.mark.parametrize("name", [*TEXT_ONLY, *BOTH, *IMAGES_ONLY, "openai:gpt-4o?wire=completions"])
 def test_every_model_gets_text_files_as_text(name: str) -> None:
     assert NOTES_TEXT in json.loads(json.dumps(str(body(name, user("Sum up", [NOTES]))))).replace("\\n", "\n")
 
@@ -113,7 +197,9 @@ def test_models_that_read_images_and_pdfs_get_both(name: str) -> None:
     assert body(name, user("Look", [IMAGE, REPORT]))
 
 
-@pytest.mark.parametrize("name", [*TEXT_ONLY, "completions:openai:gpt-4o", "completions:http://127.0.0.1:9/v1#m"])
+@pytest.mark.parametrize(
+    "name", [*TEXT_ONLY, "openai:gpt-4o?wire=completions", "http://127.0.0.1:9/v1#m?wire=completions"]
+)
 def test_an_image_for_a_text_model_is_refused_before_the_call(name: str) -> None:
     with pytest.raises(UnsupportedError, match=r"cannot read images \(cat\.png\); choose a model that can") as caught:
         body(name, user("Look", [IMAGE]))
@@ -124,7 +210,7 @@ def test_an_image_for_a_text_model_is_refused_before_the_call(name: str) -> None
 
 @pytest.mark.parametrize("name", [*TEXT_ONLY, *IMAGES_ONLY])
 def test_a_pdf_for_a_model_that_reads_none_is_refused_and_its_text_is_offered(name: str) -> None:
-    with pytest.raises(UnsupportedError, match=r"cannot read PDFs \(report\.pdf\); attach the text .*--attach-as-text"):
+    with pytest.raises(UnsupportedError, match=r"cannot read PDFs \(report\.pdf\); attach its text .*--attach-as-text"):
         body(name, user("Look", [REPORT]))
 
 
@@ -135,7 +221,7 @@ def test_the_config_may_know_better() -> None:
 
 
 def test_a_protocol_of_text_cannot_be_told_that_it_reads_images() -> None:
-    name = "completions:openai:gpt-4o"
+    name = "openai:gpt-4o?wire=completions"
 
     with pytest.raises(UnsupportedError) as caught:
         body(name, user("Look", [IMAGE]), images=True)

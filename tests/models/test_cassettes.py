@@ -55,12 +55,13 @@ class Exchange(NamedTuple):
     @property
     def codec(self) -> Codec:
         """The codec that our name for the model leads to."""
-        return resolve(f"{HOSTS[self.uri.split('/')[2]]}:{self.asked['model']}").codec
+        wire = "?wire=responses" if self.protocol == "responses" else ""
+        return resolve(f"{HOSTS[self.uri.split('/')[2]]}:{self.asked['model']}{wire}").codec
 
     @property
-    def claude(self) -> bool:
-        """Whether this is the Messages protocol."""
-        return "/v1/messages" in self.uri
+    def protocol(self) -> str:
+        """The last word of its path: `completions` (of chat), `messages` or `responses`."""
+        return self.uri.partition("?")[0].rpartition("/")[2]
 
     @property
     def streamed(self) -> bool:
@@ -82,7 +83,7 @@ def recorded() -> Iterator[Exchange]:
     for path in sorted(FOLDER.glob("test_*.json")):
         for number, entry in enumerate(json.loads(path.read_text(encoding="utf-8"))):
             address = entry["uri"].partition("?")[0]
-            if address.endswith(("/chat/completions", "/v1/messages")):
+            if address.endswith(("/chat/completions", "/v1/messages", "/v1/responses")):
                 name = f"{path.stem.partition('__')[2]}-{number}"
                 yield Exchange(name, entry["uri"], entry["request"], entry["status"]["code"], entry["response"])
 
@@ -95,7 +96,7 @@ def each(*, answered: bool = True, protocol: str = "") -> pytest.MarkDecorator:
     fitting = [
         pytest.param(exchange, id=exchange.name)
         for exchange in EXCHANGES
-        if (exchange.status == 200) == answered and (not protocol or exchange.claude == (protocol == "messages"))
+        if (exchange.status == 200) == answered and (not protocol or exchange.protocol == protocol)
     ]
     return pytest.mark.parametrize("exchange", fitting or [ABSENT])
 
@@ -136,7 +137,7 @@ def chat_usage(exchange: Exchange) -> Usage:
     return Usage(usage["prompt_tokens"], usage["completion_tokens"], cached, 0, thought)
 
 
-@each(protocol="chat")
+@each(protocol="completions")
 def test_a_recorded_chat_completion_is_read_whole(exchange: Exchange) -> None:
     message = chat_message(exchange)
 
@@ -154,7 +155,7 @@ def test_a_recorded_chat_completion_is_read_whole(exchange: Exchange) -> None:
     assert response.usage == chat_usage(exchange)
 
 
-@each(protocol="chat")
+@each(protocol="completions")
 def test_a_recorded_chat_completion_tells_its_end_and_its_model(exchange: Exchange) -> None:
     said = events(exchange)[-1] if exchange.streamed else exchange.answered
 
@@ -300,7 +301,7 @@ def without_marks(node: Any) -> Any:
     return [without_marks(item) for item in node] if isinstance(node, list) else node
 
 
-@each(protocol="chat")
+@each(protocol="completions")
 def test_a_recorded_chat_request_is_written_again(exchange: Exchange) -> None:
     asked = exchange.asked
 
@@ -333,3 +334,52 @@ def test_a_recorded_claude_request_is_written_again(exchange: Exchange) -> None:
     assert body.get("tools", []) == [tool for tool in asked.get("tools", []) if "input_schema" in tool]
     if "tools" in body:
         assert body.get("tool_choice", {"type": "auto"}) == asked["tool_choice"]
+
+
+# --- Responses ----------------------------------------------------------------------------------------------------------
+
+
+def asked_of_responses(asked: dict[str, Any]) -> Request:
+    """The request of ours; a call follows the words of its turn as an item of its own."""
+    messages = [Message("system", (Text(asked["instructions"]),))] if asked.get("instructions") else []
+    for item in asked["input"]:
+        match item.get("type", "message"):
+            case "message":
+                messages.append(Message(item["role"], (Text(item["content"]),)))
+            case "function_call":
+                messages.append(Message("assistant", (ToolCall(item["name"], item["arguments"], item["call_id"]),)))
+            case "function_call_output":
+                messages.append(Message("tool", (ToolResult(item["output"], call=item["call_id"]),)))
+    tools = tuple(ToolSpec(tool["name"], tool["description"] or "", tool["parameters"]) for tool in asked["tools"])
+    return Request(tuple(messages), tools=tools, tool_choice=asked["tool_choice"], sampling=Sampling(None))
+
+
+@each(protocol="responses")
+def test_a_recorded_response_is_read_whole(exchange: Exchange) -> None:
+    output, usage = exchange.answered["output"], exchange.answered["usage"]
+    texts = [part["text"] for item in output if item["type"] == "message" for part in item["content"]]
+    calls = [item for item in output if item["type"] == "function_call"]
+
+    response = decode(exchange)
+
+    assert response.text == "".join(texts)
+    assert [(call.id, call.name, call.arguments) for call in response.message.tool_calls] == [
+        (call["call_id"], call["name"], call["arguments"]) for call in calls
+    ]
+    assert response.finish == ("tool_calls" if calls else "stop")
+    assert response.model == exchange.answered["model"]
+    assert response.usage == Usage(usage["input_tokens"], usage["output_tokens"])
+
+
+@each(protocol="responses")
+def test_a_recorded_request_for_a_response_is_written_again(exchange: Exchange) -> None:
+    asked = exchange.asked
+
+    body = json.loads(exchange.codec.encode(asked_of_responses(asked)).body)
+
+    assert body["model"] == asked["model"]
+    assert body["input"] == [item for item in asked["input"] if item.get("content") != ""]
+    assert body.get("tool_choice", "auto") == asked["tool_choice"]
+    assert [(tool["name"], tool["parameters"]) for tool in body["tools"]] == [
+        (tool["name"], tool["parameters"]) for tool in asked["tools"]
+    ]

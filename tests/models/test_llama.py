@@ -166,6 +166,8 @@ def test_a_wrong_key_is_refused_and_not_shown(face: Face, model: HttpModel) -> N
 
 def test_a_key_is_checked_by_one_cheap_call(model: HttpModel) -> None:
     check_key(model.target, Secret(KEY))
+    with pytest.raises(AuthenticationError):  # llama.cpp lists its models without a key
+        check_key(model.target, Secret("canary-wrong-key"))
 
 
 def test_a_closed_iterator_frees_the_server(face: Face, model: HttpModel, llama: LlamaServer) -> None:
@@ -246,7 +248,7 @@ def test_a_probe_finds_a_constraint_in_another_servers_words_to_be_dropped(setti
 
 
 def test_a_text_is_continued_over_the_completions_protocol(settings: Settings) -> None:
-    target = resolve("completions:llamacpp:tiny", base_urls=settings.base_urls)
+    target = resolve("llamacpp:tiny?wire=completions", base_urls=settings.base_urls)
     ask = Request((user("once upon"),), sampling=Sampling(0.0, None, 12), top_logprobs=2)
     with HttpModel(target, KEY) as model:
         whole = collect_response(model.stream(ask))
@@ -256,3 +258,16 @@ def test_a_text_is_continued_over_the_completions_protocol(settings: Settings) -
     assert whole.usage.output_tokens == 12
     assert len(whole.logprobs) == 12
     assert rest.text.startswith(whole.text[20:24])
+
+
+def test_the_same_server_answers_by_responses_and_by_messages(face: Face, settings: Settings) -> None:
+    for wire in ("responses", "messages"):
+        target = resolve(f"llamacpp:tiny?wire={wire}", base_urls=settings.base_urls)
+        with HttpModel(target, KEY) as model:
+            answer = face.ask(model, ASK)
+
+        # On /v1/responses this server calls an answer completed that its limit has cut.
+        assert answer.finish == ("stop" if wire == "responses" else "length")
+        assert answer.text
+        assert answer.usage is not None
+        assert answer.usage.output_tokens == 24

@@ -1,11 +1,19 @@
+from decimal import Decimal
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.kernel.errors import ConfigError
 from taiwa.models.http_api.anthropic import AnthropicMessages
+from taiwa.models.http_api.capabilities import Finding, ProbeReport, save_report
 from taiwa.models.http_api.openai_chat import ChatCompletions
-from taiwa.models.registry import PROVIDERS, resolve
+from taiwa.models.http_api.openai_dialects import OpenAICodec, held_so
+from taiwa.models.http_api.provider_interface import add_options, split_options
+from taiwa.models.pricing import Prices, find_prices
+from taiwa.models.registry import PROVIDERS, resolve, resolve_probed
+from taiwa.settings import load
 
 
 @pytest.mark.parametrize(
@@ -136,10 +144,11 @@ def test_a_base_url_that_cannot_be_used_is_told_by_its_provider(url: str, hint: 
 
 
 def test_every_provider_can_be_resolved_and_none_has_a_slash_at_its_end() -> None:
-    targets = [resolve(f"{prefix}:some-model") for prefix in PROVIDERS]
+    azure = {"azure": "https://acme.openai.azure.com/openai/v1"}
+    targets = [resolve(f"{prefix}:some-model", base_urls=azure) for prefix in PROVIDERS]
 
     assert all(not target.base_url.endswith("/") for target in targets)
-    assert all("stop" in target.capabilities or target.name.startswith("openai:") for target in targets)
+    assert all("stop" in target.capabilities or target.name.startswith(("openai:", "azure:")) for target in targets)
     assert all(target.key_variable or target.base_url.startswith("http://127.0.0.1:") for target in targets)
 
 
@@ -173,3 +182,53 @@ def test_an_address_without_http_is_told_how_it_is_written(name: str, suggestion
         resolve(name)
 
     assert f"did you mean '{suggestion}'?" in caught.value.message
+
+
+@pytest.mark.parametrize("wire", ["chat", "responses", "completions"])
+def test_a_server_s_wires_differ_in_their_path_and_in_nothing_around_it(wire: str) -> None:
+    """Keys, errors and the treatment of constraints belong to the server."""
+    target = resolve(f"https://acme.openai.azure.com/openai/v1#prod?wire={wire}")
+    codec = target.codec
+    assert isinstance(codec, OpenAICodec)
+
+    assert codec.auth("secret") == (("api-key", "secret"),)
+    assert codec.failure(401, {}, b"").message.startswith(
+        "Azure OpenAI at acme.openai.azure.com does not accept the key"
+    )
+    held = held_so(target, "strict").codec
+    assert isinstance(held, OpenAICodec)
+    assert held.enforce == "strict"
+
+
+@pytest.mark.parametrize("wire", ["chat", "completions"])
+def test_a_probe_counts_on_every_wire_of_its_server(wire: str, tmp_path: Path) -> None:
+    settings = load({}, {"HOME": str(tmp_path)}, tmp_path / "config.yaml")
+    name = f"http://127.0.0.1:8080/v1#m?wire={wire}"
+    save_report(settings, ProbeReport("m", "http://127.0.0.1:8080/v1", (Finding("schema.enum", "enforced"),)))
+
+    codec = resolve_probed(name, settings).codec
+
+    assert isinstance(codec, OpenAICodec)
+    assert codec.capabilities.verdicts == (("enum", "enforced"),)
+
+
+def test_settings_of_a_model_hold_with_options_behind_its_name() -> None:
+    overrides = {"mine:m": {"tools": True}}
+    base_urls = {"mine": "http://127.0.0.1:8080/v1"}
+
+    assert "tools" in resolve("mine:m?effort=low", base_urls=base_urls, overrides=overrides).capabilities
+    prices = {"openai:gpt-x": {"input": Decimal(1), "output": Decimal(2)}}
+    assert find_prices(prices, "openai:gpt-x?effort=low") == Prices("1", "2")
+
+
+def test_azure_without_an_address_says_how_to_give_one() -> None:
+    with pytest.raises(ConfigError, match="taiwa config set base_urls"):
+        resolve("azure:prod")
+
+
+@given(st.text(max_size=20), st.sampled_from(["", "?effort=low", "?wire=chat&effort=max"]))
+def test_options_are_split_from_a_name_and_put_back(name: str, options: str) -> None:
+    bare, split = split_options(f"http://h/v1#{name.replace('?', '').replace('#', '')}{options}")
+
+    assert f"?{split}" == options or split == options == ""
+    assert add_options(bare, split) == bare + options

@@ -75,6 +75,24 @@ def test_an_old_conversation_is_restored_from_a_snapshot_with_its_attachments(tm
     assert sent(model) == [("one", (PNG,)), ("two", ())]
 
 
+def test_an_app_that_searches_documents_takes_no_attachments() -> None:
+    session = conversation(scripted_model())
+    asking = taiwa.Client(scripted_model("no"), store=session.repository.store).session("ask")
+
+    with pytest.raises(InputError, match=r"the app 'ask' does not take attachments; index the files: taiwa index add"):
+        asking.say("What is this?", [CAT])
+
+
+def test_the_messages_of_a_conversation_can_be_sent_again() -> None:
+    session = conversation(scripted_model("a"))
+    session.say("one", [CAT])
+    model = scripted_model("b")
+
+    taiwa.Client(model).generate((*session.messages, taiwa.user("two", [PDF])))
+
+    assert sent(model) == [("one", (PNG,)), ("two", (PDF,))]
+
+
 def test_a_message_may_be_an_attachment_alone() -> None:
     model = scripted_model("a cat")
 
@@ -125,7 +143,7 @@ def test_a_conversation_imported_without_its_attachments_says_so_before_the_call
     lines = list(session.repository.store.export("t", attachments=False))
     with Store.open(":memory:") as store:
         Repository(store).import_lines(lines)
-        model = taiwa.Client("completions:http://127.0.0.1:9/v1#m").model
+        model = taiwa.Client("http://127.0.0.1:9/v1#m?wire=completions").model
 
         with pytest.raises(InputError, match=r"the bytes of the attachment notes\.txt are missing"):
             taiwa.open(model=model, store=store, session="t").say("two")

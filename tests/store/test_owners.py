@@ -122,7 +122,8 @@ def test_what_is_listed_found_and_paid_is_the_owners_own(store: Store) -> None:
         assert other.runs.calls(tip) == ()
         assert other.runs.journal_of(tip) == ()
         assert other.runs.model_of(tip) == ""
-        assert not other.runs.has_open("hers")
+        assert other.runs.open_runs("hers") == ()
+        assert other.refs.free_name("hers") == "hers-1"
         assert other.nodes.untrusted_apps() == ()
         assert other.users.list() == ()
         assert other.users.get("ann") is None

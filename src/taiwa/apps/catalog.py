@@ -12,7 +12,18 @@ from typing import Literal
 from taiwa.apps.front_matter import APP_NAME, Problem, Problems, quoted, suggest
 from taiwa.apps.parse import read_app, split_file
 from taiwa.apps.user_reducers import ReducerFile, pin_files, reducer_files
-from taiwa.conversation.app import App, AppSource, Param, ReplyMode, fit_params
+from taiwa.conversation.app import (
+    REQUEST,
+    AnswerOptions,
+    App,
+    AppSource,
+    Param,
+    ReplyMode,
+    fit_params,
+    restore_options,
+    with_options,
+)
+from taiwa.kernel.arguments import check_argument
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import Json
 from taiwa.plugins import find_plugin, plugin_app, plugin_names
@@ -63,7 +74,11 @@ def load_source(source: AppSource) -> App:
         InputError: the values do not fit the parameters.
     """
     app = load_text(source.source, f"the stored app {source.name!r}", source.name)
-    return app.with_params(source.params) if isinstance(source.params, dict) else app
+    params = dict(source.params) if isinstance(source.params, dict) else {}
+    recorded = params.pop(REQUEST, None)
+    app = app.with_params(params) if params else app
+    app = app if recorded is None else app.with_request(restore_options(recorded))
+    return with_options(app, AnswerOptions.from_json(source.options)) if source.options is not None else app
 
 
 def check(path: Path | str) -> tuple[Problem, ...]:
@@ -218,6 +233,7 @@ def load_app(name: str, environ: Mapping[str, str] | None = None) -> App:
     Raises:
         ConfigError: the app was not found or has an error.
     """
+    check_argument("the app", name, str, "a name or a path")
     return load(find_path(name, environ))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from taiwa.cli.options import CommonOptions, ask_param, common_options, read_params, row_options, turn_options
+from taiwa.cli.options import ANSWERS, CommonOptions, ask_param, common_options, read_params, row_options, turn_options
 from taiwa.cli.output import (
     bill_line,
     print_json,
@@ -38,6 +38,7 @@ FAILED, INTERRUPTED = 1, 130
 @common_options(
     "model",
     "params",
+    *ANSWERS,
     "session",
     "as_json",
     "verbose",
@@ -58,7 +59,7 @@ def batch(
 ) -> None:
     """Send every line of FILE (`-` for standard input) to APP; print one line of JSON per row, in the order of the file.
 
-    A line is a text, or JSON: {"text": …, "id": …, "params": {…}}. A row that fails has an "error" and does not stop the batch; the
+    A line is a text, or JSON: {"text": …, "id": …, "params": {…}, "attachments": ["cat.png"]}. A row that fails has an "error" and does not stop the batch; the
     exit code is 1 then. With --strict, a line that cannot be read stops it before anything is sent. With -o, --json prints a summary. A fold is stored as the conversation -s NAME (default: APP-FILE).
 
     \b
@@ -70,7 +71,7 @@ def batch(
     from taiwa.operations.batch import BatchOptions, open_rows, preview_turns, run_turns
 
     app, file = app_and_file
-    options = BatchOptions(app, mode, read_params(common.params), common.session, width, resume)
+    options = BatchOptions(app, mode, read_params(common.params), common.session, width, resume, common.answers())
     with open_rows(file) as rows:
         unreadable = rows.unreadable()
         stop_at(unreadable if common.strict else ())

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options, open_app, open_session, print_default_model
-from taiwa.cli.output import bill_line, one_line, print_line, print_notice, print_stream, table
+from taiwa.cli.options import ANSWERS, SHOWN, CommonOptions, common_options, open_app, open_session, print_default_model
+from taiwa.cli.output import AnswerFormat, bill_line, one_line, print_line, print_notice, print_stream, table
 from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from taiwa.conversation.history import Conversation
     from taiwa.conversation.state import State, StateField
     from taiwa.conversation.state_paths import Change
+    from taiwa.kernel.attachments import Attachment
     from taiwa.kernel.execution import Event
     from taiwa.sessions.durable_turn import PricedModel
     from taiwa.sessions.session import Session, TurnEvent
@@ -36,10 +37,10 @@ CHECK_INTERVAL = 0.02
 @common_options(
     "model",
     "params",
+    *ANSWERS,
     "session",
     "continue_latest",
-    "as_json",
-    "verbose",
+    *SHOWN,
     "max_cost",
     "retry_paid",
     "wire",
@@ -70,7 +71,7 @@ def chat(common: CommonOptions, app: str) -> None:
         if live
         else Pipe()
     )
-    repl = Repl(session, lines, interrupts, as_json=common.as_json, verbose=common.verbose)
+    repl = Repl(session, lines, interrupts, shown=common.shown())
     repl.open_model = lambda conversation, name: model_of(session.repository, common.settings(), conversation, name)
     if live:
         print_notice(
@@ -84,7 +85,7 @@ def chat(common: CommonOptions, app: str) -> None:
         if not common.verbose:
             print_default_model(common.settings(), session.priced_model)
     repl.run()
-    if live and not repl.session.conversation.new_nodes and not common.no_store:
+    if live and repl.session.conversation.stored_tip is not None and not common.no_store:
         print_notice(_("saved as {session}; continue with: taiwa chat -s {session}", session=repl.session.name))
     if not live and repl.failed:
         raise click.exceptions.Exit(1)
@@ -174,8 +175,9 @@ class Repl:
     interrupts: InterruptHandler = field(default_factory=InterruptHandler)
     open_model: "Callable[[Conversation, str], PricedModel] | None" = None
     """Opens the model of another conversation; without it the session keeps its model."""
-    as_json: bool = False
-    verbose: bool = False
+    shown: AnswerFormat = field(default_factory=AnswerFormat)
+    attachments: "tuple[Attachment, ...]" = ()
+    """What is sent with the next text."""
     draft: str = ""
     failed: bool = False
     """Whether a turn or a slash command failed."""
@@ -183,9 +185,14 @@ class Repl:
     announced_name: str = ""
     """The announced name of a new conversation, until it has one."""
 
+    @property
+    def as_json(self) -> bool:
+        """Whether answers are printed as JSON."""
+        return self.shown.get("as_json", False)
+
     def run(self) -> None:
         """Run the conversation until the user quits."""
-        self.announced_name = self.session.name if self.session.conversation.new_nodes else ""
+        self.announced_name = self.session.name if self.session.conversation.stored_tip is None else ""
         self._finish_cut_off()
         while not self.is_ended:
             try:
@@ -203,12 +210,13 @@ class Repl:
         if not text.strip():
             return
         try:
-            if text.startswith("//"):
-                self.turn(self.session.stream(text[1:]), text)
-            elif text.startswith("/"):
+            if text.startswith("/") and not text.startswith("//"):
                 command(self, text)
-            else:
-                self.turn(self.session.stream(text), text)
+                return
+            said = text[1:] if text.startswith("//") else text
+            self.turn(self.session.stream(said, self.attachments), text)
+            if not self.draft:  # a turn that failed is offered again, with its attachments
+                self.attachments = ()
         except TaiwaError as error:
             self.failed = True
             print_notice(f"taiwa: {error.message}", "red")
@@ -219,7 +227,7 @@ class Repl:
 
         before, tip = dict(self.session.state), self.session.conversation.tip
         try:
-            turn = print_stream(self._stoppable(events), as_json=self.as_json, verbose=self.verbose)
+            turn = print_stream(self._stoppable(events), **self.shown)
         except TaiwaError as error:
             self.draft = text
             if isinstance(error, ConflictError):
@@ -236,7 +244,9 @@ class Repl:
             self.draft = text
             print_notice(_("stopped before the answer began; nothing changed"))
         elif not self.as_json and turn.node != tip:
-            for change in visible_changes(self.session.app.fields, before, self.session.state, everything=self.verbose):
+            for change in visible_changes(
+                self.session.app.fields, before, self.session.state, everything=self.shown.get("verbose", False)
+            ):
                 print_notice(f"  {describe_change(change)}")
 
     def report_name(self) -> None:
@@ -344,7 +354,7 @@ def command(repl: "Repl", line: str) -> None:
     if found.arguments and not found.arguments.startswith("[") and not rest:
         raise InputError(_("usage: {usage}", usage=found.usage(name)))
     here = repl.session.conversation
-    if (found.needs and here.new_nodes) or (found.needs == "turn" and not here.count):
+    if (found.needs and here.stored_tip is None) or (found.needs == "turn" and not here.count):
         raise InputError(_("there are no turns yet"))
     found.run(repl, rest)
 
@@ -384,6 +394,22 @@ def _edit(repl: Repl, rest: str) -> None:
         repl.turn(repl.session.stream_edit(text, turn=number), f"/edit {number} {text}")
     else:
         repl.draft = f"/edit {number} {repl.session.last_turn_text(turns)}"
+
+
+def _attach(repl: Repl, rest: str) -> None:
+    """Attach a file to the next text; without a file, take back what is attached."""
+    from taiwa.operations.inspect import describe_attachment
+
+    if not rest:
+        repl.attachments = ()
+        print_notice(_("nothing is attached to the next text"))
+        return
+    from taiwa.kernel.attachments import Attachment, is_url, read_attachments
+
+    path = rest[1:-1] if len(rest) > 1 and rest[0] == rest[-1] and rest[0] in "'\"" else rest
+    found = Attachment.from_path(path if is_url(path) else Path(path).expanduser())
+    repl.attachments = read_attachments((*repl.attachments, found))
+    print_notice(_("attached to the next text: {file}", file=describe_attachment(found)))
 
 
 def _fork(repl: Repl, rest: str) -> None:
@@ -511,6 +537,7 @@ SLASHES: dict[str, Slash] = {
         _edit,
         needs="turn",
     ),
+    "attach": Slash("[FILE]", gettext_noop("attach an image, a PDF or a text file to the next text"), _attach),
     "fork": Slash("NAME", gettext_noop("continue on a new branch called NAME"), _fork, needs="session"),
     "switch": Slash("NAME", gettext_noop("switch to another conversation"), _switch),
     "app": Slash("NAME [KEY=VALUE …]", gettext_noop("continue with another app"), _app),

@@ -1,12 +1,13 @@
 """Typed answers: extract a value from text, parse an answer, render a type as a schema."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from taiwa.cli.batch import print_batch_preview, stop_at, write_rows
-from taiwa.cli.options import CommonOptions, common_options, read_text, read_whole, row_options, turn_options
+from taiwa.cli.options import CommonOptions, common_options, read_prompt, read_whole, row_options, turn_options
 from taiwa.cli.output import (
     attempt_lines,
     bill_line,
@@ -23,10 +24,12 @@ from taiwa.kernel.errors import InputError, OutputValidationError
 
 if TYPE_CHECKING:
     from taiwa.flows.output_modes import PromptStyle
+    from taiwa.kernel.attachments import Attachment
     from taiwa.operations.batch import Counts, OnRow
     from taiwa.operations.generate import SchemaStyle
     from taiwa.sessions.stored_extract import ExtractRun
 
+USAGE = "extract takes a TEXT, standard input, a file (-f, -a), or --file and the name of a file of texts"
 MODES = ("auto", "native", "tool", "tool_optional", "prompt")
 
 
@@ -56,7 +59,10 @@ MODES = ("auto", "native", "tool", "tool_optional", "prompt")
 )
 @click.option("--strict", "stops", is_flag=True, help="Stop at a line that cannot be read, before anything is sent.")
 @row_options
-@common_options("model", "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "no_store", "store")
+@common_options(
+    "model", "system", "temperature", "max_tokens", "fragments", "attachments", "attach_as_text",
+    "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "no_store", "store",
+)  # fmt: skip
 def extract(
     common: CommonOptions,
     target: str,
@@ -74,36 +80,45 @@ def extract(
 ) -> None:
     """Extract a value of TYPE from TEXT (`-` for standard input), and print it as JSON.
 
-    TYPE is module:Type, whose module is run as python -m would, FILE.ts:Type for a type that a file declares in TypeScript, or
-    a JSON Schema in a file that ends in .json. -v shows the attempts, the repairs and the bill. With --file, one line of JSON
+    TYPE is FILE.py:Type or module:Type, whose Python code is run, FILE.ts:Type for a type that a file declares in TypeScript,
+    a JSON Schema in a file that ends in .json, or fields such as 'name, age int, bio: one sentence'. -v shows the attempts, the repairs and the bill. With --file, one line of JSON
     per row is printed, in the order of the file; a row that fails has an "error" and does not stop the batch, the exit code is
     1 then.
 
     \b
+    taiwa extract 'drink, count int' "Two large lattes, please"
     taiwa extract shop:Order "Two large lattes, please"
     taiwa extract shop:Order - -v < letter.txt
+    taiwa extract shop:Order -a receipt.png
     taiwa extract shop:Order --file lines.txt -j 8 -o orders.jsonl --max-cost 0.50
     taiwa extract shop:Order --file lines.txt -j 8 -o orders.jsonl --resume
     """
     from taiwa.flows.retry_invalid_output import RepairPolicy
+    from taiwa.kernel.messages import Sampling
     from taiwa.operations.generate import load_output_type
     from taiwa.sessions.stored_extract import ExtractRun
 
-    if (text is None) == (file is None):
-        raise InputError("extract takes a TEXT, or --file and the name of a file of texts")
+    if file is not None and (text is not None or common.fragments or common.attachments):
+        raise InputError(USAGE)
     if file is None and (resume or output or stops):
         raise InputError("--resume, --strict and -o require --file")
     repair = RepairPolicy(max_repairs, budget_tokens=repair_budget, guess=guess)
-    extract_run = ExtractRun(load_output_type(target), repair, mode, style)
-    if text is not None:
-        _extract_one(common, extract_run, read_text(text))
+    sampling = Sampling(0.0 if common.temperature is None else common.temperature, max_tokens=common.max_tokens)
+    extract_run = ExtractRun(load_output_type(target), repair, mode, style, common.system or "", sampling)
+    if file is None:
+        attachments = common.read_attachments()
+        if text or common.fragments or not sys.stdin.isatty():
+            text = read_prompt(text or "", common.fragments)
+        if not text and not attachments:
+            raise InputError(USAGE)
+        _extract_one(common, extract_run, text or "", attachments)
         return
     from taiwa.operations.batch import open_rows, preview_extractions, run_extractions
 
     with open_rows(str(file)) as rows:
         unreadable = rows.unreadable()
         stop_at(unreadable if stops else ())
-        settings = common.settings()
+        settings = common.with_first_model(common.settings())
         if common.dry_run:
             print_batch_preview(preview_extractions(settings, extract_run, rows), as_json=common.as_json)
             return
@@ -116,18 +131,20 @@ def extract(
         write_rows(common, output, rows.count, run, resume=resume, shorten=not common.verbose)
 
 
-def _extract_one(common: CommonOptions, extract_run: "ExtractRun", text: str) -> None:
+def _extract_one(
+    common: CommonOptions, extract_run: "ExtractRun", text: str, attachments: "tuple[Attachment, ...]"
+) -> None:
     from taiwa.flows.extract import ExtractError
     from taiwa.kernel.usage_limits import RunUsage
     from taiwa.operations import generate, say
 
-    settings = common.settings()
+    settings = common.with_first_model(common.settings())
     if common.dry_run:
-        print_preview(say.preview_extraction(settings, extract_run, text), as_json=common.as_json)
+        print_preview(say.preview_extraction(settings, extract_run, text, attachments), as_json=common.as_json)
         return
     try:
         turns = turn_options(common, settings)
-        result = generate.extract(common.repository(settings), settings, turns, extract_run, text)
+        result = generate.extract(common.repository(settings), settings, turns, extract_run, text, attachments)
     except ExtractError as error:
         if common.verbose:
             for line in attempt_lines(error.tries):

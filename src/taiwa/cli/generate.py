@@ -9,7 +9,7 @@ from taiwa.cli.options import (
     common_options,
     constraint_options,
     pop_constraint,
-    read_text,
+    read_prompt,
     whitespace_option,
 )
 from taiwa.cli.output import enforcement_lines, plain, print_line, print_notice, print_result
@@ -22,7 +22,7 @@ FAILED = 1
 
 
 @click.command()
-@click.argument("text")
+@click.argument("text", default="")
 @constraint_options
 @click.option("--system", metavar="TEXT", default="", help="Put instructions before the text.")
 @click.option(
@@ -44,7 +44,10 @@ FAILED = 1
 @click.option("--count", type=click.IntRange(1, 64), default=1, show_default=True, help="Write this many answers.")
 @click.option("--lenient", is_flag=True, help="Check clauses that cannot be enforced afterwards, instead of failing.")
 @whitespace_option
-@common_options("model", "as_json", "verbose", "max_cost", "retry_paid", "wire")
+@common_options(
+    "model", "fragments", "attachments", "attach_as_text", "no_stream", "as_json", "verbose", "max_cost", "retry_paid",
+    "wire",
+)  # fmt: skip
 def generate(common: CommonOptions, text: str, **values: Any) -> None:  # noqa: ANN401  (what click parsed)
     """Print the answer of a model to TEXT (`-` for standard input), under a type, schema, pattern, grammar or list of words.
 
@@ -57,19 +60,22 @@ def generate(common: CommonOptions, text: str, **values: Any) -> None:  # noqa: 
     taiwa generate -m local:./qwen --choice tea,coffee "What do you drink?" --json
     taiwa generate -m local:./qwen --regex "[0-9]{4}-[0-9]{2}" --count 4 --temperature 1 --seed 1 "When?"
     taiwa generate -m vllm:qwen --grammar sum.lark - < question.txt
+    taiwa generate -m vllm:qwen-vl --choice yes,no -a cat.png "Is this a cat?"
     """
     from taiwa.kernel.messages import Sampling
     from taiwa.operations.generate import GenerateOptions
     from taiwa.operations.generate import generate as generate_answers
 
     kind, source = pop_constraint("generate", values, required=False)
+    attachments = common.read_attachments()
     options = GenerateOptions(
-        read_text(text), kind, source, values["system"], values["prefix"], values["stop"],
+        read_prompt(text, common.fragments), kind, source, values["system"], values["prefix"], values["stop"],
         Sampling(values["temperature"], values["top_p"], values["max_tokens"], values["seed"]),
-        values["count"], not values["lenient"], values["whitespace"], values["task"] or "",
+        values["count"], not values["lenient"], values["whitespace"], values["task"] or "", attachments,
     )  # fmt: skip
-    live = options.count == 1 and not common.as_json
-    found = generate_answers(common.settings(), options, _print_text if live else lambda _: None)
+    live = options.count == 1 and not common.as_json and not common.no_stream
+    settings = common.with_first_model(common.settings())
+    found = generate_answers(settings, options, _print_text if live else lambda _: None)
     for answer in found:
         if common.as_json:
             print_result(answer)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from taiwa.store import CallRecord
 
 FORMATS = {".jsonl": "jsonl", ".md": "md", ".html": "html"}
+FIRST_WORDS = 60
+"""Characters of the first text of a conversation in a list."""
 STYLES = {"added": "green", "removed": "red", "changed": "yellow"}
 
 
@@ -37,17 +39,17 @@ STYLES = {"added": "green", "removed": "red", "changed": "yellow"}
 @click.argument("revision", required=False, default="")
 @click.option("--tree", is_flag=True, help="Show all conversations as branches of one tree.")
 @click.option("-n", "limit", type=click.IntRange(min=1), default=20, show_default=True, help="Show at most this many.")
-@common_options("as_json", "store")
+@common_options("session", "as_json", "store")
 def log(common: CommonOptions, revision: str, tree: bool, limit: int) -> None:
     """List all conversations, or the turns of one.
 
     \b
     taiwa log                list all conversations, the latest first
-    taiwa log chat-1         list its turns
-    taiwa log chat-1~3 -n 5  list the five turns up to that revision
+    taiwa log chat-1         list its turns, also as taiwa log -s chat-1
+    taiwa log chat-1:9 -n 5  list the five turns up to turn 9
     taiwa log --tree         show branches
     """
-    repository = common.repository(reading=True)
+    repository, revision = common.repository(reading=True), common.place(revision)
     if tree:
         _print_tree(repository, as_json=common.as_json)
     elif revision:
@@ -57,16 +59,24 @@ def log(common: CommonOptions, revision: str, tree: bool, limit: int) -> None:
 
 
 def _print_sessions(repository: "Repository", limit: int, *, as_json: bool) -> None:
+    from taiwa.models.pricing import format_cost
+    from taiwa.operations import inspect
     from taiwa.operations.result_json import format_time
 
-    refs = repository.store.refs.list()[:limit]
+    entries = inspect.sessions(repository, limit)
     if as_json:
-        print_result(refs)
-    elif not refs:
+        print_result(entries)
+    elif not entries:
         print_notice("there are no conversations yet; begin one with `taiwa chat` or `taiwa say`")
     else:
-        rows = [(ref.name, ref.app, str(ref.turns), ref.tip[:12], format_time(ref.at_us)) for ref in refs]
-        table(("session", "app", "turns", "node", "last"), rows, frozenset({2}))
+        rows = [
+            (
+                each.ref.name, each.ref.app, str(each.ref.turns), each.model, format_cost(each.cost),
+                format_time(each.ref.at_us), one_line(each.text, FIRST_WORDS),
+            )
+            for each in entries
+        ]  # fmt: skip
+        table(("session", "app", "turns", "model", "cost", "last", "first words"), rows, frozenset({2, 4}))
 
 
 def print_log(repository: "Repository", revision: str, limit: int, *, as_json: bool = False) -> None:
@@ -113,28 +123,29 @@ def _branches(kin: "list[tuple[str, Node]]", stem: str) -> "list[tuple[str, Node
 
 
 def _excerpt(node: "Node") -> str:
-    from taiwa.operations.inspect import format_value
+    from taiwa.operations.inspect import format_value, said
 
-    text = node.user if node.kind == "turn" else format_value(node.delta) if node.kind == "edit" else node.answer
+    text = said(node) if node.kind == "turn" else format_value(node.delta) if node.kind == "edit" else node.answer
     return one_line(text or "", 60)
 
 
 @click.command()
 @click.argument("revision", required=False, default="")
 @click.option("--reasoning", is_flag=True, help="Show what the model thought before it answered, too.")
-@common_options("as_json", "store")
+@common_options("session", "as_json", "store")
 def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
     """Show the turn at REVISION: texts, delta, state, calls and cost.
 
     \b
     taiwa show             the last turn of the latest conversation
     taiwa show 2           its second turn
-    taiwa show chat-1~2    two turns earlier
+    taiwa show chat-1:2    the second turn of chat-1, also as taiwa show -s chat-1 2
+    taiwa show chat-1~2    two turns before its last one
     taiwa show 3f9a12      by the beginning of its hash
     """
     from taiwa.operations import inspect
 
-    found = inspect.show(common.repository(reading=True), revision, reasoning=reasoning)
+    found = inspect.show(common.repository(reading=True), common.place(revision), reasoning=reasoning)
     if common.as_json:
         print_result(found)
         return
@@ -142,6 +153,8 @@ def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
     print_line(f"{found.hash}  {node.kind}, turn {here.count}, app {here.app.name}", "bold")
     if node.user is not None:
         print_line(f"\nyou: {node.user}")
+    for attachment in node.attachments:
+        print_line(f"attached: {inspect.describe_attachment(attachment)}", "dim")
     if found.reasoning is not None:
         print_line(f"\n{_('reasoning')}: {found.reasoning or _('none was recorded')}", "dim")
     if node.answer is not None:
@@ -185,7 +198,7 @@ def search(common: CommonOptions, text: str, limit: int) -> None:
 @click.command()
 @click.argument("before")
 @click.argument("after", required=False, default="")
-@common_options("as_json", "store")
+@common_options("session", "as_json", "store")
 def diff(common: CommonOptions, before: str, after: str) -> None:
     """Compare two revisions: their states, and the texts of their turns.
 
@@ -195,7 +208,7 @@ def diff(common: CommonOptions, before: str, after: str) -> None:
     taiwa diff chat-1~2            what the last two turns of chat-1 changed, if it is the current one
     taiwa diff chat-1 plan-b       two branches
     """
-    print_diff(common.repository(reading=True), before, after, as_json=common.as_json)
+    print_diff(common.repository(reading=True), common.place(before), common.place(after), as_json=common.as_json)
 
 
 def print_diff(repository: "Repository", before: str, after: str, *, as_json: bool = False) -> None:
@@ -237,7 +250,7 @@ def why(common: CommonOptions, path: str, revision: str) -> None:
     taiwa why dictionary.文
     taiwa why 'order[0].size' chat-1~3
     """
-    print_why(common.repository(reading=True), path, revision or common.session, as_json=common.as_json)
+    print_why(common.repository(reading=True), path, common.place(revision), as_json=common.as_json)
 
 
 def print_why(repository: "Repository", path: str, revision: str, *, as_json: bool = False) -> None:
@@ -297,7 +310,7 @@ def get(common: CommonOptions, path: str, revision: str) -> None:
     """Show the value at PATH, or the whole state."""
     from taiwa.operations import inspect
 
-    here = common.repository(reading=True).at(revision or common.session)
+    here = common.repository(reading=True).at(common.place(revision))
     if not path:
         print_state(here, as_json=common.as_json)
         return
@@ -364,8 +377,17 @@ def print_state(here: "Conversation", *, as_json: bool) -> None:
 )
 @click.option("--calls", is_flag=True, help="Include the bill of each turn (jsonl).")
 @click.option("--app", is_flag=True, help="Include the app, to import into another store (jsonl).")
-@common_options("store")
-def export(common: CommonOptions, revision: str, output: Path | None, form: str | None, calls: bool, app: bool) -> None:
+@click.option("--no-attachments", is_flag=True, help="Leave out the bytes of attachments (jsonl) and images (html).")
+@common_options("session", "store")
+def export(
+    common: CommonOptions,
+    revision: str,
+    output: Path | None,
+    form: str | None,
+    calls: bool,
+    app: bool,
+    no_attachments: bool,
+) -> None:
     """Write the conversation at REVISION as JSONL (for import), Markdown or one HTML page.
 
     \b
@@ -374,9 +396,9 @@ def export(common: CommonOptions, revision: str, output: Path | None, form: str 
     """
     from taiwa.operations.text_files import write_file
 
-    repository = common.repository(reading=True)
+    repository, revision = common.repository(reading=True), common.place(revision)
     form = form or (_format_of(output) if output else "jsonl")
-    text = _exported(repository, revision, form, calls=calls, app=app)
+    text = _exported(repository, revision, form, calls=calls, app=app, attachments=not no_attachments)
     if output is None:
         click.echo(text, nl=False)
         return
@@ -395,10 +417,10 @@ def save(repository: "Repository", revision: str, path: Path) -> None:
     write_file(path, _exported(repository, revision, _format_of(path)), private=True)
 
 
-def _exported(repository: "Repository", revision: str, form: str, *, calls: bool = False, app: bool = False) -> str:
+def _exported(repository: "Repository", revision: str, form: str, **included: bool) -> str:
     from taiwa.operations import inspect
 
-    text = inspect.export(repository, revision, form, calls=calls, app=app)
+    text = inspect.export(repository, revision, form, **included)
     return inert(text) if form == "jsonl" else plain(text)
 
 

@@ -48,6 +48,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "edit": CommandEntry("say", "go back to a turn and send another text"),
         "fork": CommandEntry("say", "create a branch of a conversation"),
         "switch": CommandEntry("say", "make a conversation the current one"),
+        "rename": CommandEntry("say", "give a conversation another name"),
         "rerun": CommandEntry("say", "repeat a conversation with another model or app, on a new branch"),
         "replay": CommandEntry("say", "repeat a conversation from its recorded calls and check every hash"),
     },
@@ -88,6 +89,9 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "index": CommandEntry("index", "index a folder of documents"),
         "find": CommandEntry("index", "find the passages of documents that fit a question best"),
         "user": CommandEntry("ask", "manage user profiles: facts, thresholds and feedback"),
+    },
+    "Server": {
+        "serve": CommandEntry("serve", "serve apps and models to clients of the OpenAI API"),
     },
     "Setup": {
         "apps": CommandEntry("apps", "list, create, check and render apps"),
@@ -171,8 +175,8 @@ def main(arguments: Sequence[str] | None = None, group: click.Group | None = Non
         sys.stdout.flush()
     except click.exceptions.Exit as end:
         code = end.exit_code
-    except (click.Abort, KeyboardInterrupt, EOFError):
-        _print_error("interrupted")
+    except (click.Abort, KeyboardInterrupt, EOFError) as error:
+        _print_error(str(error) or "interrupted")
         code = INTERRUPTED
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())

@@ -10,7 +10,8 @@ import click
 from taiwa.cli.options import CommonOptions, common_options
 from taiwa.cli.output import print_json, print_line, print_notice, table
 from taiwa.i18n import ngettext
-from taiwa.kernel.errors import ProtocolError
+from taiwa.kernel.attachments import InputKind
+from taiwa.kernel.errors import InputError, ProtocolError
 from taiwa.kernel.messages import Capability
 from taiwa.kernel.records import Json
 
@@ -29,12 +30,13 @@ OURS = ("local", "builtin")
 
 @click.group()
 def models() -> None:
-    """Show the known providers, and the capabilities of a model's server.
+    """Show the known providers and the capabilities of a model's server; give models words of your own.
 
     \b
     taiwa models list
     taiwa models show openai:gpt-4.1-mini
-    taiwa models remote http://127.0.0.1:8080/v1#qwen     the models that the server itself lists
+    taiwa models remote http://127.0.0.1:8080/v1     the models that the server itself lists
+    taiwa models alias fast "openai:gpt-5.4-mini?effort=low"
     """
 
 
@@ -50,7 +52,11 @@ def list_(common: CommonOptions) -> None:
     variables = key_variables(settings)
     keys_set = {variables.get(row.origin, "") for row in list_keys(settings, variables)}
     rows = [
-        (f"{name}:MODEL", settings.base_urls.get(name, provider.base_url), _key(provider, keys_set))
+        (
+            f"{name}:MODEL",
+            settings.base_urls.get(name, provider.base_url) or "that of your resource (AZURE_OPENAI_ENDPOINT)",
+            _key(provider, keys_set),
+        )
         for name, provider in PROVIDERS.items()
     ]
     rows += [(f"{name}:MODEL", what, "none") for name, what in IN_PROCESS.items()]
@@ -88,7 +94,9 @@ def show(common: CommonOptions, name: str | None) -> None:
         print_json(_record(target, supported, None if found is None else found.day))
         return
     print_line(f"{target.name}  {PLACES.get(target.base_url, target.base_url)}", "bold")
-    table(("capability", "supported"), [(capability, "yes" if can else "no") for capability, can in supported.items()])
+    read = {kind: kind in target.inputs for kind in get_args(InputKind)}
+    rows = [(name, "yes" if can else "no") for name, can in (*supported.items(), *read.items())]
+    table(("capability", "supported"), rows)
     if target.base_url == "builtin":
         _card()
     known = "the decode loop of taiwa" if target.base_url in OURS else "from the table; `taiwa probe` measures them"
@@ -123,14 +131,52 @@ def _card() -> None:
 
 
 @models.command()
+@click.argument("alias", required=False)
+@click.argument("name", metavar="[MODEL]", required=False)
+@click.option("--remove", is_flag=True, help="Remove the alias.")
+@common_options("as_json")
+def alias(common: CommonOptions, alias: str | None, name: str | None, remove: bool) -> None:
+    """Let ALIAS stand for MODEL wherever a model is named; without arguments, list the aliases.
+
+    \b
+    taiwa models alias fast "openai:gpt-5.4-mini?effort=low"
+    taiwa say -m fast "Hello"
+    taiwa models alias fast --remove
+    """
+    from taiwa.models.registry import check_alias, resolve_probed
+    from taiwa.settings import set_value, unset
+
+    settings = common.settings()
+    if alias is None or (name is None and not remove):
+        shown = {word: each for word, each in settings.aliases.items() if alias in (None, word)}
+        if alias is not None and not shown:
+            raise InputError(f"no alias {alias!r}; set it with `taiwa models alias {alias} MODEL`")
+        if common.as_json:
+            print_json(dict(shown))
+        else:
+            table(("alias", "model"), list(shown.items()))
+        return
+    if remove:
+        unset(settings.path, f"aliases.{alias}")
+        print_line(f"{alias} is not an alias any more")
+        return
+    check_alias(alias)
+    added = replace(settings, aliases={**settings.aliases, alias: name or ""})
+    target = resolve_probed(alias, added)
+    set_value(settings.path, f"aliases.{alias}", name or "")
+    print_line(f"{alias} = {target.name}")
+
+
+@models.command()
 @click.argument("name", required=False)
 @common_options("as_json")
 def remote(common: CommonOptions, name: str | None) -> None:
-    """List the models that a server lists."""
-    from taiwa.models.registry import open_server, resolve_probed, resolve_server
+    """List the models that a server lists; NAME is a provider, an address, or a model on the server."""
+    from taiwa.models.registry import expand_alias, open_server, resolve_probed, resolve_server
     from taiwa.settings import BUILTIN
 
     settings = common.settings()
+    name = None if name is None else expand_alias(name, settings.aliases)
     names_server = name is not None and (":" not in name or "://" in name) and "#" not in name and name != BUILTIN
     target = (
         resolve_server(name or "", settings)

@@ -16,10 +16,13 @@ import click
 from taiwa.kernel.errors import InputError, StoreError
 
 if TYPE_CHECKING:
+    from taiwa.cli.output import AnswerFormat
     from taiwa.constraints.guide import Whitespace
-    from taiwa.conversation.app import App, Param
+    from taiwa.conversation.app import AnswerOptions, App, Param
+    from taiwa.kernel.attachments import Attachment
     from taiwa.kernel.execution import Observer
-    from taiwa.kernel.runtime import Interrupts
+    from taiwa.kernel.records import Json
+    from taiwa.kernel.runtime import Interrupts, Tool
     from taiwa.sessions.durable_turn import PricedModel, TurnOptions
     from taiwa.sessions.repository import Repository
     from taiwa.sessions.session import Session
@@ -43,6 +46,48 @@ COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
     "continue_latest": click.option(
         "-c", "--continue", "continue_latest", is_flag=True, help="Continue the latest conversation."
     ),
+    "system": click.option(
+        "--system", metavar="TEXT", help="Give the model these instructions, in an app that has none, such as plain."
+    ),
+    "temperature": click.option(
+        "--temperature", type=click.FloatRange(0, 2), metavar="T", help="Set the temperature of sampling."
+    ),
+    "max_tokens": click.option(
+        "--max-tokens", type=click.IntRange(1), metavar="N", help="Write at most N tokens in an answer."
+    ),
+    "tool_names": click.option(
+        "--tool",
+        "tool_names",
+        metavar="NAME|FILE.py:NAME",
+        multiple=True,
+        help="Let the model call this tool (function calling); may be given several times.",
+    ),
+    "schema": click.option(
+        "--schema",
+        metavar="TYPE",
+        help="Answer in JSON of this type (structured output): FILE.json, FILE.ts:Type, FILE.py:Type, 'name, age int', or none.",
+    ),
+    "fragments": click.option(
+        "-f",
+        "--fragment",
+        "fragments",
+        metavar="FILE",
+        multiple=True,
+        help="Put a text file behind the prompt (- for standard input); may be given several times.",
+    ),
+    "raw": click.option("--raw", is_flag=True, help="Print Markdown as it is written, on a terminal too."),
+    "no_stream": click.option("--no-stream", is_flag=True, help="Print the answer when it is whole."),
+    "attachments": click.option(
+        "-a",
+        "--attach",
+        "attachments",
+        metavar="FILE",
+        multiple=True,
+        help="Attach an image, a PDF or a text file (- for standard input); may be given several times.",
+    ),
+    "attach_as_text": click.option(
+        "--attach-as-text", is_flag=True, help="Attach the text of PDF, DOCX and HTML files in place of the files."
+    ),
     "as_json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     "verbose": click.option("-v", "--verbose", is_flag=True, help="Show calls, tokens, cost and time."),
     "dry_run": click.option("--dry-run", is_flag=True, help="Print the request and its size; send nothing."),
@@ -52,9 +97,8 @@ COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
     ),
     "wire": click.option(
         "--wire",
-        type=click.Choice(["chat", "completions"]),
-        default="chat",
-        help="Send the prompt to /v1/completions, as one text; the default is /v1/chat/completions.",
+        type=click.Choice(["chat", "responses", "completions", "messages"]),
+        help="Ask by /v1/chat/completions, /v1/responses, /v1/completions or /v1/messages; the provider has a default.",
     ),
     "no_store": click.option("--no-store", is_flag=True, help="Do not write the turn to the store."),
     "strict": click.option("--strict", is_flag=True, help="Fail the turn if its state delta cannot be read."),
@@ -62,6 +106,10 @@ COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
         "--store", metavar="FILE|URL", help="Use this store: a file, or postgresql://USER@HOST/DATABASE."
     ),
 }
+ANSWERS = ("system", "temperature", "max_tokens", "tool_names", "schema")
+"""The options of answers, which a conversation keeps."""
+SHOWN = ("raw", "no_stream", "as_json", "verbose")
+"""How an answer is printed."""
 PATIENCE = 1.0
 """Seconds after which a command says that it waits for standard input."""
 NEW_FILE = click.Path(path_type=Path, dir_okay=False)
@@ -76,14 +124,24 @@ class CommonOptions:
     judge_model: str | None = None
     rewrite_model: str | None = None
     params: tuple[str, ...] = ()
+    system: str | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    tool_names: tuple[str, ...] = ()
+    schema: str | None = None
+    fragments: tuple[str, ...] = ()
+    raw: bool = False
+    no_stream: bool = False
     session: str = ""
     continue_latest: bool = False
+    attachments: tuple[str, ...] = ()
+    attach_as_text: bool = False
     as_json: bool = False
     verbose: bool = False
     dry_run: bool = False
     max_cost: str | None = None
     retry_paid: bool = False
-    wire: str = "chat"
+    wire: str | None = None
     no_store: bool = False
     strict: bool = False
     store: str | None = None
@@ -98,9 +156,76 @@ class CommonOptions:
         }  # fmt: skip
         given = {name: value for name, value in values.items() if value is not None}
         settings = configured.load(given)
-        if self.wire == "completions":
-            settings = configured.load(given | {"model": f"completions:{settings.chosen_model()}"})
+        if self.wire is not None:
+            from taiwa.models.http_api.provider_interface import add_options
+
+            settings = configured.load(given | {"model": add_options(settings.chosen_model(), f"wire={self.wire}")})
         return settings
+
+    def with_first_model(self, settings: "Settings") -> "Settings":
+        """Return the settings with a model; where none is set, the user is asked once which one within reach to use."""
+        if settings.model is not None or self.dry_run:
+            return settings
+        from taiwa.cli.first_run import choose_first_model
+
+        return choose_first_model(settings, asking=not self.as_json)
+
+    def shown(self) -> "AnswerFormat":
+        """Return how an answer is printed."""
+        return {"as_json": self.as_json, "verbose": self.verbose, "raw": self.raw, "no_stream": self.no_stream}
+
+    def answers(self) -> "AnswerOptions":
+        """Return the options of answers, which a conversation keeps.
+
+        Raises:
+            InputError: a tool or a type is not found.
+        """
+        from taiwa.conversation.app import AnswerOptions
+
+        schema: Json = None if self.schema is None else {}
+        if self.schema not in (None, "none"):
+            from taiwa.operations.generate import load_output_type
+
+            output_type = load_output_type(self.schema)
+            schema = {"name": output_type.name, "schema": output_type.schema()}
+        names = tuple(tool.spec.name for tool in self.tools())
+        return AnswerOptions(self.system, self.temperature, self.max_tokens, names, schema)
+
+    def tools(self) -> "tuple[Tool, ...]":
+        """Find the tools that the model may call.
+
+        Raises:
+            InputError: one is not found.
+        """
+        if not self.tool_names:
+            return ()
+        from taiwa.tools.registry import find_tools
+
+        return find_tools(self.tool_names)
+
+    def place(self, place: str) -> str:
+        """Return the revision of a place in the conversation of `-s`; without `-s` the place is a revision itself.
+
+        Raises:
+            InputError: the place names a conversation too.
+        """
+        if not self.session or not place:
+            return place or self.session
+        if place[0] not in ":~@" and not place.isdecimal():
+            raise InputError(f"name the conversation once: -s {self.session}, or in {place!r}")
+        return f"{self.session}:{place}" if place.isdecimal() else f"{self.session}{place}"
+
+    def read_attachments(self) -> "tuple[Attachment, ...]":
+        """Read the files to attach.
+
+        Raises:
+            InputError: one cannot be read, or is neither an image, a PDF nor text.
+        """
+        if not self.attachments:
+            return ()
+        from taiwa.operations.attachments import read_files
+
+        return read_files(self.attachments, sys.stdin.buffer, as_text=self.attach_as_text)
 
     def repository(self, settings: "Settings | None" = None, *, reading: bool = False) -> "Repository":
         """Open the store: in memory with `--no-store`. For reading it need not be writable; one that is missing is empty."""
@@ -124,7 +249,7 @@ def common_options(*names: str) -> Callable[[Callable[..., R]], Callable[..., R]
         @add_options(*(COMMON_OPTIONS[name] for name in names))
         @wraps(command)
         def run(*context: Any, **values: Any) -> R:  # noqa: ANN401  (what click parsed)
-            common = {name: values.pop(name) for name in CommonOptions.__dataclass_fields__ if name in values}
+            common = {name: values.pop(name) for name in names}
             return command(CommonOptions(**common), *context, **values)
 
         return run
@@ -157,9 +282,11 @@ server_option = click.option(
 )  # fmt: skip
 constraint_options = add_options(
     click.option(
-        "--type", metavar="TYPE", help="Use a type: module:Type, FILE.ts:Type, or a JSON Schema in FILE.json."
+        "--type",
+        metavar="TYPE",
+        help="Use a type: FILE.py:Type, module:Type, FILE.ts:Type, FILE.json, 'name, age int'.",
     ),
-    click.option("--schema", metavar="FILE", help="Use a JSON Schema as it is."),
+    click.option("--schema", metavar="TYPE", help="Use a type too; a JSON Schema in FILE.json as it is (JSON mode)."),
     click.option("--regex", metavar="PATTERN", help="Use a regular expression for the whole text."),
     click.option("--grammar", metavar="FILE", help="Use a grammar in Lark's notation that begins with start."),
     click.option("--choice", metavar="A,B,…", help="Use one of these words."),
@@ -183,7 +310,9 @@ def pop_constraint(command: str, values: dict[str, Any], *, required: bool) -> t
     if len(chosen) > 1 or (required and not chosen):
         known = ", ".join(f"--{name}" for name in CONSTRAINTS)
         raise InputError(f"{command} takes one of {known}" + (f", not {len(chosen)} of them" if chosen else ""))
-    return chosen[0] if chosen else ("", "")
+    kind, source = chosen[0] if chosen else ("", "")
+    is_file = source.endswith(".json") or Path(source).exists()
+    return ("type" if kind == "schema" and not is_file else kind), source
 
 
 def whitespace_option(command: C) -> C:
@@ -206,7 +335,12 @@ def turn_options(common: CommonOptions, settings: "Settings", interrupts: "Inter
     from taiwa.kernel.usage_limits import UsageLimits
     from taiwa.sessions.durable_turn import TurnOptions
 
-    return TurnOptions(strict=common.strict, limits=UsageLimits(cost=settings.max_cost_nano), interrupts=interrupts)
+    return TurnOptions(
+        strict=common.strict,
+        limits=UsageLimits(cost=settings.max_cost_nano),
+        interrupts=interrupts,
+        tools=common.tools(),
+    )
 
 
 def open_session(
@@ -223,13 +357,19 @@ def open_session(
         TaiwaError: the app, the model or the store cannot be opened.
     """
     from taiwa.operations import say
+    from taiwa.sessions.session import open_priced_model
+    from taiwa.settings import BUILTIN
 
     settings = common.settings()
     repository = common.repository(settings)
     name = repository.session(common.session) if latest else common.session
-    options = say.SayOptions(app, name, common.continue_latest, read_params(common.params))
+    options = say.SayOptions(app, name, common.continue_latest, read_params(common.params), common.answers())
     turns = turn_options(common, settings, interrupts)
     session = say.open_session(repository, settings, options, turns, observers=observers, ask=ask_param())
+    if session.priced_model.model.name == BUILTIN and not session.app.model:
+        chosen = common.with_first_model(settings)
+        if chosen.model != settings.model:
+            session.priced_model = open_priced_model(None, chosen, session.app)
     if common.verbose:
         print_default_model(settings, session.priced_model)
     if not repository.store.nodes.is_trusted(session.app.hash):
@@ -326,17 +466,37 @@ def read_text(text: str) -> str:
     return decode(raw, "standard input").rstrip("\n")
 
 
-def read_prompt(prompt: str) -> str:
-    """Return the text of a turn: the prompt, and below it what is piped in; `-` stands for that alone.
+def read_prompt(prompt: str, fragments: tuple[str, ...] = ()) -> str:
+    """Return the text of a turn: the prompt, below it the fragments, and what is piped in; `-` stands for that alone.
+
+    Of several fragments each is headed by its name.
 
     Raises:
-        InputError: it is not UTF-8, or too large.
+        InputError: one is not text, or too large.
     """
-    if prompt == "-":
-        return read_text("-")
-    prompt = read_text(prompt)
-    piped = read_text("-") if _is_piped() else ""
-    return "\n\n".join(part for part in (prompt, piped) if part)
+    texts = [read_fragment(each) for each in fragments]
+    if len(texts) > 1:
+        texts = [f"{name}:\n{text}" for name, text in zip(fragments, texts, strict=True)]
+    if prompt == "-" and "-" not in fragments:
+        return "\n\n".join(part for part in (*texts, read_text("-")) if part)
+    prompt = "" if prompt == "-" else read_text(prompt)
+    piped = read_text("-") if "-" not in fragments and _is_piped() else ""
+    return "\n\n".join(part for part in (prompt, *texts, piped) if part)
+
+
+def read_fragment(file: str) -> str:
+    """Read a text file, or standard input for `-`, in any common encoding.
+
+    Raises:
+        InputError: it cannot be read, or is not text.
+    """
+    from taiwa.kernel.files import open_file
+    from taiwa.operations import text_files
+
+    if file == "-":
+        return text_files.read_fragment(sys.stdin.buffer, "standard input").rstrip("\n")
+    with open_file(Path(file)) as stream:
+        return text_files.read_fragment(stream, file).rstrip("\n")
 
 
 def _is_piped() -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self, TypedDict
 
 import click
 
@@ -23,6 +23,7 @@ from taiwa.kernel.text import truncate
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from taiwa.cli.display import AnswerDisplay
     from taiwa.flows.retry_invalid_output import Attempt
     from taiwa.kernel.messages import Enforcement, Notice
     from taiwa.kernel.usage_limits import RunUsage
@@ -44,6 +45,8 @@ MAX_CLAUSES = 6
 MAX_SKIPPED = 5
 """Rows of another form that are shown."""
 SHOWN_CHARS = 200
+NARROWEST = 16
+"""Cells of the last column of a table below which its rows are broken as a whole."""
 CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200e\u200f\u2028-\u202e\u2061-\u206f\ufeff\ufff9-\ufffb"
     r"\U0001d173-\U0001d17a\U000e0000-\U000e007f]"
@@ -62,10 +65,10 @@ def plain(text: str) -> str:
 
 @cache
 def console() -> "Console":
-    """Return the console of results; colours only on a terminal."""
+    """Return the console of results; colours only on a terminal, where lines break between words."""
     from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=True, emoji=False, markup=False)
+    return Console(highlight=False, emoji=False, markup=False)
 
 
 @cache
@@ -73,7 +76,7 @@ def errors() -> "Console":
     """Return the console of notices and progress."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False, soft_wrap=True, emoji=False, markup=False)
+    return Console(stderr=True, highlight=False, emoji=False, markup=False)
 
 
 def print_json(item: Json) -> None:
@@ -100,10 +103,10 @@ def inert(text: str) -> str:
 
 def print_line(text: str, style: str = "") -> None:
     """Print a line of a result."""
-    if not style or not sys.stdout.isatty():
-        click.echo(plain(text))
-    else:
+    if sys.stdout.isatty():
         console().print(plain(text), style=style)
+    else:
+        click.echo(plain(text))
 
 
 def print_notice(text: str, style: str = "dim") -> None:
@@ -128,21 +131,91 @@ def print_skipped(skipped: Sequence[str]) -> None:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[int] = frozenset()) -> None:
-    """Print aligned columns; wide characters count two cells. Columns `right` are right-aligned; an empty `heads` omits the head line."""
+    """Print aligned columns; wide characters count two cells. Columns `right` are right-aligned; an empty `heads` omits the head line.
+
+    On a terminal that is too narrow the last column is broken between words, or else a row takes several lines.
+    """
     from rich.cells import cell_len
 
     lines = [tuple(plain(cell).replace("\n", " ") for cell in row) for row in ((heads, *rows) if heads else rows)]
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    before = sum(widths[:-1]) + 2 * len(widths[:-1])
+    room = console().width - before if sys.stdout.isatty() else sum(widths)
     for number, line in enumerate(lines):
+        style = "bold" if heads and number == 0 else ""
+        if room < min(NARROWEST, widths[-1]):
+            print_line("\n  ".join(_wrapped("  ".join(filter(None, line)), console().width - 2)), style)
+            continue
         cells: list[str] = []
         for column, cell in enumerate(line):
             pad = " " * (widths[column] - cell_len(cell))
             cells.append(pad + cell if column in right else cell + pad)
-        print_line("  ".join(cells).rstrip(), "bold" if heads and number == 0 else "")
+        text = "  ".join(cells).rstrip()
+        if cell_len(text) > before + room:
+            first, *more = _wrapped(line[-1], room)
+            text = "\n".join(("  ".join((*cells[:-1], first)), *(" " * before + part for part in more)))
+        print_line(text, style)
 
 
-def print_stream(events: "Iterable[TurnEvent]", *, as_json: bool = False, verbose: bool = False) -> "TurnResult":
+def _wrapped(text: str, width: int) -> list[str]:
+    """Break a text between words, and words that are longer than a line."""
+    from rich.text import Text
+
+    return [line.plain.rstrip() for line in Text(text).wrap(console(), width)]
+
+
+class AnswerFormat(TypedDict, total=False):
+    """How an answer is printed: as JSON, with its bill, Markdown as it is written, only when it is whole."""
+
+    as_json: bool
+    verbose: bool
+    raw: bool
+    no_stream: bool
+
+
+class RawDisplay:
+    """Prints an answer as it is written, as a pipe needs it."""
+
+    def __init__(self) -> None:
+        self._is_begun = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_begun:
+            click.echo()
+
+    def feed(self, text: str) -> None:
+        """Print the next part of the answer."""
+        self._is_begun = True
+        click.echo(text, nl=False)
+        sys.stdout.flush()
+
+    def wait(self, text: str) -> None:
+        """Print what the answer waits for."""
+        print_notice(text)
+
+
+def answer_display(*, raw: bool) -> "RawDisplay | AnswerDisplay":
+    """Return the display of an answer: rendered on a terminal, raw elsewhere."""
+    if raw or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+        return RawDisplay()
+    from taiwa.cli.display import AnswerDisplay
+
+    return AnswerDisplay()
+
+
+def print_stream(
+    events: "Iterable[TurnEvent]",
+    *,
+    as_json: bool = False,
+    verbose: bool = False,
+    raw: bool = False,
+    no_stream: bool = False,
+) -> "TurnResult":
     """Print an answer while it is written, then its warnings; with JSON only the committed turn."""
+    from taiwa.flows.solve.readable_calls import ResultText
     from taiwa.flows.solve.text_loop import TRANSCRIPT_CODES
     from taiwa.kernel.messages import TextDelta
     from taiwa.sessions.durable_turn import TurnResult
@@ -150,33 +223,33 @@ def print_stream(events: "Iterable[TurnEvent]", *, as_json: bool = False, verbos
     started, first = time.monotonic(), 0.0
     turn: TurnResult | None = None
     notes: list[Notice] = []
+    written, held = ResultText(), list[str]()
     try:
-        for event in events:
-            if isinstance(event, TextDelta):
-                first = first or time.monotonic() - started
-                if not as_json:
-                    click.echo(plain(event.text), nl=False)
-                    sys.stdout.flush()
-            elif isinstance(event, TurnResult):
-                turn = event
-            elif event.code == "waiting":
-                print_notice(event.text)
-            elif event.code in TRANSCRIPT_CODES:  # a tool call and its result stand in the text
-                if not as_json:
-                    click.echo(_dimmed(event.text), nl=False)
-            else:
-                notes.append(event)
+        with answer_display(raw=raw or as_json) as display:
+
+            def show(text: str) -> None:
+                held.append(text) if as_json or no_stream else display.feed(plain(text))
+
+            for event in events:
+                if isinstance(event, TextDelta):
+                    first = first or time.monotonic() - started
+                    show(written.text(event.text))
+                elif isinstance(event, TurnResult):
+                    turn = event
+                elif event.code == "waiting":
+                    display.wait(plain(event.text))
+                elif event.code == "result":
+                    show(written.result(event.text))
+                elif event.code not in TRANSCRIPT_CODES:  # the call itself is in the trace
+                    notes.append(event)
+            show(written.end())
+            if turn is not None and not as_json:
+                display.feed(plain("".join(held) if first else turn.text))
     except KeyboardInterrupt:
-        print_notice("\n" + _("the turn was cut off; taiwa resume finishes it without paying again"))
-        raise
-    finally:
-        if turn is None and first and not as_json:
-            click.echo()
+        raise KeyboardInterrupt(_("the turn was cut off; taiwa resume finishes it without paying again")) from None
     assert turn is not None, "the events of a turn end with its result"
     if as_json:
         print_result(turn)
-    else:
-        click.echo("" if first else plain(turn.text))
     if turn.text or all(note.text != INTERRUPTED for note in notes):  # else nothing was kept that could be warned about
         _print_notes(notes, verbose=verbose)
     if verbose:
@@ -217,11 +290,6 @@ def print_preview(preview: "RequestPreview", *, as_json: bool) -> None:
         )
 
 
-def _dimmed(text: str) -> str:
-    colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    return click.style(plain(text), dim=True) if colours else plain(text)
-
-
 def _print_notes(notes: "list[Notice]", *, verbose: bool) -> None:
     """Print the warnings of a turn, except that an interrupted answer has no delta."""
     interrupted = any(note.text == INTERRUPTED for note in notes)
@@ -249,6 +317,11 @@ def bill_line(spent: "RunUsage") -> str:
     tokens = _("{input} in ({cached} cached) + {output} out tokens",
         input=f"{usage.input_tokens:,}", cached=f"{usage.cache_read_tokens:,}", output=f"{usage.output_tokens:,}",
     )  # fmt: skip
+    if usage.reasoning_tokens:
+        tokens = _("{input} in ({cached} cached) + {output} out ({reasoning} reasoning) tokens",
+            input=f"{usage.input_tokens:,}", cached=f"{usage.cache_read_tokens:,}", output=f"{usage.output_tokens:,}",
+            reasoning=f"{usage.reasoning_tokens:,}",
+        )  # fmt: skip
     most, cost = spent.usage + spent.estimated, format_cost(spent.cost)
     # Of a call that was cut off only an upper bound is known.
     if spent.calls_without_usage and spent.estimated.input_tokens:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 import click
 
 from taiwa.cli.options import (
+    ANSWERS,
     COMMON_OPTIONS,
+    SHOWN,
     CommonOptions,
     ask_param,
     common_options,
@@ -14,7 +16,6 @@ from taiwa.cli.options import (
     open_session,
     read_params,
     read_prompt,
-    read_text,
     turn_options,
 )
 from taiwa.cli.output import (
@@ -32,6 +33,7 @@ from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
+    from taiwa.kernel.attachments import Attachment
     from taiwa.sessions.repository import Repository
 
 USAGE = 'say takes a text, or an app and a text: taiwa say [APP] "TEXT" (quote the text)'
@@ -43,51 +45,61 @@ USAGE = 'say takes a text, or an app and a text: taiwa say [APP] "TEXT" (quote t
 def say(common: CommonOptions, words: tuple[str, ...]) -> None:
     """Send TEXT and print the answer. Text that is piped in follows TEXT, after an empty line; `-` stands for it alone.
 
-    One argument is the text, two are an app and the text. Without -c or -s a new conversation is created.
+    One argument is the text, two are an app and the text. Without -c or -s a new conversation is created. A conversation
+    keeps its model and the options --system, --temperature, --max-tokens, --tool and --schema until others are given.
 
     \b
     taiwa say "What is a monad?"
+    taiwa say --system "Answer like a pirate." "Where is the treasure?"
+    taiwa say -f a.py -f b.py "What differs?"
+    taiwa say --schema 'name, age int' "Invent a person."
+    taiwa say --tool calculator "What is 12% of 8,900?"
     taiwa say translate -p target_lang=English "文(sentence)です。"
     taiwa say -c "And shorter?"             continue the latest conversation
+    taiwa say -a cat.png "What is this?"    attach an image, a PDF or a text file
     git diff | taiwa say "Sum this up:"     send the prompt and the piped text
     git diff | taiwa say code -             send the piped text
     taiwa say --dry-run -c "What if?"       print the request and its size, send nothing
     """
-    app, prompt = _app_and_prompt(words)
-    text = read_prompt(prompt)
-    if not words and not text:
+    has_text = bool(common.fragments or common.attachments) or not sys.stdin.isatty()
+    app, prompt = _app_and_prompt(words, has_text=has_text)
+    attachments = common.read_attachments()
+    text = read_prompt(prompt, common.fragments)
+    if not words and not text and not attachments:
         raise InputError(USAGE)
     if common.dry_run:
-        _preview(common, app, text)
+        _preview(common, app, text, attachments)
         return
-    print_stream(open_session(common, app).stream(text), as_json=common.as_json, verbose=common.verbose)
+    print_stream(open_session(common, app).stream(text, attachments), **common.shown())
 
 
-def _app_and_prompt(words: tuple[str, ...]) -> tuple[str, str]:
+def _app_and_prompt(words: tuple[str, ...], *, has_text: bool) -> tuple[str, str]:
     """Split the arguments of `say`; a last `-` behind a prompt adds nothing, since piped text is read anyway."""
     if (len(words) == 3 and words[2] == "-") or (
         len(words) == 2 and words[1] == "-" and any(map(str.isspace, words[0]))
     ):
         words = words[:-1]
-    if len(words) > 2 or (not words and sys.stdin.isatty()):
+    if len(words) > 2 or not (words or has_text):
         raise InputError(USAGE)
-    return ("", words[0] if words else "-") if len(words) < 2 else (words[0], words[1])
+    return ("", words[0] if words else "") if len(words) < 2 else (words[0], words[1])
 
 
-def _preview(common: CommonOptions, app: str, text: str) -> None:
+def _preview(common: CommonOptions, app: str, text: str, attachments: "tuple[Attachment, ...]") -> None:
     from taiwa.operations.say import SayOptions, find_or_create_session, preview_turn, target_of
 
     settings = common.settings()
     repository = common.repository(settings)
-    options = SayOptions(app, common.session, common.continue_latest, read_params(common.params))
+    options = SayOptions(app, common.session, common.continue_latest, read_params(common.params), common.answers())
+    repository.tools.update({tool.spec.name: tool for tool in common.tools()})
     session, conversation = find_or_create_session(repository, options, ask_param())
     tools = [tool.spec for tool in repository.tools_of(conversation.app)]
     target = target_of(repository, settings, conversation, session)
-    print_preview(preview_turn(conversation, text, tools, target), as_json=common.as_json)
+    conversation = repository.with_attachments(conversation)
+    print_preview(preview_turn(conversation, text, tools, target, attachments), as_json=common.as_json)
 
 
 @click.command()
-@common_options("session", "model", "as_json", "verbose", "max_cost", "retry_paid", "strict", "store")
+@common_options("session", "model", *ANSWERS, *SHOWN, "max_cost", "retry_paid", "strict", "store")
 def retry(common: CommonOptions) -> None:
     """Send the text of the last turn again, from the same state; the new answer replaces the old one.
 
@@ -96,34 +108,40 @@ def retry(common: CommonOptions) -> None:
     taiwa retry -m openai:gpt-x -s chat-1
     """
     session = open_session(common, latest=True)
-    print_stream(session.stream_retry(), as_json=common.as_json, verbose=common.verbose)
+    print_stream(session.stream_retry(), **common.shown())
 
 
 @click.command()
 @click.argument("revision")
 @click.argument("text")
 @click.option("--fork", "name", metavar="NAME", help="Answer on a new branch and leave the conversation unchanged.")
-@common_options("model", "as_json", "verbose", "max_cost", "retry_paid", "strict", "store")
+@common_options(
+    "session", "model", *ANSWERS, "fragments", "attachments", "attach_as_text", *SHOWN, "max_cost", "retry_paid",
+    "strict", "store",
+)  # fmt: skip
 def edit(common: CommonOptions, revision: str, text: str, name: str | None) -> None:
     """Go back to the turn at REVISION and send TEXT instead; later turns stay in the log.
 
+    Its attachments stay, unless -a gives others.
+
     \b
     taiwa edit 2 "I meant the other one"           turn 2 of the latest conversation, as taiwa log counts
-    taiwa edit chat-1~2 "What if not?" --fork what-if
+    taiwa edit chat-1:2 "What if not?" --fork what-if
     """
     from dataclasses import replace
 
     from taiwa.operations.say import find_turn
 
-    session_name, turns = find_turn(common.repository(), revision)
+    session_name, turns = find_turn(common.repository(), common.place(revision))
     session = open_session(replace(common, session=session_name))
-    text = read_text(text)
+    attachments = common.read_attachments() or None
+    text = read_prompt(text, common.fragments)
     session = session.fork(name) if name else session
-    print_stream(session.stream_edit(text, turn=-turns), as_json=common.as_json, verbose=common.verbose)
+    print_stream(session.stream_edit(text, turn=-turns, attachments=attachments), **common.shown())
 
 
 @click.command()
-@common_options("session", "model", "as_json", "verbose", "max_cost", "retry_paid", "store")
+@common_options("session", "model", "tool_names", *SHOWN, "max_cost", "retry_paid", "store")
 def resume(common: CommonOptions) -> None:
     """Finish a turn that was cut off; calls that were answered are not paid for again.
 
@@ -137,24 +155,24 @@ def resume(common: CommonOptions) -> None:
     session, others = open_interrupted(
         common.repository(settings), settings, turn_options(common, settings), common.session
     )
-    print_stream(session.stream_resume() or (), as_json=common.as_json, verbose=common.verbose)
+    print_stream(session.stream_resume() or (), **common.shown())
     if others:
         print_notice(f"turns of {', '.join(others)} were cut off too; finish them with taiwa resume -s NAME")
 
 
 @click.command()
 @click.argument("revision", required=False, default="")
-@common_options("as_json", "verbose", "store")
+@common_options("session", "as_json", "verbose", "store")
 def replay(common: CommonOptions, revision: str) -> None:
     """Repeat a conversation from its recorded calls and check every hash. No model is called.
 
     \b
     taiwa replay
-    taiwa replay chat-1~3 -v
+    taiwa replay chat-1:3 -v
     """
     from taiwa.sessions.replay import replay_history
 
-    rows = tuple(replay_history(common.repository(reading=True), revision))
+    rows = tuple(replay_history(common.repository(reading=True), common.place(revision)))
     wrong = [row for row in rows if row.difference]
     if common.as_json:
         print_result(rows)
@@ -181,7 +199,7 @@ def replay(common: CommonOptions, revision: str) -> None:
 @click.argument("revision", required=False, default="")
 @click.option("-o", "--as", "name", metavar="NAME", required=True, help="Name the new conversation.")
 @click.option("--app", metavar="APP", default="", help="Use another app.")
-@common_options("model", "params", "as_json", "verbose", "max_cost", "retry_paid", "strict", "store")
+@common_options("session", "model", "params", "as_json", "verbose", "max_cost", "retry_paid", "strict", "store")
 def rerun(common: CommonOptions, revision: str, name: str, app: str) -> None:
     """Send every text of a conversation to a model again, on a new branch NAME; compare with taiwa diff.
 
@@ -198,7 +216,7 @@ def rerun(common: CommonOptions, revision: str, name: str, app: str) -> None:
         raise InputError("-p requires --app; the present app has its parameters")
     settings = common.settings()
     repository = common.repository(settings)
-    before = revision or repository.session()
+    before = common.place(revision) or repository.session()
     other = open_app(app, common.params) if app else None
     priced_model = open_priced_model(None, settings, other or repository.at(before).app)
     for turn in run_again(repository, before, name, priced_model, other, turn_options(common, settings)):
@@ -247,7 +265,7 @@ def redo(common: CommonOptions, turns: int) -> None:
 @click.command()
 @click.argument("revision")
 @click.argument("name", required=False)
-@common_options("as_json", "store")
+@common_options("session", "as_json", "store")
 def fork(common: CommonOptions, revision: str, name: str | None) -> None:
     """Create the branch NAME at REVISION and make it the current conversation.
 
@@ -255,9 +273,10 @@ def fork(common: CommonOptions, revision: str, name: str | None) -> None:
 
     \b
     taiwa fork plan-b               fork the latest conversation at its last turn
-    taiwa fork chat-1~2 plan-b      fork chat-1 two turns before its last one
+    taiwa fork chat-1:2 plan-b      fork chat-1 behind its second turn
     """
     where, called = ("", revision) if name is None else (revision, name)
+    where = common.place(where)
     repository = common.repository()
     repository.fork(where, called)
     _print_position(repository, called, _("now on {session}, turn {turn}"), as_json=common.as_json)
@@ -276,6 +295,21 @@ def switch(common: CommonOptions, name: str) -> None:
     tip = repository.store.refs.tip(name)
     repository.store.refs.move(name, tip, tip, "switch")
     _print_position(repository, name, _("now on {session}, turn {turn}"), as_json=common.as_json)
+
+
+@click.command()
+@click.argument("name")
+@click.argument("new")
+@common_options("as_json", "store")
+def rename(common: CommonOptions, name: str, new: str) -> None:
+    """Give the conversation NAME the name NEW; its turns, costs and history stay.
+
+    \b
+    taiwa rename chat-1 monads
+    """
+    repository = common.repository()
+    repository.store.refs.rename(name, new)
+    _print_position(repository, new, _("{name} is now {session}", name=name, session=new), as_json=common.as_json)
 
 
 def _print_position(repository: "Repository", session: str, text: str, *, as_json: bool) -> None:

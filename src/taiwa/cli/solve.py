@@ -131,7 +131,7 @@ def solve(common: CommonOptions, question: str, trace: bool, trace_file: Path | 
     """
     text = read_text(question)
     with ExitStack() as stack:
-        settings = common.settings()
+        settings = common.with_first_model(common.settings())
         reason_run = _reason_run(settings, values, stack)
         if common.dry_run:
             from taiwa.operations.say import preview_solve

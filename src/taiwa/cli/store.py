@@ -72,12 +72,12 @@ def gc(common: CommonOptions, keep: int, snapshots: bool) -> None:
         counts = {"nodes": deleted.nodes, "apps": deleted.apps, "moves": deleted.moves, "snapshots": dropped}
         print_json({**counts, "attachments": deleted.attachments, "dry_run": common.dry_run})
     else:
-        parts: tuple[str, ...] = (
+        parts = [
             ngettext("{n} node", "{n} nodes", deleted.nodes), ngettext("{n} app", "{n} apps", deleted.apps),
             ngettext("{n} move", "{n} moves", deleted.moves), ngettext("{n} snapshot", "{n} snapshots", dropped),
-        )  # fmt: skip
+        ]  # fmt: skip
         if deleted.attachments:
-            parts = (*parts, ngettext("{n} attachment", "{n} attachments", deleted.attachments))
+            parts.append(ngettext("{n} attachment", "{n} attachments", deleted.attachments))
         what = ", ".join(parts)
         print_line(_("would delete {what}", what=what) if common.dry_run else _("deleted {what}", what=what))
 
@@ -162,14 +162,17 @@ def cost(common: CommonOptions, by: "Axis") -> None:
     if not lines:
         print_notice("nothing was spent yet")
         return
+    reasoned = any(line.usage.reasoning_tokens for line in lines)
     rows = [
         (
             line.name or "(in no conversation)", str(line.requests), str(line.failed), f"{line.usage.input_tokens:,}",
-            f"{line.usage.cache_read_tokens:,}", f"{line.usage.output_tokens:,}", format_cost(line.cost_nano),
+            f"{line.usage.cache_read_tokens:,}", f"{line.usage.output_tokens:,}",
+            *((f"{line.usage.reasoning_tokens:,}",) if reasoned else ()), format_cost(line.cost_nano),
         )
         for line in lines
     ]  # fmt: skip
-    table((by, "requests", "failed", "input", "cached", "output", "cost"), rows, frozenset(range(1, 7)))
+    header = (by, "requests", "failed", "input", "cached", "output", *(("reasoning",) if reasoned else ()), "cost")
+    table(header, rows, frozenset(range(1, len(header))))
     calls_without_usage = sum(line.calls_without_usage for line in lines)
     if calls_without_usage:
         print_notice(

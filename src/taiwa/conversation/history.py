@@ -3,13 +3,15 @@
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from taiwa.conversation.app import App
 from taiwa.conversation.state import State, TurnContext, apply_delta, apply_edit, migrate_state, replace_state
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import CorruptError, InputError
-from taiwa.kernel.records import Json, canonical, digest, items_at, value
+from taiwa.kernel.messages import Message, Text, Thinking, ToolCall, ToolResult, assistant
+from taiwa.kernel.messages import user as user_message
+from taiwa.kernel.records import Json, canonical, digest, items_at, restore, value
 
 NodeKind = Literal["root", "turn", "summary", "edit", "app"]
 
@@ -20,7 +22,9 @@ class Node:
 
     `delta` is the state delta of a turn (the whole new object in `environment` mode), the replaced values of an edit, or the
     kept turns of a summary. `state_hash` names the state after this node. `attachments` are those of the user's message; a
-    node refers to them by their hashes.
+    node refers to them by their hashes. `thinking` is the signed or encrypted reasoning of a turn, for the server that it came
+    from. `messages` are those of a turn, the answer last, without attachments and reasoning, where they are more than its two
+    texts: calls of a client's tools and their results.
     """
 
     parent: str | None
@@ -31,11 +35,30 @@ class Node:
     delta: Json = None
     state_hash: str = ""
     attachments: tuple[Attachment, ...] = ()
+    thinking: tuple[Thinking, ...] = ()
+    messages: tuple[Message, ...] = ()
 
     @property
     def hash(self) -> str:
         """32 hex characters."""
         return digest(self)
+
+
+def restore_thinking(data: Json) -> tuple[Thinking, ...]:
+    """Rebuild the reasoning of a node from its record.
+
+    Raises:
+        InputError: the record holds something else.
+    """
+    try:
+        found: object = () if data is None else restore(data)
+    except CorruptError as error:
+        raise InputError(error.message) from None
+    blocks: tuple[object, ...] = cast("tuple[object, ...]", found) if isinstance(found, tuple) else (found,)
+    thinking = tuple(block for block in blocks if isinstance(block, Thinking))
+    if len(thinking) < len(blocks):
+        raise InputError("the reasoning of a node cannot be read")
+    return thinking
 
 
 Apps: TypeAlias = Callable[[str], App]
@@ -50,6 +73,49 @@ class PastTurn:
     answer: str
     delta: Json = None
     attachments: tuple[Attachment, ...] = ()
+    thinking: tuple[Thinking, ...] = ()
+    messages: tuple[Message, ...] = ()
+
+    @property
+    def all_messages(self) -> tuple[Message, ...]:
+        """The messages of the turn, the answer last."""
+        messages = self.messages or (user_message(self.user), assistant(self.answer))
+        answer = Message("assistant", (*self.thinking, *messages[-1].parts))
+        return (*attach(messages[:-1], self.attachments), answer)
+
+
+def attach(messages: tuple[Message, ...], attachments: tuple[Attachment, ...]) -> tuple[Message, ...]:
+    """Put attachments before the text of the last message of the user."""
+    index = max((at for at, message in enumerate(messages) if message.role == "user"), default=-1)
+    if not attachments or index < 0:
+        return messages
+    with_files = Message("user", (*attachments, *messages[index].parts))
+    return (*messages[:index], with_files, *messages[index + 1 :])
+
+
+def restore_messages(data: Json) -> tuple[Message, ...]:
+    """Rebuild the messages of a node from their record.
+
+    Raises:
+        InputError: the record holds something else.
+    """
+    try:
+        found: object = () if data is None else restore(data)
+    except CorruptError as error:
+        raise InputError(error.message) from None
+    messages = cast("tuple[object, ...]", found) if isinstance(found, tuple) else (found,)
+    read = tuple(message for message in messages if isinstance(message, Message) and all(map(_is_part, message.parts)))
+    if len(read) != len(messages):
+        raise InputError("the messages of a node cannot be read")
+    return read
+
+
+def _is_part(part: object) -> bool:
+    match part:
+        case Text(str()) | ToolCall(str(), str(), str()) | ToolResult(str(), str(), str()):
+            return True
+        case _:
+            return False
 
 
 @value
@@ -70,6 +136,11 @@ class Conversation:
     new_nodes: tuple[Node, ...] = ()
 
     @property
+    def stored_tip(self) -> str | None:
+        """The newest node that a store has, or None where the conversation is new."""
+        return self.new_nodes[0].parent if self.new_nodes else self.tip
+
+    @property
     def state_hash(self) -> str:
         """The hash of the state."""
         return digest(self.state)
@@ -83,13 +154,30 @@ def begin(app: App) -> Conversation:
 
 
 def add_turn(
-    conversation: Conversation, user: str, answer: str, delta: Json, attachments: tuple[Attachment, ...] = ()
+    conversation: Conversation,
+    user: str,
+    answer: str,
+    delta: Json,
+    attachments: tuple[Attachment, ...] = (),
+    thinking: tuple[Thinking, ...] = (),
+    messages: tuple[Message, ...] = (),
 ) -> Conversation:
-    """Add a turn: fold its delta into the state."""
+    """Add a turn: fold its delta into the state. `messages` are those of the turn, the answer last."""
+    if messages == (user_message(user), assistant(answer)):
+        messages = ()
     app = conversation.app.hash
-    return _append(
-        conversation, Node(conversation.tip, "turn", app, user, answer, _ordered(delta), attachments=attachments)
+    turn = Node(
+        conversation.tip,
+        "turn",
+        app,
+        user,
+        answer,
+        _ordered(delta),
+        attachments=attachments,
+        thinking=thinking,
+        messages=messages,
     )
+    return _append(conversation, turn)
 
 
 def summarize_window(conversation: Conversation, kept: Iterable[str], summary: str) -> Conversation:
@@ -176,7 +264,8 @@ def _at_node(conversation: Conversation, name: str, node: Node, app: App, state:
 
 def past_turn(name: str, node: Node) -> PastTurn:
     """Return the turn of a node as it appears in later prompts."""
-    return PastTurn(name, node.user or "", node.answer or "", node.delta, node.attachments)
+    delta, files, thinking = node.delta, node.attachments, node.thinking
+    return PastTurn(name, node.user or "", node.answer or "", delta, files, thinking, node.messages)
 
 
 def _state_after(conversation: Conversation, node: Node, app: App) -> State:

@@ -8,7 +8,7 @@ from functools import cache, lru_cache, partial
 from taiwa.conversation.app import App
 from taiwa.conversation.find_delta import FENCE_END, FENCE_NEXT, JSON_NEXT, LINE, PLAIN_LINE, certain_answer, find_delta
 from taiwa.conversation.turn_prompt import DELTA_LINE, ENVIRONMENT
-from taiwa.kernel.effects import Watcher, WatchResult
+from taiwa.kernel.effects import HideOutput, Watcher, WatchResult
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.records import Json, digest, value
 from taiwa.kernel.text import whole_characters
@@ -81,6 +81,8 @@ def parse_reply(app: App, text: str, *, exact: bool = False) -> ParsedReply:
     the form that the prompt asks for, as in turns that were recorded when this was the rule. Cached, because the watcher of a
     reply parses it at its end, and the turn does so again.
     """
+    if app.output_type is not None:
+        return _parse_typed(app.output_type, text)
     if not app.model_fields:
         return ParsedReply(whole_characters(text), {})
     if app.reply == "environment":
@@ -92,12 +94,23 @@ def parse_reply(app: App, text: str, *, exact: bool = False) -> ParsedReply:
 
 
 def parse_delta(app: App, text: str) -> ParsedReply:
-    """Parse a state delta without an answer, as after a repair."""
+    """Parse a state delta without an answer, as after a repair; a typed answer is the whole reply."""
+    if app.output_type is not None:
+        return _parse_typed(app.output_type, text)
     output_type = app.environment_type if app.reply == "environment" else app.delta_type
     try:
         return _storable("", output_type.parse(text).value)
     except OutputValidationError as error:
         return ParsedReply("", None, error.diagnostics or (error.message,))
+
+
+def _parse_typed(output_type: OutputType[Json], text: str) -> ParsedReply:
+    """Parse a typed answer; it is kept as JSON on one line."""
+    try:
+        answer = json.dumps(output_type.dump(output_type.parse(text).value), ensure_ascii=False)
+    except OutputValidationError as error:
+        return ParsedReply(whole_characters(text), None, error.diagnostics or (error.message,))
+    return ParsedReply(whole_characters(answer), {})
 
 
 def _storable(answer: str, delta: dict[str, Json]) -> ParsedReply:
@@ -223,7 +236,12 @@ class AnswerWatcher:
 
 
 def reply_watcher(app: App) -> Callable[[], Watcher] | None:
-    """Return the factory of the watcher that shows only the answer of an app's replies; None where no watcher is needed."""
+    """Return the factory of the watcher that shows only the answer of an app's replies; None where no watcher is needed.
+
+    A typed answer is shown when it is whole, since it may be repaired.
+    """
+    if app.output_type is not None:
+        return HideOutput
     if not app.model_fields:
         return None
 

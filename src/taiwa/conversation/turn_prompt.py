@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from taiwa.conversation.app import PROMPT, App, fill_placeholders
-from taiwa.conversation.history import Conversation, PastTurn
+from taiwa.conversation.history import Conversation, PastTurn, attach
 from taiwa.conversation.state import StateField, TurnContext, apply_delta
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import JsonSchema, Message, Part, Request, Text, assistant, system, user
@@ -53,28 +53,53 @@ instructions. Reply only with one JSON object of this type; `delta` holds only w
 
 {type}"""
 
+TYPED = """\
+Reply only with JSON of this type, and nothing else:
+
+{type}"""
+
 EXAMPLES_NOTE = "The first {count} exchanges show the form of a good reply; they are not part of the conversation."
 
 SUMMARY_INSTRUCTIONS = "Summarise the turns below in fewer than 100 words; keep names, numbers and decisions."
 
 
 def turn_request(
-    conversation: Conversation, text: str, attachments: Sequence[Attachment] = (), *, constrained: bool = False
+    conversation: Conversation,
+    text: str,
+    attachments: Sequence[Attachment] = (),
+    *,
+    inputs: tuple[Message, ...] = (),
+    constrained: bool = False,
 ) -> Request:
-    """Return the exact request of the next turn; `constrained` adds the schema of the reply where the reply mode has one."""
+    """Return the exact request of the next turn; `constrained` adds the schema of the reply where the reply mode has one.
+
+    `inputs` take the place of the text where a turn begins with other messages.
+    """
     app = conversation.app
     messages = [*_opening(app)]
     earlier: tuple[Part, ...] = (Text(_block(EARLIER, conversation.summary)),) if conversation.summary else ()
     for past in conversation.turns:
-        messages.append(Message("user", (*earlier, *past.attachments, Text(past.user))))
-        messages.append(assistant(format_reply(app, past.answer, past.delta)))
+        if past.messages:
+            messages += (Message("user", earlier), *past.all_messages) if earlier else past.all_messages
+        else:
+            messages.append(Message("user", (*earlier, *past.attachments, Text(past.user))))
+            reply = Text(format_reply(app, past.answer, past.delta))
+            messages.append(Message("assistant", (*past.thinking, reply)))
         earlier = ()
-    prompt = Text(text)
-    if app.is_template:
-        prompt = Text(fill_placeholders(app.body, {**app.values, PROMPT: text}).strip(), transient=True)
-    messages.append(Message("user", (*earlier, *attachments, prompt, *_state_view(conversation))))
-    constraint = reply_schema(app) if constrained and app.reply == "json" and app.model_fields else None
-    return Request(tuple(messages), constraint=constraint, sampling=app.sampling, task="chat")
+    if inputs:
+        inputs = attach(inputs, tuple(attachments))
+        messages += (Message("user", earlier), *inputs) if earlier else inputs
+    else:
+        prompt = Text(text)
+        if app.is_template:
+            prompt = Text(fill_placeholders(app.body, {**app.values, PROMPT: text}).strip(), transient=True)
+        messages.append(Message("user", (*earlier, *attachments, prompt, *_state_view(conversation))))
+    constraint = reply_schema(app) if constrained else None
+    given = app.request
+    return Request(
+        tuple(messages), stop=given.stop, constraint=constraint or given.constraint, tools=given.tools,
+        tool_choice=given.tool_choice, sampling=given.sampling or app.sampling, top_logprobs=given.top_logprobs, task="chat",
+    )  # fmt: skip
 
 
 def summary_request(conversation: Conversation, cut: Iterable[PastTurn]) -> Request:
@@ -106,8 +131,14 @@ def field_summary_request(app: App, field: StateField, text: str) -> Request:
     )
 
 
-def reply_schema(app: App) -> JsonSchema:
-    """Return the schema of a `json` reply: the answer first, so that it can be shown while it streams."""
+def reply_schema(app: App) -> JsonSchema | None:
+    """Return the schema of a typed answer, or of a `json` reply: there the answer first, so that it can be shown while it
+    streams. None for other replies.
+    """
+    if app.output_type is not None:
+        return JsonSchema(app.output_type.schema(), app.output_type.name)
+    if app.reply != "json" or not app.model_fields:
+        return None
     schema: dict[str, Json] = {
         "type": "object",
         "properties": {"answer": {"type": "string"}, "delta": app.delta_type.schema()},
@@ -143,8 +174,12 @@ def _opening(app: App) -> tuple[Message, ...]:
     parts = [] if app.is_template or not app.instructions.strip() else [app.instructions.rstrip()]
     if app.model_fields:
         parts.append(contract(app))
+    if app.output_type is not None:
+        parts.append(TYPED.format(type=app.output_type.render()))
     if app.examples:
         parts.append(EXAMPLES_NOTE.format(count=len(app.examples)))
+    if app.request.system:
+        parts.append(app.request.system)
     return (*((system("\n\n".join(parts)),) if parts else ()), *_examples(app))
 
 

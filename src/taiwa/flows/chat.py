@@ -1,12 +1,14 @@
 """One chat turn: shorten the history where it is full, complete, parse the reply, repair its state delta, commit."""
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, add_turn, edit_state, summarize_window, turns_to_keep
 from taiwa.conversation.replies import ParsedReply, parse_delta, parse_reply, reply_watcher
-from taiwa.conversation.turn_prompt import field_summary_request, summary_request, turn_request
+from taiwa.conversation.turn_prompt import field_summary_request, reply_schema, summary_request, turn_request
+from taiwa.kernel.arguments import check_argument
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, Step, Watcher, notify, perform
 from taiwa.kernel.errors import (
@@ -18,7 +20,19 @@ from taiwa.kernel.errors import (
     RefusalError,
     UnsupportedError,
 )
-from taiwa.kernel.messages import FinishReason, JsonSchema, Request, Response, ToolSpec, assistant, user
+from taiwa.kernel.messages import (
+    FinishReason,
+    JsonSchema,
+    Message,
+    Request,
+    Response,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolSpec,
+    assistant,
+    user,
+)
 from taiwa.kernel.records import Json, canonical, value
 from taiwa.kernel.text import estimate_tokens, whole_characters
 
@@ -47,6 +61,8 @@ class Reply:
     text: str
     delta: Json = None
     warnings: tuple[str, ...] = ()
+    response: Response | None = dataclasses.field(default=None, compare=False)
+    """The response of the model that the answer was read from: its finish reason, tool calls and log probabilities."""
 
 
 def say(
@@ -80,23 +96,61 @@ def say(
             request = turn_request(conversation, text, attachments)
             response = yield from complete_with_tools(request, tools, app)
         else:
-            constrained = bool(app.model_fields) and app.reply == "json" and (yield from _enforces_schemas())
+            constrained = reply_schema(app) is not None and (yield from _enforces_schemas())
             request = turn_request(conversation, text, attachments, constrained=constrained)
             response = yield from complete_or_downgrade(request, reply_watcher(app))
         parsed = yield from _parse_or_repair(app, request, response, repairs, exact=exact)
+        if parsed.delta is None and app.output_type is not None:
+            reason = FINISH_WARNINGS.get(response.finish) or f"the answer is not of the type {app.output_type.name}"
+            raise OutputValidationError(
+                f"{reason}: {parsed.problems[0]}", text=response.text, diagnostics=parsed.problems
+            )
         if parsed.delta is None and strict:
             raise OutputValidationError(
                 f"the reply's state cannot be used: {parsed.problems[0]}",
                 text=response.text,
                 diagnostics=parsed.problems,
             )
-        after, parsed = _commit(conversation, text, tuple(attachments), parsed, strict=strict)
+        thinking = response.message.signed_thinking
+        after, parsed = _commit(conversation, text, tuple(attachments), parsed, thinking, strict=strict)
         warnings = _warnings(response, parsed)
         for warning in warnings:
             yield from notify(warning, code="turn", warning=True)
-        return Reply(parsed.answer, after.new_nodes[-1].delta, warnings), after
+        return Reply(parsed.answer, after.new_nodes[-1].delta, warnings, response), after
 
     return step
+
+
+def complete_turn(inputs: Sequence[Message], attachments: Sequence[Attachment] = ()) -> Step[Conversation, Reply]:
+    """Answer messages by one response of the model, as it is: for an app without state, whose tools its client calls.
+
+    The attachments are those of the last message of the user.
+
+    Raises (when run):
+        InputError: a text is longer than 2,000,000 characters, or not valid Unicode.
+    """
+
+    def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
+        text = input_text(inputs)
+        if text:
+            check_text(text)
+        conversation = yield from shorten_history(conversation)
+        request = turn_request(conversation, text, attachments, inputs=tuple(inputs))
+        response = yield from perform(Complete(request))
+        words = whole_characters(response.text)
+        answer = Message("assistant", (Text(words), *response.message.tool_calls))
+        thinking = response.message.signed_thinking
+        after = add_turn(conversation, text, words, {}, tuple(attachments), thinking, (*inputs, answer))
+        return Reply(words, {}, (), response), after
+
+    return step
+
+
+def input_text(inputs: Sequence[Message]) -> str:
+    """Return the text that stands for the input of a turn in a log: what the user wrote, else the results of calls."""
+    said = [message.text for message in inputs if message.role == "user"]
+    results = [part.text for message in inputs for part in message.parts if isinstance(part, ToolResult)]
+    return "\n\n".join(text for text in said or results if text)
 
 
 def complete_or_downgrade(request: Request, watch: Callable[[], Watcher] | None = None) -> Program[Response]:
@@ -124,6 +178,7 @@ def check_text(text: str) -> None:
     Raises:
         InputError: it is empty, too long, or not valid Unicode.
     """
+    check_argument("the text", text, str, "a str")
     if not text.strip():
         raise InputError("the text is empty")
     if len(text) > MAX_TEXT_CHARS:
@@ -179,7 +234,13 @@ def compress_fields(conversation: Conversation) -> Program[Conversation]:
 
 
 def _commit(
-    conversation: Conversation, text: str, attachments: tuple[Attachment, ...], parsed: ParsedReply, *, strict: bool
+    conversation: Conversation,
+    text: str,
+    attachments: tuple[Attachment, ...],
+    parsed: ParsedReply,
+    thinking: tuple[Thinking, ...],
+    *,
+    strict: bool,
 ) -> tuple[Conversation, ParsedReply]:
     """Commit a turn; without its delta where a reducer rejects that.
 
@@ -187,12 +248,12 @@ def _commit(
         InputError: strict, and a reducer rejected the delta.
     """
     try:
-        return add_turn(conversation, text, parsed.answer, _state_delta(parsed), attachments), parsed
+        return add_turn(conversation, text, parsed.answer, _state_delta(parsed), attachments, thinking), parsed
     except InputError as error:
         if strict or parsed.delta is None:
             raise
         without = replace(parsed, delta=None, problems=(error.message,))
-        return add_turn(conversation, text, parsed.answer, _state_delta(without), attachments), without
+        return add_turn(conversation, text, parsed.answer, _state_delta(without), attachments, thinking), without
 
 
 def _parse_or_repair(
@@ -219,13 +280,15 @@ def _parse_or_repair(
             break
         # The answer of the first reply stays; an environment contains its own.
         answer = repaired.delta.get("response") if repaired.delta is not None else None
+        if app.output_type is not None:
+            answer = repaired.answer
         parsed = replace(repaired, answer=answer if isinstance(answer, str) else parsed.answer)
         invalid = again.text
     return parsed
 
 
 def _repair_request(app: App, request: Request, invalid: str, faults: tuple[str, ...], *, constrained: bool) -> Request:
-    output_type = app.environment_type if app.reply == "environment" else app.delta_type
+    output_type = app.output_type or (app.environment_type if app.reply == "environment" else app.delta_type)
     lines = "\n".join(f"{number}. {fault}" for number, fault in enumerate(faults, 1))
     prompt = user(REPAIR_PROMPT.format(faults=lines, type=output_type.render()))
     constraint = JsonSchema(output_type.schema(), "delta") if constrained else None

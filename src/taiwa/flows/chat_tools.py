@@ -41,14 +41,15 @@ def complete_with_tools(request: Request, tools: Sequence[ToolSpec], app: App) -
     """
     capabilities = yield from perform(GetCapabilities())
     calls = CallBudget(tools, LIMITS)
+    replies_in_json = app.output_type is not None or (bool(app.model_fields) and app.reply != "text+delta")
     if "tools" in capabilities:
         native = FunctionCallingLoop(request, calls, TaggedFormat(), _ReplyWatch(reply_watcher(app)))
         yield from native.run()
         ending = native.ending or "end"
         texts = [part.text for part in native.parts if isinstance(part, TextPart)]
         # Of JSON only the last text is the reply; the text before it belongs to calls.
-        text = PARAGRAPH.join(texts if app.reply == "text+delta" or not app.model_fields else texts[-1:])
-    elif app.model_fields and app.reply != "text+delta":
+        text = PARAGRAPH.join(texts[-1:] if replies_in_json else texts)
+    elif replies_in_json:
         raise ConfigError(
             f"the app {app.name!r} has tools and replies in JSON, so its model must support function calling; "
             "this model does not"

@@ -33,6 +33,7 @@ from taiwa.flows.retry_invalid_output import (
     repair_messages,
     stop_reason,
 )
+from taiwa.kernel.arguments import check_argument
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import GetPrice, HideOutput, Program, Watcher, perform
 from taiwa.kernel.errors import ConfigError, InputError, LimitError, OutputValidationError, RefusalError
@@ -108,6 +109,7 @@ def extract(
         ExtractError: no attempt was valid within the limits of `repair`.
         RefusalError: the model refused to answer.
     """
+    check_argument("repair", repair, RepairPolicy, "taiwa.RepairPolicy(…)")
     repair.check()
     if repair.budget_cost is not None and (yield from perform(GetPrice(Usage()))) is None:
         raise ConfigError("no price is known for the model, so budget_cost cannot hold; set one in `prices`")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
 
+from taiwa.conversation.turn_prompt import TYPED
 from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, Watcher, notify, perform
 from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.messages import (
@@ -45,11 +46,6 @@ REFUSALS: dict[OutputMode, str] = {
     "tool_optional": "tools tool_choice functions function_call json_schema",
 }
 """What a server names when it refuses a mode: the capability, or the parameter of its protocol."""
-
-TYPED = """\
-Reply only with JSON of this type, and nothing else:
-
-{type}"""
 
 TYPECHAT = """\
 You are a service that translates user requests into JSON objects of type "{name}" according to the following TypeScript definitions:

@@ -20,13 +20,18 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+@dataclass(eq=False)
 class AsyncRuntime(BaseRuntime[AsyncModel]):
     """Runs programs on an event loop; handlers may be plain or asynchronous functions.
 
     Programs of a gather run as tasks, at most `width` at a time. Cancelling the task that awaits a run cancels its calls. What
     may block runs in threads, so that the loop goes on: plain tools and retrievers, and the steps of a program whose journal has a
     sink, with its observers. Plain handlers of the caller run on the loop.
+
+    Once `stop` is set, an answer that is being streamed ends with the text that it has.
     """
+
+    stop: asyncio.Event | None = None
 
     async def run(self, program: Program[T], journal: Journal | None = None) -> T:
         """Run a program to its value.
@@ -151,16 +156,29 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
     async def _complete(self, run: "_Run[T]", pending: PendingEffect, request: Request, ticks: asyncio.Event) -> None:
         pending.begin()
         chunks = self.require_model().astream(request)
+        stopping = self.stop and asyncio.create_task(_cancel_on(self.stop, asyncio.current_task()))
         try:
             async for chunk in chunks:
                 wants_more = await run.read(partial(run.execution.feed, pending, chunk))
                 ticks.set()
                 if not wants_more:
                     break
+        except asyncio.CancelledError:
+            here = asyncio.current_task()
+            if self.stop is None or not self.stop.is_set() or here is None or here.uncancel():
+                raise
         finally:
+            if stopping:
+                stopping.cancel()
             close = getattr(chunks, "aclose", None)
             if close is not None:
                 await close()
+
+
+async def _cancel_on(event: asyncio.Event, task: "asyncio.Task[Any] | None") -> None:
+    await event.wait()
+    if task is not None:
+        task.cancel()
 
 
 async def finish_in_thread(call: Callable[[], R]) -> R:

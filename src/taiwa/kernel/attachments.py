@@ -104,8 +104,8 @@ class Attachment:
         """
         if not self.data:
             raise InputError(
-                f"the bytes of the attachment {self.label} are missing: the conversation was imported without them; "
-                "import it again from an export with attachments"
+                f"the bytes of the attachment {self.label} are missing: an import left them out; "
+                "import the conversation again, from an export with attachments"
             )
         return self.data
 

@@ -1,10 +1,11 @@
 """The state machine of one run of a program, without I/O: a runtime performs the effects and feeds the answers back."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from taiwa.kernel.arguments import describe
 from taiwa.kernel.effects import (
     CallTool,
     Complete,
@@ -15,7 +16,7 @@ from taiwa.kernel.effects import (
     Program,
     Watcher,
 )
-from taiwa.kernel.errors import ModelError, ReplayError, TaiwaError
+from taiwa.kernel.errors import InputError, ModelError, ReplayError, TaiwaError
 from taiwa.kernel.journal import Entry, Journal, Strand
 from taiwa.kernel.messages import (
     Capability,
@@ -193,6 +194,7 @@ class Execution(Generic[T]):
         *,
         recorded_only: bool = False,
     ) -> None:
+        check_program(program)
         self.ledger = ledger
         self.journal = Journal() if journal is None else journal
         self.done = False
@@ -491,6 +493,18 @@ def _close(program: Program[Any]) -> None:
     except RuntimeError as error:
         if "ignored GeneratorExit" not in str(error):
             raise
+
+
+def check_program(program: object) -> None:
+    """Check that an argument is a program.
+
+    Raises:
+        InputError: it is not, for one the function that makes it.
+    """
+    if not isinstance(program, Generator):
+        name = getattr(program, "__name__", "")
+        hint = f"; call it: {name}(…)" if callable(program) and name else ""
+        raise InputError(f"expected a program (a generator that yields effects), got {describe(program)}{hint}")
 
 
 def replay(program: Program[T], journal: Journal) -> T:

@@ -1,13 +1,13 @@
 """Messages, requests, responses and their parts: frozen values that hold tuples, never lists.
 
-Independent of providers, without I/O. `collect_response` joins a stream of chunks into a response.
+Independent of providers, without I/O but the reading of attachments. `collect_response` joins a stream of chunks into a response.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from taiwa.kernel.attachments import Attachment
+from taiwa.kernel.attachments import Attachment, AttachmentSource, read_attachments
 from taiwa.kernel.records import Json, digest, value
 
 RANK_CONSTANT = 60
@@ -35,9 +35,16 @@ class Text:
 
 @value(tag="thinking")
 class Thinking:
-    """Reasoning content that the server returns; never scanned for tool calls, never sent back."""
+    """A block of reasoning, apart from the answer; never scanned for tool calls.
+
+    `text` may be shown; it is empty where the server keeps its reasoning to itself. `data` is the block as the server sent it,
+    with its signature or encrypted content: it goes back unchanged with the calls and turns that it led to, and only to
+    `origin`, the wire and model that can read it.
+    """
 
     text: str
+    data: Json = None
+    origin: str = ""
 
 
 @value(tag="tool-call")
@@ -77,6 +84,16 @@ class Message:
         return "".join(part.text for part in self.parts if isinstance(part, Text))
 
     @property
+    def thinking(self) -> tuple[Thinking, ...]:
+        """The reasoning of the message."""
+        return tuple(part for part in self.parts if isinstance(part, Thinking))
+
+    @property
+    def signed_thinking(self) -> tuple[Thinking, ...]:
+        """The reasoning that a later request must send back; a request without the rest has the same digest."""
+        return tuple(part for part in self.thinking if part.data is not None)
+
+    @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The tool calls of the message."""
         return tuple(part for part in self.parts if isinstance(part, ToolCall))
@@ -92,9 +109,13 @@ def system(text: str) -> Message:
     return Message("system", (Text(text),))
 
 
-def user(text: str, attachments: Sequence[Attachment] = ()) -> Message:
-    """Make a user message; its attachments stand before its text."""
-    return Message("user", (*attachments, Text(text)))
+def user(text: str, attachments: Iterable[AttachmentSource] = ()) -> Message:
+    """Make a user message; its attachments (paths, bytes or `Attachment` objects) stand before its text.
+
+    Raises:
+        InputError: an attachment cannot be read.
+    """
+    return Message("user", (*read_attachments(attachments), Text(text)))
 
 
 def assistant(text: str) -> Message:
@@ -343,7 +364,7 @@ class ThinkingDelta:
 
 @value(tag="stream-end")
 class StreamEnd:
-    """The end of a stream of chunks."""
+    """The end of a stream of chunks; `thinking` are the blocks of its reasoning, where the server sends blocks."""
 
     finish: FinishReason = "stop"
     stop: str | None = None
@@ -352,6 +373,7 @@ class StreamEnd:
     tool_calls: tuple[ToolCall, ...] = ()
     logprobs: tuple[TokenLogprob, ...] = ()
     enforcement: Enforcement | None = None
+    thinking: tuple[Thinking, ...] = ()
 
 
 @value(tag="notice")
@@ -387,10 +409,8 @@ def collect_response(chunks: Iterable[Chunk]) -> Response:
             thinking.append(chunk.text)
         elif isinstance(chunk, StreamEnd):
             end = chunk
-    parts: tuple[Part, ...] = (Text("".join(text)),)
-    if thinking:
-        parts = (Thinking("".join(thinking)), *parts)
-    message = Message("assistant", parts + end.tool_calls)
+    blocks = end.thinking or ((Thinking("".join(thinking)),) if thinking else ())
+    message = Message("assistant", (*blocks, Text("".join(text)), *end.tool_calls))
     return Response(
         message, end.finish, end.stop, end.usage, end.model, logprobs=end.logprobs, enforcement=end.enforcement
     )

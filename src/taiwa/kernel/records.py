@@ -113,13 +113,30 @@ def _qualified_name(cls: type[Any]) -> str:
 def _lazy_init(made: type[Any], own: dict[str, Any]) -> Callable[..., None]:
     names = {"__annotations__", *own.get("__annotations__", {})}
 
-    def __init__(self: object, *arguments: object, **named: object) -> None:  # noqa: N807
+    def compiled() -> Callable[..., None]:
         like = type(made.__name__, (), {name: part for name, part in own.items() if name in names})
-        compiled: Callable[..., None] = vars(dataclass(frozen=True, eq=False, repr=False)(like))["__init__"]
-        type.__setattr__(made, "__init__", compiled)
-        compiled(self, *arguments, **named)
+        method: Callable[..., None] = vars(dataclass(frozen=True, eq=False, repr=False)(like))["__init__"]
+        type.__setattr__(made, "__init__", method)
+        return method
 
+    def __init__(self: object, *arguments: object, **named: object) -> None:  # noqa: N807
+        compiled()(self, *arguments, **named)
+
+    type.__setattr__(made, "__signature__", _LazySignature(compiled))
     return __init__
+
+
+class _LazySignature:
+    """The parameters of a class whose `__init__` is compiled when it is first needed."""
+
+    def __init__(self, compiled: Callable[[], Callable[..., None]]) -> None:
+        self._compiled = compiled
+
+    def __get__(self, instance: object, owner: type[Any]) -> object:
+        from inspect import signature
+
+        of_method = signature(self._compiled())
+        return of_method.replace(parameters=tuple(of_method.parameters.values())[1:])
 
 
 def _comparison_methods(made: type[Any], layout: tuple[Field[Any], ...]) -> tuple[Callable[..., object], ...]:

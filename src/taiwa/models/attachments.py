@@ -12,7 +12,7 @@ from taiwa.kernel.messages import Message, Part, Request, Text
 SETTING = "or, if its server can, set `{kind}: true` for it in the config (capabilities)"
 REMEDIES = {
     "images": "cannot read images ({name}); choose a model that can",
-    "pdf": "cannot read PDFs ({name}); attach the text of the file (--attach-as-text), choose a model that can",
+    "pdf": "cannot read PDFs ({name}); attach its text (--attach-as-text; in Python taiwa.document_text), choose a model that can",
 }
 
 

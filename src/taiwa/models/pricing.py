@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Usage
 from taiwa.kernel.records import digest, value
+from taiwa.models.http_api.provider_interface import split_options
 
 NANO_PER_MILLION = 1000
 """Billionths of a unit that one token costs at a rate of one unit per million tokens."""
@@ -53,7 +54,7 @@ def find_prices(prices: Mapping[str, Mapping[str, object]], model: str, *, local
     Raises:
         ConfigError: the price of input or of output is missing, or a price is not a number.
     """
-    model = model.removeprefix("completions:")
+    model, _ = split_options(model)
     matching = [pattern for pattern in prices if fnmatchcase(model, pattern)]
     if not matching:
         return FREE if local else None

@@ -1,29 +1,41 @@
 """Providers; how the name of a model (`PROVIDER:MODEL`) is resolved to its server, key and codec; opening models.
 
 To add a provider, add a row to `PROVIDERS`. Where its server departs from Chat Completions, add a dialect to
-`http_api.openai_chat.DIALECTS`; where it can do more or less than the plainest server, add rows to `http_api.capabilities.TABLE`.
+`http_api.openai_dialects.DIALECTS`; where it can do more or less than the plainest server, add rows to `http_api.capabilities.TABLE`.
 A provider with a protocol of its own needs a codec: see `http_api.provider_interface`.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, get_args
 from urllib.parse import urlsplit
 
-from taiwa.kernel.errors import AuthenticationError, ConfigError, ModelError
+from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.messages import Capability, Request, Sampling, user
+from taiwa.kernel.records import Json, items_at, parse_json, text_at
 from taiwa.kernel.runtime import AsyncModel, Model
 from taiwa.models.http_api.anthropic import AnthropicMessages
 from taiwa.models.http_api.api_keys import Secret, find_key
 from taiwa.models.http_api.capabilities import Capabilities, capabilities, load_report
 from taiwa.models.http_api.client import HttpModel, RetryPolicy
 from taiwa.models.http_api.connections import BaseUrl, RequestLimits, parse_base_url
-from taiwa.models.http_api.openai_chat import DIALECTS, ChatCompletions
+from taiwa.models.http_api.openai_chat import ChatCompletions
 from taiwa.models.http_api.openai_completions import TextCompletions
-from taiwa.models.http_api.provider_interface import Enforce, Target
+from taiwa.models.http_api.openai_dialects import DIALECTS, OpenAICodec, ServerDialect
+from taiwa.models.http_api.openai_responses import Responses
+from taiwa.models.http_api.provider_interface import (
+    Codec,
+    Enforce,
+    ModelOptions,
+    Target,
+    Wire,
+    add_options,
+    parse_model_options,
+    split_options,
+)
 from taiwa.plugins import Plugin, find_plugin, plugin_names
 from taiwa.settings import BUILTIN, Settings
 
@@ -42,7 +54,8 @@ class Provider:
     """A place that serves models.
 
     `dialect` names a row of `DIALECTS`, or `anthropic`; `table` names its rows in the table of capabilities where they are not
-    called as the dialect. A server that the user runs (`self_hosted`) may work without a key.
+    called as the dialect. A server that the user runs (`self_hosted`) may work without a key. `suggested` is a model to begin
+    with.
     """
 
     base_url: str
@@ -50,17 +63,29 @@ class Provider:
     dialect: str = "plain"
     table: str = ""
     self_hosted: bool = False
+    suggested: str = ""
 
 
 PROVIDERS: Mapping[str, Provider] = {
-    "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY", "openai"),
-    "anthropic": Provider("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "anthropic"),
-    "openrouter": Provider("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openrouter"),
-    "mistral": Provider("https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral"),
-    "deepseek": Provider("https://api.deepseek.com", "DEEPSEEK_API_KEY", "deepseek"),
-    "groq": Provider("https://api.groq.com/openai/v1", "GROQ_API_KEY", "groq"),
-    "gemini": Provider("https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY", table="hosted"),
-    "cerebras": Provider("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", table="hosted"),
+    "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY", "openai", suggested="gpt-5.4-mini"),
+    "anthropic": Provider(
+        "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "anthropic", suggested="claude-sonnet-5"
+    ),
+    "openrouter": Provider(
+        "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openrouter", suggested="openrouter/auto"
+    ),
+    "mistral": Provider("https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral", suggested="mistral-small-latest"),
+    "deepseek": Provider("https://api.deepseek.com", "DEEPSEEK_API_KEY", "deepseek", suggested="deepseek-chat"),
+    "groq": Provider("https://api.groq.com/openai/v1", "GROQ_API_KEY", "groq", suggested="openai/gpt-oss-20b"),
+    "gemini": Provider(
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+        "GEMINI_API_KEY",
+        "gemini",
+        "hosted",
+        suggested="gemini-flash-latest",
+    ),
+    "azure": Provider("", "AZURE_OPENAI_API_KEY", "azure", "openai"),
+    "cerebras": Provider("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", table="hosted", suggested="gpt-oss-120b"),
     "huggingface": Provider("https://router.huggingface.co/v1", "HF_TOKEN", table="hosted"),
     "ollama": Provider("http://127.0.0.1:11434/v1", "OLLAMA_API_KEY", "ollama", self_hosted=True),
     "llamacpp": Provider("http://127.0.0.1:8080/v1", "LLAMACPP_API_KEY", "llamacpp", self_hosted=True),
@@ -83,6 +108,7 @@ FORMS = "use PROVIDER:MODEL (openai:gpt-…, ollama:…), http://HOST:PORT/v1#MO
 
 ADDRESS = re.compile(r"(?:localhost|\[[0-9a-fA-F:]+\]|[\w-]+(?:\.[\w-]+)+)(?::\d+)(?:/[^#]*)?(?:#.*)?")
 """A host and port without `http://`."""
+ALIAS = re.compile(r"[\w.-]+")
 TEXT_MODELS = re.compile(r"gpt-3\.5-turbo-instruct|davinci-|babbage-")
 """Models of OpenAI that only have the completions protocol."""
 
@@ -95,40 +121,47 @@ GUESSES = (
 
 
 def resolve(
-    name: str, *, base_urls: Mapping[str, str] | None = None, overrides: Mapping[str, Mapping[str, bool]] | None = None
+    name: str,
+    *,
+    base_urls: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Mapping[str, bool]] | None = None,
+    aliases: Mapping[str, str] | None = None,
 ) -> Target:
-    """Resolve the name of a model: `openai:gpt-…`, `openrouter:vendor/model`, `http://host:port/v1#model`.
+    """Resolve the name of a model: `openai:gpt-…`, `openrouter:vendor/model`, `http://host:port/v1#model`, or an alias of one.
 
-    `base_urls` moves a provider or adds one under its own name; `overrides` sets, by model name, what its server can do.
+    Options may follow the name of a model on a server: `openai:gpt-…?effort=low`, see `ModelOptions`. `base_urls` moves a
+    provider or adds one under its own name; `overrides` sets, by model name, what its server can do.
 
     Raises:
         ConfigError: the name is invalid; the message suggests the nearest valid one.
     """
     base_urls = base_urls or {}
-    override = (overrides or {}).get(name)
     if not name.isprintable() or not name:
         raise ConfigError(f"the name of a model must be one word: {FORMS}")
+    name = expand_alias(name, aliases or {})
+    bare, text = split_options(name)
+    override = (overrides or {}).get(name) or (overrides or {}).get(bare)
     prefix, colon, model = name.partition(":")
-    if prefix == "completions" and colon:
-        return _with_completions(name, resolve(model, base_urls=base_urls, overrides={model: override or {}}))
     # A file after `local:` is taken as one after `gguf:`.
     if colon and (prefix == "gguf" or (prefix == "local" and model.partition("?")[0].lower().endswith(".gguf"))):
         known = capabilities("gguf", model, override)
         codec = ChatCompletions("model", DIALECTS["gguf"], known)
-        return Target(name, "gguf", model, codec, known.capabilities, inside=True)
+        return Target(name, "gguf", model, codec, known.capabilities, inputs=known.inputs, inside=True)
     if colon and prefix == "local":
         return Target(name, "local", model, None, capabilities("local", model, override).capabilities, inside=True)
-    bare, _, options = name.partition("?")
     if bare == BUILTIN:
-        return Target(name, BUILTIN, options, None, capabilities(BUILTIN, "", override).capabilities, inside=True)
+        return Target(name, BUILTIN, text, None, capabilities(BUILTIN, "", override).capabilities, inside=True)
     if " " in name:
         raise ConfigError(f"the name of a model must be one word: {FORMS}")
+    options = parse_model_options(text)
+    model = bare.partition(":")[2]
     if model.startswith("//") or prefix in ("http", "https"):
-        return _resolve_url(name, override)
+        return _resolve_url(name, bare, options, override)
     if not colon or (prefix not in PROVIDERS and prefix not in base_urls):
         if colon and (plugin := find_plugin("models", prefix)) is not None:
             return Target(name, PLUGIN, model, None, _open_plugin(name, plugin).capabilities, inside=True)
-        raise ConfigError(_unknown(name, (*PROVIDERS, *IN_PROCESS, *base_urls, *plugin_names("models"))))
+        known_names = (*PROVIDERS, *IN_PROCESS, *base_urls, *plugin_names("models"), *(aliases or {}))
+        raise ConfigError(_unknown(name, known_names))
     if not model:
         raise ConfigError(f"{name!r} does not name a model; add one after the colon, as in '{prefix}:MODEL'")
     provider = PROVIDERS.get(prefix) or Provider("", f"{re.sub(r'[^A-Za-z0-9]', '_', prefix).upper()}_API_KEY")
@@ -137,51 +170,147 @@ def resolve(
         raise ConfigError(
             f"the base URL of {prefix!r} ends in the name of a model; remove it, names give it as '{prefix}:MODEL'"
         )
+    if not address and prefix not in base_urls:
+        raise ConfigError(
+            f"{prefix!r} has an address for each user; set AZURE_OPENAI_ENDPOINT, or `taiwa config set base_urls.{prefix} URL`"
+        )
     base_url = _base_url(parse_base_url(address, f"the base URL of {prefix!r}"), provider)
-    return _target(name, prefix, provider, base_url, model, override)
+    return _target(name, prefix, provider, base_url, model, options, override)
 
 
-def _resolve_url(name: str, override: Mapping[str, bool] | None) -> Target:
-    address, _, model = name.partition("#")
+def expand_alias(name: str, aliases: Mapping[str, str]) -> str:
+    """Return the name that an alias stands for; options behind the alias take precedence over its own.
+
+    >>> expand_alias("fast?effort=high", {"fast": "openai:gpt-x?effort=low&wire=chat"})
+    'openai:gpt-x?effort=high&wire=chat'
+
+    Raises:
+        ConfigError: it stands for itself, or hides another name.
+    """
+    seen: list[str] = []
+    while (bare := name.partition("?")[0]) in aliases:
+        if bare in seen:
+            raise ConfigError(f"the alias {bare!r} stands for itself: {' → '.join([*seen, bare])}")
+        check_alias(bare)
+        seen.append(bare)
+        name = add_options(aliases[bare], name.partition("?")[2])
+    return name
+
+
+def check_alias(alias: str) -> None:
+    """Check that an alias cannot be taken for another name.
+
+    Raises:
+        ConfigError: it can.
+    """
+    if not ALIAS.fullmatch(alias):
+        raise ConfigError(f"an alias must be one word of letters, digits, '-', '_' and '.', got {alias[:40]!r}")
+    if alias in (BUILTIN, *PROVIDERS, *IN_PROCESS):
+        raise ConfigError(f"{alias!r} is the name of a provider; choose another word for the alias")
+
+
+def _resolve_url(name: str, bare: str, options: ModelOptions, override: Mapping[str, bool] | None) -> Target:
+    address, _, model = bare.partition("#")
     url = parse_base_url(address, "the name of the model")
     if not model:
         raise ConfigError(f"{name!r} does not name a model; add '#MODEL' at its end")
     for prefix, provider in PROVIDERS.items():
-        if not provider.self_hosted and parse_base_url(provider.base_url).origin == url.origin:
-            return _target(name, prefix, provider, _base_url(url, provider), model, override)
+        served = provider.base_url and not provider.self_hosted
+        if served and parse_base_url(provider.base_url).origin == url.origin:
+            return _target(name, prefix, provider, _base_url(url, provider), model, options, override)
     provider = Provider("", self_hosted=True)
     if url.host.endswith(AZURE_HOSTS):
-        provider = Provider("", "", "azure", "openai", self_hosted=True)
-    return _target(name, "", provider, _base_url(url, provider), model, override)
-
-
-def _with_completions(name: str, target: Target) -> Target:
-    """Return a target that is asked by `/v1/completions`."""
-    codec = target.codec
-    if not isinstance(codec, (ChatCompletions, TextCompletions)) or target.inside:
-        raise ConfigError(f"{target.name} has no completions protocol; name a server that has /v1/completions")
-    able = {*codec.capabilities.capabilities, "prefix"} - {"tools", "decisions"}
-    if codec.dialect.constraints == "response_format":  # a field of Chat Completions
-        able -= {"json_schema", "regex", "grammar"}
-    known = replace(codec.capabilities, capabilities=frozenset(able))
-    text_codec = TextCompletions(codec.model, codec.dialect, known)
-    return replace(target, name=name, codec=text_codec, capabilities=known.capabilities)
+        provider = replace(PROVIDERS["azure"], key_variable="", self_hosted=True)
+    return _target(name, "", provider, _base_url(url, provider), model, options, override)
 
 
 def _target(
-    name: str, prefix: str, provider: Provider, base_url: str, model: str, override: Mapping[str, bool] | None
+    name: str,
+    prefix: str,
+    provider: Provider,
+    base_url: str,
+    model: str,
+    options: ModelOptions,
+    override: Mapping[str, bool] | None,
 ) -> Target:
+    is_moved = base_url != provider.base_url
     known = capabilities(provider.table or provider.dialect, model, override)
-    if provider.dialect == "anthropic":
-        codec: AnthropicMessages | ChatCompletions = AnthropicMessages(model, known)
+    where = urlsplit(base_url).netloc
+    wire = options.wire or _wire(provider, model, is_moved=is_moved)
+    codec: Codec
+    if wire == "messages":
+        label = f"the server at {where}"
+        if provider.dialect == "anthropic":
+            label = f"Anthropic at {where}" if is_moved else "Anthropic"
+        codec = AnthropicMessages(model, _with_messages(known, options), label, options)
+        known = codec.capabilities
     else:
-        dialect = DIALECTS[provider.dialect]
-        if provider.dialect == "plain" or base_url != provider.base_url:  # errors name the address that the user set
-            dialect = replace(dialect, label=f"{dialect.label} at {urlsplit(base_url).netloc}")
-        codec = ChatCompletions(model, dialect, known)
+        dialect = DIALECTS["plain" if provider.dialect == "anthropic" else provider.dialect]
+        if dialect is DIALECTS["plain"] or is_moved:  # errors name the address that the user set
+            dialect = replace(dialect, label=f"{dialect.label} at {where}")
+        known = _with_wire(wire, known, dialect, prefix)
+        kinds: dict[Wire, type[OpenAICodec]] = {
+            "chat": ChatCompletions, "responses": Responses, "completions": TextCompletions
+        }  # fmt: skip
+        codec = kinds[wire](model, dialect, known, options=options)
+        _check_options(wire, dialect, options)
     required = prefix if prefix in PROVIDERS and not provider.self_hosted else ""
-    target = Target(name, base_url, model, codec, known.capabilities, provider.key_variable, required)
-    return _with_completions(name, target) if provider.dialect == "openai" and TEXT_MODELS.match(model) else target
+    variable = provider.key_variable
+    return Target(name, base_url, model, codec, known.capabilities, variable, required, inputs=known.inputs)
+
+
+def _wire(provider: Provider, model: str, *, is_moved: bool) -> Wire:
+    """Choose the protocol of a model.
+
+    Models of OpenAI that reason lose their reasoning between two calls of a tool, and their summaries, on Chat Completions;
+    what that has and Responses lacks (stop strings, seeds), they refuse. Other models keep it, and so does a moved address,
+    which mostly belongs to a server with Chat Completions only.
+    """
+    if provider.dialect == "anthropic":
+        return "messages"
+    if provider.dialect != "openai":
+        return "chat"
+    if TEXT_MODELS.match(model):
+        return "completions"
+    known = capabilities("openai", model)
+    return "chat" if is_moved or known.sampling or "tools" not in known.capabilities else "responses"
+
+
+def _with_messages(known: Capabilities, options: ModelOptions) -> Capabilities:
+    able = known.capabilities & {"stop", "tools", "json_schema", "cache", "prefix"}
+    return replace(known, capabilities=able - {"prefix"} if options.reasons else able)
+
+
+def _with_wire(wire: Wire, known: Capabilities, dialect: ServerDialect, prefix: str) -> Capabilities:
+    """Return what a model can do over a wire."""
+    able: Set[Capability] = known.capabilities
+    if wire == "responses":
+        able &= {"tools", "json_schema", "logprobs"}
+    elif wire == "completions":
+        if prefix == "anthropic":
+            raise ConfigError("Anthropic has no completions protocol; leave out the option wire")
+        able = (able - {"tools", "decisions"}) | frozenset[Capability](("prefix",))
+        if dialect.constraints == "response_format":  # a field of Chat Completions
+            able -= {"json_schema", "regex", "grammar"}
+        known = replace(known, inputs=frozenset())
+    return replace(known, capabilities=frozenset(able))
+
+
+def _check_options(wire: Wire, dialect: ServerDialect, options: ModelOptions) -> None:
+    """Check that a wire has the options of a model.
+
+    Raises:
+        ConfigError: it would ignore one.
+    """
+    unknown = {
+        "effort": bool(options.effort) and wire == "completions",
+        "budget": options.budget is not None and (wire != "chat" or dialect.effort != "reasoning"),
+        "summary": bool(options.summary) and wire != "responses",
+        "store": options.store and wire != "responses",
+    }
+    for option, is_given in unknown.items():
+        if is_given:
+            raise ConfigError(f"{dialect.label} has no option {option!r} over the wire {wire!r}; leave it out")
 
 
 def _base_url(url: BaseUrl, provider: Provider) -> str:
@@ -208,6 +337,7 @@ def _unknown(name: str, known: tuple[str, ...]) -> str:
 def resolve_permissive(name: str, settings: Settings) -> Target:
     """Resolve a name as if its server had every capability, so that every request can be sent."""
     every = dict.fromkeys(get_args(Capability), True)
+    name = expand_alias(name, settings.aliases)
     return resolve(name, base_urls=settings.base_urls, overrides={name: every})
 
 
@@ -217,15 +347,17 @@ def resolve_probed(name: str, settings: Settings) -> Target:
     Raises:
         ConfigError: the name or the file is invalid.
     """
+    name = expand_alias(name, settings.aliases)
     target = resolve(name, base_urls=settings.base_urls, overrides=settings.capabilities)
     stored = load_report(settings, target)
     if stored is None:
         return target
     measured = {str(capability): can for capability, can in stored.capabilities.items()}
-    override = measured | dict(settings.capabilities.get(name, {}))
+    configured = settings.capabilities.get(name) or settings.capabilities.get(split_options(name)[0], {})
+    override = measured | dict(configured)
     target = resolve(name, base_urls=settings.base_urls, overrides={name: override})
     codec = target.codec
-    if not isinstance(codec, ChatCompletions):
+    if not isinstance(codec, OpenAICodec):
         return target
     verdicts = tuple((each.name.removeprefix("schema."), each.verdict) for each in stored.findings)
     return replace(target, codec=replace(codec, capabilities=replace(codec.capabilities, verdicts=verdicts)))
@@ -241,6 +373,8 @@ def resolve_server(name: str, settings: Settings) -> Target:
         return resolve(f"{name.partition('#')[0]}#any")
     prefixes = (*PROVIDERS, *settings.base_urls)
     for prefix in prefixes:
+        if prefix != name and not (settings.base_urls.get(prefix) or PROVIDERS[prefix].base_url):
+            continue
         target = resolve(f"{prefix}:any", base_urls=settings.base_urls)
         if name in (prefix, target.key_variable):
             return target
@@ -250,7 +384,8 @@ def resolve_server(name: str, settings: Settings) -> Target:
 
 def key_variables(settings: Settings) -> dict[str, str]:
     """Map the origin of each provider, those of the settings included, to the environment variable of its key."""
-    targets = [resolve(f"{prefix}:any", base_urls=settings.base_urls) for prefix in (*PROVIDERS, *settings.base_urls)]
+    addressed = [prefix for prefix, provider in PROVIDERS.items() if provider.base_url]
+    targets = [resolve(f"{prefix}:any", base_urls=settings.base_urls) for prefix in (*addressed, *settings.base_urls)]
     return {target.origin: target.key_variable for target in targets}
 
 
@@ -270,7 +405,9 @@ _served: "dict[str, GgufModel]" = {}
 
 
 def open_model(target: Target, settings: Settings) -> OpenedModel:
-    """Open the model that a target names.
+    """Open the model that a target names; close it by `close`, or `aclose` on an event loop.
+
+    One in this process is loaded once however often it is opened, and released when the last opener closes it.
 
     Raises:
         ConfigError: its key is missing, its name is invalid, or its folder does not contain a model.
@@ -283,7 +420,7 @@ def open_model(target: Target, settings: Settings) -> OpenedModel:
             served = _served.get(target.name)
             if served is None or served.target != target:
                 served = _served[target.name] = GgufModel(target, limits)
-            return served
+            return served.share()
     if not target.inside:
         retry = RetryPolicy(settings.attempts, settings.retry_paid)
         return HttpModel(target, find_key(target, settings), limits=limits, retry=retry)
@@ -291,7 +428,9 @@ def open_model(target: Target, settings: Settings) -> OpenedModel:
         loaded = _loaded.get(target.name)
         if loaded is None or loaded.capabilities != target.capabilities:
             loaded = _loaded[target.name] = _load(target)
-        return loaded
+        from taiwa.models.inprocess.shared import SharedModel
+
+        return loaded.share() if isinstance(loaded, SharedModel) else loaded
 
 
 def open_server(target: Target, settings: Settings) -> HttpModel:
@@ -358,16 +497,41 @@ def check_key(target: Target, key: Secret) -> None:
         ModelError: the request failed.
     """
     path = CHECK_PATHS.get(parse_base_url(target.base_url).host, "models")
-    with HttpModel(target, key, limits=RequestLimits(first_byte=20.0, total=30.0)) as opened:
-        if path:
-            try:
-                opened.fetch(path)
-            except AuthenticationError:
-                raise
-            except ModelError as error:
-                if error.status not in (404, 405, 501):
-                    raise
-            else:
-                return
+    limits = RequestLimits(first_byte=20.0, total=30.0)
+    with HttpModel(target, key, limits=limits) as opened:
+        listing = _listing(opened, path) if path else None
+    if listing is not None:
+        # Servers such as llama.cpp list their models without a key, so a list says nothing about this one.
+        if target.provider or not _lists_without_key(target, limits):
+            return
+        if names := [text_at(item, "id") for item in items_at(listing, "data")]:
+            target = resolve(f"{target.base_url}#{names[0]}")
+    with HttpModel(target, key, limits=limits) as opened:
         for _ in opened.stream(HELLO):
             pass
+
+
+def _listing(opened: HttpModel, path: str) -> Json:
+    """Return what a server lists at a path; None if it has no such path.
+
+    Raises:
+        ModelError: the call failed.
+    """
+    try:
+        body = opened.fetch(path)
+    except ModelError as error:
+        if error.status not in (404, 405, 501):
+            raise
+        return None
+    try:
+        return parse_json(body) or {}
+    except ValueError:
+        return {}
+
+
+def _lists_without_key(target: Target, limits: RequestLimits) -> bool:
+    with HttpModel(target, limits=limits) as opened:
+        try:
+            return _listing(opened, "models") is not None
+        except ModelError:
+            return False

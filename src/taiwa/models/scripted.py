@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TypeAlias, get_args
 
+from taiwa.kernel.arguments import check_argument, check_list
 from taiwa.kernel.errors import ModelError
 from taiwa.kernel.messages import (
     Capability,
@@ -85,8 +86,12 @@ class ScriptedModel:
                 kind = TextDelta if isinstance(part, Text) else ThinkingDelta
                 for start in range(0, len(part.text), self.chunk):
                     yield kind(part.text[start : start + self.chunk])
-        calls = response.message.tool_calls
-        yield StreamEnd(response.finish, response.stop, response.usage, response.model, calls, response.logprobs)
+        message = response.message
+        blocks = message.thinking if message.signed_thinking else ()
+        yield StreamEnd(
+            response.finish, response.stop, response.usage, response.model, message.tool_calls, response.logprobs,
+            thinking=blocks,
+        )  # fmt: skip
 
     def _respond_with(self, text: str, request: Request) -> Response:
         """Build a plain answer, cut before the earliest stop string of the request."""
@@ -109,6 +114,7 @@ def scripted_model(
     >>> collect_response(model.stream(Request((user("Hi"),)))).text
     'Hello'
     """
+    check_list("answers", entries, (str, Response, Exception, Callable), "texts, responses, errors or functions")
     return ScriptedModel(entries, name, capabilities, chunk, usage)
 
 
@@ -138,4 +144,5 @@ def function_model(
     >>> collect_response(loud.stream(Request((user("Hi"),)))).text
     'HI'
     """
+    check_argument("answer", answer, Callable, "a function of the request")
     return FunctionModel((answer,), name, capabilities, chunk, usage)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, Self, TypeAlias, cast
 
 from taiwa.apps.catalog import convert_params, load_app
-from taiwa.conversation.app import App
+from taiwa.conversation.app import SAME_ANSWERS, AnswerOptions, App, with_options
 from taiwa.conversation.history import begin
 from taiwa.conversation.turn_prompt import turn_request
 from taiwa.flows.chat import MAX_TEXT_CHARS
@@ -54,6 +54,7 @@ class BatchOptions:
     - `mode`: `fold` for one conversation whose state is carried on; `map` for each row on its own.
     - `session`: the conversation of a fold ("": named after the app and the file).
     - `width`: rows at a time (map). `resume`: keep the rows that were answered before.
+    - `answers`: options of the answers.
     """
 
     app: str
@@ -62,6 +63,7 @@ class BatchOptions:
     session: str = ""
     width: int = 4
     resume: bool = False
+    answers: AnswerOptions = SAME_ANSWERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +126,14 @@ def run_turns(
     """
     counts = Counts()
     if options.mode == "map":
-        opened = _AppOpener(options.app, options.params)
+        opened = _AppOpener(options)
+        repository.tools.update({tool.spec.name: tool for tool in turns.tools})
         if not rows.as_json:
             opened(None)  # a missing parameter would be missing in every row
         priced_model = open_priced_model(None, settings, opened.app)
         job = TurnBatch(repository, priced_model, turns, opened=opened, width=options.width, resume=options.resume)
         return _run(counts, on_row, lambda add: asyncio.run(_drain(job.rows(rows), add)))
-    app = open_app(options.app, options.params, ask)
+    app = with_options(open_app(options.app, options.params, ask), options.answers)
     counts.session = options.session or _session_name(repository, app, rows, resume=options.resume)
     conversation = repository.at(counts.session) if repository.store.refs.has(counts.session) else repository.start(app)
     if conversation.app.hash != app.hash:
@@ -203,7 +206,7 @@ def preview_turns(options: BatchOptions, rows: "RowFile") -> BatchPreview:
     Raises:
         TaiwaError: the app cannot be opened.
     """
-    opened = _AppOpener(options.app, options.params)
+    opened = _AppOpener(options)
 
     def request(row: BatchInput) -> Request:
         return turn_request(begin(opened(row.params if options.mode == "map" else None)), row.text, row.attachments)
@@ -250,9 +253,10 @@ def _session_name(repository: Repository, app: App, rows: "RowFile", *, resume: 
 class _AppOpener:
     """Open an app with the parameters of a row on top of those of the batch."""
 
-    def __init__(self, name: str, params: Mapping[str, str]) -> None:
-        self.app = load_app(name)
-        self._params = convert_params(self.app, params)
+    def __init__(self, options: BatchOptions) -> None:
+        self.app = load_app(options.app)
+        self._params = convert_params(self.app, options.params)
+        self._answers = options.answers
         self._opened: dict[str, App] = {}
 
     def __call__(self, params: Json) -> App:
@@ -269,7 +273,7 @@ class _AppOpener:
         if name not in self._opened:
             if len(self._opened) >= MAX_OPENED:
                 self._opened.clear()
-            self._opened[name] = self.app.with_params(self._params | params)
+            self._opened[name] = with_options(self.app.with_params(self._params | params), self._answers)
         return self._opened[name]
 
 

@@ -2,14 +2,16 @@
 
 import importlib
 import json
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeGuard, cast
 
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError, OutputValidationError, TaiwaError
 from taiwa.kernel.messages import (
     Choice,
@@ -28,6 +30,7 @@ from taiwa.kernel.records import Json
 from taiwa.operations.results import ExplainResult, ExtractResult, GenerateResult, ParseResult, SchemaResult
 from taiwa.operations.text_files import read_file, read_json_object
 from taiwa.structured import OutputType, ParseOptions
+from taiwa.structured.type_notation import parse_fields
 
 if TYPE_CHECKING:
     from taiwa.constraints.explain import TokenStep
@@ -56,6 +59,7 @@ class GenerateOptions:
     - `system`: instructions before the text; `prefix`: how the answer begins; `stop`: texts before which it ends.
     - `count`: answers side by side. `strict`: fail where a clause cannot be enforced, instead of checking it afterwards.
     - `whitespace`: between the tokens of JSON. `task`: see `Request`; the built-in model answers only the tasks that it learned.
+    - `attachments`: those of the text.
     """
 
     text: str
@@ -69,6 +73,7 @@ class GenerateOptions:
     strict: bool = True
     whitespace: "Whitespace" = "bounded"
     task: Task = ""
+    attachments: tuple[Attachment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,8 @@ class ExplainOptions:
 
 
 def load_output_type(target: str) -> OutputType[Any]:
-    """Find an output type: `module:Type`, whose module is imported from the current folder, FILE.ts:Type, or FILE.json.
+    """Find an output type: FILE.json (a JSON Schema), FILE.ts:Type, FILE.py:Type or `module:Type`, whose module is imported
+    from the current folder, or the fields of an object, such as `name, age int, bio: one sentence`.
 
     Raises:
         InputError: the type is not found or not supported, or its module failed.
@@ -99,12 +105,19 @@ def load_output_type(target: str) -> OutputType[Any]:
     file, _, declared = target.rpartition(":")
     if file.endswith(".ts"):
         return _type_of_typescript(Path(file), declared)
-    module, sign, path = target.partition(":")
-    if not sign or not module or not path:
-        raise InputError(
-            f"invalid type {target!r}; expected module:Type, FILE.ts:Type, or a JSON Schema in a file that ends in .json"
-        )
-    found: Any = _import(module)
+    if file.endswith(".py"):
+        module, path = file, declared
+        found: Any = _import_file(file)
+    elif re.search(r"[\s,]", target.strip()):
+        return OutputType.fields("Answer", *parse_fields(target))
+    else:
+        module, sign, path = target.partition(":")
+        if not sign or not module or not path:
+            raise InputError(
+                f"invalid type {target!r}; expected FILE.json, FILE.ts:Type, FILE.py:Type, module:Type, or fields such as "
+                "'name, age int'"
+            )
+        found = _import(module)
     for name in path.split("."):
         if not hasattr(found, name):
             here = getattr(found, "__name__", module)
@@ -123,6 +136,14 @@ def _import(module: str) -> object:
         sys.path.insert(0, here)
     with _ImportBoundary(module):
         return importlib.import_module(module)
+    raise AssertionError  # the boundary always raises
+
+
+def _import_file(file: str) -> object:
+    from taiwa.tools.registry import import_file
+
+    with _ImportBoundary(file):
+        return import_file(Path(file))
     raise AssertionError  # the boundary always raises
 
 
@@ -183,9 +204,14 @@ def parse(output_type: OutputType[Any], text: str, *, guess: bool = True) -> Par
 
 
 def extract(
-    repository: "Repository", settings: "Settings", turns: "TurnOptions", extract_run: "ExtractRun", text: str
+    repository: "Repository",
+    settings: "Settings",
+    turns: "TurnOptions",
+    extract_run: "ExtractRun",
+    text: str,
+    attachments: Sequence[Attachment] = (),
 ) -> ExtractResult:
-    """Extract a value from one text; its calls are stored as they are answered.
+    """Extract a value from one text and its attachments; its calls are stored as they are answered.
 
     Raises:
         ExtractError: no attempt was valid; it holds the attempts and their bill.
@@ -193,7 +219,7 @@ def extract(
     from taiwa.sessions.session import open_priced_model
     from taiwa.sessions.stored_extract import extract_one
 
-    done = extract_one(repository, open_priced_model(None, settings), turns, extract_run, text)
+    done = extract_one(repository, open_priced_model(None, settings), turns, extract_run, text, attachments)
     return ExtractResult(extract_run.output_type.dump(done.value.value), done.value.attempts, done.spent)
 
 
@@ -227,7 +253,7 @@ def generate(settings: "Settings", options: GenerateOptions, on_text: Callable[[
     if constraint is not None:
         with suppress(ConfigError):  # it cannot be judged here
             check = answer_checker(constraint, output_type)
-    messages = ((system(options.system),) if options.system else ()) + (user(options.text),)
+    messages = ((system(options.system),) if options.system else ()) + (user(options.text, options.attachments),)
     request = Request(
         messages, prefix=options.prefix, stop=options.stop, sampling=options.sampling, constraint=constraint, task=options.task
     )  # fmt: skip

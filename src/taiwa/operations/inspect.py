@@ -2,21 +2,33 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from typing import TypeAlias
 
 from taiwa.conversation.history import Node
 from taiwa.conversation.state_paths import MISSING, Change, Missing, diff_states, format_path, get_path, parse_path
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import GetCapabilities
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Response, Thinking
 from taiwa.kernel.records import Json, tag_of
-from taiwa.operations.results import DiffResult, SessionTree, ShowResult, StateResult, TurnEntry, ValueEntry, WhyResult
+from taiwa.models.attachments import data_uri
+from taiwa.operations.results import (
+    DiffResult,
+    SessionEntry,
+    SessionTree,
+    ShowResult,
+    StateResult,
+    TurnEntry,
+    ValueEntry,
+    WhyResult,
+)
 from taiwa.sessions.repository import HistoryEntry, Repository
 from taiwa.store import CallRecord
 
 SIGNS = {"added": "+", "removed": "-", "changed": "~"}
-EXPORT_FORMATS = ("jsonl", "md", "html")
+EXPORT_FORMATS = ("jsonl", "md", "html", "verifiable")
 END_OF_TEXT = "end"
 INERT = frozenset(
     """inline text softbreak hardbreak code_inline em_open em_close strong_open strong_close paragraph_open paragraph_close fence
@@ -32,18 +44,39 @@ body { max-width: 46rem; margin: 2rem auto; padding: 0 1rem }
 article { margin: 1.2rem 0 }
 .you { border-inline-start: .25rem solid #4a7; padding-inline-start: .8rem; white-space: pre-wrap }
 .answer { white-space: pre-wrap; margin: .6rem 0 }
+figure { margin: .6rem 0 } img { max-width: 100%; max-height: 24rem } figcaption { font-size: .85rem; opacity: .6 }
 pre { font-size: .85rem; opacity: .8; white-space: pre-wrap; margin: 0 }
 footer, time { opacity: .6; font-size: .85rem }
 """
+
+
+def said(turn: Node) -> str:
+    """Return what the user said in a turn: the text, or the names of what was attached without one."""
+    return turn.user or ", ".join(each.label for each in turn.attachments)
+
+
+def sessions(repository: Repository, limit: int | None = None) -> tuple[SessionEntry, ...]:
+    """Return the sessions that moved last, the latest first."""
+    store = repository.store
+    refs = store.refs.list()[:limit]
+    costs = {line.name: line.cost_nano for line in store.costs("session")} if refs else {}
+    entries: list[SessionEntry] = []
+    for ref in refs:
+        first = store.nodes.first_turn(ref.tip)
+        text = "" if first is None else said(first)
+        model = repository.last_model(ref.tip, ref.name)
+        entries.append(SessionEntry(ref, text, model, costs.get(ref.name, 0)))
+    return tuple(entries)
 
 
 def log(repository: Repository, revision: str, limit: int) -> tuple[TurnEntry, ...]:
     """Return the newest nodes up to a revision, oldest of them first."""
     path = list(repository.store.nodes.path(repository.store.resolve(revision)))
     number = sum(1 for _, node in path if node.kind == "turn")
+    session = revision if repository.store.refs.has(revision) else ""
     entries: list[TurnEntry] = []
     for name, node in path[:limit]:
-        entries.append(TurnEntry(name, node, number, repository.store.runs.model_of(name)))
+        entries.append(TurnEntry(name, node, number, repository.store.runs.model_of(name, session)))
         number -= node.kind == "turn"
     return tuple(reversed(entries))
 
@@ -172,15 +205,32 @@ def describe_change(change: Change) -> str:
     return f"{sign} {where}: {format_value(change.after if change.kind == 'added' else change.before)}"
 
 
-def export(repository: Repository, revision: str, form: str, *, calls: bool = False, app: bool = False) -> str:
-    """Write a conversation as `jsonl` (which can be imported), `md` or `html`.
+def export(
+    repository: Repository,
+    revision: str,
+    form: str,
+    *,
+    calls: bool = False,
+    app: bool = False,
+    attachments: bool = True,
+) -> str:
+    """Write a conversation as `jsonl` (which can be imported), `md`, `html`, or `verifiable`: HTML that verifies itself.
 
-    In `jsonl`, `calls` adds the bill of each turn, and `app` the app, with its instructions and parameters.
+    In `jsonl`, `calls` adds the bill of each turn, and `app` the app, with its instructions and parameters. Without
+    `attachments`, their bytes are left out, in `html` the images.
     """
+    store = repository.store
     if form == "jsonl":
-        return "".join(f"{line}\n" for line in repository.store.export(revision, calls=calls, apps=app))
-    entries = tuple(repository.walk(repository.store.resolve(revision)))
-    return as_markdown(entries, revision) if form == "md" else as_html(entries, revision)
+        lines = store.export(revision, calls=calls, apps=app, attachments=attachments)
+        return "".join(f"{line}\n" for line in lines)
+    entries = tuple(repository.walk(store.resolve(revision)))
+    if form == "md":
+        return as_markdown(entries, revision)
+    if form == "verifiable":
+        from taiwa.operations.verifiable_html import as_verifiable_html
+
+        return as_verifiable_html(entries, revision)
+    return as_html(entries, revision, store.blobs.fill if attachments else tuple)
 
 
 def _model_calls(calls: Iterable[CallRecord]) -> tuple[CallRecord, ...]:
@@ -205,7 +255,15 @@ def as_markdown(entries: Sequence[HistoryEntry], title: str) -> str:
         node = entry.node
         if node.kind == "turn":
             quoted = "\n".join(f"> {line}" for line in inert_markdown(node.user or "").splitlines())
-            lines += [f"## {entry.after.count}", "", quoted, "", inert_markdown(node.answer or ""), ""]
+            files = "".join(f"\n> `{describe_attachment(each).replace('`', ' ')}`" for each in node.attachments)
+            lines += [
+                f"## {entry.after.count}",
+                "",
+                (quoted + files).lstrip("\n"),
+                "",
+                inert_markdown(node.answer or ""),
+                "",
+            ]
         elif node.kind == "summary":
             lines += ["*earlier turns, in short:*", "", inert_markdown(node.answer or ""), ""]
         if delta:
@@ -241,14 +299,39 @@ def inert_markdown(text: str) -> str:
     return f"{fence}text\n{text}\n{fence}"
 
 
-def as_html(entries: Sequence[HistoryEntry], title: str) -> str:
-    """Write a history as one HTML page without scripts; texts of users and models are escaped."""
+def describe_attachment(attachment: Attachment) -> str:
+    """Name an attachment with its type and size.
+
+    >>> describe_attachment(Attachment.from_bytes(b"two teas", "order.txt"))
+    'order.txt (text/plain, 8 bytes)'
+    """
+    return f"{attachment.label} ({attachment.media_type}, {attachment.size:,} bytes)"
+
+
+def _figure(attachment: Attachment) -> str:
+    """Return an attachment as HTML: an image as a data URI, others by their names."""
+    described = escape(describe_attachment(attachment))
+    if attachment.kind != "images" or not attachment.data:
+        return f"<p>{described}</p>"
+    return f'<figure><img src="{data_uri(attachment)}" alt="{escape(attachment.label)}"><figcaption>{described}</figcaption></figure>'
+
+
+Fill: TypeAlias = Callable[[Iterable[Attachment]], tuple[Attachment, ...]]
+"""Returns attachments with their bytes."""
+
+
+def as_html(entries: Sequence[HistoryEntry], title: str, fill: Fill = tuple) -> str:
+    """Write a history as one HTML page without scripts; texts of users and models are escaped.
+
+    `fill` returns attachments with their bytes, of which images are shown; nothing is loaded from elsewhere.
+    """
     body: list[str] = []
     for entry, delta in _with_changes(entries):
         node = entry.node
         parts: list[str] = []
         if node.kind == "turn":
             parts += [f'<div class="you" dir="auto">{escape(node.user or "")}</div>']
+            parts += map(_figure, fill(node.attachments))
             parts += [f'<div class="answer" dir="auto">{escape(node.answer or "")}</div>']
         elif node.kind == "summary":
             parts += [f"<p><em>{escape(node.answer or '')}</em></p>"]
@@ -258,7 +341,7 @@ def as_html(entries: Sequence[HistoryEntry], title: str) -> str:
             body += [f'<article id="{entry.hash[:12]}">', *parts, "</article>"]
     state = escape(json.dumps(entries[-1].after.state, ensure_ascii=False, indent=1)) if entries else ""
     head = escape(title or "Conversation")
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
     return (
         f'<!doctype html>\n<html><head><meta charset="utf-8"><title>{head}</title>\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from taiwa.conversation.state_paths import Change, format_path
 from taiwa.flows.retry_invalid_output import Attempt
 from taiwa.flows.solve.rationale import ExecutedCall, Rationale
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import Enforcement, Usage
 from taiwa.kernel.records import Json, record
 from taiwa.kernel.usage_limits import RunUsage
@@ -28,6 +29,7 @@ from taiwa.operations.results import (
     ParseResult,
     RequestPreview,
     SchemaResult,
+    SessionEntry,
     SessionTree,
     ShowResult,
     SolveResult,
@@ -41,7 +43,7 @@ from taiwa.sessions.batch import BatchRow
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.replay import ReplayedNode
 from taiwa.sessions.stored_extract import TypedRow
-from taiwa.store import CallRecord, Hit, Ref
+from taiwa.store import CallRecord, Hit
 from taiwa.structured import Fix
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ NANO = 1e9
 BILL = "usage=spent cost=spent.cost"
 CALL_TOKENS = "input_tokens=usage.input_tokens output_tokens=usage.output_tokens"
 MEMBERS: Mapping[type, str] = {
+    Attachment: "name sha256 type=media_type size",
     Attempt: "text mode form finish diagnostics fixes usage downgrades enforcement",
     BatchRow: f"index=input.index id=input.id session? node? parent? text=input.text answer delta state warnings {BILL} error",
     CallRecord: f"kind model ms {CALL_TOKENS} cost=cost_nano",
@@ -64,11 +67,11 @@ MEMBERS: Mapping[type, str] = {
     Hit: "node=hash sessions=refs excerpt=excerpt.text",
     ParseResult: "value fixes guessed",
     Rationale: "answer answered_by value ending tool_mode text calls",
-    Ref: "session=name node=tip app turns at=at_us",
     ReplayedNode: "node=hash kind turn calls problem=difference",
+    SessionEntry: "session=ref.name node=ref.tip app=ref.app turns=ref.turns text model? cost at=ref.at_us",
     TurnEntry: (
         "node=hash parent=node.parent kind=node.kind turn app=node.app user=node.user answer=node.answer delta=node.delta"
-        " state_hash=node.state_hash model?"
+        " state_hash=node.state_hash model? attachments=node.attachments"
     ),
     TurnResult: f"session node parent text delta warnings {BILL} seconds=spent.seconds",
     TypedRow: f"index=input.index id=input.id text=input.text value attempts {BILL} error",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from taiwa.kernel.usage_limits import RunUsage
     from taiwa.retrieval.types import EmbedderChoice, Gain
     from taiwa.sessions.repository import ValueOrigin
-    from taiwa.store import CallRecord, CostLine
+    from taiwa.store import CallRecord, CostLine, Ref
     from taiwa.structured import Fix
 
 
@@ -150,6 +150,19 @@ class TurnEntry:
     node: "Node"
     turn: int | None = None
     model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEntry:
+    """A session in a listing: its first words, the model that wrote last ("": not known), and the cost of all its turns.
+
+    `cost` is in billionths of the currency unit; None where it is not known.
+    """
+
+    ref: "Ref"
+    text: str = ""
+    model: str = ""
+    cost: int | None = 0
 
 
 @dataclass(frozen=True, slots=True)

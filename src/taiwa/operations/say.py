@@ -8,16 +8,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from taiwa.apps.catalog import DEFAULT_APP, convert_param, convert_params, load_app
-from taiwa.conversation.app import App, Param
-from taiwa.conversation.history import Conversation, begin
+from taiwa.apps.catalog import DEFAULT_APP, convert_param, convert_params, load_app, load_source
+from taiwa.conversation.app import SAME_ANSWERS, AnswerOptions, App, Param, with_options
+from taiwa.conversation.history import Conversation, begin, change_app
 from taiwa.conversation.turn_prompt import stable_bytes, turn_request
 from taiwa.flows.chat import say
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import Complete, GetCapabilities, Program
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.execution import Observer
 from taiwa.kernel.messages import Capability, JsonSchema, Message, Part, Request, Text, ToolCall, ToolSpec
 from taiwa.kernel.text import estimate_tokens
+from taiwa.models.attachments import file_text
 from taiwa.operations.results import RequestPreview
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions
 from taiwa.sessions.repository import Repository
@@ -44,12 +46,14 @@ class SayOptions:
     - `session`: its name; a new one is created under it ("": a free name).
     - `continue_latest`: whether to continue the latest conversation.
     - `params`: parameters of a new conversation, as text.
+    - `answers`: options of its answers, from its next turn on.
     """
 
     app: str | App = ""
     session: str = ""
     continue_latest: bool = False
     params: Mapping[str, str] = field(default_factory=dict[str, str])
+    answers: AnswerOptions = SAME_ANSWERS
 
 
 def open_session(
@@ -84,9 +88,30 @@ def find_or_create_session(
     app, params = options.app, options.params
 
     def load() -> App:
-        return app if isinstance(app, App) else open_app(app or DEFAULT_APP, params, ask)
+        loaded = app if isinstance(app, App) else open_app(app or DEFAULT_APP, params, ask)
+        return with_options(loaded, options.answers)
 
-    return name, repository.find_or_begin(name, app, params, load)
+    found = repository.find_or_begin(name, app, params, load)
+    return name, found if found.stored_tip is None else with_answer_options(repository, found, options.answers)
+
+
+def with_answer_options(repository: Repository, found: Conversation, answers: AnswerOptions) -> Conversation:
+    """Return a stored conversation with other options of its answers; they are stored with its next turn.
+
+    Raises:
+        InputError: its app does not take them, or came with an import and names what does not count yet.
+    """
+    app = with_options(found.app, answers)
+    if app.hash == found.app.hash:
+        return found
+    if not repository.store.nodes.is_trusted(found.app.hash):
+        # The changed app is the user's own, so what the imported one names would count.
+        named = load_source(repository.store.nodes.app(found.app.hash))
+        if named.model or named.tools or named.flow != "chat":
+            raise InputError(
+                f"the app {app.name!r} came with an import; before its options are changed: taiwa apps trust {app.name}"
+            )
+    return change_app(found, app)
 
 
 def model_of(repository: Repository, settings: Settings, conversation: Conversation, session: str = "") -> PricedModel:
@@ -111,7 +136,7 @@ def target_of(repository: Repository, settings: Settings, conversation: Conversa
 
 
 def _last_model(repository: Repository, conversation: Conversation, session: str) -> str:
-    return "" if conversation.new_nodes else repository.last_model(conversation.tip, session)
+    return "" if conversation.stored_tip is None else repository.last_model(conversation.stored_tip, session)
 
 
 def open_app(name: str, params: Mapping[str, str], ask: AskParam | None = None) -> App:
@@ -135,17 +160,15 @@ def find_turn(repository: Repository, revision: str) -> tuple[str, int]:
     Raises:
         InputError: the revision is not a turn of a session.
     """
-    session = revision.partition("~")[0].partition("@")[0]
-    tip = repository.store.resolve(revision)
-    if session and not repository.store.refs.has(session):
+    tip, session = repository.store.resolve(revision), repository.store.refs.session_of(revision)
+    if not session:
         refs = repository.store.refs.list()
         session = next(
-            (ref.name for ref in refs if any(name == tip for name, _ in repository.store.nodes.path(ref.tip))), session
+            (ref.name for ref in refs if any(name == tip for name, _ in repository.store.nodes.path(ref.tip))), ""
         )
-    session = repository.session(session)
     turns = [name for name, node in repository.store.nodes.path(repository.at(session).tip) if node.kind == "turn"]
     if tip not in turns:
-        raise InputError(f"{revision!r} is not a turn of {session}; give a session and a distance, such as chat-1~2")
+        raise InputError(f"{revision!r} is not a turn of {session}; give a session and a turn, such as chat-1:2")
     return session, turns.index(tip) + 1
 
 
@@ -166,7 +189,8 @@ def open_interrupted(
         if repository.store.refs.has(run.ref)
         else repository.start(repository.app(run.app or ""))
     )
-    model = model_of(repository, settings, conversation, run.ref)
+    last = repository.store.runs.model(run.id) or _last_model(repository, conversation, run.ref)
+    model = open_priced_model(None, settings, conversation.app, last=last)
     limit = run.options.get("max_cost") if isinstance(run.options, dict) else None
     if turns.limits.cost is None and isinstance(limit, int):
         turns = replace(turns, limits=replace(turns.limits, cost=limit))
@@ -174,7 +198,11 @@ def open_interrupted(
 
 
 def preview_turn(
-    conversation: Conversation, text: str, tools: Sequence[ToolSpec] = (), target: "Target | None" = None
+    conversation: Conversation,
+    text: str,
+    tools: Sequence[ToolSpec] = (),
+    target: "Target | None" = None,
+    attachments: Sequence[Attachment] = (),
 ) -> RequestPreview:
     """Return the request that a turn would send first; nothing is sent. With a target it holds the body that would go over
     the wire; without one the server is assumed to enforce schemas and to call functions.
@@ -188,7 +216,7 @@ def preview_turn(
             f"the app {conversation.app.name!r} searches documents before its first request; see taiwa ask -v"
         )
     capabilities = ASSUMED if target is None else target.capabilities
-    request = _first_request(say(text, tools=tools)(conversation), capabilities)
+    request = _first_request(say(text, attachments, tools=tools)(conversation), capabilities)
     preview = RequestPreview(request, request_tokens(request), _cached_tokens(conversation, request))
     if target is None or target.codec is None:
         return preview
@@ -215,15 +243,17 @@ def preview_solve(settings: Settings, reason_run: "ReasonRun", question: str) ->
     return RequestPreview(request, request_tokens(request))
 
 
-def preview_extraction(settings: Settings, extract_run: "ExtractRun", text: str) -> RequestPreview:
+def preview_extraction(
+    settings: Settings, extract_run: "ExtractRun", text: str, attachments: Sequence[Attachment] = ()
+) -> RequestPreview:
     """Return the request that an extraction would send first; nothing is sent.
 
     Raises:
-        InputError: the text is empty.
+        InputError: the text is empty without attachments.
     """
     from taiwa.sessions.stored_extract import first_request
 
-    request = first_request(extract_run, text, open_priced_model(None, settings).model)
+    request = first_request(extract_run, text, open_priced_model(None, settings).model, attachments)
     return RequestPreview(request, request_tokens(request))
 
 
@@ -233,7 +263,8 @@ def _cached_tokens(conversation: Conversation, request: Request) -> int:
         return 0
     before = replace(conversation, turns=conversation.turns[:-1])
     now = stable_bytes(request).decode()
-    last = stable_bytes(turn_request(before, conversation.turns[-1].user)).decode()
+    past = conversation.turns[-1]
+    last = stable_bytes(turn_request(before, past.user, past.attachments)).decode()
     shared = next((at for at, (a, b) in enumerate(zip(now, last, strict=False)) if a != b), min(len(now), len(last)))
     return estimate_tokens(now[:shared])
 
@@ -267,12 +298,15 @@ def request_text(request: Request) -> str:
         blocks.append(f"── constraint: JSON Schema {request.constraint.name!r} ──")
     if request.tools:
         blocks.append(f"── tools: {', '.join(tool.name for tool in request.tools)} ──")
-    blocks.append(f"── {_about(request_tokens(request))} in {_counted(len(request.messages), 'message')} ──")
+    files = sum(each.kind is not None for message in request.messages for each in message.attachments)
+    besides = f", and {_counted(files, 'image or PDF', 'images or PDFs')}" if files else ""
+    size = f"{_about(request_tokens(request))} in {_counted(len(request.messages), 'message')}{besides}"
+    blocks.append(f"── {size} ──")
     return "\n\n".join(blocks)
 
 
 def request_tokens(request: Request) -> int:
-    """Estimate the tokens of a request without a tokenizer."""
+    """Estimate the tokens of a request without a tokenizer, and without its images and PDFs, which servers count."""
     return sum(
         MESSAGE_TOKENS + sum(estimate_tokens(_words(part)) for part in message.parts) for message in request.messages
     )
@@ -297,9 +331,13 @@ def _about(tokens: int) -> str:
     return f"about {_counted(tokens, 'token')}"
 
 
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
+def _counted(number: int, word: str, plural: str = "") -> str:
+    return f"{number} {word if number == 1 else plural or f'{word}s'}"
 
 
 def _words(part: Part) -> str:
+    if isinstance(part, Attachment):
+        if part.kind is None and part.data:
+            return file_text(part).text
+        return f"[{part.label}: {part.media_type}, {part.size:,} bytes]"
     return f"{part.name} {part.arguments}" if isinstance(part, ToolCall) else part.text

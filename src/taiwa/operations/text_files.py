@@ -11,6 +11,8 @@ from taiwa.kernel.records import Json
 
 MAX_BYTES = 256 << 20
 """Bytes of a file that is read as a whole."""
+BINARY_FORMATS = (b"%PDF-", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"PK\x03\x04", b"\x1f\x8b", b"\x7fELF")
+"""How files begin that are not text, although some of their bytes may pass for it."""
 
 
 def read_bytes(file: BinaryIO, where: str) -> bytes:
@@ -45,6 +47,24 @@ def decode(raw: bytes, where: str) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{where} is not UTF-8 at byte {error.start:,}; convert it, for instance with iconv") from None
+
+
+def read_fragment(file: BinaryIO, where: str) -> str:
+    """Read a text in any common encoding, as the reader of documents does.
+
+    Raises:
+        InputError: it is too large, or is not text.
+    """
+    from taiwa.retrieval.readers import decode as decode_any
+    from taiwa.retrieval.types import UnreadableError
+
+    raw = read_bytes(file, where)
+    try:
+        if raw.startswith(BINARY_FORMATS):
+            raise UnreadableError("not a text file")
+        return decode_any(raw)
+    except UnreadableError:
+        raise InputError(f"{where} is not a text file; -f takes text, -a any file") from None
 
 
 def read_json_object(path: Path) -> dict[str, Json]:

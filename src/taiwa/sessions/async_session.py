@@ -1,5 +1,6 @@
 """Sessions on an event loop."""
 
+import asyncio
 from asyncio import to_thread
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
@@ -13,7 +14,7 @@ from taiwa.kernel.async_runtime import AsyncRuntime, finish_in_thread
 from taiwa.kernel.attachments import AttachmentSource
 from taiwa.kernel.execution import RunResult
 from taiwa.kernel.stream import AsyncStream, Done
-from taiwa.sessions.durable_turn import ActiveTurn, TurnResult
+from taiwa.sessions.durable_turn import ActiveTurn, TurnInput, TurnResult
 from taiwa.sessions.replay import ReplayedNode
 from taiwa.sessions.repository import ValueOrigin
 from taiwa.sessions.session import BaseSession, TurnEvent, TurnValue
@@ -55,6 +56,13 @@ class AsyncSession(BaseSession):
     def stream(self, text: str, attachments: Iterable[AttachmentSource] = ()) -> "AsyncTurnStream":
         """As `Session.stream`."""
         return AsyncStream(self._events(lambda: self._say(text, attachments)))
+
+    def stream_turn(self, turn_input: TurnInput, stop: asyncio.Event | None = None) -> "AsyncTurnStream":
+        """Complete a turn that is described in full, with the events of `stream`.
+
+        Once `stop` is set, the answer ends with the text that it has, and the turn is committed.
+        """
+        return AsyncStream(self._events(lambda: self._begin(turn_input), stop))
 
     def stream_retry(self) -> "AsyncTurnStream":
         """As `Session.stream_retry`."""
@@ -124,12 +132,14 @@ class AsyncSession(BaseSession):
             raise
         return begun[0]
 
-    async def _events(self, begin: Callable[[], ActiveTurn]) -> "AsyncGenerator[TurnEvent | Done[TurnResult]]":
+    async def _events(
+        self, begin: Callable[[], ActiveTurn], stop: asyncio.Event | None = None
+    ) -> "AsyncGenerator[TurnEvent | Done[TurnResult]]":
         turn = await self._begin_in_thread(begin)
         done: list[RunResult[TurnValue]] = []
         with self._count_usage(turn):
             # Closed here and not by the garbage collector, so that closing the iterator cancels the call.
-            async with aclosing(self._runtime(turn).stream(turn.program, turn.journal)) as events:
+            async with aclosing(self._runtime(turn, stop).stream(turn.program, turn.journal)) as events:
                 async for event in events:
                     if isinstance(event, RunResult):
                         done.append(event)
@@ -139,5 +149,5 @@ class AsyncSession(BaseSession):
         yield result
         yield Done(result)
 
-    def _runtime(self, turn: ActiveTurn) -> AsyncRuntime:
-        return AsyncRuntime(self.priced_model.model, **self._runtime_options(turn))
+    def _runtime(self, turn: ActiveTurn, stop: asyncio.Event | None = None) -> AsyncRuntime:
+        return AsyncRuntime(self.priced_model.model, stop=stop, **self._runtime_options(turn))

@@ -388,7 +388,7 @@ def committed_rows(session: Session, rows: Iterable[BatchInput]) -> tuple[str, .
     Raises:
         InputError: the session holds a later turn that is not a row of the batch.
     """
-    if session.conversation.new_nodes:
+    if session.conversation.stored_tip is None:
         return ()
     nodes = session.repository.store.nodes
     turns = [name for name, node in nodes.path(session.conversation.tip) if node.kind == "turn"][::-1]

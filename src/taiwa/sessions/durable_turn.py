@@ -2,25 +2,31 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
 
-from taiwa.conversation.history import Conversation
-from taiwa.flows.chat import Reply, say
+from taiwa.conversation.history import Conversation, change_app
+from taiwa.conversation.state import State
+from taiwa.conversation.transcript import Transcript, next_address, turn_digest
+from taiwa.flows.chat import Reply, complete_turn, say
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.effects import Complete, Effect, Program
 from taiwa.kernel.errors import ConflictError, InputError, StoreError, TaiwaError
 from taiwa.kernel.execution import EffectStarted, Event, Observer, RunResult
 from taiwa.kernel.journal import Entry, Journal
-from taiwa.kernel.messages import Notice, Response, TextDelta, Usage
-from taiwa.kernel.records import Json, items_at, record, value
+from taiwa.kernel.messages import Message, Notice, Response, TextDelta, ToolResult, Usage
+from taiwa.kernel.records import Json, items_at, record, restore, value
 from taiwa.kernel.runtime import AsyncModel, Handler, Interrupts, Model, Retriever, Runtime, Tool
 from taiwa.kernel.usage_limits import Price, RunUsage, UsageLimits
 from taiwa.models.pricing import Prices
 from taiwa.sessions.repository import Repository
+from taiwa.settings import NANO
 from taiwa.store import Run, check_name, conflict_message
 
 if TYPE_CHECKING:
+    from taiwa.ask.answer import Citation
     from taiwa.ask.result import AskResult
     from taiwa.sessions.stored_ask import RagResources
 
@@ -96,29 +102,44 @@ class TurnOptions:
 
 @value(tag="turn-input")
 class TurnInput:
-    """The user's message of a turn and the conversation before it. `replaces` is the tip that the session leaves to go back."""
+    """The user's message of a turn and the conversation before it. `replaces` is the tip that the session leaves to go back.
+
+    `messages` take the place of the text in an app without state, and the model answers them once. A turn that `branches`
+    begins a session of its own at a node of another one; with `may_branch` it does so only if the session has moved. The
+    node of a turn with a `transcript` is found again by the history that its client resends.
+    """
 
     base: Conversation
     text: str
     reason: str = "turn"
     replaces: str | None = None
     attachments: tuple[Attachment, ...] = ()
+    messages: tuple[Message, ...] = ()
+    branches: bool = False
+    may_branch: bool = False
+    transcript: Transcript | None = None
 
     @property
     def follows(self) -> str | None:
         """The node that the turn follows, None where no store has it yet."""
-        return None if self.base.new_nodes else self.base.tip
+        return self.base.stored_tip
 
     @property
     def expected(self) -> str | None:
         """The tip that the session must have, None where it must not exist."""
-        return self.replaces or self.follows
+        return None if self.branches else self.replaces or self.follows
 
     def to_json(self) -> dict[str, Json]:
         """Return what another process needs to commit the turn."""
         recorded: dict[str, Json] = {"reason": self.reason, "replaces": self.replaces}
         if self.attachments:
             recorded["attachments"] = [each.reference() for each in self.attachments]
+        if self.messages:
+            recorded["messages"] = record(self.messages)
+        if self.branches:
+            recorded["branches"] = True
+        if self.transcript is not None:
+            recorded["transcript"] = record(self.transcript)
         return recorded
 
 
@@ -126,7 +147,8 @@ class TurnInput:
 class TurnResult:
     """A committed turn: the answer, its state delta, its place in the store, and its usage.
 
-    `ask` is the typed result of a turn of the flow `ask`.
+    `state` is the dialogue state after it, `calls` are the results of the tools that it called, and `ask` is the typed result of
+    a turn of the flow `ask`.
     """
 
     text: str
@@ -137,6 +159,24 @@ class TurnResult:
     parent: str
     spent: RunUsage
     ask: "AskResult | None" = None
+    state: State = field(default_factory=dict[str, Json])
+    calls: tuple[ToolResult, ...] = ()
+    response: Response | None = None
+
+    @property
+    def citations(self) -> "tuple[Citation, ...]":
+        """The citations of an answer from documents."""
+        return () if self.ask is None else self.ask.citations
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens of all calls of the turn; see `spent` for calls whose usage is not known."""
+        return self.spent.usage
+
+    @property
+    def cost(self) -> Decimal | None:
+        """What the turn cost, in currency units; None where a price is unknown."""
+        return None if self.spent.cost is None else Decimal(self.spent.cost) / NANO
 
 
 @dataclass(slots=True)
@@ -159,6 +199,8 @@ class ActiveTurn:
         turn_input, options = self.turn_input, self.options
         if self.resources is not None:
             return self.resources.program(turn_input.text)(turn_input.base)
+        if turn_input.messages:
+            return complete_turn(turn_input.messages, turn_input.attachments)(turn_input.base)
         specs = [tool.spec for tool in self.tools]
         text, attachments = turn_input.text, turn_input.attachments
         return say(text, attachments, strict=options.strict, repairs=options.repairs, tools=specs)(turn_input.base)
@@ -186,6 +228,18 @@ class ActiveTurn:
             if self.resources is not None:
                 self.resources.close()
 
+    def _committed(self, session: str, after: Conversation, expected: str | None) -> Conversation:
+        repository, turn_input = self.repository, self.turn_input
+        place = turn_input.transcript
+        if place is None:
+            return repository.commit(session, after, expected=expected, reason=turn_input.reason, run=self.run)
+        with repository.store.transaction(session):
+            committed = repository.commit(session, after, expected=expected, reason=turn_input.reason, run=self.run)
+            digest = turn_digest(after.turns[-1].all_messages)
+            address = next_address(place.address, digest)
+            repository.store.transcripts.put(place.app, address, digest, committed.tip, session)
+        return committed
+
     @property
     def runtime_options(self) -> RuntimeOptions:
         """The tools of the turn and the price of its model; the retriever and handlers of one of the flow `ask`."""
@@ -194,24 +248,47 @@ class ActiveTurn:
             options |= {"retriever": self.resources.retriever, "handlers": self.resources.handlers}
         return options
 
-    def commit(self, reply: Reply, after: Conversation, spent: RunUsage) -> tuple[TurnResult, Conversation]:
-        """Write the turn; the session moves to it.
+    def commit(
+        self, reply: Reply, after: Conversation, spent: RunUsage, calls: tuple[ToolResult, ...] = ()
+    ) -> tuple[TurnResult, Conversation]:
+        """Write the turn, in which tools were called with these results; the session moves to it.
 
         Raises:
             ConflictError: another process moved the session; the answer stays in the calls of this run.
         """
         turn_input = self.turn_input
-        committed = self.repository.commit(
-            self.session, after, expected=turn_input.expected, reason=turn_input.reason, run=self.run
-        )
+        expected = turn_input.expected
+        try:
+            committed = self._committed(self.session, after, expected)
+        except ConflictError:
+            if not turn_input.may_branch:
+                raise
+            self.session = branch_name(after)
+            committed = self._committed(self.session, after, None)
         parent = turn_input.follows or after.new_nodes[0].hash
-        result = TurnResult(reply.text, reply.delta, reply.warnings, self.session, committed.tip, parent, spent)
+        result = TurnResult(
+            reply.text,
+            reply.delta,
+            reply.warnings,
+            self.session,
+            committed.tip,
+            parent,
+            spent,
+            state=committed.state,
+            calls=calls,
+            response=reply.response,
+        )
         if self.resources is not None:
             from taiwa.ask.result import AskResult
 
             self.resources.assign_session(self.repository.store, self.session)
             result = replace(result, ask=AskResult.from_delta(reply.delta))
         return result, committed
+
+
+def branch_name(conversation: Conversation) -> str:
+    """Return a name for a session that a program begins; it is unique without a look into the store."""
+    return f"{conversation.app.name}-{token_hex(5)}"
 
 
 def begin_turn(
@@ -235,7 +312,9 @@ def begin_turn(
         with store.transaction(session if turn_input.expected else ""):  # two processes take different names
             session = check_name(session or repository.new_name(base.app))
             tip = _tip(repository, session)
-            if tip != turn_input.expected:
+            if tip != turn_input.expected and turn_input.may_branch:
+                session, turn_input = branch_name(base), replace(turn_input, branches=True)
+            elif tip != turn_input.expected:
                 raise ConflictError(conflict_message(session, tip, turn_input.expected))
             if base.new_nodes:
                 store.nodes.put_app(base.app.source)
@@ -260,16 +339,23 @@ def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedMo
     recorded = run.options if isinstance(run.options, dict) else {}
     replaces = recorded.get("replaces")
     replaces = replaces if isinstance(replaces, str) else None
-    if _tip(repository, run.ref) != (replaces or run.base):
+    branches = recorded.get("branches") is True
+    if _tip(repository, run.ref) != (None if branches else replaces or run.base):
         store.runs.end(run.id, "abandoned")
         raise ConflictError(f"{run.ref} has moved since its turn was interrupted; repeat the turn: {run.text[:60]!r}")
     if run.app is None:
         raise InputError(f"run {run.id} has no app to resume with")
-    base = repository.start(repository.app(run.app)) if run.base is None else repository.checkout(run.base)
+    app = repository.app(run.app)
+    base = repository.start(app) if run.base is None else repository.checkout(run.base)
+    base = base if base.app.hash == app.hash else change_app(base, app)
     repairs = recorded.get("repairs")
     options = TurnOptions(bool(recorded.get("strict")), repairs if isinstance(repairs, int) else 1)
     attachments = tuple(map(read_reference, items_at(recorded, "attachments")))
-    turn_input = TurnInput(base, run.text, str(recorded.get("reason") or "turn"), replaces, attachments)
+    messages, transcript = restore(recorded.get("messages") or []), restore(recorded.get("transcript"))
+    turn_input = TurnInput(
+        base, run.text, str(recorded.get("reason") or "turn"), replaces,
+        attachments, messages, branches, branches, transcript,
+    )  # fmt: skip
     turn_input = _with_bytes(repository, turn_input)
     tools, paid = repository.tools_of(base.app), store.runs.journal(run.id)
     resources = _reopen_resources(repository, base, recorded)
@@ -278,11 +364,8 @@ def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedMo
 
 def _with_bytes(repository: Repository, turn_input: TurnInput) -> TurnInput:
     """Fill in the bytes of the attachments that the request of a turn will hold."""
-    blobs, base = repository.store.blobs, turn_input.base
-    if any(past.attachments for past in base.turns):
-        turns = (replace(past, attachments=blobs.fill(past.attachments)) for past in base.turns)
-        base = replace(base, turns=tuple(turns))
-    return replace(turn_input, base=base, attachments=blobs.fill(turn_input.attachments))
+    attachments = repository.store.blobs.fill(turn_input.attachments)
+    return replace(turn_input, base=repository.with_attachments(turn_input.base), attachments=attachments)
 
 
 def _tip(repository: Repository, session: str) -> str | None:

@@ -4,12 +4,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import product
 
-from taiwa.conversation.history import Conversation
-from taiwa.flows.chat import say
+from taiwa.conversation.app import App
+from taiwa.conversation.history import Conversation, Node
+from taiwa.flows.chat import Reply, complete_turn, say
+from taiwa.kernel.effects import Step
 from taiwa.kernel.errors import ConfigError, OutputValidationError, ReplayError
 from taiwa.kernel.execution import replay
 from taiwa.kernel.journal import Entry, Journal
-from taiwa.kernel.messages import Response
+from taiwa.kernel.messages import Response, user
 from taiwa.kernel.records import value
 from taiwa.sessions.repository import HistoryEntry, Repository
 
@@ -39,7 +41,9 @@ def replay_history(repository: Repository, revision: str) -> Iterator[ReplayedNo
     start: Conversation | None = None
     for entry in repository.walk(repository.store.resolve(revision)):
         if entry.node.kind == "turn":
-            yield _replay_turn(repository, entry, start or before)
+            # A summary that was committed on its own is not part of the turn.
+            alone = repository.store.nodes.base(entry.hash) == entry.node.parent
+            yield _replay_turn(repository, entry, before if alone else start or before)
             start = None
         else:
             yield ReplayedNode(entry.hash, entry.node.kind, entry.after.count, 0)
@@ -61,10 +65,8 @@ def _replay_turn(repository: Repository, entry: HistoryEntry, before: Conversati
     # A turn may also have been recorded when a reply without a delta line was asked for one.
     for repairs, exact in product(range(answers - 1, -1, -1), (False, True)):
         try:
-            specs = [tool.spec for tool in repository.tools_of(before.app)]
-            text, attachments = entry.node.user or "", entry.node.attachments
-            turn = say(text, attachments, repairs=repairs, tools=specs, exact=exact)
-            _, after = replay(turn(before), Journal(entries))
+            program = _program(repository, entry.node, before.app, repairs, exact=exact)
+            _, after = replay(program(before), Journal(entries))
         except (ConfigError, ReplayError, OutputValidationError) as error:
             difference = error.message
         else:
@@ -72,6 +74,13 @@ def _replay_turn(repository: Repository, entry: HistoryEntry, before: Conversati
         if not difference:
             break
     return replace(result, difference=difference)
+
+
+def _program(repository: Repository, node: Node, app: App, repairs: int, *, exact: bool) -> Step[Conversation, Reply]:
+    if not node.messages and not app.request.shapes_reply:
+        specs = [tool.spec for tool in repository.tools_of(app)]
+        return say(node.user or "", node.attachments, repairs=repairs, tools=specs, exact=exact)
+    return complete_turn(node.messages[:-1] or (user(node.user or ""),), node.attachments)
 
 
 def _replay_ask_turn(entry: HistoryEntry, before: Conversation, entries: Iterable[Entry]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 
 from taiwa.apps.catalog import load_app, load_source
@@ -104,7 +104,8 @@ class Repository:
         unknown = next((name for name, tool in found.items() if tool is None), None)
         if unknown is not None:
             near = get_close_matches(unknown, (*self.tools, *tool_names()), 1, 0.6)
-            mend = f"did you mean {near[0]!r}?" if near else f"pass it: TurnOptions(tools=({unknown},))"
+            more = f"pass it: --tool FILE.py:{unknown}, or TurnOptions(tools=({unknown},))"
+            mend = f"did you mean {near[0]!r}?" if near else more
             raise ConfigError(f"the app {app.name!r} uses the tool {unknown!r}, which is not built in; {mend}")
         return tuple(filter(None, found.values()))
 
@@ -120,8 +121,7 @@ class Repository:
 
     def new_name(self, app: App) -> str:
         """Find a free name for a conversation with an app: `chat-1`, `chat-2` …"""
-        refs, runs = self.store.refs, self.store.runs
-        return next(name for n in count(1) if not refs.has(name := f"{app.name}-{n}") and not runs.has_open(name))
+        return self.store.refs.free_name(app.name)
 
     def start(self, app: App) -> Conversation:
         """Begin a conversation that is not stored yet."""
@@ -176,6 +176,18 @@ class Repository:
             with suppress(StoreError):  # a store that cannot be written is only slower
                 self.store.snapshots.put(tip, _snapshot(here))
         return here
+
+    def with_attachments(self, conversation: Conversation) -> Conversation:
+        """Fill in the bytes of the attachments in the window of a conversation.
+
+        Raises:
+            CorruptError: the bytes are not those of an attachment.
+        """
+        if not any(past.attachments for past in conversation.turns):
+            return conversation
+        fill = self.store.blobs.fill
+        turns = (replace(past, attachments=fill(past.attachments)) for past in conversation.turns)
+        return replace(conversation, turns=tuple(turns))
 
     def walk(self, tip: str) -> Iterator[HistoryEntry]:
         """Follow a history from its root to a node, and check every recorded state on the way."""

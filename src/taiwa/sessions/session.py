@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from taiwa.conversation.app import App
-from taiwa.conversation.history import Conversation, Node
+from taiwa.conversation.history import Conversation, Node, change_app
 from taiwa.conversation.state import State
 from taiwa.conversation.state_paths import Change, diff_states, parse_path
 from taiwa.flows.chat import Reply
+from taiwa.kernel.arguments import check_argument
 from taiwa.kernel.attachments import AttachmentSource, read_attachments
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, TaiwaError
 from taiwa.kernel.execution import Observer, RunResult
-from taiwa.kernel.messages import Message, Notice, TextDelta, Usage, assistant, user
+from taiwa.kernel.messages import Message, Notice, TextDelta, ToolResult, Usage, assistant, user
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.stream import Stream
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
@@ -97,18 +98,18 @@ class BaseSession:
     @property
     def turns(self) -> tuple[Node, ...]:
         """All turns, oldest first: each has `user`, `answer` and `delta`."""
-        if self.conversation.new_nodes:
-            return ()
-        path = self.repository.store.nodes.path(self.conversation.tip)
+        tip = self.conversation.stored_tip
+        path = () if tip is None else self.repository.store.nodes.path(tip)
         return tuple(node for _, node in path if node.kind == "turn")[::-1]
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The texts of all turns as messages."""
+        """All turns as messages, with their attachments."""
+        fill = self.repository.store.blobs.fill
         return tuple(
             message
             for turn in self.turns
-            for message in (user(turn.user or "", turn.attachments), assistant(turn.answer or ""))
+            for message in (user(turn.user or "", fill(turn.attachments)), assistant(turn.answer or ""))
         )
 
     @property
@@ -124,30 +125,56 @@ class BaseSession:
         Raises:
             InputError: the conversation has fewer turns.
         """
-        if self.conversation.new_nodes:
+        tip = self.conversation.stored_tip
+        if tip is None:
             raise InputError("there is no turn yet")
-        return self.repository.turn(self.conversation.tip, turns)[1].user or ""
+        return self.repository.turn(tip, turns)[1].user or ""
 
     def _say(self, text: str, attachments: Iterable[AttachmentSource]) -> ActiveTurn:
         return self._begin(TurnInput(self.conversation, text, attachments=read_attachments(attachments)))
 
-    def _edit(
-        self, text: str, turn: int, attachments: Iterable[AttachmentSource] | None = None, reason: str = "edit"
-    ) -> ActiveTurn:
-        """Begin a turn in place of a turn by its number, negative numbers counted from the end."""
-        if self.conversation.new_nodes:
+    def edit_input(
+        self,
+        text: str,
+        turn: int,
+        attachments: Iterable[AttachmentSource] | None = None,
+        reason: str = "edit",
+        messages: tuple[Message, ...] = (),
+    ) -> TurnInput:
+        """Return the turn in place of a turn by its number, negative numbers counted from the end.
+
+        Raises:
+            InputError: the conversation has no such turn.
+        """
+        check_argument("turn", turn, int, "the number of a turn")
+        tip = self.conversation.stored_tip
+        if tip is None:
             raise InputError("there is no turn yet")
         count = self.conversation.count
         if not (1 <= turn <= count or -count <= turn <= -1):
             raise InputError(f"there is no turn {turn}; the conversation has {count}")
         back = count - turn + 1 if turn > 0 else -turn
-        base = self.repository.checkout(self.repository.before_turn(self.conversation.tip, back))
-        edited = self.repository.turn(self.conversation.tip, back)[1]
+        base = self.repository.checkout(self.repository.before_turn(tip, back))
+        if self.conversation.new_nodes:  # the app was changed for this turn
+            base = change_app(base, self.app)
+        edited = self.repository.turn(tip, back)[1]
         files = edited.attachments if attachments is None else read_attachments(attachments)
-        return self._begin(TurnInput(base, text, reason, self.conversation.tip, files))
+        return TurnInput(base, text, reason, tip, files, messages)
+
+    def _edit(
+        self,
+        text: str,
+        turn: int,
+        attachments: Iterable[AttachmentSource] | None = None,
+        reason: str = "edit",
+        messages: tuple[Message, ...] = (),
+    ) -> ActiveTurn:
+        return self._begin(self.edit_input(text, turn, attachments, reason, messages))
 
     def _retry(self) -> ActiveTurn:
-        return self._edit(self.last_turn_text(), -1, reason="retry")
+        text = self.last_turn_text()
+        messages = self.repository.turn(self.conversation.stored_tip or "")[1].messages
+        return self._edit(text, -1, reason="retry", messages=messages[:-1])
 
     def _resume(self) -> ActiveTurn | None:
         runs = self.repository.store.runs.open_runs(self.name)
@@ -158,9 +185,11 @@ class BaseSession:
         return resume_turn(self.repository, runs[-1], self.priced_model)
 
     def _undo(self, turns: int = 1) -> Conversation:
+        check_argument("turns", turns, int, "a whole number")
         return self._check_out(self.repository.store.undo(self.name, turns))
 
     def _redo(self, turns: int = 1) -> Conversation:
+        check_argument("turns", turns, int, "a whole number")
         return self._check_out(self.repository.store.redo(self.name, turns))
 
     def _check_out(self, tip: str) -> Conversation:
@@ -181,9 +210,14 @@ class BaseSession:
         if self.conversation.new_nodes:
             with self.repository.store.transaction():
                 self.name = self._requested_name or self.repository.new_name(self.app)
-                self.conversation = self.repository.commit(self.name, self.conversation, expected=None, reason="begin")
+                expected = self.conversation.stored_tip
+                reason = "begin" if expected is None else f"app {self.app.name}"
+                self.conversation = self.repository.commit(
+                    self.name, self.conversation, expected=expected, reason=reason
+                )
 
     def _fork(self, name: str) -> Self:
+        check_argument("name", name, str, "a name")
         self._ensure_stored()
         self.repository.fork(self.conversation.tip, name)
         options, observers = self.options, self._observers
@@ -192,10 +226,12 @@ class BaseSession:
         )
 
     def _diff(self, other: "BaseSession | str") -> tuple[Change, ...]:
+        check_argument("other", other, (str, BaseSession), "a session or a revision")
         then = other.conversation if isinstance(other, BaseSession) else self.repository.at(other)
         return tuple(diff_states(dict(self.state), dict(then.state)))
 
     def _why(self, path: str) -> ValueOrigin:
+        check_argument("path", path, str, "a path such as items.1")
         self._ensure_stored()
         return self.repository.origin(self.conversation.tip, parse_path(path))
 
@@ -210,7 +246,7 @@ class BaseSession:
 
     def _begin(self, turn_input: TurnInput) -> ActiveTurn:
         self._remaining_limits()
-        name = self._requested_name if turn_input.base.new_nodes else self.name
+        name = self._requested_name if turn_input.follows is None else self.name
         turn = begin_turn(self.repository, name, turn_input, self.priced_model, self.options)
         self.name = turn.session
         return turn
@@ -240,7 +276,8 @@ class BaseSession:
     def _settle(self, turn: ActiveTurn, done: "RunResult[TurnValue]") -> TurnResult:
         self.spent = self.spent + done.spent
         reply, after = done.value
-        result, self.conversation = turn.commit(reply, after, done.spent)
+        calls = tuple(entry.answer for entry in done.journal.entries if isinstance(entry.answer, ToolResult))
+        result, self.conversation = turn.commit(reply, after, done.spent, calls)
         return result
 
     @contextmanager

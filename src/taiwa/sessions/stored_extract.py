@@ -13,7 +13,7 @@ from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError, LimitError, TaiwaError
 from taiwa.kernel.execution import RunResult
 from taiwa.kernel.journal import Journal
-from taiwa.kernel.messages import Request, user
+from taiwa.kernel.messages import Request, Sampling, system, user
 from taiwa.kernel.records import Json, digest, record, restore, value
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.sessions.batch import BatchInput, ParallelBatch, RowProgram, usage_of
@@ -30,6 +30,8 @@ class ExtractRun:
     repair: RepairPolicy = DEFAULT_REPAIR
     mode: ModeChoice = "auto"
     style: PromptStyle = "plain"
+    system: str = ""
+    sampling: Sampling = Sampling()
 
     def program(self, text: str, attachments: Sequence[Attachment] = ()) -> Program[TypedAnswer[Any]]:
         """Return the program that extracts from a text and attachments.
@@ -39,8 +41,10 @@ class ExtractRun:
         """
         if not text.strip() and not attachments:
             raise InputError("the text is empty")
-        prompt = (user(text, attachments),)
-        return extract(self.output_type, prompt, repair=self.repair, mode=self.mode, style=self.style)
+        prompt = (*((system(self.system),) if self.system else ()), user(text, attachments))
+        return extract(
+            self.output_type, prompt, repair=self.repair, mode=self.mode, style=self.style, sampling=self.sampling
+        )
 
     @property
     def options(self) -> dict[str, Json]:
@@ -50,7 +54,12 @@ class ExtractRun:
             "repair": record(self.repair),
             "mode": self.mode,
         }
-        return options if self.style == "plain" else options | {"style": self.style}
+        more: dict[str, Json] = {
+            "style": "" if self.style == "plain" else self.style,
+            "system": self.system,
+            "sampling": None if self.sampling == Sampling() else record(self.sampling),
+        }
+        return options | {name: part for name, part in more.items() if part}
 
 
 def first_request(typing: ExtractRun, text: str, model: AnyModel, attachments: Sequence[Attachment] = ()) -> Request:

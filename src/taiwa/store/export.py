@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, cast
 
 from taiwa.conversation.app import AppSource
-from taiwa.conversation.history import Node
+from taiwa.conversation.history import Node, restore_messages, restore_thinking
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.errors import ConfigError, ConflictError, CorruptError, InputError
 from taiwa.kernel.records import Json, canonical, record
@@ -50,7 +50,8 @@ def export_lines(
         if apps and node.app not in known:
             known.add(node.app)
             app = nodes.app(node.app)
-            yield _line({"app": node.app, "name": app.name, "source": app.source, "params": app.params})
+            options: dict[str, Json] = {} if app.options is None else {"options": app.options}
+            yield _line({"app": node.app, "name": app.name, "source": app.source, "params": app.params, **options})
         for attachment in node.attachments if attachments else ():
             if attachment.sha256 not in known and (data := nodes.blobs.data(attachment.sha256)):
                 known.add(attachment.sha256)
@@ -66,6 +67,8 @@ def _node_fields(node: Node) -> dict[str, Json]:
     texts: dict[str, Json] = {"user": node.user, "answer": node.answer, "delta": node.delta}
     if node.attachments:
         texts["attachments"] = [each.reference() for each in node.attachments]
+    texts["thinking"] = record(node.thinking) or None
+    texts["messages"] = record(node.messages) or None
     return written | {name: part for name, part in texts.items() if part is not None}
 
 
@@ -169,7 +172,7 @@ def _take(nodes: Nodes, data: dict[str, Any], *, trusted: bool) -> None:
         name, source = data.get("name"), data.get("source")
         if not isinstance(name, str) or not isinstance(source, str):
             raise InputError("an app must have a name and a source")
-        app = AppSource(name, source, check_json(data.get("params")))
+        app = AppSource(name, source, check_json(data.get("params")), check_json(data.get("options")))
         _compare(data["app"], app.hash)
         nodes.put_app(app, untrusted=not trusted)
         if trusted:
@@ -200,7 +203,9 @@ def _node(data: dict[str, Any]) -> Node:
             if not isinstance(listed, list):
                 raise InputError("attachments must be a list")
             attachments = tuple(map(read_reference, cast("list[object]", listed)))
-            return Node(parent, kind, app, user, answer, check_json(data.get("delta")), state, attachments)
+            thinking, messages = restore_thinking(data.get("thinking")), restore_messages(data.get("messages"))
+            delta = check_json(data.get("delta"))
+            return Node(parent, kind, app, user, answer, delta, state, attachments, thinking, messages)
         case _:
             raise InputError("a field of the node is missing or has the wrong type")
 

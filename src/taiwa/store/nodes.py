@@ -8,10 +8,10 @@ from types import NoneType
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from taiwa.conversation.app import AppSource
-from taiwa.conversation.history import Node, NodeKind
+from taiwa.conversation.history import Node, NodeKind, restore_messages, restore_thinking
 from taiwa.kernel.attachments import read_reference
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
-from taiwa.kernel.records import Json, canonical
+from taiwa.kernel.records import Json, canonical, record
 from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
 from taiwa.store.blobs import Blobs
@@ -148,6 +148,18 @@ WITH RECURSIVE up(seq, parent, steps) AS (
     WHERE steps < {BATCH} AND up.parent < up.seq)
 SELECT node.hash, up.parent, {COLUMNS} FROM up JOIN node ON node.seq = up.seq JOIN app ON app.seq = node.app
 ORDER BY up.seq DESC"""  # noqa: S608
+DOWN = f"""
+WITH RECURSIVE down(seq) AS (
+    SELECT CAST(? AS BIGINT)
+    UNION ALL SELECT node.seq FROM down JOIN node ON node.parent = down.seq AND node.seq > down.seq)
+SELECT node.hash, parent.hash, {COLUMNS} FROM down JOIN node ON node.seq = down.seq JOIN app ON app.seq = node.app
+LEFT JOIN node parent ON parent.seq = node.parent ORDER BY node.seq"""  # noqa: S608
+FIRST_TURN = """
+WITH RECURSIVE up(seq, parent, kind, turns) AS (
+    SELECT seq, parent, kind, turns FROM node WHERE seq = ?
+    UNION ALL SELECT node.seq, node.parent, node.kind, node.turns FROM up JOIN node ON node.seq = up.parent
+    WHERE up.turns > 0 AND up.parent < up.seq)
+SELECT seq FROM up WHERE kind = 'turn' AND turns = 1"""
 OWNED = "FROM node LEFT JOIN owned_node ON owned_node.node = node.seq WHERE coalesce(owner, '') = ?"
 ONE = f"""
 SELECT parent.hash, {COLUMNS} FROM node JOIN app ON app.seq = node.app LEFT JOIN node parent ON parent.seq = node.parent
@@ -157,8 +169,8 @@ WHERE node.seq = ?"""  # noqa: S608
 def app_from_row(name: str, body: bytes) -> AppSource:
     """Return the app of a row."""
     match unpack(body):
-        case {"source": str(source), "params": params} if isinstance(cast("object", name), str):
-            return AppSource(name, source, params)
+        case {"source": str(source), "params": params, **more} if isinstance(cast("object", name), str):
+            return AppSource(name, source, params, cast("Json", more.get("options")))
         case _:
             raise CorruptError("an app of the store cannot be read; run `taiwa fsck`")
 
@@ -172,8 +184,9 @@ def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
         if kind not in KINDS or not isinstance(user, OPTIONAL) or not isinstance(answer, OPTIONAL):
             raise ValueError(kind)
         attachments = tuple(map(read_reference, fields.get("attachments", ())))
-        above = None if parent is None else parent.hex()
-        return Node(above, kind, app.hex(), user, answer, fields.get("delta"), state.hex(), attachments)
+        thinking, messages = restore_thinking(fields.get("thinking")), restore_messages(fields.get("messages"))
+        above, delta = None if parent is None else parent.hex(), fields.get("delta")
+        return Node(above, kind, app.hex(), user, answer, delta, state.hex(), attachments, thinking, messages)
 
 
 class Nodes:
@@ -190,7 +203,8 @@ class Nodes:
     def put_app(self, app: AppSource, *, untrusted: bool = False) -> str:
         """Store an app and return its hash; one that the owner does not have yet may be marked as untrusted."""
         if self.find(app.hash, "app") is None:
-            body = pack({"source": app.source, "params": check_json(app.params)})
+            parts = {"source": app.source, "params": check_json(app.params)}
+            body = pack(parts if app.options is None else parts | {"options": check_json(app.options)})
             insert = "INSERT INTO app(hash, name, body) VALUES(?, ?, ?) ON CONFLICT(hash) DO NOTHING"
             with self._db.transaction():
                 seq = self._own("app", app.hash, self._db.insert(insert, hash_to_bytes(app.hash), app.name, body))
@@ -245,6 +259,8 @@ class Nodes:
         texts: dict[str, Json] = {"user": node.user, "answer": node.answer, "delta": check_json(node.delta)}
         if node.attachments:
             texts["attachments"] = [each.reference() for each in node.attachments]
+        texts["thinking"] = record(node.thinking) or None
+        texts["messages"] = record(node.messages) or None
         body = pack({part: text for part, text in texts.items() if text is not None})
         back = parent if base is None else base
         app = self.find(node.app, "app")
@@ -354,6 +370,21 @@ class Nodes:
                 if stop is not None and key.hex() == stop:
                     return
                 yield key.hex(), node_from_row(keys[index + 1], tuple(columns))
+
+    def descendants(self, name: str) -> Iterator[tuple[str, Node]]:
+        """Yield a node and everything that follows it on any branch, each behind its parent, with their hashes.
+
+        Raises:
+            StoreError: the store does not have the node.
+        """
+        rows = self._db.rows(DOWN, self.seq(name))
+        for key, parent, *columns in rows:
+            yield key.hex(), node_from_row(parent, tuple(columns))
+
+    def first_turn(self, tip: str) -> Node | None:
+        """Return the first turn on the way to a node, None where there is no turn."""
+        seq: int | None = self._db.one(FIRST_TURN, self.seq(tip))
+        return None if seq is None else self.get(self.hash_of(seq))
 
     def count(self) -> int:
         """Return the number of nodes."""

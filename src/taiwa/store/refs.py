@@ -6,6 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import count
 
 from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.kernel.text import plural
@@ -14,6 +15,8 @@ from taiwa.store.nodes import HASH_LENGTH, OWNED, Nodes, decoding, short_hash
 
 LONGEST_NAME = 100
 FORBIDDEN = frozenset("~@{}")
+PLACE = re.compile(r"(?P<name>.*):(?P<turn>[0-9]{1,6})", re.DOTALL)
+"""A turn of a session by its number, such as chat-1:2."""
 LIKE_A_HASH = re.compile(r"[0-9a-fA-F]{4,32}")
 
 
@@ -36,6 +39,10 @@ def check_name(name: str) -> str:
     for char in composed_name:
         if char in FORBIDDEN or unicodedata.category(char)[0] in "CZ":
             raise InputError(f"a session name must not contain spaces, control characters or ~ @ {{ }}, found {char!r}")
+    if PLACE.fullmatch(composed_name):
+        raise InputError(
+            f"the session name {composed_name!r} reads as a turn of a session; do not end it with : and a number"
+        )
     if LIKE_A_HASH.fullmatch(composed_name):
         raise InputError(f"the session name {composed_name!r} looks like the beginning of a hash; add another letter")
     return composed_name
@@ -300,8 +307,8 @@ class Refs:
     def resolve(self, revision: str) -> str:
         """Return the node of a revision.
 
-        `name~n` is n steps back, `name@{n}` where the name pointed n moves ago, `""` and `"@"` the session that moved last. A
-        number of one to three digits is that turn of the session that moved last.
+        `name:2` is the second turn of a session, `name~n` is n steps back, `name@{n}` where the name pointed n moves ago,
+        `""` and `"@"` the session that moved last. `:2`, or a number of one to three digits, is a turn of that one.
 
         Raises:
             InputError: the revision matches no node, or several.
@@ -309,25 +316,51 @@ class Refs:
         form = REVISION.fullmatch(revision.strip())
         if form is None:
             raise InputError(
-                f"invalid revision {revision!r}; write name, name~2, name@{{3}} or the beginning of a hash"
+                f"invalid revision {revision!r}; write name, name:2, name~2, name@{{3}} or the beginning of a hash"
             )
         name = form["base"] or self.require_latest()
         if form["moved"] is not None:
             tip = self._moved(name, int(form["moved"]))
         else:
             known = self.find(name)
-            find = self._turn if TURN.fullmatch(name) else self._by_prefix
-            tip = find(name) if known is None else known[2]
+            tip = self._found(name) if known is None else known[2]
         steps = sum(int(count or 1) for count in form["back"].split("~")[1:])
         return self.back(tip, steps) if steps else tip
 
-    def _turn(self, number: str) -> str:
-        """Return a turn of the session that moved last, counted from its beginning."""
-        name = self.latest()
-        turns = [] if name is None else [key for key, node in self._nodes.path(self.tip(name)) if node.kind == "turn"]
+    def session_of(self, revision: str) -> str:
+        """Return the session that a revision names: the one that moved last for a number alone; "" for a hash.
+
+        Raises:
+            InputError: there is no session yet.
+        """
+        base = re.split("[~@]", revision.strip(), maxsplit=1)[0]
+        if self.has(base):
+            return base
+        place = PLACE.fullmatch(base)
+        if place and place["name"]:
+            return place["name"]
+        return self.require_latest() if place or not base or TURN.fullmatch(base) else ""
+
+    def _found(self, name: str) -> str:
+        """Return the node of what is not the name of a session: a turn by its number, or the beginning of a hash."""
+        place = PLACE.fullmatch(name)
+        if place is None and not TURN.fullmatch(name):
+            return self._by_prefix(name)
+        session, number = (place["name"], place["turn"]) if place else ("", name)
+        session = session or self.require_latest()
+        turns = [key for key, node in self._nodes.path(self.tip(session)) if node.kind == "turn"]
         if not 1 <= int(number) <= len(turns):
-            raise InputError(f"there is no turn {number}: session {name!r} has {plural(len(turns), 'turn')}")
+            raise InputError(f"there is no turn {number}: session {session!r} has {plural(len(turns), 'turn')}")
         return turns[-int(number)]
+
+    def free_name(self, stem: str) -> str:
+        """Return the first name of `stem-1`, `stem-2` … that neither a session nor an open run has."""
+        stem = f"{composed(stem)}-"
+        names = f"SELECT name FROM ref WHERE owner = ? AND node IS NOT NULL AND substr(name, 1, {len(stem)}) = ?"  # noqa: S608
+        open_runs = f"SELECT ref FROM run WHERE owner = ? AND status = 'open' AND substr(ref, 1, {len(stem)}) = ?"  # noqa: S608
+        rows = self._db.rows(f"{names} UNION {open_runs}", self._owner, stem, self._owner, stem)
+        taken = {str(row[0]) for row in rows}
+        return next(name for number in count(1) if (name := f"{stem}{number}") not in taken)
 
     def _moved(self, name: str, moves: int) -> str:
         log = self.reflog(name, moves + 1)

@@ -173,16 +173,15 @@ class Runs:
             raise StoreError(f"run {run} not found in the store")
         return _run(row)
 
+    def model(self, run: int) -> str:
+        """Return the name of the model that a run asked last; "" where it asked none."""
+        return str(self._db.one("SELECT model FROM run WHERE seq = ? AND owner = ?", run, self._owner) or "")
+
     def open_runs(self, ref: str | None = None) -> tuple[Run, ...]:
         """Return the interrupted runs, oldest first: open, and their process has ended."""
         ref = None if ref is None else composed(ref)
         rows = self._db.rows(f"{RUN} AND run.status = 'open' ORDER BY run.seq", self._owner)
         return tuple(_run(row) for row in rows if ref in (None, row[1]) and not self._db.is_alive(row[7]))
-
-    def has_open(self, ref: str) -> bool:
-        """Report whether a turn of this session is running or was interrupted, so that its name is not free."""
-        select = "SELECT EXISTS(SELECT 1 FROM run WHERE status = 'open' AND ref = ? AND owner = ?)"
-        return bool(self._db.one(select, composed(ref), self._owner))
 
     def claim(self, run: int) -> Run:
         """Assign an interrupted run to this process, to resume it.

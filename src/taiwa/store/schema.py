@@ -209,6 +209,20 @@ BLOBS = (
         blob {int} NOT NULL REFERENCES blob(seq),
         PRIMARY KEY (run, blob)){strict}""",
 )
+# Histories that clients of the server resend are found by their content; deleting the node deletes what leads to it.
+TRANSCRIPTS = (
+    """CREATE TABLE transcript(
+        seq {pk},
+        owner {text} NOT NULL,
+        app {text} NOT NULL,
+        address {blob} NOT NULL CHECK (length(address) = 16),
+        turn {blob} NOT NULL CHECK (length(turn) = 16),
+        node {int} NOT NULL REFERENCES node(seq) ON DELETE CASCADE,
+        session {text} NOT NULL){strict}""",
+    "CREATE INDEX transcript_address ON transcript(address)",
+    "CREATE INDEX transcript_turn ON transcript(turn)",
+    "CREATE INDEX transcript_node ON transcript(node)",
+)
 STORE = DatabaseSpec(
     "store",
     schema="taiwa_store",
@@ -219,6 +233,7 @@ STORE = DatabaseSpec(
         Migration(TRUST),
         Migration(OWNERS, OWNERS_SQLITE, OWNERS_POSTGRES),
         Migration(BLOBS),
+        Migration(TRANSCRIPTS),
     ),
     created_by="`taiwa chat` creates one",
     repair="run `taiwa fsck`, and export what is still readable or restore a backup",

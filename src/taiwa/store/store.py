@@ -19,6 +19,7 @@ from taiwa.store.refs import Refs, composed
 from taiwa.store.runs import Axis, CostLine, Runs, costs
 from taiwa.store.schema import STORE
 from taiwa.store.search import Hit, search
+from taiwa.store.transcripts import Transcripts
 from taiwa.store.users import Users
 
 LONGEST_OWNER = 100
@@ -28,8 +29,8 @@ class Store:
     """The conversations of one owner, in one SQLite file or on a PostgreSQL server.
 
     `nodes` has apps and nodes by hash, `refs` the sessions, `runs` the journals and their costs, `batches` the rows of
-    batches, `snapshots` cached states, `users` the user profiles, `blobs` the attachments. Threads may share a store; processes
-    may share its file, and machines its server.
+    batches, `snapshots` cached states, `users` the user profiles, `blobs` the attachments, `transcripts` nodes by their history.
+    Threads may share a store; processes may share its file, and machines its server.
 
     `owner` is "" where there is only one. A program with several callers opens the store once and takes `owned_by` for each:
     everything of another owner is answered as what does not exist, whatever name, hash or number is asked for.
@@ -50,6 +51,11 @@ class Store:
     def batches(self) -> Batches:
         """The rows of batches."""
         return Batches(self._db, self.owner)
+
+    @cached_property
+    def transcripts(self) -> Transcripts:
+        """The nodes that clients of the server find by their history."""
+        return Transcripts(self._db, self.nodes, self.owner)
 
     @cached_property
     def users(self) -> Users:

@@ -47,6 +47,37 @@ PLAIN_KEY = re.compile(rf"{NAME}\Z")
 ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
+FIELD = re.compile(rf"(?P<name>{NAME})(?P<optional>\?)?(?:\s+(?P<type>[^:\s][^:]*?))?\s*(?::\s*(?P<about>.+))?")
+COMMA = re.compile(r",(?![^\[{(]*[\]})])")
+
+
+def parse_fields(text: str) -> tuple[dict[str, Annotation], frozenset[str]]:
+    """Parse the fields of an object on one line, or a field on each line; return their types and the required ones.
+
+    A field has a name, `?` where it may be missing, a type (`str` without one), and behind a colon a description.
+
+    >>> parse_fields("name, age? int")
+    ({'name': <class 'str'>, 'age': <class 'int'>}, frozenset({'name'}))
+
+    Raises:
+        InputError: a field is invalid, stands there twice, or there is none.
+    """
+    fields: dict[str, Annotation] = {}
+    required: set[str] = set()
+    for part in filter(str.strip, text.split("\n") if "\n" in text else COMMA.split(text)):
+        field = FIELD.fullmatch(part.strip())
+        if field is None or field["name"] in fields:
+            raise InputError(
+                f"invalid field {part.strip()!r} of a type; write NAME, NAME TYPE or NAME TYPE: DESCRIPTION"
+            )
+        annotation, about = parse_notation(field["type"] or "str"), field["about"]
+        fields[field["name"]] = Annotated[annotation, Field(description=about)] if about else annotation
+        required |= set() if field["optional"] else {field["name"]}
+    if not fields:
+        raise InputError("a type needs at least one field")
+    return fields, frozenset(required)
+
+
 def parse_notation(notation: str | Mapping[str, Any] | None) -> Annotation:
     """Parse a type; a mapping is an object, None (`null` in YAML) is the type of null.
 

@@ -27,6 +27,7 @@ from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError, SchemaError
 
+from taiwa.kernel.arguments import describe
 from taiwa.kernel.errors import ConfigError, InputError, TaiwaError
 from taiwa.kernel.records import Json
 
@@ -176,7 +177,9 @@ class PydanticValidator(Generic[T]):
             self.checks_keys = _is_closed(self.schema)
         except ANNOTATION_ERRORS as error:
             first = str(error).strip().split("\n")[0]
-            raise InputError(f"{annotation!r} cannot be an output type: {first}") from error
+            if isinstance(annotation, str) or first.startswith("Unable to generate"):
+                first = "use a dataclass, a pydantic model, a TypedDict, an enum, or a type made of those and JSON's"
+            raise InputError(f"{describe(annotation)} cannot be an output type: {first}") from error
 
     def from_json(self, text: bytes) -> T:
         """Validate JSON text in UTF-8."""

@@ -68,27 +68,38 @@ def find_tools(names: Iterable[str]) -> tuple[FunctionTool[Any, Any], ...]:
 
 def _load_tool(address: str) -> FunctionTool[Any, Any]:
     place, _, name = address.rpartition(":")
-    file = Path(place)
-    # As Python does for a program: modules beside the file can be imported, here and in the worker of the tool.
-    folder, module = (file.resolve().parent, file.stem) if file.suffix == ".py" else (Path.cwd(), place)
-    if file.suffix == ".py" and not file.is_file():
-        raise InputError(f"file {place} not found")
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
     try:
-        found: object = import_module(module)
+        found: object = import_file(Path(place)) if place.endswith(".py") else _import(place, Path.cwd())
     except InputError:
         raise
     except Exception as error:
         raise InputError(f"cannot import {place}: {type(error).__name__}: {error}") from error
-    if file.suffix == ".py" and Path(str(getattr(found, "__file__", ""))).resolve() != file.resolve():
-        raise InputError(f"{place}: another module has the name {module!r}; rename the file")
     for part in name.split("."):
         found = getattr(found, part, None)
     if not _is_tool(found):
         what = "name not found" if found is None else "it is not a tool; write @tool above the function"
         raise InputError(f"{address}: {what}")
     return found
+
+
+def import_file(file: Path) -> object:
+    """Import a Python file as Python runs a program: modules beside it can be imported, here and in the worker of a tool.
+
+    Raises:
+        InputError: it is not found, or another module has its name.
+    """
+    if not file.is_file():
+        raise InputError(f"file {file} not found")
+    found = _import(file.stem, file.resolve().parent)
+    if Path(str(getattr(found, "__file__", ""))).resolve() != file.resolve():
+        raise InputError(f"{file}: another module has the name {file.stem!r}; rename the file")
+    return found
+
+
+def _import(module: str, folder: Path) -> object:
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    return import_module(module)
 
 
 def _is_tool(found: object) -> TypeGuard[FunctionTool[Any, Any]]:

@@ -12,7 +12,6 @@ from taiwa.kernel.messages import (
     Grammar,
     JsonSchema,
     Message,
-    Part,
     Regex,
     Request,
     Response,
@@ -38,6 +37,7 @@ ASK = (system("Be brief."), user("How are you?"))
 CLOCK = ToolSpec("clock", "Tell the time.", {"type": "object", "properties": {}})
 DICE = ToolSpec("dice", "Throw.", {"type": "object", "properties": {}})
 MARK = {"type": "ephemeral"}
+ORIGIN = "messages:Anthropic:claude-sonnet-4-5"
 
 
 def written(request: Request, name: str = OLD, **overrides: bool) -> dict[str, Any]:
@@ -462,7 +462,8 @@ def test_thoughts_calls_and_words_are_kept_apart() -> None:
     response = read(body)
 
     assert response.message.parts == (
-        Thinking("hm"),
+        Thinking("hm", {"type": "thinking", "thinking": "hm", "signature": "x"}, ORIGIN),
+        Thinking("", {"type": "redacted_thinking", "data": "x"}, ORIGIN),
         Text("ab"),
         ToolCall("clock", '{"zone": 1}', "t1"),
         ToolCall("dice", '{"n": 1}', "t2"),
@@ -495,7 +496,7 @@ def test_a_bill_is_merged_from_both_ends(at_start: dict[str, Any], at_end: dict[
 
 
 def test_an_answer_of_one_piece_is_read_like_a_stream() -> None:
-    content: list[Part | dict[str, Any]] = [
+    content: list[dict[str, Any]] = [
         {"type": "thinking", "thinking": "hm", "signature": "x"},
         text("so it is"),
         {"type": "tool_use", "id": "t1", "name": "clock", "input": {"zone": "日本"}},
@@ -506,7 +507,7 @@ def test_an_answer_of_one_piece_is_read_like_a_stream() -> None:
     response = read(json.dumps(body).encode())
 
     call = ToolCall("clock", '{"zone": "日本"}', "t1")
-    message = Message("assistant", (Thinking("hm"), Text("so it is"), call))
+    message = Message("assistant", (Thinking("hm", content[0], ORIGIN), Text("so it is"), call))
     assert response == Response(message, "tool_calls", None, Usage(13, 4, 10), "m")
 
 
@@ -574,3 +575,108 @@ def test_an_answer_reads_the_same_however_it_is_cut(said: list[str], arguments: 
     assert response == Response(
         Message("assistant", (Text("".join(said)), expected)), "tool_calls", None, Usage(1, 2), "m"
     )
+
+
+# --- reasoning ----------------------------------------------------------------------------------------------------------
+
+SIGNED = Thinking("hm", {"type": "thinking", "thinking": "hm", "signature": "c2ln"}, ORIGIN)
+HIDDEN = Thinking("", {"type": "redacted_thinking", "data": "eA=="}, ORIGIN)
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        (
+            "anthropic:claude-opus-5?effort=low",
+            ({"type": "adaptive", "display": "summarized"}, {"effort": "low"}, 32_000),
+        ),
+        (
+            "anthropic:claude-opus-4-6?effort=max",
+            ({"type": "adaptive", "display": "summarized"}, {"effort": "max"}, 32_000),
+        ),
+        ("anthropic:claude-opus-4-8?effort=none", ({"type": "disabled"}, None, 4096)),
+        (
+            "anthropic:claude-opus-4-5?effort=high",
+            ({"type": "enabled", "budget_tokens": 16_384}, {"effort": "high"}, 20_480),
+        ),
+        ("anthropic:claude-sonnet-4-5?effort=minimal", ({"type": "enabled", "budget_tokens": 1024}, None, 5120)),
+        ("anthropic:claude-sonnet-4-6?budget=2000", ({"type": "enabled", "budget_tokens": 2000}, None, 6096)),
+        ("anthropic:claude-sonnet-4-5?effort=none", (None, None, 4096)),
+        ("anthropic:claude-opus-5", (None, None, 4096)),
+    ],
+)
+def test_effort_is_written_as_each_version_takes_it(name: str, sent: tuple[Any, Any, int]) -> None:
+    body = written(Request(ASK), name)
+
+    assert (body.get("thinking"), body.get("output_config"), body["max_tokens"]) == sent
+
+
+def test_a_model_that_reasons_gets_no_temperature_and_no_prefix() -> None:
+    name = f"{OLD}?effort=low"
+
+    assert "temperature" not in written(Request(ASK), name)
+    assert written(Request(ASK), f"{OLD}?effort=none")["temperature"] == 0.0
+    with pytest.raises(UnsupportedError, match="prefix"):
+        written(Request(ASK, prefix="I"), name)
+
+
+def test_effort_and_a_schema_stand_side_by_side() -> None:
+    schema = JsonSchema({"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]})
+
+    body = written(Request(ASK, constraint=schema), "anthropic:claude-opus-5?effort=high")
+
+    assert body["output_config"]["effort"] == "high"
+    assert body["output_config"]["format"]["type"] == "json_schema"
+
+
+def test_a_limit_below_the_budget_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="max_tokens must be more than the 2048 tokens of reasoning, got 100"):
+        written(Request(ASK, sampling=Sampling(max_tokens=100)), f"{OLD}?effort=low")
+
+
+def test_a_demanded_call_goes_without_a_budget_which_the_server_would_refuse() -> None:
+    body = written(Request(ASK, tools=(CLOCK,), tool_choice="required"), f"{OLD}?effort=low")
+
+    assert "thinking" not in body
+
+
+def test_signed_reasoning_goes_back_unchanged_before_its_calls() -> None:
+    called = Message("assistant", (SIGNED, HIDDEN, Text("I look."), ToolCall("clock", "{}", "t1")))
+    messages = (user("time?"), called, Message("tool", (ToolResult("noon", call="t1"),)))
+
+    assert written(Request(messages))["messages"][1]["content"] == [
+        SIGNED.data,
+        HIDDEN.data,
+        text("I look."),
+        {"type": "tool_use", "id": "t1", "name": "clock", "input": {}},
+    ]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        Thinking("hm"),
+        Thinking("hm", SIGNED.data, "messages:Anthropic:claude-opus-4-7"),
+        Thinking("", {"type": "image", "source": {"type": "url", "url": "http://h"}}, ORIGIN),
+    ],
+)
+def test_reasoning_of_others_and_other_blocks_are_left_out(block: Thinking) -> None:
+    message = Message("assistant", (block, Text("noon")))
+
+    assert written(Request((user("time?"), message, user("sure?"))))["messages"][1]["content"] == [text("noon")]
+
+
+def test_what_was_read_is_what_goes_back() -> None:
+    body = sse(
+        start(), begin(0, type="thinking", thinking="", signature=""), more(0, "thinking_delta", thinking="h"),
+        more(0, "thinking_delta", thinking="m"), more(0, "signature_delta", signature="c2"), more(0, "signature_delta", signature="ln"),
+        begin(1, type="tool_use", id="t1", name="clock", input={}), *end("tool_use"),
+    )  # fmt: skip
+
+    assert read(body).message.signed_thinking == (SIGNED,)
+
+
+def test_reasoning_without_a_signature_is_shown_only() -> None:
+    body = sse(start(), begin(0, type="thinking", thinking=""), more(0, "thinking_delta", thinking="hm"), *end())
+
+    assert read(body).message.parts == (Thinking("hm"), Text(""))

@@ -264,6 +264,26 @@ def test_where_there_is_no_list_of_models_one_token_is_asked_for(faults: FaultSe
     assert json.loads(faults.seen[1].body)["max_tokens"] == 1
 
 
+def test_a_server_that_lists_its_models_to_everybody_is_asked_for_one_token(faults: FaultServer) -> None:
+    listing = status(200, b'{"data": [{"id": "qwen"}]}')
+    faults.plays(listing, listing, status(401))
+
+    with pytest.raises(AuthenticationError):
+        check_key(resolve_server(faults.url, load({}, {"HOME": "/"}, Path("/none/config.yaml"))), Secret(KEY))
+
+    assert [seen.method for seen in faults.seen] == ["GET", "GET", "POST"]
+    assert "authorization" not in faults.seen[1].headers
+    assert json.loads(faults.seen[2].body)["model"] == "qwen"
+
+
+def test_a_server_that_wants_a_key_for_its_list_is_not_asked_for_a_token(faults: FaultServer) -> None:
+    faults.plays(status(200, b'{"data": [{"id": "qwen"}]}'), status(401))
+
+    check_key(resolve(f"{faults.base_url}#m"), Secret(KEY))
+
+    assert [seen.method for seen in faults.seen] == ["GET", "GET"]
+
+
 @pytest.mark.parametrize("acts", [(status(401),), (status(404), status(401))])
 def test_a_wrong_key_is_told(faults: FaultServer, acts: tuple[Act, ...]) -> None:
     faults.plays(*acts)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -30,7 +31,8 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.runtime import Runtime
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.openai_completions import DEFAULT_MAX_TOKENS, TURN_STOP, TextCompletions, prompt
-from taiwa.models.registry import resolve
+from taiwa.models.registry import open_model, resolve
+from taiwa.settings import load
 from taiwa.tools.registry import builtin_tools
 from tests.peers.faults import FaultServer, head, raw
 
@@ -46,13 +48,13 @@ LITERAL = "Q: If there are 3 cars and 2 more arrive, how many are there?\nA:"
 ASK = Request((user(LITERAL),))
 
 
-def codec(name: str = "completions:http://127.0.0.1:1/v1#base") -> TextCompletions:
+def codec(name: str = "http://127.0.0.1:1/v1#base?wire=completions") -> TextCompletions:
     found = resolve(name).codec
     assert isinstance(found, TextCompletions)
     return found
 
 
-def body(request: Request, name: str = "completions:http://127.0.0.1:1/v1#base") -> dict:
+def body(request: Request, name: str = "http://127.0.0.1:1/v1#base?wire=completions") -> dict:
     call = codec(name).encode(request)
     assert call.path == "completions"
     return json.loads(call.body)
@@ -102,7 +104,7 @@ def test_turns_of_a_dialogue_have_names_and_a_stop() -> None:
 def test_sampling_stops_and_logprobs_have_their_fields() -> None:
     sampling = Sampling(0.5, 0.9, 7, 3)
 
-    sent = body(Request((user("x"),), stop=("\n\n",), sampling=sampling, top_logprobs=2), "completions:vllm:base")
+    sent = body(Request((user("x"),), stop=("\n\n",), sampling=sampling, top_logprobs=2), "vllm:base?wire=completions")
 
     assert (sent["temperature"], sent["top_p"], sent["max_tokens"], sent["seed"]) == (0.5, 0.9, 7, 3)
     assert (sent["stop"], sent["logprobs"]) == (["\n\n"], 2)
@@ -128,7 +130,7 @@ def test_a_request_without_a_message_is_refused() -> None:
 
 
 def test_a_server_with_grammars_takes_a_constraint() -> None:
-    sent = body(Request((user("x"),), constraint=Regex("[ab]{2}")), "completions:llamacpp:base")
+    sent = body(Request((user("x"),), constraint=Regex("[ab]{2}")), "llamacpp:base?wire=completions")
 
     assert "grammar" in sent
 
@@ -176,11 +178,16 @@ def test_models_without_chat_use_the_protocol_by_themselves(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["completions:anthropic:claude-sonnet-4-5", "completions:builtin", "completions:gguf:x.gguf"]
+    ("name", "error"),
+    [
+        ("anthropic:claude-sonnet-4-5?wire=completions", "Anthropic has no completions protocol"),
+        ("builtin?wire=completions", "does not take options"),
+        ("gguf:x.gguf?wire=completions", "unknown option 'wire' of a GGUF model"),
+    ],
 )
-def test_a_model_without_the_protocol_is_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match="no completions protocol"):
-        resolve(name)
+def test_a_model_without_the_protocol_is_refused(name: str, error: str) -> None:
+    with pytest.raises(ConfigError, match=error):
+        open_model(resolve(name), load({}, {"HOME": "/"}, Path("/none/config.yaml")))
 
 
 @pytest.fixture
@@ -193,7 +200,7 @@ def test_solving_continues_the_literal_text_behind_each_result(server: FaultServ
     calculator = builtin_tools()["calculator"]
     first = event(" 3 + 2 = <<calculator: 3 + 2") + event(">> 6, no", "stop") + USAGE
     server.plays(raw(head() + first), raw(head() + event(". The answer is 5.", "stop") + USAGE))
-    model = HttpModel(resolve(f"completions:{server.base_url}#base"))
+    model = HttpModel(resolve(f"{server.base_url}#base?wire=completions"))
     options = SolveOptions(system="", tool_format=PlainFormat())
 
     done = Runtime(model, tools=[calculator]).run(solve(LITERAL, [calculator.spec], options))
@@ -207,7 +214,7 @@ def test_solving_continues_the_literal_text_behind_each_result(server: FaultServ
 def test_a_text_is_shown_as_it_comes(server: FaultServer) -> None:
     server.plays(raw(head() + event(" one") + event(" two", "stop") + USAGE))
 
-    chunks = list(HttpModel(resolve(f"completions:{server.base_url}#base")).stream(ASK))
+    chunks = list(HttpModel(resolve(f"{server.base_url}#base?wire=completions")).stream(ASK))
 
     assert "".join(chunk.text for chunk in chunks if isinstance(chunk, TextDelta)) == " one two"
 

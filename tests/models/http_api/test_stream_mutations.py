@@ -46,12 +46,25 @@ COMPLETIONS = sse(
     {"choices": [{"index": 0, "text": "So ", "logprobs": LOGPROBS, "finish_reason": None}]},
     {"choices": [{"index": 0, "text": "it is 😀", "finish_reason": "stop"}], "usage": {"prompt_tokens": 9}},
 ) + b"data: [DONE]\n\n"  # fmt: skip
+RESPONSES = sse(
+    {"type": "response.created", "response": {"model": "m"}},
+    {"type": "response.output_item.added", "output_index": 0, "item": {"type": "reasoning", "summary": []}},
+    {"type": "response.reasoning_summary_text.delta", "output_index": 0, "delta": "hm"},
+    {"type": "response.output_item.done", "output_index": 0,
+     "item": {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}], "encrypted_content": "eA"}},
+    {"type": "response.output_text.delta", "output_index": 1, "delta": "So it is 😀"},
+    {"type": "response.output_item.added", "output_index": 2,
+     "item": {"type": "function_call", "call_id": "t", "name": "weather", "arguments": ""}},
+    {"type": "response.function_call_arguments.delta", "output_index": 2, "delta": '{"city": "奈良"}'},
+    {"type": "response.completed", "response": {"model": "m", "status": "completed", "usage": {"input_tokens": 9}}},
+)  # fmt: skip
 WIRES = {
     "chat": ("http://127.0.0.1:1/v1#m", CHAT),
     "mistral": ("mistral:m", CHAT),
     "llamacpp": ("llamacpp:m", CHAT),
     "messages": ("anthropic:claude-sonnet-4-5", MESSAGES),
-    "completions": ("completions:http://127.0.0.1:1/v1#m", COMPLETIONS),
+    "responses": ("openai:gpt-5", RESPONSES),
+    "completions": ("http://127.0.0.1:1/v1#m?wire=completions", COMPLETIONS),
     "systemone": ("http://127.0.0.1:1/v1#m", b'{"answers": {"q": {"score": 1.5}}, "usage": {"input_tokens": 9}}'),
 }
 VALUES = (b"null", b"true", b"-1", b"1e999", b"[]", b"{}", b'""', b'"\\ud83d"', b"[[[[", b"NaN", b"\xff", b"9" * 400)

@@ -55,16 +55,23 @@ class FunctionCallingLoop(RationaleBuilder):
             self.add_text(response.text)
             calls = self._with_ids(response)
             if not calls or response.finish not in ("tool_calls", "stop"):
-                self._more = (*self._more, Message("assistant", (Text(response.text),)))
+                self._more = (
+                    *self._more,
+                    Message("assistant", (*response.message.signed_thinking, Text(response.text))),
+                )
                 self.finish(response)
                 self.ending = self.calls.ending or self.ending  # the text after the last call is no end of its own
             elif self.ending is None:
-                yield from self._answer(response.text, calls)
+                yield from self._answer(response, calls)
 
-    def _answer(self, text: str, calls: tuple[ToolCall, ...]) -> Program[None]:
-        """Execute the calls of one response, and append the results in the order of the calls."""
+    def _answer(self, response: Response, calls: tuple[ToolCall, ...]) -> Program[None]:
+        """Execute the calls of one response, and append the results in the order of the calls.
+
+        The reasoning stays before the calls that it led to: servers refuse calls without their signed reasoning.
+        """
+        text, thinking = response.text, response.message.signed_thinking
         if self.calls.ending == "calls":  # it calls a tool although no call was left
-            self._more = (*self._more, Message("assistant", (Text(text),)))
+            self._more = (*self._more, Message("assistant", (*thinking, Text(text))))
             self.ending = "calls"
             return
         done = yield from self.calls.execute(
@@ -81,8 +88,8 @@ class FunctionCallingLoop(RationaleBuilder):
             result = sanitize_result(result, MAX_RESULT_CHARS)
             results.append(ToolResult(result, call.name, call.id, error=error))
             yield from self._show(call, result)
-        parts = (Text(text),) if text else ()
-        self._more = (*self._more, Message("assistant", (*parts, *calls)), Message("tool", tuple(results)))
+        said = (Text(text),) if text else ()
+        self._more = (*self._more, Message("assistant", (*thinking, *said, *calls)), Message("tool", tuple(results)))
         if self.calls.ending not in (None, "calls"):
             self.ending = self.calls.ending
 

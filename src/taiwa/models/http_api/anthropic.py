@@ -1,6 +1,6 @@
 """The Anthropic Messages protocol, as a codec (no I/O)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from json import dumps
 from typing import TypeAlias
@@ -24,14 +24,20 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.records import Json, count_at, item_at, items_at, parse_json, text_at, to_json
 from taiwa.models.attachments import base64_data, fit_attachments
-from taiwa.models.http_api.capabilities import Capabilities
+from taiwa.models.http_api.capabilities import Capabilities, reasons_adaptively, takes_effort
 from taiwa.models.http_api.errors import Server, error_from_status, error_in_response, protocol_error
-from taiwa.models.http_api.provider_interface import Decoder, WireRequest
+from taiwa.models.http_api.provider_interface import NO_OPTIONS, Decoder, ModelOptions, WireRequest
 from taiwa.models.http_api.stream_decoder import CallIds, ResponseBuilder, StreamDecoder, ToolCallBuilder
 
 VERSION = "2023-06-01"
 DEFAULT_MAX_TOKENS = 4096
 """The protocol requires a limit of the answer."""
+REASONING_MAX_TOKENS = 32_000
+"""The limit of the reasoning and the answer together, where the model chooses how long it reasons."""
+BUDGETS: Mapping[str, int] = {
+    "minimal": 1024, "low": 2048, "medium": 8192, "high": 16_384, "xhigh": 32_000, "max": 32_000
+}  # fmt: skip
+"""Tokens of reasoning for models that take no effort."""
 CALL_ID = r"[A-Za-z0-9_-]{1,64}"
 CACHE_CONTROL: Json = {"type": "ephemeral"}
 """Asks to cache everything up to and including its block; at most four are allowed, three are used."""
@@ -59,6 +65,9 @@ USAGE_PATHS: Mapping[str, tuple[str, ...]] = {
 }
 """The path of each count in a usage report."""
 
+SIGNED = ("thinking", "redacted_thinking")
+"""The types of blocks of reasoning, with a signature or encrypted."""
+
 Block: TypeAlias = dict[str, Json]
 
 
@@ -69,6 +78,7 @@ class AnthropicMessages:
     model: str
     capabilities: Capabilities
     label: str = "Anthropic"
+    options: ModelOptions = NO_OPTIONS
 
     def encode(self, request: Request) -> WireRequest:
         """Encode a request; sampling and seed are omitted if the model does not accept them.
@@ -84,25 +94,30 @@ class AnthropicMessages:
             "max_tokens": request.sampling.max_tokens or DEFAULT_MAX_TOKENS,
             "messages": self._messages(request, rest),
             "stream": True,
+            **self._reasoning(request),
         }
         if instructions.lasting or instructions.transient:
             body["system"] = self._blocks(instructions, marked=True)
         if request.tools:
             body |= self._tools(request)
-        body |= self._sampling(request.sampling)
+        if text_at(body, "thinking", "type") in ("", "disabled"):
+            body |= self._sampling(request.sampling)
         if request.stop:
             body["stop_sequences"] = self._stops(request.stop)
         if request.top_logprobs:
             raise UnsupportedError(f"{self.label} does not return log probabilities", capability="logprobs")
+        output = self._effort()
         if request.constraint is not None:
-            body["output_config"] = {"format": self._format(request.constraint)}
+            output["format"] = self._format(request.constraint)
+        if output:
+            body["output_config"] = output
         headers = (("content-type", "application/json"), ("anthropic-version", VERSION))
         return WireRequest("messages", to_json(body), headers)
 
     def decoder(self, content_type: str, prefix: str = "") -> Decoder:
         """Create a decoder; white space at the end of the prefix was not sent, so it is removed from the answer."""
         response = ResponseBuilder(prefix[len(prefix.rstrip()) :])
-        return StreamDecoder(_Reader(response, self.server), response, self.server, content_type)
+        return StreamDecoder(_Reader(response, self.server, self.origin), response, self.server, content_type)
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
         """Map a response that is not 2xx to an error; header names are lower-case."""
@@ -117,8 +132,46 @@ class AnthropicMessages:
         """The server and the model that errors name."""
         return Server(self.label, self.model)
 
+    @property
+    def origin(self) -> str:
+        """What can read the reasoning of this model."""
+        return f"messages:{self.label}:{self.model}"
+
+    def _effort(self) -> dict[str, Json]:
+        """Return how much the model reasons and writes; older models have a budget instead."""
+        effort = {"none": "", "minimal": "low"}.get(self.options.effort, self.options.effort)
+        return {"effort": effort} if effort and takes_effort(self.model) else {}
+
+    def _reasoning(self, request: Request) -> dict[str, Json]:
+        """Return the field that turns reasoning on or off, and the limit that has room for it.
+
+        Raises:
+            UnsupportedError: the limit of the request is smaller than the budget of the reasoning.
+        """
+        options, most = self.options, request.sampling.max_tokens
+        if options.budget is None and reasons_adaptively(self.model):
+            if not options.effort:
+                return {}
+            if not options.reasons:
+                return {"thinking": {"type": "disabled"}}
+            # Newer models leave the text of their reasoning out unless it is asked for.
+            thinking: Json = {"type": "adaptive", "display": "summarized"}
+            return {"max_tokens": most or REASONING_MAX_TOKENS, "thinking": thinking}
+        # A budget cannot stand beside a demanded call.
+        if not options.reasons or (request.tools and request.tool_choice not in ("auto", "none")):
+            return {}
+        budget = BUDGETS[options.effort] if options.budget is None else options.budget
+        if most is not None and most <= budget:
+            raise UnsupportedError(
+                f"max_tokens must be more than the {budget} tokens of reasoning, got {most}", capability="budget"
+            )
+        return {
+            "max_tokens": most or budget + DEFAULT_MAX_TOKENS,
+            "thinking": {"type": "enabled", "budget_tokens": budget},
+        }
+
     def _messages(self, request: Request, rest: Sequence[Message]) -> list[Json]:
-        turns = _turns(rest)
+        turns = _turns(rest, self.origin)
         if not turns:
             raise InputError("the request has no message besides the instructions; add one of the user")
         last = max((index for index, turn in enumerate(turns) if turn.role == "user"), default=-1)
@@ -226,13 +279,17 @@ def _split(messages: Sequence[Message]) -> tuple[_Turn, Sequence[Message]]:
     return instructions, ()
 
 
-def _turns(messages: Sequence[Message]) -> list[_Turn]:
-    """Join messages into alternating turns. Instructions in mid-conversation become part of the turn of the user."""
+def _turns(messages: Sequence[Message], origin: str) -> list[_Turn]:
+    """Join messages into alternating turns. Instructions in mid-conversation become part of the turn of the user.
+
+    Reasoning of `origin` goes back as it was signed, before the text and the calls that it led to.
+    """
     ids = CallIds(CALL_ID, "call_{}")
     turns: list[_Turn] = []
     for message in messages:
         if message.role == "assistant":
             turn = _open_turn(turns, "assistant")
+            turn.lasting += [dict(block) for block in _signed(message, origin)]
             # One block: the server joins the texts anyway, and they are split differently after a continued answer.
             if message.text.strip():
                 turn.lasting.append(_text(message.text))
@@ -247,6 +304,12 @@ def _turns(messages: Sequence[Message]) -> list[_Turn]:
             if message.role != "assistant":
                 _add_texts(turn, message)
     return [turn for turn in turns if turn.lasting or turn.transient]
+
+
+def _signed(message: Message, origin: str) -> Iterator[Block]:
+    for part in message.signed_thinking:
+        if part.origin == origin and text_at(part.data, "type") in SIGNED and isinstance(part.data, dict):
+            yield part.data
 
 
 def _open_turn(turns: list[_Turn], role: str) -> _Turn:
@@ -308,10 +371,12 @@ def _portable(schema: Json, path: str) -> Json:
 class _Reader:
     """Reads events of the Messages protocol into a `ResponseBuilder`."""
 
-    def __init__(self, response: ResponseBuilder, server: Server) -> None:
+    def __init__(self, response: ResponseBuilder, server: Server, origin: str) -> None:
         self._response = response
         self._server = server
+        self._origin = origin
         self._calls: dict[int, ToolCallBuilder] = {}
+        self._thinking: dict[int, Block] = {}
         self._usage: dict[str, int] = {}
 
     def read_event(self, data: Json) -> None:
@@ -349,8 +414,9 @@ class _Reader:
         match text_at(block, "type"):
             case "text":
                 self._response.add_text(text_at(block, "text"))
-            case "thinking":
+            case "thinking" | "redacted_thinking" if isinstance(block, dict):
                 self._response.add_thinking(text_at(block, "thinking"))
+                self._thinking[-1 if index is None else index] = dict(block)
             case "tool_use":
                 call = ToolCallBuilder(text_at(block, "id"), text_at(block, "name"))
                 if arguments := item_at(block, "input"):
@@ -366,6 +432,9 @@ class _Reader:
                 self._response.add_text(text_at(delta, "text"))
             case "thinking_delta":
                 self._response.add_thinking(text_at(delta, "thinking"))
+                self._add_to_thinking("thinking", text_at(delta, "thinking"), index)
+            case "signature_delta":
+                self._add_to_thinking("signature", text_at(delta, "signature"), index)
             case "input_json_delta":
                 call = self._calls.get(-1 if index is None else index)
                 if call is not None:
@@ -373,9 +442,20 @@ class _Reader:
             case _:
                 pass
 
+    def _add_to_thinking(self, name: str, text: str, index: int | None) -> None:
+        if (block := self._thinking.get(-1 if index is None else index)) is not None:
+            block[name] = text_at(block, name) + text
+
+    def _keep_thinking(self) -> None:
+        """Keep the signed blocks: a block without a signature would be refused."""
+        for block in self._thinking.values():
+            if text_at(block, "signature") or text_at(block, "data"):
+                self._response.keep_thinking(text_at(block, "thinking"), block, self._origin)
+
     def _read_finish(self, data: Json) -> None:
         reason = text_at(data, "stop_reason")
         if reason and self._response.finish is None:
+            self._keep_thinking()
             self._response.finish = FINISH_REASONS.get(reason, "stop")
             self._response.stop = text_at(data, "stop_sequence") or None
 

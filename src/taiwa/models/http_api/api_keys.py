@@ -17,6 +17,8 @@ from taiwa.yamlfile import write_private
 
 MASK = "•••"
 SHORTEST_PIECE = 6
+SYNONYMS: Mapping[str, str] = {"GEMINI_API_KEY": "GOOGLE_API_KEY"}
+"""Another name of a variable, which a provider's own programs read too."""
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -88,21 +90,31 @@ class KeyRow:
     is_stored: bool
 
 
+def key_in_environment(variable: str, environ: Mapping[str, str]) -> tuple[str, str]:
+    """Return the variable that holds a key, and the key; two empty texts if none does."""
+    for name in (variable, SYNONYMS.get(variable, "")):
+        text = environ.get(name, "") if name else ""
+        if text:
+            return name, text
+    return "", ""
+
+
 def find_key(target: Target, settings: Settings, environ: Mapping[str, str] | None = None) -> Secret | None:
     """Return the key for a model, from the environment or the file; None if none is set and none is required.
 
     Raises:
         ConfigError: a required key is not set, or the file with the keys is readable by other users.
     """
-    base, variable = parse_base_url(target.base_url), target.key_variable
-    if variable and (text := (os.environ if environ is None else environ).get(variable)):
+    base = parse_base_url(target.base_url)
+    variable, text = key_in_environment(target.key_variable, os.environ if environ is None else environ)
+    if text:
         return Secret(text, variable)
-    if text := _read(settings.keys_path).get(base.origin):
-        return Secret(text, f"the key for {base.origin}")
+    if stored := _read(settings.keys_path).get(base.origin):
+        return Secret(stored, f"the key for {base.origin}")
     if not target.provider or base.is_local:
         return None
     raise ConfigError(
-        f"no key for {target.name}: run `taiwa keys set {target.provider}`, or set {variable} in the environment"
+        f"no key for {target.name}: run `taiwa keys set {target.provider}`, or set {target.key_variable} in the environment"
     )
 
 
@@ -112,7 +124,8 @@ def list_keys(
     """List the keys that are set, by origin; `variables` has the environment variable of each known origin."""
     environ = os.environ if environ is None else environ
     stored = _read(settings.keys_path)
-    outside = {origin: variable for origin, variable in variables.items() if environ.get(variable)}
+    found = ((origin, key_in_environment(variable, environ)[0]) for origin, variable in variables.items())
+    outside = {origin: variable for origin, variable in found if variable}
     return tuple(KeyRow(origin, outside.get(origin, ""), origin in stored) for origin in sorted({*outside, *stored}))
 
 

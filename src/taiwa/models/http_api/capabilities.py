@@ -134,10 +134,24 @@ def _known(provider: str, model: str) -> Capabilities:
     return next(known for kind, pattern, known in TABLE if kind == provider and re.search(pattern, name))
 
 
+def _claude_version(model: str) -> tuple[int, int]:
+    found = CLAUDE_VERSION.search(model)
+    return (int(found.group(1)), int(found.group(2) or 0)) if found else NEWEST
+
+
+def reasons_adaptively(model: str) -> bool:
+    """Whether a model of Anthropic chooses itself how long it reasons; older ones have a budget of tokens."""
+    return _claude_version(model) >= (4, 6)
+
+
+def takes_effort(model: str) -> bool:
+    """Whether a model of Anthropic takes an effort: all since 4.6, and Opus 4.5."""
+    return _claude_version(model) >= (4, 6) or "opus-4-5" in model
+
+
 def _claude(model: str) -> Capabilities:
     """Return the capabilities of Claude by version: schemas from 4.5 on, a prefix until 4.5, sampling until 4.6."""
-    found = CLAUDE_VERSION.search(model)
-    version: tuple[int, int] = (int(found.group(1)), int(found.group(2) or 0)) if found else NEWEST
+    version = _claude_version(model)
     if version < (3, 0):
         return _can("stop", inputs="")
     capabilities: set[Capability] = {"stop", "tools", "cache"}

@@ -283,7 +283,7 @@ class HttpModel:
 
     def holding(self, hold: Enforce) -> "HttpModel":
         """Return the same model with another way to treat what its server does not enforce; it has its own connections."""
-        from taiwa.models.http_api.openai_chat import held_so
+        from taiwa.models.http_api.openai_dialects import held_so
 
         return HttpModel(held_so(self.target, hold), self._key, limits=self.limits, retry=self.retry, clock=self.clock)
 

@@ -1,16 +1,15 @@
-"""The Chat Completions protocol, as a codec (no I/O), with the dialects of its servers.
+"""The Chat Completions protocol, as a codec (no I/O).
 
 Typed questions (`Questions`) are sent to `/v1/systemone` of the same server, which answers them with probabilities.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from json import dumps
 from math import isfinite
-from typing import Literal
 
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.errors import InputError, ModelError, UnsupportedError
+from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.messages import (
     ChoiceQuestion,
     FinishReason,
@@ -28,12 +27,11 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.records import Json, count_at, item_at, items_at, text_at, to_json
 from taiwa.kernel.text import join_surrogates
 from taiwa.models.attachments import data_uri, fit_attachments
-from taiwa.models.http_api.capabilities import Capabilities
-from taiwa.models.http_api.errors import Server, error_from_status, error_in_response, protocol_error
-from taiwa.models.http_api.provider_interface import ConstraintWire, Decoder, Enforce, Target, WireRequest
+from taiwa.models.http_api.errors import Server, error_in_response, protocol_error
+from taiwa.models.http_api.openai_dialects import JSON_HEADERS, OpenAICodec
+from taiwa.models.http_api.provider_interface import Decoder, WireRequest
 from taiwa.models.http_api.stream_decoder import CallIds, ResponseBuilder, StreamDecoder, ToolCallBuilder
 
-MANY = 1_000
 MOST_LOGPROBS = 20
 """The most alternatives of a token that all servers return."""
 ZERO_LOGPROB = -9999.0
@@ -41,59 +39,7 @@ ZERO_LOGPROB = -9999.0
 MOST_QUESTIONS = 128
 MOST_OPTIONS = 255
 FEWEST_LEVELS, MOST_LEVELS = 2, 10
-JSON_HEADERS = (("content-type", "application/json"),)
 
-
-@dataclass(frozen=True, slots=True)
-class ServerDialect:
-    """What one kind of server does where the protocol leaves a choice.
-
-    - `prefix`: how to ask it to continue a message: not at all, by a last message of the assistant (`last`), by that and
-      `continue_final_message` (`continue`), by that and `"prefix": true` on it (`flag`).
-    - `echo`: whether its response repeats the prefix: never, in responses of one piece only (`whole`), or `always`.
-    - `constraints`: the fields for a constraint; see `taiwa.models.http_api.constraint_encoding`.
-    - `strict`: whether a schema is rewritten into the strict form, which the server enforces.
-    - `max_tokens`, `seed`: the names of these fields. `stops`: the most stop strings. `usage`: whether a stream must be asked to
-      report its usage. `call_id`: the pattern that an id must match; `call_form` formats a position into one.
-    - `prefix_path`: the path for requests with a prefix, if it is another. `key_header`: the header that carries the key.
-    """
-
-    label: str
-    prefix: Literal["no", "last", "continue", "flag"] = "no"
-    echo: Literal["never", "whole", "always"] = "never"
-    constraints: ConstraintWire = "response_format"
-    strict: bool = False
-    max_tokens: str = "max_tokens"
-    stops: int = 4
-    seed: str = "seed"
-    usage: bool = True
-    call_id: str = r"[!-~]{1,64}"
-    call_form: str = "call_{}"
-    prefix_path: str = ""
-    key_header: str = "authorization"
-
-
-DIALECTS: Mapping[str, ServerDialect] = {
-    "openai": ServerDialect("OpenAI", strict=True, max_tokens="max_completion_tokens", call_id=r"[A-Za-z0-9_-]{1,40}"),
-    "azure": ServerDialect(
-        "Azure OpenAI", strict=True, max_tokens="max_completion_tokens", call_id=r"[A-Za-z0-9_-]{1,40}", key_header="api-key"
-    ),
-    "llamacpp": ServerDialect("the llama.cpp server", prefix="last", echo="whole", constraints="gbnf", stops=MANY),
-    "gguf": ServerDialect("llama.cpp", prefix="last", echo="whole", constraints="gbnf", stops=MANY),
-    "vllm": ServerDialect("the vLLM server", prefix="continue", constraints="structured_outputs", stops=MANY),
-    "sglang": ServerDialect("the SGLang server", prefix="continue", constraints="fields", stops=MANY),
-    "ollama": ServerDialect("the Ollama server", stops=MANY),
-    "lmstudio": ServerDialect("LM Studio", stops=MANY),
-    "openrouter": ServerDialect("OpenRouter", strict=True, call_id=r"[A-Za-z0-9_-]{1,64}"),
-    # Mistral refuses unknown fields, stream_options among them, and ids of another form.
-    "mistral": ServerDialect(
-        "Mistral", prefix="flag", echo="always", seed="random_seed", usage=False, stops=MANY,
-        call_id=r"[A-Za-z0-9]{9}", call_form="call{:05d}",
-    ),
-    "deepseek": ServerDialect("DeepSeek", prefix="flag", stops=16, prefix_path="beta/chat/completions"),
-    "groq": ServerDialect("Groq"),
-    "plain": ServerDialect("the server"),
-}  # fmt: skip
 
 FINISH_REASONS: Mapping[str, FinishReason] = {
     "stop": "stop",
@@ -112,13 +58,8 @@ FAILURES = ("error", "insufficient_system_resource")
 
 
 @dataclass(frozen=True, slots=True)
-class ChatCompletions:
+class ChatCompletions(OpenAICodec):
     """The codec for one model on one kind of server."""
-
-    model: str
-    dialect: ServerDialect
-    capabilities: Capabilities
-    enforce: Enforce = "auto"
 
     def encode(self, request: Request) -> WireRequest:
         """Encode a request; sampling and seed are omitted if the model does not accept them.
@@ -135,7 +76,7 @@ class ChatCompletions:
         body: dict[str, Json] = {"model": self.model, "messages": self._messages(request), "stream": True}
         if dialect.usage:
             body["stream_options"] = {"include_usage": True}
-        body |= self._sampling(request.sampling)
+        body |= self._sampling(request.sampling) | self._effort()
         if request.stop:
             self.capabilities.require("stop", self.model)
             if len(request.stop) > dialect.stops:
@@ -168,26 +109,17 @@ class ChatCompletions:
         """Create a decoder; `prefix` is removed from the start of a response if this kind of server repeats it."""
         echo = self.dialect.echo
         response = ResponseBuilder(prefix if echo == "always" else "")
-        reader = ChatReader(response, self.server, prefix if echo == "whole" else "")
+        reader = ChatReader(response, self.server, prefix if echo == "whole" else "", self.origin)
         return StreamDecoder(reader, response, self.server, content_type)
 
-    def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
-        """Map a response that is not 2xx to an error; header names are lower-case."""
-        return error_from_status(status, headers, body, self.server)
-
-    def auth(self, key: str) -> tuple[tuple[str, str], ...]:
-        """Return the headers that carry a key."""
-        header = self.dialect.key_header
-        return ((header, f"Bearer {key}" if header == "authorization" else key),) if key else ()
-
     @property
-    def server(self) -> Server:
-        """The server and the model that errors name."""
-        return Server(self.dialect.label, self.model)
+    def origin(self) -> str:
+        """What can read the reasoning of this model; empty if the server does not take it back."""
+        return f"chat:{self.dialect.label}:{self.model}" if self.dialect.takes_reasoning else ""
 
     def _messages(self, request: Request) -> list[Json]:
         ids = CallIds(self.dialect.call_id, self.dialect.call_form)
-        messages = [encoded for message in request.messages for encoded in _encode_message(message, ids)]
+        messages = [encoded for message in request.messages for encoded in _encode_message(message, ids, self.origin)]
         if request.prefix:
             self.capabilities.require("prefix", self.model)
             if self.dialect.prefix == "no":
@@ -202,11 +134,7 @@ class ChatCompletions:
         body: dict[str, Json] = {}
         if sampling.max_tokens is not None:
             body[self.dialect.max_tokens] = sampling.max_tokens
-        if self.capabilities.sampling:
-            if sampling.temperature is not None:
-                body["temperature"] = sampling.temperature
-            if sampling.top_p is not None:
-                body["top_p"] = sampling.top_p
+        body |= self.sampling(sampling)
         if sampling.seed is not None and "seed" in self.capabilities.capabilities:
             body[self.dialect.seed] = sampling.seed
         return body
@@ -220,31 +148,42 @@ class ChatCompletions:
             }
             for tool in request.tools
         ]
-        choice = request.tool_choice
-        if choice == "auto":
-            return {"tools": tools}
-        if choice in ("none", "required"):
-            return {"tools": tools, "tool_choice": choice}
-        if choice not in {tool.name for tool in request.tools}:
-            raise InputError(f"tool_choice names {choice!r}, which is not a tool of the request")
-        return {"tools": tools, "tool_choice": {"type": "function", "function": {"name": choice}}}
+        if name := self.tool_name(request):
+            return {"tools": tools, "tool_choice": {"type": "function", "function": {"name": name}}}
+        return (
+            {"tools": tools} if request.tool_choice == "auto" else {"tools": tools, "tool_choice": request.tool_choice}
+        )
+
+    def _effort(self) -> dict[str, Json]:
+        """Return the field of how much the model reasons."""
+        effort, budget = self.options.effort, self.options.budget
+        if self.dialect.effort == "reasoning":
+            wanted: dict[str, Json] = {"effort": effort} if budget is None else {"max_tokens": budget}
+            return {"reasoning": wanted} if self.options.effort or budget is not None else {}
+        if budget is not None:
+            raise UnsupportedError(f"{self.dialect.label} has no budget of reasoning; use effort", capability="budget")
+        return {"reasoning_effort": effort} if effort else {}
 
 
-def held_so(target: Target, enforce: Enforce) -> Target:
-    """Return the target with another treatment of constraints that its server does not enforce; see `Enforce`."""
-    codec = target.codec
-    return replace(target, codec=replace(codec, enforce=enforce)) if isinstance(codec, ChatCompletions) else target
+REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
+"""The fields of a message that carry its reasoning: DeepSeek, llama.cpp · vLLM, OpenRouter · OpenRouter, signed."""
 
 
-def _encode_message(message: Message, ids: CallIds) -> list[Json]:
-    """Encode a message: its attachments, its texts, transient ones last, its calls, and each result as a message of its own."""
+def _encode_message(message: Message, ids: CallIds, origin: str) -> list[Json]:
+    """Encode a message: its attachments, its texts, transient ones last, its calls, and each result as a message of its own.
+
+    Reasoning of `origin` goes back with the calls that it led to; servers ignore it in other messages, or refuse it.
+    """
+    returned = _returned(message, origin)
+    signed = items_at(returned, "calls")
     calls: list[Json] = [
         {
             "id": ids.of_call(call),
             "type": "function",
             "function": {"name": call.name, "arguments": call.arguments or "{}"},
+            **({"extra_content": signed[index]} if index < len(signed) and signed[index] else {}),
         }
-        for call in message.tool_calls
+        for index, call in enumerate(message.tool_calls)
     ]
     results = [part for part in message.parts if isinstance(part, ToolResult)]
     lasting = [part.text for part in message.parts if isinstance(part, Text) and part.text and not part.transient]
@@ -259,7 +198,8 @@ def _encode_message(message: Message, ids: CallIds) -> list[Json]:
     if message.role == "assistant":
         if not calls:
             return [{"role": "assistant", "content": text}, *answers]
-        return [{"role": "assistant", "content": text or None, "tool_calls": calls}, *answers]
+        reasoning = {name: part for name, part in returned.items() if name in REASONING_FIELDS}
+        return [{"role": "assistant", "content": text or None, **reasoning, "tool_calls": calls}, *answers]
     role = "user" if message.role == "tool" else message.role
     content: Json = text
     if message.attachments:
@@ -274,6 +214,12 @@ def encode_attachment(attachment: Attachment) -> Json:
     if attachment.kind == "images":
         return {"type": "image_url", "image_url": {"url": uri}}
     return {"type": "file", "file": {"filename": attachment.label, "file_data": uri}}
+
+
+def _returned(message: Message, origin: str) -> dict[str, Json]:
+    """Return the reasoning of a message as its server sent it; empty if it is that of another one."""
+    data = next((part.data for part in message.signed_thinking if origin and part.origin == origin), None)
+    return data if isinstance(data, dict) else {}
 
 
 # --- typed questions (/v1/systemone) ----------------------------------------------------------------------------------
@@ -324,12 +270,19 @@ def _encode_question(name: str, question: Question) -> dict[str, Json]:
 
 
 class ChatReader:
-    """Reads events of the Chat Completions protocol into a `ResponseBuilder`; `repeated` is the prefix of a whole response."""
+    """Reads events of the Chat Completions protocol into a `ResponseBuilder`.
 
-    def __init__(self, response: ResponseBuilder, server: Server, repeated: str = "") -> None:
+    `repeated` is the prefix of a whole response; `origin` is what can read the reasoning again, if anything can.
+    """
+
+    def __init__(self, response: ResponseBuilder, server: Server, repeated: str = "", origin: str = "") -> None:
         self.response = response
         self.server = server
         self._repeated = repeated
+        self._origin = origin
+        self._reasoning: dict[str, list[str]] = {}
+        self._details: dict[int, dict[str, Json]] = {}
+        self._signed: dict[int, Json] = {}
         self._calls: dict[int, ToolCallBuilder] = {}
         self._refused = False
 
@@ -379,9 +332,14 @@ class ChatReader:
         if not isinstance(message, dict):
             return
         response = self.response
-        thinking = message.get("reasoning_content") or message.get("reasoning")
-        if isinstance(thinking, str):
-            response.add_thinking(thinking)
+        for name in ("reasoning_content", "reasoning"):
+            thinking = message.get(name)
+            if thinking and isinstance(thinking, str):
+                response.add_thinking(thinking)
+                self._reasoning.setdefault(name, []).append(thinking)
+                break
+        for detail in items_at(message, "reasoning_details"):
+            self._read_detail(detail)
         content = message.get("content")
         if isinstance(content, str):
             response.add_text(content.removeprefix(repeated))
@@ -410,8 +368,32 @@ class ChatReader:
         else:
             self.response.add_text(text_at(part, "text"))
 
+    def _read_detail(self, detail: Json) -> None:
+        """Read a fragment of signed reasoning: texts of one index are joined, and everything else is kept as it is."""
+        if not isinstance(detail, dict):
+            return
+        index = count_at(detail, "index")
+        known = self._details.setdefault(len(self._details) if index is None else index, {})
+        for name, part in detail.items():
+            before = known.get(name)
+            is_text = name in ("text", "summary", "data") and isinstance(before, str) and isinstance(part, str)
+            known[name] = f"{before}{part}" if is_text else part if part is not None else before
+
+    def _keep_reasoning(self) -> None:
+        """Keep the reasoning as its server wants it back with the calls: as text, signed, or as signatures of the calls."""
+        kept: dict[str, Json] = {name: "".join(pieces) for name, pieces in self._reasoning.items()}
+        if self._details:
+            kept = {"reasoning_details": list(self._details.values())}
+        if self._signed:
+            kept["calls"] = [self._signed.get(index) for index in range(len(self.response.calls))]
+        if kept and self._origin and self.response.calls:
+            text = "".join(piece for pieces in self._reasoning.values() for piece in pieces)
+            self.response.keep_thinking(text, kept, self._origin)
+
     def _read_call(self, call: Json) -> None:
         builder = self._find_call(call)
+        if extra := item_at(call, "extra_content"):
+            self._signed[next(at for at, each in enumerate(self.response.calls) if each is builder)] = extra
         builder.id = builder.id or text_at(call, "id")
         builder.name = builder.name or text_at(call, "function", "name")
         arguments = item_at(call, "function", "arguments")
@@ -454,6 +436,7 @@ class ChatReader:
         if reason in FAILURES:
             failure: Json = {"type": "server_error", "message": f"it stopped in the middle ({reason})"}
             raise error_in_response({"error": item_at(choice, "error") or failure}, self.server)
+        self._keep_reasoning()
         response.finish = "refusal" if self._refused else FINISH_REASONS.get(reason, "stop")
         if response.finish == "stop":
             response.stop = text_at(choice, "stop_reason") or text_at(choice, "matched_stop") or None

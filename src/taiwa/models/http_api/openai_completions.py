@@ -6,22 +6,15 @@ For models without a chat format, and for prompts that must be sent as they are 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from taiwa.kernel.errors import InputError, ModelError, UnsupportedError
+from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.messages import Message, Request, Text, TokenLogprob
 from taiwa.kernel.records import Json, item_at, items_at, text_at, to_json
 from taiwa.kernel.text import join_surrogates
 from taiwa.models.attachments import fit_attachments
-from taiwa.models.http_api.capabilities import Capabilities
-from taiwa.models.http_api.errors import Server, error_from_status, protocol_error
-from taiwa.models.http_api.openai_chat import (
-    JSON_HEADERS,
-    MOST_LOGPROBS,
-    ChatReader,
-    ServerDialect,
-    clean_logprob,
-    read_logprobs,
-)
-from taiwa.models.http_api.provider_interface import Decoder, Enforce, WireRequest
+from taiwa.models.http_api.errors import protocol_error
+from taiwa.models.http_api.openai_chat import MOST_LOGPROBS, ChatReader, clean_logprob, read_logprobs
+from taiwa.models.http_api.openai_dialects import JSON_HEADERS, OpenAICodec
+from taiwa.models.http_api.provider_interface import Decoder, WireRequest
 from taiwa.models.http_api.stream_decoder import ResponseBuilder, StreamDecoder
 
 DEFAULT_MAX_TOKENS = 1024
@@ -32,13 +25,8 @@ TURN_STOP = "\nUser:"
 
 
 @dataclass(frozen=True, slots=True)
-class TextCompletions:
+class TextCompletions(OpenAICodec):
     """The codec for one model on one kind of server; see `prompt` for the text that is sent."""
-
-    model: str
-    dialect: ServerDialect
-    capabilities: Capabilities
-    enforce: Enforce = "auto"
 
     def encode(self, request: Request) -> WireRequest:
         """Encode a request; sampling and seed are omitted if the model does not accept them.
@@ -47,7 +35,7 @@ class TextCompletions:
             UnsupportedError: the server or the model cannot express it, or it has an image or a PDF.
             InputError: the text is not valid Unicode.
         """
-        request = fit_attachments(request, f"completions:{self.model}", fixed=True)
+        request = fit_attachments(request, f"{self.model}?wire=completions", fixed=True)
         dialect, sampling = self.dialect, request.sampling
         if request.tools:
             raise UnsupportedError("the completions protocol has no function calls", capability="tools")
@@ -62,8 +50,9 @@ class TextCompletions:
         if dialect.usage:
             body["stream_options"] = {"include_usage": True}
         body["max_tokens"] = sampling.max_tokens or DEFAULT_MAX_TOKENS
-        options = {"temperature": sampling.temperature, "top_p": sampling.top_p, dialect.seed: sampling.seed}
-        body |= {name: number for name, number in options.items() if number is not None}
+        body |= self.sampling(sampling)
+        if sampling.seed is not None:
+            body[dialect.seed] = sampling.seed
         if stops:
             body["stop"] = list[Json](stops)
         if request.top_logprobs:
@@ -87,19 +76,6 @@ class TextCompletions:
         """Create a decoder."""
         response = ResponseBuilder()
         return StreamDecoder(CompletionReader(response, self.server), response, self.server, content_type)
-
-    def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
-        """Map a response that is not 2xx to an error; header names are lower-case."""
-        return error_from_status(status, headers, body, self.server)
-
-    def auth(self, key: str) -> tuple[tuple[str, str], ...]:
-        """Return the headers that carry a key."""
-        return (("authorization", f"Bearer {key}"),) if key else ()
-
-    @property
-    def server(self) -> Server:
-        """The server and the model that errors name."""
-        return Server(self.dialect.label, self.model)
 
 
 def prompt(request: Request) -> str:

@@ -1,16 +1,18 @@
 """The interface between a provider protocol and the HTTP client: codecs, decoders, wire requests, targets.
 
-A codec turns a `Request` into the bytes of one POST, and the bytes of its response into chunks. It does no I/O. There are two:
-`openai_chat.ChatCompletions`, with a dialect per server, and `anthropic.AnthropicMessages`. A new provider that speaks Chat
-Completions is a row in `taiwa.models.registry.PROVIDERS`; one with a protocol of its own is a new module here with a `Codec`, built
-on `stream_decoder` and `errors`, which `taiwa.models.registry` puts into the `Target`.
+A codec turns a `Request` into the bytes of one POST, and the bytes of its response into chunks. It does no I/O. There are four,
+one for each wire: `openai_chat.ChatCompletions`, `openai_responses.Responses`, `openai_completions.TextCompletions`, with a dialect
+per server, and `anthropic.AnthropicMessages`. A new provider that speaks one of them is a row in `taiwa.models.registry.PROVIDERS`;
+one with a protocol of its own is a new module here with a `Codec`, built on `stream_decoder` and `errors`, which
+`taiwa.models.registry` puts into the `Target`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, cast, get_args
 
+from taiwa.kernel.attachments import InputKind
 from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.messages import Capability, Chunk, Enforcement, Request
 from taiwa.models.http_api.connections import parse_base_url
@@ -24,6 +26,82 @@ Enforce: TypeAlias = Literal["auto", "strict", "lenient"]
 
 `auto`: check keywords of a schema afterwards, refuse the rest · `strict`: refuse all · `lenient`: refuse nothing, check all.
 """
+
+
+Wire: TypeAlias = Literal["chat", "responses", "completions", "messages"]
+"""`/v1/chat/completions` · `/v1/responses` · `/v1/completions` · `/v1/messages` of Anthropic."""
+WIRES: tuple[Wire, ...] = get_args(Wire)
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+SUMMARIES = ("auto", "concise", "detailed")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """The options behind the name of a model on a server: `openai:gpt-…?effort=low`.
+
+    - `wire`: the protocol; empty for that of the provider.
+    - `effort`: how much the model reasons, one of `EFFORTS`; empty for its default. `budget`: the most tokens of its reasoning.
+    - `summary`: the summary of its reasoning that a Responses server returns, one of `SUMMARIES`; empty for none.
+    - `store`: whether a Responses server keeps the conversation, which then goes on behind `previous_response_id`.
+    """
+
+    wire: Wire | Literal[""] = ""
+    effort: str = ""
+    budget: int | None = None
+    summary: str = ""
+    store: bool = False
+
+    @property
+    def reasons(self) -> bool:
+        """Whether they ask for reasoning."""
+        return self.budget is not None or self.effort not in ("", "none")
+
+
+NO_OPTIONS = ModelOptions()
+
+
+def split_options(name: str) -> tuple[str, str]:
+    """Split the options off the name of a model; the query of an address stands before its `#` and is part of the name.
+
+    >>> split_options("openai:gpt-x?effort=low"), split_options("https://host/v1?api-version=1#gpt?wire=chat")
+    (('openai:gpt-x', 'effort=low'), ('https://host/v1?api-version=1#gpt', 'wire=chat'))
+    """
+    start = name.rfind("#") + 1 if "://" in name else 0
+    bare, _, options = name[start:].partition("?") if start or "://" not in name else (name, "", "")
+    return name[:start] + bare, options
+
+
+def add_options(name: str, options: str) -> str:
+    """Add options to the name of a model, in place of those that it has already.
+
+    >>> add_options("openai:gpt-x?effort=low&wire=chat", "effort=high")
+    'openai:gpt-x?effort=high&wire=chat'
+    """
+    bare, own = split_options(name)
+    written = {option.partition("=")[0]: option for option in f"{own}&{options}".split("&") if option}
+    return f"{bare}?{'&'.join(written.values())}" if written else bare
+
+
+def parse_model_options(text: str) -> ModelOptions:
+    """Parse the options behind the name of a model on a server.
+
+    Raises:
+        ConfigError: an option is unknown, or its value is.
+    """
+    given = parse_options(text, [field.name for field in fields(ModelOptions)], "remote")
+    values: Mapping[str, Sequence[str]] = {
+        "wire": WIRES, "effort": EFFORTS, "summary": SUMMARIES, "store": ("true", "false")
+    }  # fmt: skip
+    for name, known in values.items():
+        if name in given and given[name] not in known:
+            raise ConfigError(f"unknown {name} {given[name]!r}; choose one of {', '.join(known)}")
+    return ModelOptions(
+        cast("Wire", given.get("wire", "")),
+        given.get("effort", ""),
+        parse_integer("budget", given["budget"]) if "budget" in given else None,
+        given.get("summary", ""),
+        given.get("store") == "true",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +180,8 @@ class Target:
     """The environment variable with its key; a stored key is bound to the origin of the base URL."""
     provider: str = ""
     """The provider, where it requires a key."""
+    inputs: frozenset[InputKind] = frozenset()
+    """The attachments besides text files that may be sent to it."""
     inside: bool = False
     """Whether the model runs in this process, without a server."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)

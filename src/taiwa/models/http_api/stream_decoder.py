@@ -15,6 +15,7 @@ from taiwa.kernel.messages import (
     FinishReason,
     StreamEnd,
     TextDelta,
+    Thinking,
     ThinkingDelta,
     TokenLogprob,
     ToolCall,
@@ -185,6 +186,7 @@ class ResponseBuilder:
     def __init__(self, prefix: str = "") -> None:
         self.calls: list[ToolCallBuilder] = []
         self.logprobs: list[TokenLogprob] = []
+        self.thinking: list[Thinking] = []
         self.finish: FinishReason | None = None
         self.stop: str | None = None
         self.usage: Usage | None = None
@@ -207,6 +209,10 @@ class ResponseBuilder:
         if whole := self._thinking.feed(text):
             self._out.append(ThinkingDelta(whole))
 
+    def keep_thinking(self, text: str, data: dict[str, Json], origin: str) -> None:
+        """Keep a block of reasoning that its server wants back."""
+        self.thinking.append(Thinking(join_surrogates(text), _with_whole_characters(data), origin))
+
     def end(self) -> None:
         """End the response; what follows is ignored."""
         if self.done:
@@ -223,7 +229,12 @@ class ResponseBuilder:
             # Servers disagree on the finish reason of a response with calls.
             finish = "tool_calls" if calls else "stop"
         stop = None if self.stop is None else join_surrogates(self.stop)
-        self._out.append(StreamEnd(finish, stop, self.usage, join_surrogates(self.model), calls, tuple(self.logprobs)))
+        self._out.append(
+            StreamEnd(
+                finish, stop, self.usage, join_surrogates(self.model), calls, tuple(self.logprobs),
+                thinking=tuple(self.thinking),
+            )
+        )  # fmt: skip
 
     def take_chunks(self) -> list[Chunk]:
         """Return the chunks that are ready, each once."""
@@ -235,6 +246,17 @@ class ResponseBuilder:
         if text := self._text.feed(self._echo.feed("".join(self._pieces))):
             self._out.append(TextDelta(text))
         self._pieces.clear()
+
+
+def _with_whole_characters(data: Json) -> Json:
+    """Return JSON of a server in which no half of a character is left, so that it can be recorded and sent."""
+    if isinstance(data, str):
+        return join_surrogates(data)
+    if isinstance(data, list):
+        return [_with_whole_characters(part) for part in data]
+    if isinstance(data, dict):
+        return {join_surrogates(name): _with_whole_characters(part) for name, part in data.items()}
+    return data
 
 
 class EventReader(Protocol):

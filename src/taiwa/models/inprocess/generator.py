@@ -1,7 +1,7 @@
 """Models in this process: a request becomes tokens, the decode loop answers it; blocking and async."""
 
 import asyncio
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -28,6 +28,7 @@ from taiwa.models.http_api.capabilities import Capabilities
 from taiwa.models.http_api.constraint_encoding import enforcement_of
 from taiwa.models.inprocess.decode_loop import Backend, DecodeJob, DecodeResult, TokenSequence, decode, decode_batch
 from taiwa.models.inprocess.prefix_cache import CachedPrefix, Encode, PrefixCache
+from taiwa.models.inprocess.shared import SharedModel
 
 DEFAULT_MAX_TOKENS = 4_096
 
@@ -234,13 +235,14 @@ def _decode_all(sequence: TokenSequence, jobs: Sequence[DecodeJob]) -> list[tupl
     return [(text, results[index]) for index, text in enumerate(texts)]
 
 
-class InProcessModel(ABC, Generic[AnyLoaded]):
+class InProcessModel(SharedModel, Generic[AnyLoaded]):
     """A model that our decode loop runs. It is loaded at the first request; one object serves all threads and event loops.
 
     A request that begins like an earlier one reuses what the model has read of it.
     """
 
     def __init__(self, name: str, known: Capabilities) -> None:
+        super().__init__()
         self.name = name
         self._capabilities = known
         self._lock = Lock()
@@ -314,8 +316,7 @@ class InProcessModel(ABC, Generic[AnyLoaded]):
                 await asyncio.wait((step,))
             chunks.close()
 
-    def close(self) -> None:
-        """Release the model; the next request loads it again."""
+    def _release(self) -> None:
         with self._lock:
             self._generator = None
 

@@ -17,15 +17,17 @@ from contextlib import aclosing, closing, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from threading import Lock, Thread
-from typing import IO, Self
+from typing import IO
 
 from taiwa.isolation import environment_without_secrets
 from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.messages import Capability, Chunk, Request
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.connections import RequestLimits
-from taiwa.models.http_api.openai_chat import ChatCompletions, held_so
+from taiwa.models.http_api.openai_chat import ChatCompletions
+from taiwa.models.http_api.openai_dialects import held_so
 from taiwa.models.http_api.provider_interface import Enforce, Target, parse_integer, parse_options
+from taiwa.models.inprocess.shared import SharedModel
 
 FORM = "use gguf:FILE.gguf, optionally with ?context=8192&threads=4&slots=1&layers=0"
 MAGIC = b"GGUF"
@@ -191,7 +193,7 @@ def _read_line(pipe: IO[bytes], deadline: float) -> bytes:
     return line
 
 
-class GgufModel:
+class GgufModel(SharedModel):
     """The model in a file: `gguf:FILE`, through a llama.cpp server that is started at the first request.
 
     One object serves all threads and event loops. The server ends with `close`, with the object, or with this process. A crash
@@ -202,11 +204,13 @@ class GgufModel:
     """
 
     def __init__(self, target: Target, limits: RequestLimits | None = None, spec: GgufSpec | None = None) -> None:
+        super().__init__()
         self.target = target
         self._starter = _ServerStarter(check_file(spec or parse_gguf_spec(target.model)))
         self._limits = limits or RequestLimits()
         self._lock = Lock()
         self._served: tuple[LlamaServer, HttpModel] | None = None
+        self._ends_server = True
 
     def __repr__(self) -> str:
         return f"GgufModel({self.name!r})"
@@ -224,7 +228,7 @@ class GgufModel:
     def holding(self, hold: Enforce) -> "GgufModel":
         """Return the same model and server with another policy for constraints that the server cannot enforce."""
         made = GgufModel(held_so(self.target, hold), self._limits, self._starter.spec)
-        made._starter = self._starter
+        made._starter, made._ends_server = self._starter, False
         return made
 
     def served(self) -> HttpModel:
@@ -264,19 +268,14 @@ class GgufModel:
         except ModelError as error:
             raise (await asyncio.to_thread(self._explain, error)) from error
 
-    def close(self) -> None:
+    def _release(self) -> None:
         """End the server; the next request starts another."""
         with self._lock:
             served, self._served = self._served, None
         if served is not None:
             served[1].close()
-        self._starter.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        if self._ends_server:
+            self._starter.close()
 
     def _explain(self, error: ModelError) -> ModelError:
         """Return the error, or one that says how the server ended."""

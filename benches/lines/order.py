@@ -1,0 +1,12 @@
+"""The type of the jobs."""
+
+from pydantic import BaseModel
+
+__all__ = ["Order"]
+
+
+class Order(BaseModel):
+    """An order."""
+
+    drink: str
+    cups: int

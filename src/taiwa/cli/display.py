@@ -1,0 +1,176 @@
+"""Answers on a terminal: Markdown that is rendered while it is written, and a spinner before the first word.
+
+A block of Markdown that has ended is printed once and stays; only the block that is being written is drawn again. Imported
+where there is a terminal, because rich's renderers are slow to import.
+"""
+
+import time
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from markdown_it import MarkdownIt
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.live import Live
+from rich.markdown import Heading, Markdown, MarkdownElement, Paragraph
+from rich.segment import Segment, Segments
+from rich.spinner import Spinner
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from markdown_it.token import Token
+
+LONG_BLOCK = 4_000
+"""Characters of a block from which on its end is looked for only when it has grown by a quarter."""
+SPIN_AFTER = 0.3
+"""Seconds before the spinner appears; an answer that comes at once has none."""
+REFRESHES = 12
+"""Drawings a second of what is being written."""
+
+
+@cache
+def terminal() -> Console:
+    """Return the console of answers; it breaks lines between words."""
+    return Console(highlight=False, emoji=False, markup=False)
+
+
+@cache
+def _parser() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
+
+
+class _Heading(Heading):
+    """A heading at the left margin, as the text below it."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        self.text.justify = "left"
+        yield self.text
+
+
+class _Paragraph(Paragraph):
+    """A paragraph without spaces at the ends of its lines."""
+
+    @classmethod
+    def create(cls, markdown: Markdown, token: "Token") -> "_Paragraph":  # noqa: ARG003  (rich's signature)
+        return cls(justify="default")
+
+
+class Block(Markdown):
+    """Markdown of a model: HTML is text, links show their addresses, and lines end where they were ended."""
+
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
+        **Markdown.elements, "heading_open": _Heading, "paragraph_open": _Paragraph,
+    }  # fmt: skip
+
+    def __init__(self, text: str) -> None:
+        super().__init__("", hyperlinks=False)
+        self.markup = text
+        self.parsed = _parser().parse(text)
+        for token in self.parsed:
+            for child in token.children or ():
+                child.type = "hardbreak" if child.type == "softbreak" else child.type
+
+
+class Blocks:
+    """Splits Markdown into its blocks while it is written.
+
+    >>> blocks = Blocks()
+    >>> blocks.feed("# Tea\\nGreen"), blocks.feed(" tea.\\n\\n- one\\n"), blocks.rest
+    ([], ['# Tea\\n', 'Green tea.\\n\\n'], '- one\\n')
+    """
+
+    def __init__(self) -> None:
+        self.rest = ""
+        """The block that is being written."""
+        self._look_at = 0
+
+    def feed(self, text: str) -> list[str]:
+        """Return the blocks that have ended."""
+        self.rest += text
+        if "\n" not in text or len(self.rest) < self._look_at:
+            return []
+        # Of a line that is being written it is not known what it begins.
+        lines = self.rest[: self.rest.rfind("\n") + 1].split("\n")
+        starts = _starts(_parser().parse("\n".join(lines)))
+        if len(starts) < 2:
+            self._look_at = len(self.rest) * 5 // 4 if len(self.rest) > LONG_BLOCK else 0
+            return []
+        self._look_at = 0
+        ended = ["".join(f"{line}\n" for line in lines[a:b]) for a, b in pairwise(starts)]
+        self.rest = self.rest[sum(map(len, ended)) + sum(len(line) + 1 for line in lines[: starts[0]]) :]
+        return ended
+
+
+def _starts(tokens: "list[Token]") -> list[int]:
+    """Return the first line of each block."""
+    return [token.map[0] for token in tokens if token.level == 0 and token.nesting >= 0 and token.map]
+
+
+class AnswerDisplay:
+    """Shows one answer on a terminal: a spinner, the block that is being written, and above them what is final."""
+
+    def __init__(self) -> None:
+        self._blocks = Blocks()
+        self._printed = False
+        self._note = ""
+        self._began = time.monotonic()
+        self._spinner = Spinner("dots", style="dim")
+        self._live = Live(
+            console=terminal(), transient=True, refresh_per_second=REFRESHES, get_renderable=lambda: self,
+            redirect_stdout=False, redirect_stderr=False,
+        )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: "type[BaseException] | None", error: BaseException | None, trace: "TracebackType | None"
+    ) -> None:
+        rest, self._blocks = self._blocks.rest, Blocks()
+        self._live.stop()
+        self._print(rest)
+
+    def feed(self, text: str) -> None:
+        """Show the next part of the answer, which holds no control codes."""
+        self._note = ""
+        for block in self._blocks.feed(text):
+            self._print(block)
+
+    def wait(self, text: str) -> None:
+        """Say what the answer waits for, until it goes on."""
+        self._note = text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw the block that is being written, or the spinner."""
+        rest = self._blocks.rest
+        waited = time.monotonic() - self._began
+        if rest.strip():
+            inner: RenderableType = Text(rest[-LONG_BLOCK:]) if len(rest) > LONG_BLOCK else Block(rest)
+            if self._printed:
+                yield Segment.line()
+            for line in _lines(inner, console, options)[-max(console.size.height - 2, 1) :]:
+                yield Segments([*line, Segment.line()])
+        elif (not self._printed and waited > SPIN_AFTER) or self._note:
+            self._spinner.update(text=Text(f"{waited:.0f} s" + (f"  {self._note}" if self._note else ""), style="dim"))
+            yield self._spinner
+
+    def _print(self, block: str) -> None:
+        if block.strip():
+            printed, self._printed = self._printed, True
+            lines = _lines(Block(block), terminal(), terminal().options)
+            ended = [Segments([*line, Segment.line()]) for line in lines]
+            terminal().print(*([Segments([Segment.line()])] if printed else []), *ended, sep="", end="")
+
+
+def _lines(block: RenderableType, console: Console, options: ConsoleOptions) -> list[list[Segment]]:
+    """Render a block, without the blank lines that rich puts around some."""
+    lines = console.render_lines(block, options, pad=False)
+    shown = [number for number, line in enumerate(lines) if any(part.text.strip() or _is_filled(part) for part in line)]
+    return lines[shown[0] : shown[-1] + 1] if shown else []
+
+
+def _is_filled(part: Segment) -> bool:
+    return part.style is not None and part.style.bgcolor is not None and bool(part.text)

@@ -1,0 +1,82 @@
+"""The content address of a history: what clients that keep no ids resend with every request.
+
+An address covers the turns from the first one, and ignores what clients change on the way: white space, reasoning, ids of calls,
+system messages, and how the text of one role is divided into messages.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from itertools import groupby
+
+from taiwa.kernel.messages import Message, Text, ToolCall, ToolResult
+from taiwa.kernel.records import DIGEST_BYTES, parse_json, value
+
+START = "0" * 2 * DIGEST_BYTES
+"""The address of the empty history."""
+REASONING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
+
+
+@value(tag="transcript")
+class Transcript:
+    """Where a client's turn stands: its app, and the address of the history before it."""
+
+    app: str
+    address: str = START
+
+
+def split_turns(messages: Sequence[Message]) -> tuple[tuple[tuple[Message, ...], ...], tuple[Message, ...]]:
+    """Divide a history into its turns, each with its answer last, and the messages that are still to be answered."""
+    turns: list[tuple[Message, ...]] = []
+    begun: list[Message] = []
+    for message in messages:
+        begun.append(message)
+        if message.role == "assistant":
+            turns.append(tuple(begun))
+            begun = []
+    return tuple(turns), tuple(begun)
+
+
+def turn_digest(messages: Iterable[Message]) -> str:
+    """Return the digest of a turn, 32 hex characters; equal for turns that differ only in what clients change."""
+    normal = [_normal(role, tuple(group)) for role, group in groupby(messages, _role) if role != "system"]
+    text = json.dumps(
+        [each for each in normal if each[1:] != ["", [], [], []]], ensure_ascii=False, separators=(",", ":")
+    )
+    return _hashed(text)
+
+
+def next_address(address: str, digest: str) -> str:
+    """Return the address of a history with one more turn, by the digest of the turn."""
+    return _hashed(address + digest)
+
+
+def _hashed(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()
+
+
+def _role(message: Message) -> str:
+    return message.role
+
+
+def _normal(role: str, messages: tuple[Message, ...]) -> list[object]:
+    parts = [part for message in messages for part in message.parts]
+    text = " ".join(part.text for part in parts if isinstance(part, Text))
+    files = sorted(file.sha256 for message in messages for file in message.attachments)
+    if role == "assistant":
+        text = REASONING.sub("", text)
+    calls = [[part.name, _normal_json(part.arguments)] for part in parts if isinstance(part, ToolCall)]
+    results = [_collapsed(part.text) for part in parts if isinstance(part, ToolResult)]
+    return [role, _collapsed(text), calls, results, files]
+
+
+def _collapsed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _normal_json(text: str) -> object:
+    try:
+        return json.dumps(parse_json(text), sort_keys=True)
+    except ValueError:
+        return _collapsed(text)

@@ -1,0 +1,309 @@
+"""The Responses protocol (`/v1/responses`), as a codec (no I/O).
+
+A conversation is sent whole with every request, and the server stores nothing: its reasoning comes back encrypted, and goes out
+again with the turns and the calls that it led to. With the option `store`, the server keeps the conversation instead.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from taiwa.kernel.attachments import Attachment
+from taiwa.kernel.errors import UnsupportedError
+from taiwa.kernel.messages import (
+    Constraint,
+    Enforcement,
+    FinishReason,
+    Message,
+    Questions,
+    Request,
+    Text,
+    ToolResult,
+    Usage,
+)
+from taiwa.kernel.records import Json, count_at, item_at, items_at, text_at, to_json
+from taiwa.models.attachments import data_uri, fit_attachments
+from taiwa.models.http_api.errors import Server, error_in_response, protocol_error
+from taiwa.models.http_api.openai_chat import MOST_LOGPROBS, read_logprobs
+from taiwa.models.http_api.openai_dialects import JSON_HEADERS, OpenAICodec
+from taiwa.models.http_api.provider_interface import Decoder, WireRequest
+from taiwa.models.http_api.stream_decoder import CallIds, ResponseBuilder, StreamDecoder, ToolCallBuilder
+
+ENCRYPTED = "reasoning.encrypted_content"
+LOGPROBS = "message.output_text.logprobs"
+PARAGRAPH = "\n\n"
+INCOMPLETE: Mapping[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "refusal"}
+
+
+@dataclass(frozen=True, slots=True)
+class Responses(OpenAICodec):
+    """The codec for one model on one kind of server."""
+
+    def encode(self, request: Request) -> WireRequest:
+        """Encode a request; sampling is omitted if the model does not accept it, and a seed always.
+
+        Raises:
+            UnsupportedError: the protocol or the model cannot express it, or cannot read an attachment.
+            InputError: the text is not valid Unicode, or `tool_choice` names an unknown tool.
+        """
+        request = fit_attachments(request, self.model, self.capabilities.inputs)
+        for capability, wanted in (("prefix", request.prefix), ("stop", request.stop)):
+            if wanted:
+                raise UnsupportedError(
+                    f"the responses protocol has no {capability}; ask {self.model!r} with wire=chat if its server has that",
+                    capability=capability,
+                )
+        instructions, rest = _split(request.messages)
+        previous, rest = self._previous(rest) if self.options.store else ("", rest)
+        body: dict[str, Json] = {
+            "model": self.model,
+            "input": self._input(rest),
+            "stream": True,
+            "store": self.options.store,
+            **self.sampling(request.sampling),
+        }
+        if instructions:
+            body["instructions"] = instructions
+        if previous:
+            body["previous_response_id"] = previous
+        if request.sampling.max_tokens is not None:
+            body["max_output_tokens"] = request.sampling.max_tokens
+        # Models that do not reason refuse it.
+        include: list[Json] = [] if self.capabilities.sampling and not self.options.reasons else [ENCRYPTED]
+        if request.top_logprobs:
+            self.capabilities.require("logprobs", self.model)
+            body["top_logprobs"] = min(request.top_logprobs, MOST_LOGPROBS)
+            include.append(LOGPROBS)
+        if include:
+            body["include"] = include
+        options = {"effort": self.options.effort, "summary": self.options.summary}
+        if any(options.values()):
+            body["reasoning"] = {name: option for name, option in options.items() if option}
+        if request.tools:
+            body |= self._tools(request)
+        enforcement = None
+        if request.constraint is not None:
+            text, enforcement = self._format(request.constraint)
+            body |= text
+        return WireRequest("responses", to_json(body), JSON_HEADERS, enforcement)
+
+    def decoder(self, content_type: str, prefix: str = "") -> Decoder:  # noqa: ARG002  (no prefix is ever sent)
+        """Create a decoder."""
+        response = ResponseBuilder()
+        reader = _Reader(response, self.server, self.origin, keeps_id=self.options.store)
+        return StreamDecoder(reader, response, self.server, content_type)
+
+    @property
+    def origin(self) -> str:
+        """What can read the reasoning of this model."""
+        return f"responses:{self.dialect.label}:{self.model}"
+
+    def _previous(self, messages: Sequence[Message]) -> tuple[str, Sequence[Message]]:
+        """Return the last response that the server keeps, and the messages behind it."""
+        for at in range(len(messages) - 1, -1, -1):
+            for part in messages[at].signed_thinking:
+                if part.origin == self.origin and text_at(part.data, "type") == "response":
+                    return text_at(part.data, "id"), messages[at + 1 :]
+        return "", messages
+
+    def _input(self, messages: Sequence[Message]) -> list[Json]:
+        ids = CallIds(self.dialect.call_id, self.dialect.call_form)
+        return [item for message in messages for item in self._items(message, ids)]
+
+    def _items(self, message: Message, ids: CallIds) -> Iterator[Json]:
+        """Yield the items of a message: its reasoning, its results, its attachments and texts, transient ones last, its calls."""
+        for part in message.signed_thinking:
+            if part.origin == self.origin and text_at(part.data, "type") == "reasoning":
+                yield part.data
+        text = _text(message)
+        results = [part for part in message.parts if isinstance(part, ToolResult)]
+        if message.role == "tool" and not results:
+            results, text = [ToolResult(text)], ""
+        for result in results:
+            yield {"type": "function_call_output", "call_id": ids.of_result(result), "output": result.text}
+        content: Json = text
+        if message.attachments:
+            said: list[Json] = [{"type": "input_text", "text": text}] if text else []
+            content = [*map(encode_attachment, message.attachments), *said]
+        if content:
+            yield {"role": "user" if message.role == "tool" else message.role, "content": content}
+        for call in message.tool_calls:
+            arguments = call.arguments or "{}"
+            yield {"type": "function_call", "call_id": ids.of_call(call), "name": call.name, "arguments": arguments}
+
+    def _tools(self, request: Request) -> dict[str, Json]:
+        self.capabilities.require("tools", self.model)
+        tools: list[Json] = [
+            {
+                "type": "function", "name": tool.name, "description": tool.description,
+                "parameters": dict(tool.parameters), "strict": False,
+            }
+            for tool in request.tools
+        ]  # fmt: skip
+        if name := self.tool_name(request):
+            return {"tools": tools, "tool_choice": {"type": "function", "name": name}}
+        return (
+            {"tools": tools} if request.tool_choice == "auto" else {"tools": tools, "tool_choice": request.tool_choice}
+        )
+
+    def _format(self, constraint: Constraint) -> tuple[dict[str, Json], Enforcement]:
+        from taiwa.models.http_api.constraint_encoding import ConstraintEncoder
+
+        if isinstance(constraint, Questions):
+            raise UnsupportedError("the responses protocol has no typed questions", capability="decisions")
+        strict = self.dialect.strict
+        encoder = ConstraintEncoder(
+            self.dialect.label, self.model, "response_format", self.capabilities, strict, self.enforce
+        )
+        encoded = encoder.encode(constraint)
+        named = item_at(dict(encoded.fields), "response_format", "json_schema")
+        text: dict[str, Json] = (
+            {"text": {"format": {"type": "json_schema", **named}}} if isinstance(named, dict) else {}
+        )
+        method = "text.format" if encoded.enforcement.method else ""
+        return text, replace(encoded.enforcement, method=method)
+
+
+def encode_attachment(attachment: Attachment) -> Json:
+    """Encode an image or a PDF as a content part."""
+    uri = data_uri(attachment)
+    if attachment.kind == "images":
+        return {"type": "input_image", "image_url": uri, "detail": "auto"}
+    return {"type": "input_file", "filename": attachment.label, "file_data": uri}
+
+
+def _split(messages: Sequence[Message]) -> tuple[str, Sequence[Message]]:
+    """Split off the instructions at the start, which the protocol has outside of the input."""
+    count = next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
+    if count == len(messages):  # a server answers a message
+        return "", messages
+    return PARAGRAPH.join(filter(None, map(_text, messages[:count]))), messages[count:]
+
+
+def _text(message: Message) -> str:
+    """Return the texts of a message, transient ones last; those of the model are joined as it wrote them."""
+    texts = [part for part in message.parts if isinstance(part, Text) and part.text]
+    ordered = [part.text for part in texts if not part.transient] + [part.text for part in texts if part.transient]
+    return ("" if message.role == "assistant" else PARAGRAPH).join(ordered)
+
+
+# --- responses --------------------------------------------------------------------------------------------------------
+
+
+class _Reader:
+    """Reads events of the Responses protocol into a `ResponseBuilder`."""
+
+    def __init__(self, response: ResponseBuilder, server: Server, origin: str, *, keeps_id: bool) -> None:
+        self._response = response
+        self._server = server
+        self._origin = origin
+        self._keeps_id = keeps_id
+        self._calls: dict[int, ToolCallBuilder] = {}
+        self._written: set[int] = set()
+        """The items of which text or reasoning came piece by piece."""
+        self._refused = False
+
+    def read_event(self, data: Json) -> None:
+        """Read one event of a stream."""
+        index = count_at(data, "output_index") or 0
+        match text_at(data, "type"):
+            case "response.output_text.delta":
+                self._written.add(index)
+                self._response.add_text(text_at(data, "delta"))
+                self._response.logprobs += read_logprobs({"logprobs": {"content": items_at(data, "logprobs")}})
+            case "response.refusal.delta":
+                self._written.add(index)
+                self._refused = True
+                self._response.add_text(text_at(data, "delta"))
+            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+                self._written.add(index)
+                self._response.add_thinking(text_at(data, "delta"))
+            case "response.reasoning_summary_part.added" if count_at(data, "summary_index"):
+                self._response.add_thinking(PARAGRAPH)
+            case "response.output_item.added":
+                self._read_start(item_at(data, "item"), index)
+            case "response.function_call_arguments.delta":
+                if (call := self._calls.get(index)) is not None:
+                    call.pieces.append(text_at(data, "delta"))
+            case "response.output_item.done":
+                self._read_item(item_at(data, "item"), index)
+            case "response.created":
+                self._response.model = text_at(data, "response", "model")
+            case "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled":
+                self._read_end(item_at(data, "response"))
+                self._response.end()
+            case "error":
+                raise error_in_response(data, self._server)
+            case _:
+                pass  # the parts of what is read above, and events of tools that run on the server
+
+    def read_whole(self, data: Json) -> None:
+        """Read a response of one piece."""
+        if not isinstance(item_at(data, "output"), list):
+            raise protocol_error("sent a response without output", str(data), self._server)
+        for index, item in enumerate(items_at(data, "output")):
+            self._read_start(item, index)
+            self._read_item(item, index)
+        self._read_end(data)
+
+    def _read_start(self, item: Json, index: int) -> None:
+        if text_at(item, "type") == "function_call":
+            self._calls[index] = call = ToolCallBuilder(text_at(item, "call_id"), text_at(item, "name"))
+            self._response.calls.append(call)
+
+    def _read_item(self, item: Json, index: int) -> None:
+        """Read a complete item: what its pieces did not bring, and reasoning as it must go back."""
+        match text_at(item, "type"):
+            case "message" if index not in self._written:
+                for part in items_at(item, "content"):
+                    self._read_part(part)
+            case "function_call":
+                if index not in self._calls:
+                    self._read_start(item, index)
+                if arguments := text_at(item, "arguments"):
+                    self._calls[index].pieces[:] = [arguments]
+            case "reasoning" if isinstance(item, dict):
+                texts = [text_at(part, "text") for part in [*items_at(item, "summary"), *items_at(item, "content")]]
+                text = PARAGRAPH.join(filter(None, texts))
+                if index not in self._written:
+                    self._response.add_thinking(text)
+                # Without its content the server would look for the item by its id, and it stores none.
+                if item.get("encrypted_content"):
+                    kept: dict[str, Json] = {}
+                    kept |= {name: part for name, part in item.items() if name != "status" and part is not None}
+                    self._response.keep_thinking(text, kept, self._origin)
+            case _:
+                pass
+
+    def _read_part(self, part: Json) -> None:
+        self._response.add_text(text_at(part, "text") or text_at(part, "refusal"))
+        self._refused = self._refused or text_at(part, "type") == "refusal"
+        self._response.logprobs += read_logprobs({"logprobs": {"content": items_at(part, "logprobs")}})
+
+    def _read_end(self, data: Json) -> None:
+        response = self._response
+        response.model = text_at(data, "model") or response.model
+        response.usage = _read_usage(item_at(data, "usage"))
+        status = text_at(data, "status")
+        if status == "failed":
+            failure: Json = {"type": "server_error", "message": "it stopped in the middle"}
+            raise error_in_response({"error": item_at(data, "error") or failure}, self._server)
+        if status == "incomplete":
+            response.finish = INCOMPLETE.get(text_at(data, "incomplete_details", "reason"), "interrupted")
+        else:
+            response.finish = "interrupted" if status == "cancelled" else "refusal" if self._refused else "stop"
+        if self._keeps_id and (name := text_at(data, "id")) and status == "completed":
+            response.keep_thinking("", {"type": "response", "id": name}, self._origin)
+
+
+def _read_usage(data: Json) -> Usage | None:
+    """Read a usage report; None without a number of input tokens: a partial usage would be taken for a complete one."""
+    input_tokens = count_at(data, "input_tokens")
+    if input_tokens is None:
+        return None
+    return Usage(
+        input_tokens,
+        count_at(data, "output_tokens") or 0,
+        count_at(data, "input_tokens_details", "cached_tokens") or 0,
+        count_at(data, "input_tokens_details", "cache_write_tokens") or 0,
+        count_at(data, "output_tokens_details", "reasoning_tokens") or 0,
+    )

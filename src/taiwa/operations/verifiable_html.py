@@ -1,0 +1,62 @@
+"""A conversation as one HTML file that verifies itself, without a server and without this package.
+
+The file contains the canonical record of each node and of each state. Its script computes their BLAKE2b hashes (RFC 7693),
+follows the parents from the last node to the root, and compares every text that is shown with its record.
+"""
+
+import json
+from base64 import b64encode
+from collections.abc import Sequence
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+
+from taiwa.kernel.records import Json, canonical, record
+from taiwa.sessions.repository import HistoryEntry
+
+STYLE = """
+:root { color-scheme: light dark; font: 16px/1.6 system-ui, sans-serif }
+body { max-width: 46rem; margin: 2rem auto; padding: 0 1rem }
+.you, .answer { white-space: pre-wrap; overflow-wrap: anywhere }
+.you { border-inline-start: .25rem solid #4a7; padding-inline-start: .8rem }
+pre { white-space: pre-wrap; font-size: .85rem }
+
+#verdict { position: sticky; top: 0; padding: .4rem .8rem; border-radius: .5rem; background: Canvas; border: 2px solid GrayText }
+#verdict.good { border-color: #1d6b40 }
+#verdict.bad { border-color: #a8322a }
+h2 { font-size: 1rem; opacity: .6; margin-bottom: .2rem }
+"""
+
+
+def as_verifiable_html(entries: Sequence[HistoryEntry], title: str) -> str:
+    """Write a history as one HTML file whose script verifies it; it loads nothing."""
+    rows: list[Json] = []
+    body: list[str] = []
+    for entry in entries:
+        node = entry.node
+        state = canonical(record(entry.after.state)).decode()
+        rows.append({"hash": entry.hash, "node": canonical(record(node)).decode(), "state": state})
+        if node.kind == "turn":
+            body += [
+                f'<article data-node="{entry.hash}"><h2>{entry.after.count}</h2>',
+                f'<div class="you" data-field="user" dir="auto">{_escaped(node.user)}</div>',
+                f'<div class="answer" data-field="answer" dir="auto">{_escaped(node.answer)}</div></article>',
+            ]
+    script = (files("taiwa.operations") / "verify.js").read_text(encoding="utf-8")
+    allowed = b64encode(sha256(script.encode()).digest()).decode()
+    head = escape(title or "Conversation")
+    # `<` would end the element or open a comment in it.
+    data = json.dumps(rows, ensure_ascii=False).replace("<", "\\u003c")
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{allowed}'"
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{head}</title>\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head>\n'
+        f'<body><h1>{head}</h1>\n<p id="verdict" role="status">not verified: scripts are off</p>\n{chr(10).join(body)}\n'
+        f"<details><summary>State</summary><pre data-state></pre></details>\n"
+        f'<script type="application/json" id="records">{data}</script>\n<script>{script}</script></body></html>\n'
+    )
+
+
+def _escaped(text: str | None) -> str:
+    return escape(text or "").replace("\r", "&#13;")  # a parser of HTML drops it otherwise

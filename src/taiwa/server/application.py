@@ -1,0 +1,97 @@
+"""The ASGI application: its parts, its routes, and how errors become responses."""
+
+from collections.abc import Awaitable, Callable
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route as StarletteRoute
+from starlette.types import ASGIApp
+
+from taiwa.kernel.errors import TaiwaError
+from taiwa.kernel.records import Json
+from taiwa.server.errors import INTERNAL, INVALID, ApiError, api_error
+from taiwa.server.guard import Guard
+from taiwa.server.responses import json_response
+from taiwa.server.state import ServerState, state_of
+from taiwa.server.wire import Endpoint, Wire
+from taiwa.server.wires import api, chat_completions, page
+
+WIRES: tuple[Wire, ...] = (chat_completions.wire, api.wire, page.wire)
+"""The first one writes the errors of paths that no wire has."""
+STATUS_CODES = {404: "not_found", 405: "method_not_allowed"}
+
+
+def build(state: ServerState) -> ASGIApp:
+    """Return the application of a server."""
+
+    def error_response(error: ApiError, path: str) -> Response:
+        wire = next((wire for wire in WIRES if wire.has(path)), WIRES[0])
+        return json_response(wire.error(error), error.status, error.headers)
+
+    def endpoint(function: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+        async def run(request: Request) -> Response:
+            try:
+                return await function(request)
+            except ApiError as error:
+                return error_response(error, request.url.path)
+            except TaiwaError as error:
+                return error_response(api_error(error), request.url.path)
+            except ClientDisconnect:
+                return Response(status_code=499)
+
+        return run
+
+    async def on_http_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        path = request.url.path
+        text = f"{request.method} {path[:200]} does not exist here"
+        return error_response(ApiError(error.status_code, text, INVALID, STATUS_CODES.get(error.status_code)), path)
+
+    async def on_failure(request: Request, _: Exception) -> Response:
+        return error_response(INTERNAL, request.url.path)  # uvicorn logs the traceback
+
+    routes = [
+        StarletteRoute("/health", endpoint(_health)),
+        StarletteRoute("/login", endpoint(_log_in)),
+        StarletteRoute("/v1/models", endpoint(_models)),
+        StarletteRoute("/v1/models/{name:path}", endpoint(_model)),
+    ]
+    for wire in WIRES:
+        routes += [
+            StarletteRoute(each.path, endpoint(each.endpoint), methods=list(each.methods)) for each in wire.routes
+        ]
+    app = Starlette(routes=routes, exception_handlers={HTTPException: on_http_error, Exception: on_failure})
+    app.router.redirect_slashes = False
+    app.state.server = state
+    return Guard(app, state.options, state.access, error_response)
+
+
+async def _health(_: Request) -> Response:
+    return json_response({"status": "ok"})
+
+
+async def _log_in(request: Request) -> Response:
+    """Exchange the one-time code of the start line for a cookie."""
+    access = state_of(request).access
+    value = access.exchange(request.query_params.get("code", ""))
+    if value is None:
+        raise ApiError(401, "the link was used before; restart `taiwa serve` for a new one", code="invalid_code")
+    response = RedirectResponse("/", 303)
+    response.set_cookie(access.cookie, value, httponly=True, samesite="strict", path="/")
+    return response
+
+
+async def _models(request: Request) -> Response:
+    ids = state_of(request).catalogue.ids()
+    return json_response({"object": "list", "data": [_model_object(name) for name in ids]})
+
+
+async def _model(request: Request) -> Response:
+    chosen = state_of(request).catalogue.choose(request.path_params["name"])
+    return json_response(_model_object(chosen.id))
+
+
+def _model_object(name: str) -> Json:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "taiwa"}

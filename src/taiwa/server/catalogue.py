@@ -1,0 +1,133 @@
+"""The served apps and models: what `model` in a request can be."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+
+from taiwa.apps.catalog import apps, load_app
+from taiwa.conversation.app import App
+from taiwa.kernel.errors import ConfigError
+from taiwa.server.errors import ApiError
+from taiwa.sessions.durable_turn import AnyModel, PricedModel
+from taiwa.sessions.session import chosen_model, open_priced_model
+from taiwa.settings import BUILTIN, Settings
+
+PLAIN = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a request chose: an app by its name or file, and the name of a model, "" for that of the app."""
+
+    id: str
+    app: str
+    model: str
+
+
+class Catalogue:
+    """The apps and models of a server. A request may name `APP`, `MODEL`, or `APP@MODEL`; no other model is ever opened.
+
+    `given` are models that the caller of the server opened, by their names.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        app_names: Sequence[str] = (),
+        models: Sequence[str] = (),
+        given: Mapping[str, AnyModel] | None = None,
+    ) -> None:
+        self.settings = settings
+        self._given = dict(given or {})
+        self._lock = Lock()
+        self._opened: dict[str, AnyModel] = {}
+        self.models = tuple(dict.fromkeys([*self._given, *models])) or (settings.chosen_model(),)
+        self.apps = {load_app(name).name: name for name in app_names} or {
+            listed.name: listed.name for listed in apps() if not listed.problem
+        }
+        self.default_app = next(iter(self.apps)) if app_names else PLAIN
+
+    def ids(self) -> tuple[str, ...]:
+        """Return every name that `model` in a request can be, the models first."""
+        pairs = [f"{app}@{model}" for app in self.apps for model in self.models if len(self.models) > 1]
+        return (*self.models, *self.apps, *pairs)
+
+    def choose(self, name: str) -> Choice:
+        """Return what `model` in a request names.
+
+        Raises:
+            ApiError: it names no served app or model.
+        """
+        if name in self.models:
+            return Choice(name, self.apps[self.default_app], name)
+        if name in self.apps:
+            return Choice(name, self.apps[name], "")
+        app, at, model = name.partition("@")
+        if at and app in self.apps and model in self.models:
+            return Choice(name, self.apps[app], model)
+        listed = ", ".join([*self.models, *self.apps][:8])
+        raise ApiError(
+            404, f"the model {name[:80]!r} does not exist here; choose one of {listed} (GET /v1/models lists all)",
+            code="model_not_found", param="model",
+        )  # fmt: skip
+
+    def open(self, choice: Choice) -> PricedModel:
+        """Open the model of a choice; an opened model is shared by all requests.
+
+        Raises:
+            ConfigError: the model is unknown, or its key is missing.
+        """
+        app = load_app(choice.app)
+        return self._open(app, choice.model or self._model_of(app))
+
+    def _open(self, app: App, name: str) -> PricedModel:
+        if name in self._given:
+            return open_priced_model(self._given[name], self.settings)
+        chosen = replace(self.settings, model=name, origins={**self.settings.origins, "model": "argument"})
+        with self._lock:
+            return open_priced_model(None, chosen, app, opened=self._opened)
+
+    def open_for(self, app: App, model: str = "") -> PricedModel:
+        """Open a served model for an app; without a name, or with that of a model that is not served, the one that `open` does.
+
+        Raises:
+            ConfigError: the model is unknown, or its key is missing.
+        """
+        return self._open(app, model if model in self.models else self._model_of(app))
+
+    def app_file(self, name: str) -> str:
+        """Return the name or file of a served app.
+
+        Raises:
+            ApiError: no such app is served.
+        """
+        if name not in self.apps:
+            raise ApiError(
+                404, f"unknown app {name[:80]!r}; choose one of {', '.join(self.apps)}", code="app_not_found"
+            )
+        return self.apps[name]
+
+    def _model_of(self, app: App) -> str:
+        """Return the model of an app: the first served one, unless none was named for the server and the app names its own."""
+        if self._given or self.settings.model is not None or self.models != (BUILTIN,):
+            return self.models[0]
+        return chosen_model(self.settings, app) or self.models[0]
+
+    async def aclose(self) -> None:
+        """Close the connections of the models."""
+        for model in self._opened.values():
+            close = getattr(model, "aclose", None)
+            if close is not None:
+                await close()
+
+
+def check_served(app_names: Sequence[str]) -> None:
+    """Check that the apps of a server can be loaded.
+
+    Raises:
+        ConfigError: one is not found or has an error, or two have one name.
+    """
+    names = [load_app(name).name for name in app_names]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ConfigError(f"two of the served apps are named {twice!r}; serve one of them")

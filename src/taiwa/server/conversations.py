@@ -1,0 +1,188 @@
+"""The turns of a store's own conversations, for the page and for programs: where a turn goes, and its run to follow."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from secrets import token_urlsafe
+
+from taiwa.conversation.app import App
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.records import Json
+from taiwa.operations.complete import Completion
+from taiwa.server.catalogue import Catalogue
+from taiwa.server.errors import ApiError
+from taiwa.server.runs import LiveRun, RunEvent, Runs
+from taiwa.sessions.async_session import AsyncSession
+from taiwa.sessions.durable_turn import TurnInput, TurnOptions
+from taiwa.sessions.repository import Repository
+
+MOST_KEPT = 256
+"""Ended runs whose events can still be followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """A turn of a conversation: a text at its end, after `parent`, or in place of a turn.
+
+    `edit` is the number of the turn that is replaced, -1 the last one; `texts` are said after it, as the turns that followed.
+    """
+
+    text: str
+    parent: str = ""
+    edit: int = 0
+    reason: str = "turn"
+    texts: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class FollowedRun:
+    """The runs of one request, one after the other, under an identifier that its caller can follow."""
+
+    id: str
+    caller: str
+    session: str
+    runs: list[LiveRun] = field(default_factory=list[LiveRun])
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    cancelled: bool = False
+
+    async def follow(self) -> AsyncIterator[RunEvent]:
+        """Yield the events of all its runs, from the first one."""
+        index = 0
+        while True:
+            while index < len(self.runs):
+                async for event in self.runs[index].follow():
+                    yield event
+                index += 1
+            if self.ended.is_set():
+                return
+            self.changed.clear()
+            await self.changed.wait()
+
+    def cancel(self) -> None:
+        """End the run at once; the turn is committed with the text that it has."""
+        self.cancelled = True
+        for run in self.runs:
+            run.finish()
+
+
+class FollowedRuns:
+    """The runs of a server that can be followed by their identifiers."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, FollowedRun] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def get(self, name: str, caller: str) -> FollowedRun:
+        """Return a run of a caller.
+
+        Raises:
+            ApiError: there is none, or it belongs to another caller.
+        """
+        found = self._runs.get(name)
+        if found is None or found.caller != caller:
+            raise ApiError(404, "the run does not exist, or ended long ago", code="run_not_found")
+        return found
+
+    def of_session(self, session: str, caller: str) -> FollowedRun | None:
+        """Return the run that writes in a session now."""
+        open_runs = (run for run in self._runs.values() if not run.ended.is_set())
+        return next((run for run in open_runs if run.session == session and run.caller == caller), None)
+
+    async def start(self, runs: Runs, caller: str, session: AsyncSession, request: TurnRequest) -> FollowedRun:
+        """Begin a turn, and those that follow it; they are performed whether or not anybody reads them.
+
+        Raises:
+            ApiError: too many are being written, or the server is stopping.
+            InputError: the place or the text is invalid.
+        """
+        turn_input = await asyncio.to_thread(place, session, request)
+        followed = FollowedRun(token_urlsafe(12), caller, session.name)
+        followed.runs.append(runs.start([Completion(session, turn_input)]))
+        self._runs[followed.id] = followed
+        for old in [run.id for run in self._runs.values() if run.ended.is_set()][:-MOST_KEPT]:
+            del self._runs[old]
+        task = asyncio.create_task(self._perform(runs, session, followed, request.texts))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return followed
+
+    async def _perform(self, runs: Runs, session: AsyncSession, followed: FollowedRun, texts: Sequence[str]) -> None:
+        try:
+            await _until_done(followed.runs[0])
+            for text in texts:
+                if followed.cancelled or any(isinstance(each.event, ApiError) for each in followed.runs[-1].events):
+                    break
+                followed.runs.append(runs.start([Completion(session, TurnInput(session.conversation, text))]))
+                followed.changed.set()
+                await _until_done(followed.runs[-1])
+        except ApiError:
+            pass  # no room, or the server stops: the turns up to here stand
+        finally:
+            followed.ended.set()
+            followed.changed.set()
+
+
+async def _until_done(run: LiveRun) -> None:
+    async for _ in run.follow():
+        pass
+
+
+def place(session: AsyncSession, request: TurnRequest) -> TurnInput:
+    """Return where a turn goes.
+
+    Raises:
+        InputError: the place does not exist.
+    """
+    tip = session.conversation.tip
+    if request.edit:
+        return session.edit_input(request.text, request.edit, reason=request.reason)
+    if request.parent and request.parent != tip:
+        return TurnInput(session.repository.at(request.parent), request.text, "branch", tip)
+    return TurnInput(session.conversation, request.text)
+
+
+def texts_after(repository: Repository, session: str, turn: int) -> tuple[str, ...]:
+    """Return the texts of the user in the turns behind a turn of a session."""
+    tip = repository.store.refs.tip(session)
+    texts = [node.user or "" for _, node in repository.store.nodes.path(tip) if node.kind == "turn"][::-1]
+    return tuple(texts[turn if turn > 0 else len(texts) + turn + 1 :])
+
+
+def open_conversation(
+    catalogue: Catalogue, repository: Repository, turns: TurnOptions, name: str, model: str = ""
+) -> AsyncSession:
+    """Open a conversation with the model that wrote it, the given one, or that of its app.
+
+    Raises:
+        InputError: it does not exist.
+        ConfigError: the model is unknown, or its key is missing.
+    """
+    conversation = repository.at(repository.session(name))
+    last = model or repository.last_model(conversation.tip, name)
+    priced_model = catalogue.open_for(conversation.app, last)
+    return AsyncSession(repository, name, conversation, priced_model, options=turns)
+
+
+def begin_conversation(
+    catalogue: Catalogue, repository: Repository, turns: TurnOptions, app: App, model: str, name: str = ""
+) -> AsyncSession:
+    """Begin a conversation, which has no turn yet.
+
+    Raises:
+        InputError: one of that name exists.
+        ConfigError: the model is unknown, or its key is missing.
+    """
+    repository.trust(app.hash)  # the operator of the server serves it
+    priced_model = catalogue.open_for(app, model)
+    with repository.store.transaction():
+        if name and repository.store.refs.has(name):
+            raise InputError(f"conversation {name!r} exists already; choose another name")
+        name = name or repository.new_name(app)
+        conversation = repository.commit(name, repository.start(app), expected=None, reason="begin")
+    return AsyncSession(repository, name, conversation, priced_model, options=turns)
+
+
+def run_to_json(followed: FollowedRun) -> Json:
+    """Return a run as JSON: its identifier, and its conversation."""
+    return {"run": followed.id, "session": followed.session}

@@ -1,0 +1,74 @@
+"""What a server is started with: its address, who may use it, and the limits of a request."""
+
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from taiwa.kernel.errors import ConfigError
+
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of one request and of all together; bytes, counts and seconds.
+
+    `body_seconds` is the time in which a body must arrive. `runs` are answers that are written at the same time, `streams`
+    the connections that follow them. `grace` is how long open runs may go on when the server is stopped.
+    """
+
+    body: int = 32 << 20
+    body_seconds: float = 30.0
+    messages: int = 5_000
+    choices: int = 16
+    runs: int = 256
+    streams: int = 2_000
+    grace: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """The options of a server.
+
+    - `apps`: names or files of the served apps, the first one for requests that name a model only; () serves all.
+    - `models`: names of the served models, the first one for requests that name an app only; () serves the configured one.
+    - `token`: the key that API clients send; "" lets everybody in.
+    - `hosts`: names beside the loopback ones by which browsers and clients may address the server.
+    - `origins`: origins of pages that may call it from a browser (CORS).
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 7474
+    apps: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    token: str = ""
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    json_log: bool = False
+    limits: Limits = Limits()
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only programs on this machine reach the server."""
+        return is_loopback(self.host)
+
+    def check(self) -> None:
+        """Check that the options go together.
+
+        Raises:
+            ConfigError: the server would be open to other machines without a token.
+        """
+        if not self.is_local and not self.token:
+            raise ConfigError(
+                f"without a token the server would be open to everybody who reaches {self.host}; "
+                "leave out --no-token, or bind to 127.0.0.1"
+            )
+
+
+def is_loopback(host: str) -> bool:
+    """Report whether an address is one of this machine alone."""
+    if host in LOOPBACK_NAMES:
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,170 @@
+"""Run the server: its socket, its start line, its log, and its end."""
+
+import json
+import logging
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+import uvicorn
+
+from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.usage_limits import UsageLimits
+from taiwa.server.access import Access
+from taiwa.server.application import build
+from taiwa.server.catalogue import Catalogue, check_served
+from taiwa.server.options import ServerOptions
+from taiwa.server.runs import Runs
+from taiwa.server.state import Repositories, ServerState
+from taiwa.sessions.durable_turn import AnyModel, TurnOptions
+from taiwa.sessions.repository import Repository
+from taiwa.settings import Settings
+
+BACKLOG = 1024
+KEEP_ALIVE = 75
+MOST_HEADER_BYTES = 64 << 10
+FIELDS = ("method", "path", "status", "caller", "ms")
+
+
+class TaiwaServer:
+    """A server that is bound to its address and can be run.
+
+    `models` are opened models by the names under which they are served, beside those of the options.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        settings: Settings,
+        options: ServerOptions,
+        *,
+        models: Mapping[str, AnyModel] | None = None,
+    ) -> None:
+        options.check()
+        check_served(options.apps)
+        repository.place, repository.settings = settings.store, settings
+        self.options = options
+        self.socket = bind(options.host, options.port)
+        self.port = int(self.socket.getsockname()[1])
+        self.access = Access(options.token, self.port)
+        turns = TurnOptions(limits=UsageLimits(cost=settings.max_cost_nano))
+        self.state = ServerState(
+            options,
+            Repositories(repository),
+            Catalogue(settings, options.apps, options.models, models),
+            self.access,
+            turns,
+            Runs(options.limits.runs),
+        )
+        config = uvicorn.Config(
+            build(self.state),
+            http="h11", loop="asyncio", ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
+            backlog=BACKLOG, timeout_keep_alive=KEEP_ALIVE, h11_max_incomplete_event_size=MOST_HEADER_BYTES,
+            proxy_headers=False, timeout_graceful_shutdown=round(options.limits.grace) + 5,
+        )  # fmt: skip
+        self._server = _Uvicorn(config, self.state)
+
+    @property
+    def url(self) -> str:
+        """The address of the server."""
+        host = f"[{self.options.host}]" if ":" in self.options.host else self.options.host
+        return f"http://{host}:{self.port}"
+
+    @property
+    def login_url(self) -> str:
+        """The address for a browser, with a code that can be used once; the plain one without a token."""
+        return f"{self.url}/login?code={self.access.new_code()}" if self.options.token else self.url
+
+    def run(self) -> None:
+        """Serve until SIGINT or SIGTERM; open runs may end for some seconds, and are left resumable after that."""
+        self._server.run(sockets=[self.socket])
+
+    async def serve(self, on_ready: Callable[[], None] | None = None) -> None:
+        """Serve on the running event loop, until `stop`."""
+        self._server.on_ready = on_ready
+        await self._server.serve(sockets=[self.socket])
+
+    def stop(self) -> None:
+        """End `run` or `serve`; may be called from any thread."""
+        self._server.should_exit = True
+
+    def close(self) -> None:
+        """Release the address of a server that is not run."""
+        self.socket.close()
+
+
+class _Uvicorn(uvicorn.Server):
+    """Uvicorn that ends the runs before it waits for the connections, which follow them."""
+
+    def __init__(self, config: uvicorn.Config, state: ServerState) -> None:
+        super().__init__(config)
+        self.on_ready: Callable[[], None] | None = None
+        self._state = state
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to listen, and say so."""
+        await super().startup(sockets)
+        if self.on_ready is not None:
+            self.on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more requests, let runs end, then close the connections."""
+        for server in self.servers:
+            server.close()
+        await self._state.runs.stop(0 if self.force_exit else self._state.options.limits.grace)
+        await super().shutdown(sockets)
+        await self._state.catalogue.aclose()
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Bind a socket.
+
+    Raises:
+        ConfigError: the address is not one of this machine, or is in use.
+    """
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        bound = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        raise ConfigError(f"the host {host!r} cannot be used: {error.strerror or error}") from None
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind(address)
+    except OSError as error:
+        bound.close()
+        raise ConfigError(
+            f"cannot listen on {host} port {port}: {error.strerror}; choose another one with --port"
+        ) from None
+    return bound
+
+
+class LogFormatter(logging.Formatter):
+    """One line for each record, plain or JSON; requests by their path and outcome, without contents and keys."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        super().__init__()
+        self._as_json = as_json
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write a record."""
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        fields = {name: getattr(record, name) for name in FIELDS if hasattr(record, name)}
+        trace = self.formatException(record.exc_info) if record.exc_info else ""
+        if self._as_json:
+            data = {"time": at, "level": record.levelname.lower(), "event": record.getMessage(), **fields}
+            return json.dumps(data | ({"trace": trace} if trace else {}), ensure_ascii=False)
+        words = " ".join(repr(str(each))[1:-1] for each in fields.values() if each != "")
+        return " ".join(
+            [at, record.levelname.lower(), words or record.getMessage(), *([f"\n{trace}"] if trace else [])]
+        )
+
+
+def start_log(*, as_json: bool) -> None:
+    """Write the log of the server to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LogFormatter(as_json=as_json))
+    for name, level in (("taiwa.server", logging.INFO), ("uvicorn", logging.WARNING)):
+        log = logging.getLogger(name)
+        log.handlers, log.propagate = [handler], False
+        log.setLevel(level)

@@ -1,0 +1,104 @@
+"""What endpoints work with: the parts of the server, the caller, and the body of a request."""
+
+import asyncio
+from dataclasses import dataclass, field
+from threading import Lock
+
+from starlette.requests import Request
+
+from taiwa.kernel.records import Json, parse_json
+from taiwa.server.access import LOCAL_CALLER, Access
+from taiwa.server.catalogue import Catalogue
+from taiwa.server.conversations import FollowedRuns
+from taiwa.server.errors import ApiError, invalid
+from taiwa.server.fields import Fields
+from taiwa.server.guard import body_too_large
+from taiwa.server.options import ServerOptions
+from taiwa.server.runs import Runs
+from taiwa.sessions.durable_turn import TurnOptions
+from taiwa.sessions.repository import Repository
+
+
+class Repositories:
+    """The conversations of each caller in one store; the local caller has those of the command line."""
+
+    def __init__(self, local: Repository) -> None:
+        self._local = local
+        self._lock = Lock()
+        self._others: dict[str, Repository] = {}
+
+    def of(self, caller: str) -> Repository:
+        """Return the conversations of a caller."""
+        if caller == LOCAL_CALLER:
+            return self._local
+        with self._lock:
+            if caller not in self._others:
+                made = Repository(self._local.store.owned_by(caller))
+                made.place, made.settings = self._local.place, self._local.settings
+                self._others[caller] = made
+            return self._others[caller]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """What endpoints work with: `request.app.state.server`."""
+
+    options: ServerOptions
+    repositories: Repositories
+    catalogue: Catalogue
+    access: Access
+    turns: TurnOptions
+    runs: Runs
+    followed: FollowedRuns = field(default_factory=FollowedRuns)
+
+    def repository(self, caller: str) -> Repository:
+        """Return the conversations of a caller; nothing of another one is found in them."""
+        return self.repositories.of(caller)
+
+
+def state_of(request: Request) -> ServerState:
+    """Return the parts of the server that got a request."""
+    state: ServerState = request.app.state.server
+    return state
+
+
+def caller_of(request: Request) -> str:
+    """Return the caller of a request; "" is the one who has the token of the server."""
+    return str(request.scope["caller"])
+
+
+def repository_of(request: Request) -> Repository:
+    """Return the conversations of the caller of a request."""
+    return state_of(request).repository(caller_of(request))
+
+
+async def read_body(request: Request) -> Fields:
+    """Read the body of a request, a JSON object.
+
+    Raises:
+        ApiError: it is too large, too slow, or not a JSON object.
+    """
+    limits = state_of(request).options.limits
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(limits.body_seconds):
+            async for part in request.stream():
+                size += len(part)
+                if size > limits.body:
+                    raise body_too_large(limits.body)
+                parts.append(part)
+    except TimeoutError:
+        raise ApiError(408, "the body did not arrive in time", code="request_timeout") from None
+    body = b"".join(parts)
+    data = await asyncio.to_thread(_parse, body) if size > 1 << 20 else _parse(body)
+    return Fields.of(data)
+
+
+def _parse(body: bytes) -> Json:
+    try:
+        return parse_json(body.decode())
+    except UnicodeDecodeError:
+        raise invalid(None, "the body is not UTF-8", "invalid_json") from None
+    except ValueError as error:
+        raise invalid(None, f"the body is not JSON: {str(error)[:200]}", "invalid_json") from None

@@ -1,0 +1,40 @@
+"""What a protocol of the server is: its routes, and the form of its errors."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from taiwa.kernel.records import Json
+from taiwa.server.errors import ApiError
+
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A route of a wire: `endpoint` reads a request and returns a response, or raises `ApiError` or an error of taiwa."""
+
+    path: str
+    endpoint: Endpoint
+    methods: tuple[str, ...] = ("POST",)
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """A protocol. `error` writes an error in its form; errors before routing have the form of the wire of the path."""
+
+    name: str
+    routes: tuple[Route, ...]
+    error: Callable[[ApiError], dict[str, Json]]
+
+    def has(self, path: str) -> bool:
+        """Report whether a path is one of this wire's or below one."""
+        return any(path == known or path.startswith(f"{known}/") for known in self.prefixes)
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """The constant beginnings of its paths."""
+        return tuple(dict.fromkeys(route.path.partition("/{")[0] for route in self.routes))

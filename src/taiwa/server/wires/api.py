@@ -1,0 +1,342 @@
+"""The server's own API: conversations with their trees, states and bills, for the page and for programs."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from taiwa.apps.catalog import load_app
+from taiwa.conversation.state_paths import parse_path
+from taiwa.kernel.errors import CorruptError, TaiwaError
+from taiwa.kernel.messages import TextDelta
+from taiwa.kernel.records import Json
+from taiwa.operations.inspect import diff, export, log, set_value, show, tree, why
+from taiwa.operations.result_json import to_json
+from taiwa.operations.results import StateResult
+from taiwa.server.conversations import (
+    TurnRequest,
+    begin_conversation,
+    open_conversation,
+    run_to_json,
+    texts_after,
+)
+from taiwa.server.errors import ApiError, invalid
+from taiwa.server.responses import EventStream, event, json_response
+from taiwa.server.runs import RunEvent
+from taiwa.server.state import caller_of, read_body, repository_of, state_of
+from taiwa.server.wire import Route, Wire
+from taiwa.sessions.durable_turn import TurnResult
+from taiwa.sessions.replay import replay_history
+from taiwa.sessions.repository import Repository
+
+MOST_LISTED = 1000
+FORMS = {"jsonl": "application/jsonl", "md": "text/markdown", "html": "text/html", "verifiable": "text/html"}
+AXES = ("app", "model", "day", "session")
+
+
+async def _reading(request: Request, read: Callable[[Repository], Json]) -> Response:
+    """Answer with what a function reads from the conversations of the caller, in a thread."""
+    return json_response(await asyncio.to_thread(read, repository_of(request)))
+
+
+def _name(request: Request) -> str:
+    return str(request.path_params["name"])
+
+
+def _number(request: Request, name: str, default: int) -> int:
+    text = request.query_params.get(name, str(default))
+    if not text.isascii() or not text.isdigit() or not 0 < int(text[:6]) <= MOST_LISTED:
+        raise invalid(name, f"{name} must be from 1 to {MOST_LISTED}")
+    return int(text)
+
+
+async def list_conversations(request: Request) -> Response:
+    """List conversations, or find those with some words."""
+    limit, query = _number(request, "limit", 100), request.query_params.get("q", "")
+
+    def read(repository: Repository) -> Json:
+        found = repository.store.search(query, limit) if query else repository.store.refs.list()[:limit]
+        return to_json(tuple(found))
+
+    return await _reading(request, read)
+
+
+async def begin(request: Request) -> Response:
+    """Begin a conversation with its first turn; the answer names its run."""
+    state, body = state_of(request), await read_body(request)
+    body.check_names({"app", "model", "params", "text", "name"})
+    params = body.object("params")
+    app = await asyncio.to_thread(load_app, state.catalogue.app_file(body.text("app", "plain")))
+    app = app.with_params(params.data if params else {})
+    repository, name = repository_of(request), body.text("name", "")
+    session = await asyncio.to_thread(
+        begin_conversation, state.catalogue, repository, state.turns, app, body.text("model", ""), name
+    )
+    followed = await state.followed.start(state.runs, caller_of(request), session, TurnRequest(body.text("text")))
+    return json_response(run_to_json(followed), 202)
+
+
+async def history(request: Request) -> Response:
+    """Return the nodes of a conversation, oldest first."""
+    name, limit = _name(request), _number(request, "limit", MOST_LISTED)
+    return await _reading(request, lambda repository: to_json(log(repository, repository.session(name), limit)))
+
+
+async def delete(request: Request) -> Response:
+    """Delete a conversation."""
+    name = _name(request)
+
+    def write(repository: Repository) -> Json:
+        repository.store.delete_session(name)
+        return {"deleted": name}
+
+    return await _reading(request, write)
+
+
+async def all_trees(request: Request) -> Response:
+    """Return all histories that names point to, as a forest."""
+    return await _reading(request, lambda repository: to_json(tree(repository)))
+
+
+async def say(request: Request) -> Response:
+    """Begin a turn: at the end, after a node, in place of a turn, or the last one again; the answer names its run."""
+    state, name, body = state_of(request), _name(request), await read_body(request)
+    body.check_names({"text", "parent", "edit", "retry", "replay", "model"})
+    repository = repository_of(request)
+    if state.followed.of_session(name, caller_of(request)) is not None:
+        raise ApiError(409, f"{name!r} is answering; stop it or wait for its end", "conflict_error", "conflict")
+    session = await asyncio.to_thread(
+        open_conversation, state.catalogue, repository, state.turns, name, body.text("model", "")
+    )
+    edit = body.data.get("edit") or 0
+    if not isinstance(edit, int) or isinstance(edit, bool):
+        raise invalid("edit", "edit must be the number of a turn", "invalid_type")
+    texts: tuple[str, ...] = ()
+    if body.flag("retry"):
+        turn = TurnRequest(await asyncio.to_thread(session.last_turn_text), edit=-1, reason="retry")
+    else:
+        if edit and body.flag("replay"):
+            texts = await asyncio.to_thread(texts_after, repository, name, edit)
+        turn = TurnRequest(body.text("text"), body.text("parent", ""), edit, "edit" if edit else "turn", texts)
+    followed = await state.followed.start(state.runs, caller_of(request), session, turn)
+    return json_response(run_to_json(followed), 202)
+
+
+async def undo(request: Request) -> Response:
+    """Go back some turns."""
+    return await _move(request, "undo")
+
+
+async def redo(request: Request) -> Response:
+    """Go forward over undone turns."""
+    return await _move(request, "redo")
+
+
+async def _move(request: Request, way: str) -> Response:
+    body, name = await read_body(request), _name(request)
+    body.check_names({"turns"})
+    turns = body.count("turns", 1, MOST_LISTED) or 1
+
+    def move(repository: Repository) -> Json:
+        store = repository.store
+        return {"session": name, "node": store.undo(name, turns) if way == "undo" else store.redo(name, turns)}
+
+    return await _reading(request, move)
+
+
+async def fork(request: Request) -> Response:
+    """Give a node a second name."""
+    body, name = await read_body(request), _name(request)
+    body.check_names({"node", "name"})
+    new, node = body.text("name"), body.text("node", name)
+    return await _reading(request, lambda repository: {"session": new, "node": repository.fork(node, new)})
+
+
+async def rename(request: Request) -> Response:
+    """Rename a conversation."""
+    body, name = await read_body(request), _name(request)
+    body.check_names({"name"})
+    new = body.text("name")
+
+    def write(repository: Repository) -> Json:
+        repository.store.refs.rename(name, new)
+        return {"session": new}
+
+    return await _reading(request, write)
+
+
+async def state(request: Request) -> Response:
+    """Return the state of a conversation, at its end or after a node."""
+    node = request.query_params.get("node") or _name(request)
+    return await _reading(request, lambda repository: to_json(StateResult(repository.at(node))))
+
+
+async def set_state(request: Request) -> Response:
+    """Set a value of the state by hand, as a node of its own."""
+    body, name = await read_body(request), _name(request)
+    body.check_names({"path", "value"})
+    path, value = body.text("path"), body.data.get("value")
+    return await _reading(request, lambda repository: to_json(set_value(repository, name, path, value)[0]))
+
+
+async def cause(request: Request) -> Response:
+    """Return the node that set a value last."""
+    node, path = request.query_params.get("node") or _name(request), request.query_params.get("path", "")
+    parse_path(path)
+    return await _reading(request, lambda repository: to_json(why(repository, path, node)))
+
+
+async def end(request: Request) -> Response:
+    """Return the end of the branch that continues a node."""
+    from taiwa.server.page.views import leaf
+
+    name, node = _name(request), request.query_params.get("node", "")
+    return await _reading(request, lambda repository: {"node": leaf(repository, name, repository.store.resolve(node))})
+
+
+async def verify(request: Request) -> Response:
+    """Do every turn of a conversation again from its records, without a call; every hash and state must be the recorded one."""
+    name = _name(request)
+
+    def read(repository: Repository) -> Json:
+        try:
+            nodes = tuple(replay_history(repository, repository.session(name)))
+        except CorruptError as error:
+            return {"verified": False, "problem": error.message, "nodes": 0, "replayed": 0}
+        wrong = next((node for node in nodes if node.difference), None)
+        problem = "" if wrong is None else f"node {wrong.hash[:12]}: {wrong.difference}"
+        replayed = sum(1 for node in nodes if node.calls)
+        return {"verified": wrong is None, "problem": problem, "nodes": len(nodes), "replayed": replayed}
+
+    return await _reading(request, read)
+
+
+async def export_conversation(request: Request) -> Response:
+    """Export a conversation as `jsonl`, `md`, `html`, or as HTML that verifies itself."""
+    name, form = _name(request), request.query_params.get("form", "jsonl")
+    if form not in FORMS:
+        raise invalid("form", f"unknown form {form[:20]!r}; choose one of {', '.join(FORMS)}")
+    text = await asyncio.to_thread(export, repository_of(request), name, form)
+    kind = "html" if form == "verifiable" else form
+    headers = {"content-disposition": f'attachment; filename="conversation.{kind}"', "cache-control": "no-store"}
+    return Response(text, headers=headers, media_type=FORMS[form])
+
+
+async def node(request: Request) -> Response:
+    """Return a node with its calls."""
+    name = _name(request)
+    return await _reading(request, lambda repository: to_json(show(repository, name)))
+
+
+async def compare(request: Request) -> Response:
+    """Return what differs between two places."""
+    before, after = request.query_params.get("before", ""), request.query_params.get("after", "")
+    return await _reading(request, lambda repository: to_json(diff(repository, before, after)))
+
+
+async def cost(request: Request) -> Response:
+    """Return the bill by app, model, day or session."""
+    by = request.query_params.get("by", "session")
+    if by not in AXES:
+        raise invalid("by", f"unknown axis {by[:20]!r}; choose one of {', '.join(AXES)}")
+    from taiwa.operations.results import CostResult
+
+    return await _reading(request, lambda repository: to_json(CostResult(by, repository.store.costs(by))))
+
+
+async def list_apps(request: Request) -> Response:
+    """List the served apps with their parameters."""
+
+    def read(_: Repository) -> Json:
+        found: list[Json] = []
+        for name, file in state_of(request).catalogue.apps.items():
+            try:
+                app = load_app(file)
+            except TaiwaError as error:
+                found.append({"name": name, "problem": error.message})
+                continue
+            params: list[Json] = [
+                {"name": param.name, "type": param.type, "default": param.default, "required": param.required}
+                for param in app.params
+            ]
+            found.append({"name": name, "about": app.about, "flow": app.flow, "params": params})
+        return found
+
+    return await _reading(request, read)
+
+
+async def events(request: Request) -> Response:
+    """Follow a run from its first event, or from behind `Last-Event-ID`."""
+    followed = state_of(request).followed.get(_name(request), caller_of(request))
+    last = request.headers.get("last-event-id", "")
+    start = int(last) + 1 if last.isascii() and last.isdigit() else 0
+
+    async def write() -> AsyncGenerator[bytes]:
+        index = 0
+        async for each in followed.follow():
+            if index >= start:
+                yield f"id: {index}\n".encode() + event(_event(each), _kind(each))
+            index += 1
+        yield event({}, "end")
+
+    return EventStream(write())
+
+
+def _kind(each: RunEvent) -> str:
+    if isinstance(each.event, TurnResult):
+        return "turn"
+    if isinstance(each.event, ApiError):
+        return "error"
+    return "text" if isinstance(each.event, TextDelta) else "notice"
+
+
+def _event(each: RunEvent) -> Json:
+    if isinstance(each.event, TurnResult):
+        return to_json(each.event)
+    if isinstance(each.event, ApiError):
+        return error_to_json(each.event)
+    return {"text": each.event.text}
+
+
+async def cancel(request: Request) -> Response:
+    """Stop a run; its turn is committed with the text that it has."""
+    state_of(request).followed.get(_name(request), caller_of(request)).cancel()
+    return json_response({"cancelled": True})
+
+
+def error_to_json(error: ApiError) -> dict[str, Json]:
+    """Write an error."""
+    return {"error": {"message": error.message, "type": error.type, "code": error.code, "param": error.param}}
+
+
+GET, POST = ("GET",), ("POST",)
+HERE = "/api/conversations/{name}"
+wire = Wire(
+    "api",
+    (
+        Route("/api/conversations", list_conversations, GET),
+        Route("/api/conversations", begin, POST),
+        Route(HERE, history, GET),
+        Route(HERE, delete, ("DELETE",)),
+        Route(f"{HERE}/turns", say, POST),
+        Route(f"{HERE}/undo", undo, POST),
+        Route(f"{HERE}/redo", redo, POST),
+        Route(f"{HERE}/fork", fork, POST),
+        Route(f"{HERE}/rename", rename, POST),
+        Route(f"{HERE}/state", state, GET),
+        Route(f"{HERE}/state", set_state, POST),
+        Route(f"{HERE}/why", cause, GET),
+        Route(f"{HERE}/end", end, GET),
+        Route(f"{HERE}/verify", verify, GET),
+        Route(f"{HERE}/export", export_conversation, GET),
+        Route("/api/nodes/{name}", node, GET),
+        Route("/api/tree", all_trees, GET),
+        Route("/api/diff", compare, GET),
+        Route("/api/cost", cost, GET),
+        Route("/api/apps", list_apps, GET),
+        Route("/api/runs/{name}/events", events, GET),
+        Route("/api/runs/{name}/cancel", cancel, POST),
+    ),
+    error_to_json,
+)

@@ -1,0 +1,579 @@
+"""Chat Completions (`POST /v1/chat/completions`), with the fields by which vLLM and llama.cpp constrain an answer.
+
+The client keeps no ids: its history is matched to the nodes of the store, see `taiwa.sessions.resent_history`.
+"""
+
+import asyncio
+import re
+import time
+from base64 import b64decode
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import cast
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from taiwa.conversation.app import RequestOptions
+from taiwa.kernel.attachments import MAX_COUNT, Attachment
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.messages import (
+    Choice,
+    Constraint,
+    FinishReason,
+    Grammar,
+    JsonSchema,
+    Message,
+    Notice,
+    Part,
+    Regex,
+    Sampling,
+    Text,
+    TextDelta,
+    Thinking,
+    TokenLogprob,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+)
+from taiwa.kernel.messages import Response as ModelResponse
+from taiwa.kernel.records import Json, parse_json
+from taiwa.operations.complete import Completion, CompletionOptions, begin_completion, split_system
+from taiwa.server.errors import ApiError, invalid
+from taiwa.server.extension import Extension, read_extension
+from taiwa.server.fields import Fields
+from taiwa.server.responses import EventStream, event, json_response
+from taiwa.server.runs import LiveRun
+from taiwa.server.state import ServerState, caller_of, read_body, state_of
+from taiwa.server.wire import Route, Wire
+from taiwa.sessions.durable_turn import TurnResult
+
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+FILE_PARTS = frozenset({"image_url", "input_image", "file", "input_file"})
+DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w-]+=[^;,]*)*;base64,")
+MOST_TOOLS = 512
+MOST_STOPS = 64
+MOST_LOGPROBS = 20
+
+READ = frozenset(
+    """model messages stream stream_options n stop max_tokens max_completion_tokens temperature top_p seed tools tool_choice
+    response_format logprobs top_logprobs structured_outputs grammar json_schema frequency_penalty presence_penalty logit_bias
+    modalities functions function_call taiwa""".split()
+)
+IGNORED = frozenset(
+    """user metadata store service_tier parallel_tool_calls prediction verbosity reasoning_effort safety_identifier
+    prompt_cache_key prompt_cache_retention moderation
+    top_k min_p typical_p repetition_penalty repeat_penalty cache_prompt chat_template_kwargs add_generation_prompt
+    skip_special_tokens include_reasoning reasoning reasoning_format enable_thinking keep_alive""".split()
+)
+"""Fields that say how to serve or sample, and are not passed on; docs/server.md names them."""
+UNSUPPORTED = frozenset({"audio", "web_search_options"})
+
+FINISH: Mapping[FinishReason, str] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "refusal": "content_filter",
+    "cut": "stop",
+    "interrupted": "length",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """A request as it was read. `messages` begin behind the leading system text, which is in `options`."""
+
+    model: str
+    messages: tuple[Message, ...]
+    options: RequestOptions
+    choices: int
+    streams: bool
+    include_usage: bool
+    top_logprobs: int | None
+    extension: Extension | None
+
+
+def read_request(body: Fields, most_messages: int, most_choices: int) -> ChatRequest:
+    """Read a request.
+
+    Raises:
+        ApiError: a field is missing, unknown, or has a wrong type or value.
+    """
+    body.check_names(READ | IGNORED, UNSUPPORTED)
+    _refuse_unsupported(body)
+    if len(body.items("messages")) > most_messages:
+        raise invalid("messages", f"there are more than {most_messages:,} messages", "too_many_messages")
+    try:
+        system, messages = split_system(read_messages(body))
+    except InputError as error:
+        raise invalid("messages", error.message) from None
+    stream_options = body.object("stream_options")
+    streams = body.flag("stream")
+    if stream_options is not None and not streams:
+        raise invalid("stream_options", "stream_options is allowed only with stream: true", "invalid_value")
+    top_logprobs = None
+    if body.flag("logprobs"):
+        top_logprobs = body.count("top_logprobs", 0, MOST_LOGPROBS) or 0
+    elif body.count("top_logprobs", 0, MOST_LOGPROBS):
+        raise invalid("top_logprobs", "top_logprobs requires logprobs: true", "invalid_value")
+    tools = read_tools(body)
+    options = RequestOptions(
+        system=system,
+        tools=tools,
+        tool_choice=read_tool_choice(body, tools),
+        constraint=read_constraint(body),
+        stop=_read_stops(body),
+        top_logprobs=0 if top_logprobs is None else max(top_logprobs, 1),
+        sampling=Sampling(
+            body.number("temperature", 0, 2),
+            body.number("top_p", 0, 1),
+            body.count("max_completion_tokens", 1) or body.count("max_tokens", 1),
+            body.count("seed", -(2**63), 2**63),
+        ),
+    )
+    return ChatRequest(
+        body.text("model"),
+        messages,
+        options,
+        body.count("n", 1, most_choices) or 1,
+        streams,
+        stream_options is not None and stream_options.flag("include_usage"),
+        top_logprobs,
+        read_extension(body),
+    )
+
+
+def _refuse_unsupported(body: Fields) -> None:
+    """Refuse the values of known fields that would change the answer and cannot be followed."""
+    for name in ("frequency_penalty", "presence_penalty"):
+        if body.number(name, -2, 2):
+            raise invalid(name, f"{name} is not supported by this server", "unsupported_parameter")
+    if body.object("logit_bias") not in (None, Fields({}, "logit_bias")):
+        raise invalid("logit_bias", "logit_bias is not supported by this server", "unsupported_parameter")
+    if any(each != "text" for each in body.texts("modalities")):
+        raise invalid("modalities", "this server writes text only", "unsupported_parameter")
+    for name in ("functions", "function_call"):
+        if body.data.get(name):
+            raise invalid(name, f"{name} is deprecated; use tools and tool_choice", "unsupported_parameter")
+
+
+def read_messages(body: Fields) -> tuple[Message, ...]:
+    """Read the messages of a request.
+
+    Raises:
+        ApiError: one has an unknown role or part, or is a result of no call.
+    """
+    names: dict[str, str] = {}
+    messages: list[Message] = []
+    for item in body.objects("messages"):
+        role = item.choice("role", ROLES, "")
+        if role in ("system", "developer"):
+            messages.append(Message("system", (Text(read_content(item)),)))
+        elif role == "user":
+            messages.append(Message("user", (*read_files(item), Text(read_content(item)))))
+        elif role == "assistant":
+            messages.append(_read_assistant(item, names))
+        else:
+            call = item.text("tool_call_id", item.optional_text("name") or "")
+            messages.append(Message("tool", (ToolResult(read_content(item), names.get(call, ""), call),)))
+    if not messages:
+        raise invalid("messages", "messages must have at least one message", "empty_array")
+    return tuple(messages)
+
+
+def _read_assistant(item: Fields, names: dict[str, str]) -> Message:
+    parts: list[Part] = []
+    text = read_content(item, optional=True) or item.optional_text("refusal") or ""
+    if text:
+        parts.append(Text(text))
+    for call in item.objects("tool_calls"):
+        function = call.object("function")
+        if function is None:
+            raise invalid(call.at("function"), f"missing required parameter: {call.at('function')!r}")
+        id_, name = call.text("id", ""), function.text("name")
+        names[id_] = name
+        parts.append(ToolCall(name, function.text("arguments", "{}"), id_))
+    return Message("assistant", tuple(parts) or (Text(""),))
+
+
+def read_files(item: Fields) -> tuple[Attachment, ...]:
+    """Read the images and files of a message; only such as are in the request, as data URLs, since no address is fetched."""
+    if not isinstance(item.data.get("content"), list):
+        return ()
+    files: list[Attachment] = []
+    for part in item.objects("content"):
+        kind, name = part.data.get("type"), ""
+        if kind in ("image_url", "input_image"):
+            holder = part.object("image_url") if isinstance(part.data.get("image_url"), dict) else None
+            url, path = (
+                (part.text("image_url"), part.at("image_url"))
+                if holder is None
+                else (holder.text("url"), holder.at("url"))
+            )
+        elif kind in ("file", "input_file"):
+            holder = part.object("file") or part
+            url, path, name = holder.text("file_data"), holder.at("file_data"), holder.text("filename", "")
+        else:
+            continue
+        files.append(read_data_url(url, path, name))
+    if len(files) > MAX_COUNT:
+        raise invalid(item.at("content"), f"a message can have at most {MAX_COUNT} files")
+    return tuple(files)
+
+
+def read_data_url(url: str, path: str, name: str = "") -> Attachment:
+    """Read a file from a data URL in Base64.
+
+    Raises:
+        ApiError: it is an address, not Base64, or a file of another type.
+    """
+    match = DATA_URL.match(url)
+    if match is None:
+        raise invalid(
+            path, f"{path} must be a data URL with Base64 data; addresses are not fetched", "invalid_image_url"
+        )
+    try:
+        return Attachment.from_bytes(b64decode(url[match.end() :], validate=True), name)
+    except ValueError:
+        raise invalid(path, f"{path} is not Base64", "invalid_base64") from None
+    except InputError as error:
+        raise invalid(path, error.message) from None
+
+
+def read_content(item: Fields, *, optional: bool = False) -> str:
+    """Read the content of a message: a text, or an array of text parts, which are joined."""
+    content = item.data.get("content")
+    if content is None and optional:
+        return ""
+    if not isinstance(content, list):
+        return item.text("content")
+    texts: list[str] = []
+    for part in item.objects("content"):
+        kind = part.text("type")
+        if kind in ("text", "input_text", "output_text"):
+            texts.append(part.text("text"))
+        elif kind in FILE_PARTS and item.data.get("role") == "user":
+            continue
+        elif kind == "refusal":
+            texts.append(part.text("refusal"))
+        else:
+            raise invalid(
+                part.at("type"), f"content of the type {kind[:40]!r} is not supported; send text", "unsupported_content"
+            )
+    return "".join(texts)
+
+
+def read_tools(body: Fields) -> tuple[ToolSpec, ...]:
+    """Read the function tools of a request."""
+    tools: list[ToolSpec] = []
+    for item in body.objects("tools"):
+        kind, function = item.text("type"), item.object("function")
+        if kind != "function" or function is None:
+            raise invalid(
+                item.at("type"),
+                f"tools of the type {kind[:40]!r} are not supported; use function",
+                "unsupported_parameter",
+            )
+        tools.append(read_function(function))
+    return checked_tools(tools, body.at("tools"))
+
+
+def read_function(function: Fields) -> ToolSpec:
+    """Read the name, description and parameters of a function."""
+    parameters = function.object("parameters")
+    schema: dict[str, Json] = {"type": "object", "properties": {}} if parameters is None else parameters.data
+    return ToolSpec(function.text("name"), function.text("description", ""), schema)
+
+
+def checked_tools(tools: list[ToolSpec], path: str) -> tuple[ToolSpec, ...]:
+    """Check the number and the names of tools.
+
+    Raises:
+        ApiError: there are too many, or two of one name.
+    """
+    names = [tool.name for tool in tools]
+    if len(tools) > MOST_TOOLS:
+        raise invalid(path, f"there are more than {MOST_TOOLS} tools")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None or "" in names:
+        raise invalid(path, f"two tools are named {twice!r}" if twice else "a tool has no name")
+    return tuple(tools)
+
+
+def read_tool_choice(body: Fields, tools: tuple[ToolSpec, ...]) -> str:
+    """Read `tool_choice`: a word, or the name of a function."""
+    given = body.data.get("tool_choice")
+    if isinstance(given, dict):
+        item = Fields(given, "tool_choice")
+        function = item.object("function") or item
+        name = function.text("name")
+        if name not in {tool.name for tool in tools}:
+            raise invalid("tool_choice", f"tool_choice names {name[:64]!r}, which is not one of tools", "invalid_value")
+        return name
+    choice = body.choice("tool_choice", ("auto", "none", "required"), "auto")
+    if choice == "required" and not tools:
+        raise invalid("tool_choice", "tool_choice is allowed only with tools", "invalid_value")
+    return choice if tools else "auto"
+
+
+def _read_stops(body: Fields) -> tuple[str, ...]:
+    stops = tuple(dict.fromkeys(stop for stop in body.texts("stop") if stop))
+    if len(stops) > MOST_STOPS:
+        raise invalid("stop", f"there are more than {MOST_STOPS} stop strings")
+    return stops
+
+
+def read_constraint(body: Fields) -> Constraint | None:
+    """Read the constraint of an answer: `response_format`, vLLM's `structured_outputs`, llama.cpp's `grammar` or `json_schema`.
+
+    Raises:
+        ApiError: there are several, or one cannot be read.
+    """
+    found: dict[str, Constraint] = {}
+    if (form := body.object("response_format")) is not None and (constraint := read_format(form)) is not None:
+        found["response_format"] = constraint
+    if (outputs := body.object("structured_outputs")) is not None:
+        found["structured_outputs"] = _read_structured_outputs(outputs)
+    if grammar := body.optional_text("grammar"):
+        found["grammar"] = Grammar(grammar)
+    if (schema := body.object("json_schema")) is not None:
+        found["json_schema"] = JsonSchema(schema.data)
+    if len(found) > 1:
+        raise invalid(next(iter(found)), f"give one of {', '.join(found)}, not {len(found)}", "invalid_value")
+    return next(iter(found.values()), None)
+
+
+def read_format(form: Fields) -> Constraint | None:
+    """Read `response_format`: text, any JSON object, or JSON of a schema."""
+    kind = form.choice("type", ("text", "json_object", "json_schema"), "text")
+    if kind == "json_object":
+        return JsonSchema({"type": "object"}, "object")
+    if kind == "text":
+        return None
+    holder = form.object("json_schema") or form  # the Responses protocol has the fields of the schema right here
+    schema = holder.object("schema")
+    if schema is None:
+        raise invalid(holder.at("schema"), f"missing required parameter: {holder.at('schema')!r}")
+    return JsonSchema(schema.data, holder.text("name", "answer"))
+
+
+def _read_structured_outputs(outputs: Fields) -> Constraint:
+    outputs.check_names(
+        {"json", "regex", "choice", "grammar", "json_object", "whitespace_pattern", "disable_any_whitespace"},
+        {"structural_tag"},
+    )
+    given = [name for name in ("json", "regex", "choice", "grammar", "json_object") if outputs.data.get(name)]
+    if len(given) != 1:
+        raise invalid(outputs.path, "structured_outputs takes one of json, regex, choice and grammar", "invalid_value")
+    if given == ["json"]:
+        data = outputs.data["json"]
+        if isinstance(data, str):
+            try:
+                data = parse_json(data)
+            except ValueError:
+                raise invalid(outputs.at("json"), "structured_outputs.json is not JSON") from None
+        return JsonSchema(Fields.of(data, outputs.at("json")).data)
+    if given == ["regex"]:
+        return Regex(outputs.text("regex"))
+    if given == ["choice"]:
+        return Choice(outputs.texts("choice"))
+    if given == ["grammar"]:
+        return Grammar(outputs.text("grammar"))
+    return JsonSchema({"type": "object"}, "object")
+
+
+async def create(request: Request) -> Response:
+    """Answer a request, as one object or as a stream; a client that leaves cancels the answer."""
+    state, caller = state_of(request), caller_of(request)
+    state.runs.check_room()
+    body = await read_body(request)
+    limits = state.options.limits
+    asked = read_request(body, limits.messages, limits.choices)
+    completions = await asyncio.to_thread(_begin, state, caller, asked)
+    run = state.runs.start(completions)
+    reply = _Reply(asked)
+    if asked.streams:
+        return EventStream(reply.stream(run), lambda: run.cancel(abandon=True))
+    return await until_answered(request, run, reply.whole)
+
+
+async def until_answered(request: Request, run: LiveRun, write: Callable[[list[TurnResult]], Json]) -> Response:
+    """Wait for the answers of a run and write them; a client that leaves meanwhile cancels it."""
+    answering = asyncio.create_task(run.results())
+    leaving = asyncio.create_task(_left(request))
+    await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
+    leaving.cancel()
+    if not answering.done():
+        run.cancel(abandon=True)
+    return json_response(write(await answering))
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _begin(state: ServerState, caller: str, asked: ChatRequest) -> list[Completion]:
+    """Find the place of each answer; those behind the first one are branches."""
+    choice = state.catalogue.choose(asked.model)
+    options = CompletionOptions(
+        choice.app, asked.messages, {} if asked.extension is None else asked.extension.params, asked.options
+    )
+    repository = state.repository(caller)
+    priced_model = state.catalogue.open(choice)
+    return [begin_completion(repository, priced_model, options, state.turns) for _ in range(asked.choices)]
+
+
+class _Reply:
+    """Writes the answers of one request."""
+
+    def __init__(self, asked: ChatRequest) -> None:
+        self._asked = asked
+        self._id = f"chatcmpl-{token_hex(12)}"
+        self._created = int(time.time())
+
+    def whole(self, results: list[TurnResult]) -> Json:
+        """Return the whole response."""
+        choices: list[Json] = []
+        for index, result in enumerate(results):
+            response = result.response
+            message: dict[str, Json] = {"role": "assistant", "content": result.text, "refusal": None, "annotations": []}
+            message |= _thinking(response)
+            calls = write_calls(response)
+            if calls:
+                message |= {"content": result.text or None, "tool_calls": calls}
+            if _refused(response):
+                message |= {"content": None, "refusal": result.text}
+            choices.append(
+                {
+                    "index": index,
+                    "message": message,
+                    "logprobs": self._logprobs(response),
+                    "finish_reason": _finish(response),
+                }
+            )
+        whole = self._head("chat.completion")
+        whole["choices"] = choices
+        if (usage := write_usage(results)) is not None:
+            whole["usage"] = usage
+        return whole | self._extension(results)
+
+    async def stream(self, run: LiveRun) -> AsyncGenerator[bytes]:
+        """Yield the chunks of the response."""
+        results: dict[int, TurnResult] = {}
+        begun: set[int] = set()
+        async for each in run.follow():
+            if isinstance(each.event, Notice):
+                continue
+            if isinstance(each.event, ApiError):
+                yield event(error(each.event))
+                return
+            if each.index not in begun:
+                begun.add(each.index)
+                yield self._chunk(each.index, {"role": "assistant", "content": "", "refusal": None})
+            if isinstance(each.event, TextDelta):
+                yield self._chunk(each.index, {"content": each.event.text})
+                continue
+            results[each.index] = each.event
+            response = each.event.response
+            more: dict[str, Json] = dict(_thinking(response))
+            if calls := write_calls(response):
+                more["tool_calls"] = [
+                    {"index": index, **cast("dict[str, Json]", call)} for index, call in enumerate(calls)
+                ]
+            logprobs = self._logprobs(response)
+            if more or logprobs is not None:
+                yield self._chunk(each.index, more, logprobs=logprobs)
+            yield self._chunk(each.index, {}, finish=_finish(response))
+        ordered = [results[index] for index in sorted(results)]
+        extension = self._extension(ordered)
+        if self._asked.include_usage or extension:
+            chunk = self._head("chat.completion.chunk")
+            chunk["choices"] = []
+            if self._asked.include_usage:
+                chunk["usage"] = write_usage(ordered)
+            yield event(chunk | extension)
+        yield b"data: [DONE]\n\n"
+
+    def _chunk(self, index: int, delta: dict[str, Json], *, logprobs: Json = None, finish: str | None = None) -> bytes:
+        chunk = self._head("chat.completion.chunk")
+        chunk["choices"] = [{"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish}]
+        if self._asked.include_usage:
+            chunk["usage"] = None
+        return event(chunk)
+
+    def _head(self, kind: str) -> dict[str, Json]:
+        return {"id": self._id, "object": kind, "created": self._created, "model": self._asked.model}
+
+    def _logprobs(self, response: ModelResponse | None) -> Json:
+        if self._asked.top_logprobs is None:
+            return None
+        most, tokens = self._asked.top_logprobs, () if response is None else response.logprobs
+        return {"content": [_write_token(token, most) for token in tokens], "refusal": None}
+
+    def _extension(self, results: list[TurnResult]) -> dict[str, Json]:
+        return {} if self._asked.extension is None else {"taiwa": self._asked.extension.write(results)}
+
+
+def _write_token(token: TokenLogprob, most: int) -> Json:
+    likeliest: list[Json] = [_write_logprob(text, number) for text, number in token.top_logprobs[:most]]
+    return {**_write_logprob(token.token, token.logprob), "top_logprobs": likeliest}
+
+
+def _write_logprob(token: str, logprob: float) -> dict[str, Json]:
+    return {"token": token, "logprob": logprob, "bytes": [*token.encode("utf-8", "replace")]}
+
+
+def write_calls(response: ModelResponse | None) -> list[Json]:
+    """Write the tool calls of a response; a call without an id gets one."""
+    calls = () if response is None else response.message.tool_calls
+    return [
+        {
+            "id": call.id or f"call_{token_hex(8)}",
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments or "{}"},
+        }
+        for call in calls
+    ]
+
+
+def write_usage(results: list[TurnResult]) -> Json:
+    """Write the usage of all calls of the answers; None where one of them is unknown, which is not zero."""
+    spent = [result.spent for result in results]
+    if not spent or any(each.calls_without_usage for each in spent):
+        return None
+    input_tokens, output_tokens = (
+        sum(each.usage.input_tokens for each in spent), sum(each.usage.output_tokens for each in spent),
+    )  # fmt: skip
+    return {
+        "prompt_tokens": input_tokens,
+        "completion_tokens": output_tokens,
+        "total_tokens": input_tokens + output_tokens,
+        "prompt_tokens_details": {"cached_tokens": sum(each.usage.cache_read_tokens for each in spent)},
+        "completion_tokens_details": {"reasoning_tokens": sum(each.usage.reasoning_tokens for each in spent)},
+    }
+
+
+def _thinking(response: ModelResponse | None) -> dict[str, Json]:
+    parts = () if response is None else response.message.parts
+    text = "".join(part.text for part in parts if isinstance(part, Thinking))
+    return {"reasoning_content": text} if text else {}
+
+
+def _refused(response: ModelResponse | None) -> bool:
+    return response is not None and response.finish == "refusal"
+
+
+def _finish(response: ModelResponse | None) -> str:
+    if response is None:
+        return "stop"
+    return "tool_calls" if response.message.tool_calls and response.finish == "stop" else FINISH[response.finish]
+
+
+def error(problem: ApiError) -> dict[str, Json]:
+    """Write an error as OpenAI does."""
+    return {"error": {"message": problem.message, "type": problem.type, "param": problem.param, "code": problem.code}}
+
+
+wire = Wire("chat_completions", (Route("/v1/chat/completions", create),), error)

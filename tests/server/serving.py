@@ -1,0 +1,85 @@
+"""A server in the test process: genuine uvicorn on a free port, with a scripted model."""
+
+import asyncio
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import httpx
+
+from taiwa import settings as configured
+from taiwa.models.scripted import ScriptedModel, scripted_model
+from taiwa.server.options import ServerOptions
+from taiwa.server.serve import TaiwaServer
+from taiwa.sessions.durable_turn import AnyModel
+from taiwa.sessions.repository import Repository
+from taiwa.store import Store
+
+KEY = "test-key"
+
+
+@dataclass
+class Serving:
+    """A running server, its store, its scripted model, and a client with the key."""
+
+    server: TaiwaServer
+    repository: Repository
+    model: AnyModel
+    client: httpx.Client
+
+    @property
+    def url(self) -> str:
+        return f"{self.server.url}/v1"
+
+    def chat(self, messages: list[dict[str, object]] | str, **more: object) -> httpx.Response:
+        listed = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
+        return self.client.post("/v1/chat/completions", json={"model": "scripted", "messages": listed, **more})
+
+    def turns(self) -> list[list[str]]:
+        """The texts of the users of each session, newest session first."""
+        refs = self.repository.store.refs.list()
+        paths = ([node for _, node in self.repository.store.nodes.path(ref.tip)] for ref in refs)
+        return [[node.user or "" for node in reversed(path) if node.kind == "turn"] for path in paths]
+
+
+@contextmanager
+def serving(
+    *entries: object, model: AnyModel | None = None, store: str = ":memory:", token: str = KEY, **options: object
+) -> Generator[Serving]:
+    """Serve a scripted model in a thread, until the block ends."""
+    scripted = model or scripted_model(*entries)  # type: ignore[arg-type]
+    settings = replace(configured.load({}, {}), model=None)
+    repository = Repository(Store.open(store))
+    server = TaiwaServer(
+        repository,
+        settings,
+        ServerOptions(port=0, token=token, **options),
+        models={scripted.name: scripted},  # type: ignore[arg-type]
+    )
+    ready = threading.Event()
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve(ready.set)), daemon=True)
+    thread.start()
+    assert ready.wait(60)
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    try:
+        with httpx.Client(base_url=server.url, headers=headers, timeout=60) as client:
+            yield Serving(server, repository, scripted, client)
+    finally:
+        server.stop()
+        thread.join(60)
+        repository.store.close()
+
+
+def sse(response: httpx.Response) -> Iterator[str]:
+    """The data of the events of a response."""
+    for block in response.text.split("\n\n"):
+        for line in block.splitlines():
+            if line.startswith("data: "):
+                yield line.removeprefix("data: ")
+
+
+def requests_of(serving: Serving) -> list[list[str]]:
+    """The texts of the messages of each request that the scripted model got."""
+    assert isinstance(serving.model, ScriptedModel)
+    return [[f"{message.role}: {message.text}" for message in request.messages] for request in serving.model.requests]

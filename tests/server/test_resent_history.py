@@ -1,0 +1,161 @@
+"""State for clients without state: which node a resent history is matched to."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from taiwa.sessions.replay import replay_history
+from tests.server.serving import KEY, Serving, requests_of, serving
+
+Said = list[dict[str, object]]
+
+
+def user(text: str) -> dict[str, object]:
+    return {"role": "user", "content": text}
+
+
+def model(text: str) -> dict[str, object]:
+    return {"role": "assistant", "content": text}
+
+
+@pytest.fixture
+def served() -> Iterator[Serving]:
+    with serving("One.", "Two.", "Three.", "Four.", "Five.") as running:
+        yield running
+
+
+def place(served: Serving, messages: Said, **more: object) -> dict[str, str]:
+    response = served.chat(messages, taiwa={}, **more)
+    assert response.status_code == 200, response.text
+    return response.json()["taiwa"]
+
+
+def replayed(served: Serving) -> None:
+    """Every session replays to its hashes without a call."""
+    for ref in served.repository.store.refs.list():
+        assert not [each for each in replay_history(served.repository, ref.tip) if each.difference]
+    assert served.repository.fsck() == ()
+
+
+def test_a_resent_history_goes_on_in_its_session(served: Serving) -> None:
+    first = place(served, [user("a")])
+    second = place(served, [user("a"), model("One."), user("b")])
+    third = place(served, [user("a"), model("One."), user("b"), model("Two."), user("c")])
+    assert first["session"] == second["session"] == third["session"]
+    assert (second["parent"], third["parent"]) == (first["node"], second["node"])
+    assert served.turns() == [["a", "b", "c"]]
+    replayed(served)
+
+
+def test_a_regenerated_or_edited_message_is_a_branch(served: Serving) -> None:
+    first = place(served, [user("a")])
+    second = place(served, [user("a"), model("One."), user("b")])
+    again = place(served, [user("a"), model("One."), user("b")])
+    edited = place(served, [user("a"), model("One."), user("B")])
+    assert {second["parent"], again["parent"], edited["parent"]} == {first["node"]}
+    assert len({second["session"], again["session"], edited["session"]}) == 3
+    on = place(served, [user("a"), model("One."), user("b"), model("Three."), user("c")])
+    assert (on["session"], on["parent"]) == (again["session"], again["node"])
+    replayed(served)
+
+
+def test_an_edited_answer_is_adopted_as_a_turn_of_its_own(served: Serving) -> None:
+    first = place(served, [user("a")])
+    place(served, [user("a"), model("Eins."), user("b")])
+    assert requests_of(served)[-1] == ["user: a", "assistant: Eins.", "user: b"]
+    assert served.turns()[0] == ["a", "b"]
+    assert served.repository.store.nodes.has(first["node"])
+    replayed(served)
+
+
+def test_a_history_that_is_not_known_begins_a_new_root_with_its_turns(served: Serving) -> None:
+    place(served, [user("x"), model("y"), user("b")])
+    place(served, [user("x"), model("y"), user("b"), model("One."), user("c")])
+    assert served.turns() == [["x", "b", "c"]]
+    assert requests_of(served)[-1] == ["user: x", "assistant: y", "user: b", "assistant: One.", "user: c"]
+    replayed(served)
+
+
+@pytest.mark.parametrize("answer", [" One.\n", "One.  ", "<think>hm</think>\n\nOne."])
+def test_white_space_and_reasoning_do_not_change_the_place(served: Serving, answer: str) -> None:
+    first = place(served, [user("a  b")])
+    second = place(served, [user("a\r\nb "), model(answer), user("c")])
+    assert (second["session"], second["parent"]) == (first["session"], first["node"])
+
+
+def test_reasoning_that_a_client_drops_does_not_change_the_place() -> None:
+    with serving("<think>long thoughts</think>One.", "Two.") as served:
+        first = place(served, [user("a")])
+        second = place(served, [user("a"), model("One."), user("c")])
+        assert (second["session"], second["parent"]) == (first["session"], first["node"])
+
+
+def test_a_message_that_is_sent_in_parts_is_the_same(served: Serving) -> None:
+    first = place(served, [user("a b")])
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": " b"}]
+    second = place(served, [{"role": "user", "content": parts}, model("One."), user("c")])
+    assert second["parent"] == first["node"]
+
+
+def test_a_trimmed_history_is_found_by_its_last_turns_and_only_those_are_sent(served: Serving) -> None:
+    whole: Said = []
+    last: dict[str, str] = {}
+    for text, answer in (("a", "One."), ("b", "Two."), ("c", "Three.")):
+        last = place(served, [*whole, user(text)])
+        whole += [user(text), model(answer)]
+    trimmed = place(served, [*whole[2:], user("d")])
+    assert trimmed["session"] == last["session"]
+    assert served.turns() == [["a", "b", "c", "d"]]
+    assert requests_of(served)[-1] == [
+        "user: b", "assistant: Two.", "user: c", "assistant: Three.", "user: d",
+    ]  # fmt: skip
+    without_question = place(served, [*whole[3:], user("e")])
+    assert without_question["session"] != last["session"]  # a branch: the session itself has gone on to d
+    assert served.turns()[0] == ["a", "b", "c", "e"]
+    replayed(served)
+
+
+def test_one_short_exchange_is_not_enough_to_be_a_trimmed_history(served: Serving) -> None:
+    place(served, [user("a")])
+    place(served, [user("a"), model("One."), user("b")])
+    place(served, [user("b"), model("Two."), user("c")])
+    assert served.turns()[0] == ["b", "c"]
+
+
+def test_of_equal_histories_the_newest_node_counts(served: Serving) -> None:
+    with serving("Same.", "Same.", "Next.") as twice:
+        place(twice, [user("a")])
+        second = place(twice, [user("a")])
+        third = place(twice, [user("a"), model("Same."), user("b")])
+        assert third["session"] == second["session"]
+
+
+def test_the_system_text_of_the_request_counts_and_not_the_one_before(served: Serving) -> None:
+    first = place(served, [{"role": "system", "content": "Be brief. {{PROMPT}}"}, user("a")])
+    second = place(
+        served, [{"role": "developer", "content": "## example\nBe long."}, user("a"), model("One."), user("b")]
+    )
+    assert second["session"] == first["session"]
+    assert requests_of(served) == [
+        ["system: Be brief. {{PROMPT}}", "user: a"],
+        ["system: ## example\nBe long.", "user: a", "assistant: One.", "user: b"],
+    ]
+    replayed(served)
+
+
+def test_the_histories_of_two_apps_are_separate(served: Serving) -> None:
+    first = place(served, [user("a")])
+    for name in ("code", "code@scripted"):
+        request = {"model": name, "messages": [user("a"), model("One."), user("b")], "taiwa": {}}
+        other = served.client.post("/v1/chat/completions", json=request).json()
+        assert other["taiwa"]["session"] != first["session"]
+
+
+def test_the_turns_of_a_client_are_turns_of_the_store(served: Serving) -> None:
+    made = place(served, [{"role": "system", "content": "Be brief."}, user("a")], temperature=0.5)
+    conversation = served.repository.at(made["session"])
+    assert conversation.app.request.system == "Be brief."
+    lines = list(served.repository.store.export(made["session"], calls=False))
+    with serving() as other:
+        assert other.repository.import_lines(lines, "copy").tip == made["node"]
+    assert KEY not in "".join(lines)

@@ -1,0 +1,100 @@
+"""What a person finds who types `taiwa.` in an editor or at a prompt, and what a wrong argument says."""
+
+import inspect
+import pydoc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import taiwa
+from taiwa import Client, InputError
+
+
+@pytest.mark.parametrize("name", taiwa.__all__)
+def test_a_public_name_is_listed_and_shows_its_parameters(name: str) -> None:
+    assert name in dir(taiwa)
+    found = getattr(taiwa, name)
+    if callable(found) and name != "Program":
+        assert inspect.getdoc(found)
+        parameters = inspect.signature(found).parameters.values()
+        assert not [each for each in parameters if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD)] or name in (
+            "Api", "gather", "scripted_model", "route", *(each for each in taiwa.__all__ if each.endswith("Error")),
+        )  # fmt: skip
+
+
+def test_help_shows_every_public_name() -> None:
+    shown = pydoc.plain(pydoc.render_doc(taiwa))
+    assert [name for name in taiwa.__all__ if name not in shown] == []
+    assert "generate(text: 'Prompt', constraint: 'object' = None" in shown or "generate(text: str |" in shown
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client(taiwa.scripted_model(), store=":memory:")
+
+
+class Plain:
+    """A class without fields."""
+
+
+def program() -> taiwa.Program[None]:
+    yield from ()
+
+
+Call = Callable[[Client], object]
+WRONG: list[tuple[Call, str]] = [
+    (lambda c: c.run(program), r"expected a program .*, got the function program; call it: program\(…\)"),
+    (lambda c: c.stream_run(program), "got the function program"),
+    (lambda c: taiwa.replay(program, taiwa.Journal()), "got the function program"),
+    (lambda c: taiwa.Runtime(c.model).run(program), "got the function program"),
+    (lambda c: c.extract("Two teas", Plain), "got the class Plain; the type comes first"),
+    (lambda c: c.extract("Plain", "text"), "a str cannot be an output type: use a dataclass"),
+    (lambda c: c.extract(Plain, "text"), "the class Plain cannot be an output type"),
+    (lambda c: c.extract(int, "text", repair=3), "repair must be taiwa.RepairPolicy"),
+    (lambda c: c.generate("x", "[a-z]"), r"a constraint must be Regex\(…\).* or a type, got a str"),
+    (lambda c: c.generate("x", {"type": "object"}), "or a type, got a dict"),
+    (lambda c: c.generate("x", taiwa.Regex(3)), "Regex must be made of a text, got an int"),
+    (lambda c: c.generate("x", taiwa.Choice("abc")), r"texts must be a list of texts, got a str; write texts=\[…\]"),
+    (lambda c: c.generate("x", stop="END"), "stop must be a list of texts"),
+    (lambda c: c.generate("x", system=3), "system must be a text, got an int"),
+    (lambda c: c.generate("x", temperature="hot"), "temperature must be a number"),
+    (lambda c: c.generate("x", max_tokens=True), "max_tokens must be a whole number, got a bool"),
+    (lambda c: c.solve(3), "question must be a text"),
+    (lambda c: c.solve("x", options={"votes": 3}), "options must be taiwa.SolveOptions"),
+    (lambda c: c.find(3), "query must be a text"),
+    (lambda c: c.find("x", documents="handbook"), r"documents must be a list .*, got a str; write documents=\[…\]"),
+    (lambda c: c.ask("x", documents="handbook"), "documents must be a list"),
+    (lambda c: c.ask("x", audience="user:ann"), "audience must be a list"),
+    (lambda c: c.session(5), "app must be the name or the path of an app, or an App, got an int"),
+    (lambda c: c.session(taiwa.App), "got the class App"),
+    (lambda c: c.session("chat", 5), "name must be a text"),
+    (lambda c: c.session("chat", params=["a"]), "params must be a dict, got a list"),
+    (lambda c: c.session("chat", options={"strict": True}), "options must be taiwa.TurnOptions"),
+    (lambda c: c.session().say(3), "the text must be a str, got an int"),
+    (lambda c: c.session().edit("x", turn="2"), "turn must be the number of a turn, got a str"),
+    (lambda c: c.session().undo("2"), "turns must be a whole number"),
+    (lambda c: c.session().fork(3), "name must be a name"),
+    (lambda c: c.session().why(3), "path must be a path such as items.1"),
+    (lambda c: c.session().diff(3), "other must be a session or a revision"),
+    (lambda c: Client(c.model, store=Client), "store must be a path, a URL or a Store, got the class Client"),
+    (lambda c: Client(c.model, prices={"input": 1}), r"prices must be taiwa.Prices\(…\), got a dict"),
+    (lambda c: Client(c.model, handlers=[1]), "handlers must be a dict"),
+    (lambda c: Client(c.model, observers=len), "observers must be a list of functions, got the function len"),
+    (lambda c: taiwa.load_app(3), "the app must be a name or a path"),
+    (lambda c: taiwa.scripted_model(3), "each of answers must be texts, responses, errors or functions, got an int"),
+    (lambda c: taiwa.function_model("x"), "answer must be a function of the request, got a str"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), WRONG)
+def test_a_wrong_argument_fails_at_once_with_a_sentence(client: Client, call: Call, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call(client)
+    assert client.spent.requests == 0
+
+
+def test_an_unknown_keyword_is_named(client: Client) -> None:
+    generate: Any = client.generate
+    with pytest.raises(TypeError, match="unexpected keyword argument 'max_token'"):
+        generate("x", max_token=3)
