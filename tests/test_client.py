@@ -631,3 +631,26 @@ def test_a_turn_has_its_state_calls_citations_and_cost() -> None:
     with Client(retriever=Trains(), store=":memory:") as client:
         asked = client.session("ask").say("When does the last train leave?")
     assert [citation.source for citation in asked.citations] == ["notes.txt"]
+
+
+class AsyncShelf:
+    async def find(self, query: str, k: int) -> tuple[Passage, ...]:
+        return ()
+
+
+def test_what_a_client_cannot_call_is_refused_when_it_is_made() -> None:
+    with pytest.raises(InputError, match="find of a retriever must be a plain function"):
+        AsyncClient(retriever=AsyncShelf())
+    with pytest.raises(InputError, match=r"a model with astream\(request\), got an OnlyBlocking"):
+        AsyncClient(OnlyBlocking())
+    assert Client(OnlyBlocking()).generate("Hi").text == "Hello!"
+
+
+class OnlyBlocking:
+    """A model without asynchronous calls."""
+
+    name = "only-blocking"
+    capabilities = scripted_model().capabilities
+
+    def stream(self, request: Request) -> Any:
+        return scripted_model("Hello!").stream(request)

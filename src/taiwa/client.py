@@ -11,6 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
+from inspect import iscoroutinefunction
 from pathlib import Path
 from types import MappingProxyType, NoneType
 from typing import Any, Generic, Self, TypeAlias, TypeVar, cast, overload
@@ -157,6 +158,8 @@ class BaseClient:
         ConfigError: the model is unknown, or its key is missing.
     """
 
+    _calls_model_by = "stream"
+
     def __init__(
         self,
         model: str | AnyModel | None = None,
@@ -175,15 +178,19 @@ class BaseClient:
         self.tools = _tools(tools)
         if isinstance(retriever, str):
             retriever = cast("Retriever", make_retriever(retriever))
-        if not (model is None or isinstance(model, str) or _offers(model, "stream")):
+        if not (model is None or isinstance(model, str) or _offers(model, self._calls_model_by)):
             hint = "; make an instance of it" if isinstance(model, type) else ""
-            raise InputError(f"model must be a name or a model, got {describe(model)}{hint}")
+            raise InputError(
+                f"model must be a name, or a model with {self._calls_model_by}(request), got {describe(model)}{hint}"
+            )
         check_argument("store", store, (str, Path, Store, NoneType), "a path, a URL or a Store")
         check_argument("prices", prices, (Prices, NoneType), "taiwa.Prices(…)")
         check_argument("handlers", handlers, Mapping, "a dict of functions by effects")
         check_argument("observers", observers, Iterable, "a list of functions")
         if not (retriever is None or _offers(retriever, "find")):
             raise InputError(f"retriever must be an object with find(query, k), got {describe(retriever)}")
+        if retriever is not None and iscoroutinefunction(retriever.find):
+            raise InputError("find of a retriever must be a plain function; AsyncClient runs it in a thread")
         self._arguments_of_settings: dict[str, object] = {
             "timeout": timeout, "attempts": attempts, "retry_paid": retry_paid
         }  # fmt: skip
@@ -580,6 +587,8 @@ class AsyncClient(BaseClient):
     >>> asyncio.run(both())
     ['Hello!', 'Bye!']
     """
+
+    _calls_model_by = "astream"
 
     async def __aenter__(self) -> Self:
         return self

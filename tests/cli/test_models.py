@@ -37,6 +37,20 @@ def test_capabilities_of_a_model_are_shown(taiwa: Taiwa) -> None:
     assert "from the table; `taiwa probe` measures them" in taiwa.ok("models", "show", "openai:gpt-4o").err
 
 
+@pytest.mark.parametrize(
+    ("name", "wire"),
+    [
+        ("openai:gpt-5", "responses"),
+        ("openai:gpt-4o", "chat"),
+        ("anthropic:claude-opus-5", "messages"),
+        ("builtin", None),
+    ],
+)
+def test_the_wire_of_a_model_is_shown(taiwa: Taiwa, name: str, wire: str | None) -> None:
+    assert taiwa.ok("models", "show", name, "--json").json["wire"] == wire
+    assert (f"wire={wire}" in taiwa.ok("models", "show", name).lines[0]) == (wire is not None)
+
+
 def test_a_server_lists_its_own_models(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(raw(listing("b", "a"), close=False))
 

@@ -1,6 +1,7 @@
 """What is sent back, in which form, and when nothing is sent back any more."""
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,11 +12,12 @@ from hypothesis import strategies as st
 from taiwa.flows.extract import ExtractError, extract
 from taiwa.flows.retry_invalid_output import RepairPolicy, apply_patch, path_of_line, read_path
 from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.kernel.messages import Response, Usage, assistant
+from taiwa.kernel.messages import Response, Usage, assistant, user
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.structured import OutputType
+from tests.files import PNG
 from tests.flows.driving import Drive
 
 
@@ -186,6 +188,23 @@ def test_a_token_budget_holds_where_the_server_tells_no_usage(drive: Drive) -> N
 
     assert "budget of 1,000 tokens" in error.reason
     assert error.usage is None
+
+
+@pytest.mark.parametrize(
+    ("used", "budget", "attempts"),
+    [(Usage(300, 40), 2_000, 2), (Usage(300, 40), 500, 1), (None, 2_000, 1), (None, 200_000, 2)],
+)
+def test_a_token_budget_counts_attachments_as_the_server_did_or_at_their_bound(
+    drive: Drive, used: Usage | None, budget: int, attempts: int
+) -> None:
+    model = scripted_model(BAD, GOOD, usage=used)
+    prompt = (user("Read it.", [PNG]),)
+
+    with suppress(ExtractError):
+        drive(lambda: extract(ORDER, prompt, repair=RepairPolicy(budget_tokens=budget)), model)
+
+    assert len(model.requests) == attempts
+    assert all(message.attachments for request in model.requests for message in request.messages[1:2])
 
 
 def cost(_: str, usage: Usage) -> int:

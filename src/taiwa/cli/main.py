@@ -44,7 +44,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
     "History": {
         "undo": CommandEntry("say", "take back the last turn: message, state and window together"),
         "redo": CommandEntry("say", "restore a turn that was taken back"),
-        "retry": CommandEntry("say", "send the last text again"),
+        "retry": CommandEntry("say", "send the last text again, to regenerate the answer"),
         "edit": CommandEntry("say", "go back to a turn and send another text"),
         "fork": CommandEntry("say", "create a branch of a conversation"),
         "switch": CommandEntry("say", "make a conversation the current one"),
@@ -59,7 +59,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "why": CommandEntry("inspect", "show which turn and call set a value"),
         "state": CommandEntry("inspect", "show the state, set it, and show its history"),
         "search": CommandEntry("inspect", "find words in all turns"),
-        "cost": CommandEntry("store", "show what was spent, by app, model, day or session"),
+        "cost": CommandEntry("store", "show cost and token usage, by app, model, day or session"),
     },
     "Store": {
         "export": CommandEntry("inspect", "write a conversation as JSONL, Markdown or HTML"),
@@ -99,7 +99,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "probe": CommandEntry("models", "measure what a server enforces"),
         "keys": CommandEntry("config", "store the API keys of providers"),
         "config": CommandEntry("config", "show and change settings"),
-        "plugins": CommandEntry("plugins", "list what installed packages add: apps, models, tools, readers …"),
+        "plugins": CommandEntry("plugins", "list plugins: what installed packages add"),
         "demo": CommandEntry(
             "demo", "watch the built-in model solve, take orders, answer from documents, and obey a constraint"
         ),

@@ -93,7 +93,8 @@ def show(common: CommonOptions, name: str | None) -> None:
     if common.as_json:
         print_json(_record(target, supported, None if found is None else found.day))
         return
-    print_line(f"{target.name}  {PLACES.get(target.base_url, target.base_url)}", "bold")
+    wire = f"  wire={target.wire}" if target.wire else ""
+    print_line(f"{target.name}  {PLACES.get(target.base_url, target.base_url)}{wire}", "bold")
     read = {kind: kind in target.inputs for kind in get_args(InputKind)}
     rows = [(name, "yes" if can else "no") for name, can in (*supported.items(), *read.items())]
     table(("capability", "supported"), rows)
@@ -108,7 +109,8 @@ def _record(target: "Target", supported: dict[str, bool], day: str | None) -> di
 
     capabilities: dict[str, Json] = {**supported}
     record: dict[str, Json] = {
-        "name": target.name, "base_url": target.base_url, "model": target.model, "capabilities": capabilities, "probed": day,
+        "name": target.name, "base_url": target.base_url, "model": target.model, "wire": target.wire or None,
+        "capabilities": capabilities, "probed": day,
     }  # fmt: skip
     if target.base_url == "builtin":
         record["card"] = dict(read_card())

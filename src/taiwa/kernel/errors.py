@@ -17,6 +17,7 @@ A message is one line: what is wrong, where (path, line, field) and what to do n
 each can be written as a record and restored from it.
 """
 
+from decimal import Decimal
 from traceback import format_exception
 from types import TracebackType
 from typing import ClassVar, Self, TypeAlias
@@ -106,6 +107,12 @@ class NoValidTokenError(TaiwaError):
         self.state = state
 
 
+def _plain(number: float) -> str:
+    """Write a number without an exponent."""
+    text = f"{Decimal(str(number)):f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
 class LimitError(TaiwaError):
     """A usage limit is reached: `amount` of `bound`, in the unit that `which` names."""
 
@@ -113,7 +120,7 @@ class LimitError(TaiwaError):
     details: ClassVar[tuple[str, ...]] = ("which", "amount", "bound")
 
     def __init__(self, which: str, amount: float, bound: float) -> None:
-        super().__init__(f"the limit on {which.replace('_', ' ')} is reached: {amount:g} of {bound:g}")
+        super().__init__(f"the limit on {which.replace('_', ' ')} is reached: {_plain(amount)} of {_plain(bound)}")
         self.which = which
         self.amount = amount
         self.bound = bound

@@ -405,6 +405,8 @@ class Execution(Generic[T]):
             message = f"the journal holds another {type(effect).__name__} at {_position(strand, entry.index)}"
             self._abort(ReplayError(f"{message}; the app, the code or the text before it has changed"))
             return
+        if self._recorded_only:
+            self._notify(EffectStarted(strand.path, entry.index, effect))
         if isinstance(effect, Complete):
             self.ledger.requests += 1
         elif isinstance(effect, CallTool):
@@ -507,13 +509,13 @@ def check_program(program: object) -> None:
         raise InputError(f"expected a program (a generator that yields effects), got {describe(program)}{hint}")
 
 
-def replay(program: Program[T], journal: Journal) -> T:
+def replay(program: Program[T], journal: Journal, observers: Iterable[Observer] = ()) -> T:
     """Run a program with the recorded answers only, and return its value.
 
     Raises:
         ReplayError: the program yields another effect than the recorded one.
     """
-    return Execution(program, UsageLedger(UsageLimits(None, None)), journal, recorded_only=True).result()
+    return Execution(program, UsageLedger(UsageLimits(None, None)), journal, observers, recorded_only=True).result()
 
 
 def first_request(program: Program[Any], capabilities: frozenset[Capability]) -> Request:

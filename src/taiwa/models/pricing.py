@@ -55,7 +55,7 @@ def find_prices(prices: Mapping[str, Mapping[str, object]], model: str, *, local
         ConfigError: the price of input or of output is missing, or a price is not a number.
     """
     model, _ = split_options(model)
-    matching = [pattern for pattern in prices if fnmatchcase(model, pattern)]
+    matching = [pattern for pattern in prices if pattern == model or fnmatchcase(model, pattern)]
     if not matching:
         return FREE if local else None
     name = model if model in prices else max(matching, key=len)

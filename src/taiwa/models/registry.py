@@ -256,7 +256,7 @@ def _target(
         _check_options(wire, dialect, options)
     required = prefix if prefix in PROVIDERS and not provider.self_hosted else ""
     variable = provider.key_variable
-    return Target(name, base_url, model, codec, known.capabilities, variable, required, inputs=known.inputs)
+    return Target(name, base_url, model, codec, known.capabilities, variable, required, known.inputs, wire)
 
 
 def _wire(provider: Provider, model: str, *, is_moved: bool) -> Wire:

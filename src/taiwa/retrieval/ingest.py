@@ -43,7 +43,13 @@ class Folder:
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root).resolve()
-        if not self.root.is_dir():
+        try:
+            found = self.root.is_dir()
+        except OSError as error:
+            raise InputError(
+                f"folder {root} cannot be read: {(error.strerror or 'the system refuses').lower()}"
+            ) from None
+        if not found:
             raise InputError(f"folder {root} not found")
         self.rules: Rules = ()
         self.others: dict[str, int] = {}

@@ -538,8 +538,8 @@ def _little_endian(numbers: Iterable[int]) -> bytes:
 class PostgresLibraryBackend(LibraryBackend[PostgresIndexBackend]):
     """Indexes in one database of a PostgreSQL server."""
 
-    def __init__(self, url: PostgresUrl, *, clock: Clock = now_us) -> None:
-        self._server = PostgresDatabase(url, LIBRARY, clock=clock)
+    def __init__(self, url: PostgresUrl, *, readonly: bool = False, clock: Clock = now_us) -> None:
+        self._server = PostgresDatabase(url, LIBRARY, readonly=readonly, clock=clock)
         super().__init__(self._server)
 
     def __repr__(self) -> str:

@@ -6,9 +6,15 @@ from threading import Lock
 
 from taiwa.apps.catalog import apps, load_app
 from taiwa.conversation.app import App
+from taiwa.conversation.history import add_turn
+from taiwa.conversation.transcript import split_turns
+from taiwa.flows.chat import input_text
 from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.messages import Message
 from taiwa.server.errors import ApiError
 from taiwa.sessions.durable_turn import AnyModel, PricedModel
+from taiwa.sessions.repository import Repository
+from taiwa.sessions.resent_history import detach
 from taiwa.sessions.session import chosen_model, open_priced_model
 from taiwa.settings import BUILTIN, Settings
 
@@ -71,6 +77,23 @@ class Catalogue:
             code="model_not_found", param="model",
         )  # fmt: skip
 
+    def begin_conversation(self, repository: Repository, session: str, messages: Sequence[Message]) -> None:
+        """Create a session with the default app, and with turns that were said elsewhere.
+
+        Raises:
+            ApiError: the messages do not end with an answer.
+        """
+        base = repository.start(load_app(self.apps[self.default_app]).with_params({}))
+        turns, rest = split_turns(messages)
+        if rest:
+            raise ApiError(
+                400, "the items must end with an answer of the assistant", code="invalid_value", param="items"
+            )
+        for turn in turns:
+            files, said = detach(turn)
+            base = add_turn(base, input_text(turn[:-1]), turn[-1].text, None, files, messages=said)
+        repository.commit(session, base, expected=None, reason="begin")
+
     def open(self, choice: Choice) -> PricedModel:
         """Open the model of a choice; an opened model is shared by all requests.
 
@@ -106,6 +129,11 @@ class Catalogue:
                 404, f"unknown app {name[:80]!r}; choose one of {', '.join(self.apps)}", code="app_not_found"
             )
         return self.apps[name]
+
+    def load_apps(self) -> tuple[App, ...]:
+        """Return the served apps, that of requests without an app first."""
+        names = sorted(self.apps, key=lambda name: name != self.default_app)
+        return tuple(load_app(self.apps[name]) for name in names)
 
     def _model_of(self, app: App) -> str:
         """Return the model of an app: the first served one, unless none was named for the server and the app names its own."""

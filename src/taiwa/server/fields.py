@@ -1,5 +1,6 @@
 """Read the fields of a JSON body; an error names the field by its path."""
 
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,8 @@ from taiwa.kernel.records import Json
 from taiwa.server.errors import invalid
 
 KINDS = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", int: "an integer", float: "a number"}
+
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,8 @@ class Fields:
             return default
         if not isinstance(value, kind):
             raise self._wrong(name, kind)
+        if isinstance(value, str) and LONE_SURROGATE.search(value):
+            raise invalid(self.at(name), f"{self.at(name)} is not valid Unicode", "invalid_value")
         return value
 
     def _wrong(self, name: str, kind: type[Any]) -> Exception:

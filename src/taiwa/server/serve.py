@@ -12,7 +12,7 @@ import uvicorn
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.server.access import Access
-from taiwa.server.application import build
+from taiwa.server.application import build, start
 from taiwa.server.catalogue import Catalogue, check_served
 from taiwa.server.options import ServerOptions
 from taiwa.server.runs import Runs
@@ -56,6 +56,7 @@ class TaiwaServer:
             self.access,
             turns,
             Runs(options.limits.runs),
+            {},
         )
         config = uvicorn.Config(
             build(self.state),
@@ -105,6 +106,7 @@ class _Uvicorn(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to listen, and say so."""
         await super().startup(sockets)
+        await start(self._state)
         if self.on_ready is not None:
             self.on_ready()
 

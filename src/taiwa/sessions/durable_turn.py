@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
 from taiwa.conversation.history import Conversation, change_app
 from taiwa.conversation.state import State
 from taiwa.conversation.transcript import Transcript, next_address, turn_digest
-from taiwa.flows.chat import Reply, complete_turn, say
+from taiwa.flows.chat import Reply, compact, complete_turn, say
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.effects import Complete, Effect, Program
 from taiwa.kernel.errors import ConflictError, InputError, StoreError, TaiwaError
@@ -106,7 +106,8 @@ class TurnInput:
 
     `messages` take the place of the text in an app without state, and the model answers them once. A turn that `branches`
     begins a session of its own at a node of another one; with `may_branch` it does so only if the session has moved. The
-    node of a turn with a `transcript` is found again by the history that its client resends.
+    node of a turn with a `transcript` is found again by the history that its client resends. What `compacts` is no turn: it
+    replaces all of them by a summary.
     """
 
     base: Conversation
@@ -118,6 +119,7 @@ class TurnInput:
     branches: bool = False
     may_branch: bool = False
     transcript: Transcript | None = None
+    compacts: bool = False
 
     @property
     def follows(self) -> str | None:
@@ -138,6 +140,8 @@ class TurnInput:
             recorded["messages"] = record(self.messages)
         if self.branches:
             recorded["branches"] = True
+        if self.compacts:
+            recorded["compacts"] = True
         if self.transcript is not None:
             recorded["transcript"] = record(self.transcript)
         return recorded
@@ -197,6 +201,8 @@ class ActiveTurn:
     def program(self) -> Program[tuple[Reply, Conversation]]:
         """The program of the turn."""
         turn_input, options = self.turn_input, self.options
+        if turn_input.compacts:
+            return compact(turn_input.base)
         if self.resources is not None:
             return self.resources.program(turn_input.text)(turn_input.base)
         if turn_input.messages:
@@ -354,7 +360,7 @@ def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedMo
     messages, transcript = restore(recorded.get("messages") or []), restore(recorded.get("transcript"))
     turn_input = TurnInput(
         base, run.text, str(recorded.get("reason") or "turn"), replaces,
-        attachments, messages, branches, branches, transcript,
+        attachments, messages, branches, branches, transcript, recorded.get("compacts") is True,
     )  # fmt: skip
     turn_input = _with_bytes(repository, turn_input)
     tools, paid = repository.tools_of(base.app), store.runs.journal(run.id)

@@ -7,11 +7,11 @@ from itertools import product
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node
 from taiwa.flows.chat import Reply, complete_turn, say
-from taiwa.kernel.effects import Step
+from taiwa.kernel.effects import Complete, Step
 from taiwa.kernel.errors import ConfigError, OutputValidationError, ReplayError
-from taiwa.kernel.execution import replay
+from taiwa.kernel.execution import EffectStarted, Event, Observer, replay
 from taiwa.kernel.journal import Entry, Journal
-from taiwa.kernel.messages import Response, user
+from taiwa.kernel.messages import Request, Response, user
 from taiwa.kernel.records import value
 from taiwa.sessions.repository import HistoryEntry, Repository
 
@@ -37,36 +37,64 @@ def replay_history(repository: Repository, revision: str) -> Iterator[ReplayedNo
     Raises:
         CorruptError: a node leads to another state than it recorded.
     """
+    for entry, before in _with_bases(repository, revision):
+        if entry.node.kind == "turn":
+            yield _replay_turn(repository, entry, before)
+        else:
+            yield ReplayedNode(entry.hash, entry.node.kind, entry.after.count, 0)
+
+
+def recorded_requests(repository: Repository, revision: str) -> tuple[Request, ...]:
+    """Return the exact requests that made a turn, found by doing it again from its records; () where it cannot be."""
+    requests: list[Request] = []
+    *_, (entry, before) = _with_bases(repository, revision)
+    if entry.node.kind == "turn" and _replay_turn(repository, entry, before, requests).difference:
+        return ()
+    return tuple(requests)
+
+
+def _with_bases(repository: Repository, revision: str) -> Iterator[tuple[HistoryEntry, Conversation | None]]:
+    """Follow a history; each node comes with the conversation on which it was done."""
     before: Conversation | None = None
     start: Conversation | None = None
     for entry in repository.walk(repository.store.resolve(revision)):
         if entry.node.kind == "turn":
             # A summary that was committed on its own is not part of the turn.
             alone = repository.store.nodes.base(entry.hash) == entry.node.parent
-            yield _replay_turn(repository, entry, before if alone else start or before)
+            yield entry, before if alone else start or before
             start = None
         else:
-            yield ReplayedNode(entry.hash, entry.node.kind, entry.after.count, 0)
+            yield entry, before
         if entry.node.kind == "summary":
             start = start or before
         before = entry.after
 
 
-def _replay_turn(repository: Repository, entry: HistoryEntry, before: Conversation | None) -> ReplayedNode:
+def _replay_turn(
+    repository: Repository, entry: HistoryEntry, before: Conversation | None, requests: list[Request] | None = None
+) -> ReplayedNode:
+    """Do a turn again; its requests are added to a list."""
+    sent: list[Request] = [] if requests is None else requests
+
+    def watch(event: Event) -> None:
+        if isinstance(event, EffectStarted) and isinstance(event.effect, Complete):
+            sent.append(event.effect.request)
+
     entries = repository.store.runs.journal_of(entry.hash)
     answers = sum(isinstance(entry.answer, Response) for entry in entries)
     result = ReplayedNode(entry.hash, "turn", entry.after.count, answers)
     if before is not None and before.app.flow == "ask" and entries:
-        return replace(result, difference=_replay_ask_turn(entry, before, entries))
+        return replace(result, difference=_replay_ask_turn(entry, before, entries, watch))
     if not answers or before is None:
         return result
     difference = ""
     # One answer is the reply, those after it are repairs; before it may be a summary of a full window, and calls of tools.
     # A turn may also have been recorded when a reply without a delta line was asked for one.
     for repairs, exact in product(range(answers - 1, -1, -1), (False, True)):
+        sent.clear()
         try:
             program = _program(repository, entry.node, before.app, repairs, exact=exact)
-            _, after = replay(program(before), Journal(entries))
+            _, after = replay(program(before), Journal(entries), (watch,))
         except (ConfigError, ReplayError, OutputValidationError) as error:
             difference = error.message
         else:
@@ -83,7 +111,7 @@ def _program(repository: Repository, node: Node, app: App, repairs: int, *, exac
     return complete_turn(node.messages[:-1] or (user(node.user or ""),), node.attachments)
 
 
-def _replay_ask_turn(entry: HistoryEntry, before: Conversation, entries: Iterable[Entry]) -> str:
+def _replay_ask_turn(entry: HistoryEntry, before: Conversation, entries: Iterable[Entry], watch: Observer) -> str:
     """Replay a turn of the flow `ask` from its record; return the difference."""
     from taiwa.ask.ask_turn import ask_turn
     from taiwa.ask.result import options_from_delta
@@ -97,7 +125,7 @@ def _replay_ask_turn(entry: HistoryEntry, before: Conversation, entries: Iterabl
         return f"version {options.clarify.catalogue_version} of the dialogue catalogue worded it, which is not installed here"
     try:
         program = ask_turn(entry.node.user or "", options, term_weights_of(options.terms))(before)
-        _, after = replay(program, Journal(entries))
+        _, after = replay(program, Journal(entries), (watch,))
     except (ConfigError, ReplayError, OutputValidationError) as error:
         return error.message
     return "" if after.tip == entry.hash else f"it ends in {after.tip[:12]}"

@@ -39,6 +39,17 @@ def hash_to_bytes(text: str) -> bytes:
     return raw
 
 
+def as_hash(raw: object) -> str:
+    """Return the hash of a row.
+
+    Raises:
+        CorruptError: the row is damaged.
+    """
+    if not isinstance(raw, bytes):
+        raise CorruptError("a hash of the store cannot be read; run `taiwa fsck`")
+    return raw.hex()
+
+
 def short_hash(text: str | None) -> str:
     """Shorten a hash for a message."""
     return "nothing" if text is None else text[:8]
@@ -328,7 +339,7 @@ class Nodes:
         key: bytes | None = self._db.one("SELECT hash FROM node WHERE seq = ?", seq)
         if key is None:
             raise CorruptError("the store refers to a node that it does not have; run `taiwa fsck`")
-        return key.hex()
+        return as_hash(key)
 
     def base(self, name: str) -> str | None:
         """Return the node that undo goes back to from here, None at a root."""
@@ -367,9 +378,9 @@ class Nodes:
             seq = rows[-1][1]
             keys.append(None if seq is None else hash_to_bytes(self.hash_of(seq)))
             for index, (key, _, *columns) in enumerate(rows):
-                if stop is not None and key.hex() == stop:
+                if stop is not None and as_hash(key) == stop:
                     return
-                yield key.hex(), node_from_row(keys[index + 1], tuple(columns))
+                yield as_hash(key), node_from_row(keys[index + 1], tuple(columns))
 
     def descendants(self, name: str) -> Iterator[tuple[str, Node]]:
         """Yield a node and everything that follows it on any branch, each behind its parent, with their hashes.
@@ -393,7 +404,9 @@ class Nodes:
     def owned(self, seqs: Iterable[int]) -> set[int]:
         """Return those of some rows that the owner stored."""
         select = f"SELECT node.seq {OWNED} AND node.seq IN (SELECT value FROM json_each(?))"  # noqa: S608
-        return {seq for (seq,) in self._db.rows(select, self.owner, str(list(seqs)))}
+        with decoding("row"):
+            listed = json.dumps(list(seqs))
+        return {seq for (seq,) in self._db.rows(select, self.owner, listed)}
 
 
 # The walk ends at the first node that has a snapshot.
@@ -443,11 +456,11 @@ class Snapshots:
             raise CorruptError("a node of the store refers to an app that it does not have; run `taiwa fsck`")
         near: tuple[str, Json] | None = None
         if rows[0][1] is not None and not from_root:
-            near = rows[0][0].hex(), unpack(self._db.one("SELECT state FROM snapshot WHERE node = ?", rows[0][1]))
+            near = as_hash(rows[0][0]), unpack(self._db.one("SELECT state FROM snapshot WHERE node = ?", rows[0][1]))
         after = None if near is None else rows.pop(0)[0]
         steps: list[tuple[str, Node]] = []
         for key, _, *columns in rows:
-            steps.append((key.hex(), node_from_row(after, tuple(columns))))
+            steps.append((as_hash(key), node_from_row(after, tuple(columns))))
             after = key
         return Checkout(near, tuple(steps))
 

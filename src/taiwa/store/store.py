@@ -19,6 +19,7 @@ from taiwa.store.refs import Refs, composed
 from taiwa.store.runs import Axis, CostLine, Runs, costs
 from taiwa.store.schema import STORE
 from taiwa.store.search import Hit, search
+from taiwa.store.served import ServedObjects
 from taiwa.store.transcripts import Transcripts
 from taiwa.store.users import Users
 
@@ -51,6 +52,11 @@ class Store:
     def batches(self) -> Batches:
         """The rows of batches."""
         return Batches(self._db, self.owner)
+
+    @cached_property
+    def served(self) -> ServedObjects:
+        """The responses and conversations of the server."""
+        return ServedObjects(self._db, self.nodes, self.owner)
 
     @cached_property
     def transcripts(self) -> Transcripts:

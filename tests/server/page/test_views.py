@@ -5,8 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 import taiwa
+from taiwa.models.scripted import ScriptedModel
 from taiwa.server.page.page import Page, Place
-from taiwa.server.page.views import branch_map, conversations, leaf, state_view, transcript
+from taiwa.server.page.views import branch_map, leaf, state_view, transcript
+from taiwa.sessions.replay import recorded_requests
 from taiwa.sessions.session import Session
 
 
@@ -84,14 +86,6 @@ def test_the_state_says_what_the_turn_added_changed_and_removed(session: Session
     assert values["summary"].change == ""
 
 
-def test_a_list_of_conversations_shows_the_first_words_of_each(session: Session) -> None:
-    session.say("Good morning,\n\nwhat is tea?")
-
-    assert [(line.title, line.turns) for line in conversations(session.repository)] == [
-        ("Good morning, what is tea?", 1)
-    ]
-
-
 @pytest.mark.parametrize("language", ["en", "ja", "zh"])
 def test_hostile_texts_are_escaped_everywhere_on_a_page(language: str) -> None:
     bad = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
@@ -100,7 +94,9 @@ def test_hostile_texts_are_escaped_everywhere_on_a_page(language: str) -> None:
         session.say(bad)
         page = Page(session.repository, language)
         html = (
-            page.conversation(place(session)) + page.why(place(session), "summary") + page.start("m", ("m",), "alert")
+            page.conversation(place(session))
+            + page.why(place(session), "summary")
+            + page.start((session.app,), ("m",), "alert")
         )
 
     assert "<script>alert" not in html
@@ -128,3 +124,18 @@ def test_two_branches_part_after_their_last_common_turn(session: Session) -> Non
 
     assert "The branches part after turn 1." in html
     assert "topics" in html
+
+
+def test_a_turn_shows_its_exact_request_and_the_text_of_its_answer(session: Session) -> None:
+    session.say("Do you like tea?")
+    session.say("And now?")
+
+    html = Page(session.repository, "en").side(
+        Place(session.name, session.conversation.tip, session.conversation.tip, "turn")
+    )
+
+    model = session.priced_model.model
+    assert isinstance(model, ScriptedModel)
+    assert recorded_requests(session.repository, session.conversation.tip) == (model.requests[-1],)
+    assert "── system" in html
+    assert "Answer 1" in html

@@ -182,6 +182,8 @@ class Target:
     """The provider, where it requires a key."""
     inputs: frozenset[InputKind] = frozenset()
     """The attachments besides text files that may be sent to it."""
+    wire: Wire | Literal[""] = ""
+    """The protocol by which a server is asked."""
     inside: bool = False
     """Whether the model runs in this process, without a server."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)

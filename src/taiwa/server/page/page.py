@@ -1,22 +1,27 @@
 """The pages and their fragments, rendered by templates in the language of the browser."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, cast
 
-from taiwa.apps.catalog import apps
+from taiwa.conversation.app import App
 from taiwa.conversation.state_paths import diff_states, format_path
 from taiwa.i18n import LANGUAGES, catalogue
-from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import Json
-from taiwa.operations.inspect import format_value, show, value_history, why
+from taiwa.kernel.errors import CorruptError, InputError
+from taiwa.kernel.messages import Response
+from taiwa.kernel.records import Json, restore
+from taiwa.operations.inspect import format_value, sessions, show, value_history, why
 from taiwa.operations.markdown_html import visible
-from taiwa.server.page.views import branch_map, conversations, state_view, transcript
+from taiwa.operations.say import request_text
+from taiwa.server.page.views import branch_map, state_view, transcript
+from taiwa.sessions.replay import recorded_requests
 from taiwa.sessions.repository import Repository
 from taiwa.settings import NANO
+from taiwa.store import CallRecord
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -55,7 +60,7 @@ class Page:
     repository: Repository
     language: str
 
-    def start(self, model: str, models: tuple[str, ...], query: str = "") -> str:
+    def start(self, apps: Sequence[App], models: Sequence[str], query: str = "") -> str:
         """Render the page that begins a conversation, or finds one."""
         hits = [
             {"session": hit.refs[0] if hit.refs else "", "hash": hit.hash, "text": visible(hit.excerpt.text)}
@@ -63,7 +68,7 @@ class Page:
             if hit.refs
         ]
         return self._render("start.html", title=self._("New conversation"), session="", at="", query=query, hits=hits,
-                            apps=apps(), model=model, models=models, run="", said="", behind=False, **self._list())  # fmt: skip
+                            apps=apps, models=models, run="", said="", behind=False, **self._list())  # fmt: skip
 
     def conversation(self, place: Place, *, run: str = "", said: str = "", everything: bool = False) -> str:
         """Render a conversation."""
@@ -125,8 +130,8 @@ class Page:
             "state": state_view(repository, place.at),
             "names": [ref.name for ref in repository.store.refs.list()[:LAST_TURNS]],
             "map": branch_map(repository, place.session, place.tip),
-            "calls": shown.calls,
-            "request": "",
+            "calls": [(call, answer_text(call)) for call in shown.calls],
+            "requests": [request_text(request) for request in recorded_requests(repository, place.at)],
             "bill": (
                 (self._("Conversations"), [line for line in costs("session") if line.name == place.session]),
                 (self._("Models"), costs("model")),
@@ -135,7 +140,7 @@ class Page:
         }
 
     def _list(self) -> dict[str, Any]:
-        return {"conversations": conversations(self.repository)}
+        return {"conversations": sessions(self.repository, LAST_TURNS)}
 
     def _(self, message: str, /, **values: object) -> str:
         text = catalogue("page", self.language).gettext(message)
@@ -192,6 +197,19 @@ def _templates() -> "Environment":
     shared = cast("dict[str, object]", environment.globals)
     shared |= {"path": format_path, "short": short, "money": money, "nano": nano, "pretty": pretty}
     return environment
+
+
+def answer_text(call: CallRecord) -> str:
+    """Write the answer of a call: the text of a model with the calls that it asked for, or a record."""
+    try:
+        answer = restore(call.answer) if call.answer is not None and call.error is None else None
+    except CorruptError:
+        answer = None
+    if not isinstance(answer, Response):
+        return pretty(call.error or call.answer)
+    thoughts = [part.text for part in answer.message.thinking]
+    calls = [f"{each.name} {each.arguments}" for each in answer.message.tool_calls]
+    return visible("\n\n".join(text for text in (*thoughts, answer.text, *calls) if text))
 
 
 def short(value: Json) -> str:

@@ -19,17 +19,6 @@ ROW_HEIGHT, LANE_WIDTH = 28, 18
 
 
 @dataclass(frozen=True, slots=True)
-class ConversationLine:
-    """A conversation in the list: its name, the beginning of its first text, its app, its turns, and its last change."""
-
-    name: str
-    title: str
-    app: str
-    turns: int
-    at_us: int
-
-
-@dataclass(frozen=True, slots=True)
 class TurnView:
     """A node of the transcript.
 
@@ -129,17 +118,6 @@ class _Forest:
             count += self.nodes[here].kind == "turn"
             waiting += self.children.get(here, ())
         return count
-
-
-def conversations(repository: Repository, limit: int = 200) -> tuple[ConversationLine, ...]:
-    """Return the conversations that moved last."""
-    store = repository.store
-    lines: list[ConversationLine] = []
-    for ref in store.refs.list()[:limit]:
-        texts = [node.user for _, node in store.nodes.path(ref.tip) if node.kind == "turn" and node.user]
-        title = " ".join(visible(texts[-1]).split())[:TITLE_LENGTH] if texts else ""
-        lines.append(ConversationLine(ref.name, title, ref.app, ref.turns, ref.at_us))
-    return tuple(lines)
 
 
 def transcript(repository: Repository, session: str, tip: str, last: int = 100) -> tuple[TurnView, ...]:

@@ -11,7 +11,7 @@ from taiwa.conversation.state_paths import parse_path
 from taiwa.kernel.errors import CorruptError, TaiwaError
 from taiwa.kernel.messages import TextDelta
 from taiwa.kernel.records import Json
-from taiwa.operations.inspect import diff, export, log, set_value, show, tree, why
+from taiwa.operations.inspect import diff, export, log, sessions, set_value, show, tree, why
 from taiwa.operations.result_json import to_json
 from taiwa.operations.results import StateResult
 from taiwa.server.conversations import (
@@ -44,6 +44,18 @@ def _name(request: Request) -> str:
     return str(request.path_params["name"])
 
 
+async def _session(request: Request) -> str:
+    """Return the conversation that a path names.
+
+    Raises:
+        ApiError: the caller has none of that name.
+    """
+    name = _name(request)
+    if not await asyncio.to_thread(repository_of(request).store.refs.has, name):
+        raise ApiError(404, f"conversation {name[:80]!r} not found", code="conversation_not_found")
+    return name
+
+
 def _number(request: Request, name: str, default: int) -> int:
     text = request.query_params.get(name, str(default))
     if not text.isascii() or not text.isdigit() or not 0 < int(text[:6]) <= MOST_LISTED:
@@ -56,8 +68,7 @@ async def list_conversations(request: Request) -> Response:
     limit, query = _number(request, "limit", 100), request.query_params.get("q", "")
 
     def read(repository: Repository) -> Json:
-        found = repository.store.search(query, limit) if query else repository.store.refs.list()[:limit]
-        return to_json(tuple(found))
+        return to_json(repository.store.search(query, limit) if query else sessions(repository, limit))
 
     return await _reading(request, read)
 
@@ -79,13 +90,13 @@ async def begin(request: Request) -> Response:
 
 async def history(request: Request) -> Response:
     """Return the nodes of a conversation, oldest first."""
-    name, limit = _name(request), _number(request, "limit", MOST_LISTED)
+    name, limit = await _session(request), _number(request, "limit", MOST_LISTED)
     return await _reading(request, lambda repository: to_json(log(repository, repository.session(name), limit)))
 
 
 async def delete(request: Request) -> Response:
     """Delete a conversation."""
-    name = _name(request)
+    name = await _session(request)
 
     def write(repository: Repository) -> Json:
         repository.store.delete_session(name)
@@ -101,7 +112,7 @@ async def all_trees(request: Request) -> Response:
 
 async def say(request: Request) -> Response:
     """Begin a turn: at the end, after a node, in place of a turn, or the last one again; the answer names its run."""
-    state, name, body = state_of(request), _name(request), await read_body(request)
+    state, name, body = state_of(request), await _session(request), await read_body(request)
     body.check_names({"text", "parent", "edit", "retry", "replay", "model"})
     repository = repository_of(request)
     if state.followed.of_session(name, caller_of(request)) is not None:
@@ -134,7 +145,7 @@ async def redo(request: Request) -> Response:
 
 
 async def _move(request: Request, way: str) -> Response:
-    body, name = await read_body(request), _name(request)
+    body, name = await read_body(request), await _session(request)
     body.check_names({"turns"})
     turns = body.count("turns", 1, MOST_LISTED) or 1
 
@@ -147,7 +158,7 @@ async def _move(request: Request, way: str) -> Response:
 
 async def fork(request: Request) -> Response:
     """Give a node a second name."""
-    body, name = await read_body(request), _name(request)
+    body, name = await read_body(request), await _session(request)
     body.check_names({"node", "name"})
     new, node = body.text("name"), body.text("node", name)
     return await _reading(request, lambda repository: {"session": new, "node": repository.fork(node, new)})
@@ -155,7 +166,7 @@ async def fork(request: Request) -> Response:
 
 async def rename(request: Request) -> Response:
     """Rename a conversation."""
-    body, name = await read_body(request), _name(request)
+    body, name = await read_body(request), await _session(request)
     body.check_names({"name"})
     new = body.text("name")
 
@@ -168,13 +179,13 @@ async def rename(request: Request) -> Response:
 
 async def state(request: Request) -> Response:
     """Return the state of a conversation, at its end or after a node."""
-    node = request.query_params.get("node") or _name(request)
+    node = request.query_params.get("node") or await _session(request)
     return await _reading(request, lambda repository: to_json(StateResult(repository.at(node))))
 
 
 async def set_state(request: Request) -> Response:
     """Set a value of the state by hand, as a node of its own."""
-    body, name = await read_body(request), _name(request)
+    body, name = await read_body(request), await _session(request)
     body.check_names({"path", "value"})
     path, value = body.text("path"), body.data.get("value")
     return await _reading(request, lambda repository: to_json(set_value(repository, name, path, value)[0]))
@@ -182,7 +193,7 @@ async def set_state(request: Request) -> Response:
 
 async def cause(request: Request) -> Response:
     """Return the node that set a value last."""
-    node, path = request.query_params.get("node") or _name(request), request.query_params.get("path", "")
+    node, path = request.query_params.get("node") or await _session(request), request.query_params.get("path", "")
     parse_path(path)
     return await _reading(request, lambda repository: to_json(why(repository, path, node)))
 
@@ -191,13 +202,13 @@ async def end(request: Request) -> Response:
     """Return the end of the branch that continues a node."""
     from taiwa.server.page.views import leaf
 
-    name, node = _name(request), request.query_params.get("node", "")
+    name, node = await _session(request), request.query_params.get("node", "")
     return await _reading(request, lambda repository: {"node": leaf(repository, name, repository.store.resolve(node))})
 
 
 async def verify(request: Request) -> Response:
     """Do every turn of a conversation again from its records, without a call; every hash and state must be the recorded one."""
-    name = _name(request)
+    name = await _session(request)
 
     def read(repository: Repository) -> Json:
         try:
@@ -214,7 +225,7 @@ async def verify(request: Request) -> Response:
 
 async def export_conversation(request: Request) -> Response:
     """Export a conversation as `jsonl`, `md`, `html`, or as HTML that verifies itself."""
-    name, form = _name(request), request.query_params.get("form", "jsonl")
+    name, form = await _session(request), request.query_params.get("form", "jsonl")
     if form not in FORMS:
         raise invalid("form", f"unknown form {form[:20]!r}; choose one of {', '.join(FORMS)}")
     text = await asyncio.to_thread(export, repository_of(request), name, form)
@@ -226,6 +237,8 @@ async def export_conversation(request: Request) -> Response:
 async def node(request: Request) -> Response:
     """Return a node with its calls."""
     name = _name(request)
+    if not await asyncio.to_thread(repository_of(request).store.nodes.has, name):
+        raise ApiError(404, f"node {name[:80]!r} not found", code="node_not_found")
     return await _reading(request, lambda repository: to_json(show(repository, name)))
 
 

@@ -42,6 +42,8 @@ async def _render(request: Request, render: Callable[[Page], str]) -> Response:
 
 def _place(request: Request, repository: Repository) -> Place:
     name, panel = str(request.path_params["name"]), request.query_params.get("panel", "")
+    if not repository.store.refs.has(name):
+        raise ApiError(404, f"conversation {name[:80]!r} not found", code="conversation_not_found")
     tip = repository.store.refs.tip(name)
     at = request.query_params.get("at", "")
     at = repository.store.resolve(at) if at else ""
@@ -53,14 +55,14 @@ def _place(request: Request, repository: Repository) -> Place:
 async def start(request: Request) -> Response:
     """Show the page that begins a conversation, or what was found."""
     catalogue, query = state_of(request).catalogue, request.query_params.get("q", "")
-    return await _render(request, lambda page: page.start(catalogue.models[0], catalogue.models, query))
+    return await _render(request, lambda page: page.start(catalogue.load_apps(), catalogue.models, query))
 
 
 async def conversation(request: Request) -> Response:
     """Show a conversation."""
     running = state_of(request).followed.of_session(str(request.path_params["name"]), caller_of(request))
     everything, run = "all" in request.query_params, running.id if running else ""
-    said = running.runs[-1].completions[0].turn_input.text if running else ""
+    said = running.runs[-1].completions[0].text if running else ""
     return await _render(
         request,
         lambda page: page.conversation(_place(request, page.repository), run=run, said=said, everything=everything),

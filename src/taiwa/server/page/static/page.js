@@ -239,7 +239,9 @@ document.addEventListener("submit", attempt(async (event) => {
 }));
 
 document.addEventListener("change", attempt(async (event) => {
-  if (event.target.id === "language") {
+  if (event.target.id === "app") {
+    for (const part of $$("[data-app]")) part.hidden = part.disabled = part.dataset.app !== event.target.value;
+  } else if (event.target.id === "language") {
     await call("POST", "/page/language", { language: event.target.value });
     location.reload();
   }

@@ -1,0 +1,181 @@
+"""The server's own API: conversations with their branches, states and bills, and runs that are followed."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from taiwa.models.scripted import scripted_model
+from tests.server.serving import Serving, serving
+
+Json = dict[str, Any]
+
+
+def answer(n: int) -> str:
+    return f'Answer {n}\n@@delta\n{{"topics": ["tea {n}"], "summary": "about tea {n}"}}'
+
+
+@pytest.fixture
+def server() -> Iterator[Serving]:
+    with serving(model=scripted_model(*[answer(n) for n in range(9)])) as started:
+        yield started
+
+
+def get(server: Serving, url: str, /, **params: str) -> Any:
+    response = server.client.get(url, params=params)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def post(server: Serving, url: str, status: int = 200, /, **body: object) -> Json:
+    response = server.client.post(url, json=body)
+    assert response.status_code == status, response.text
+    found: Json = response.json()
+    return found
+
+
+def events(server: Serving, run: str, last: int | None = None) -> list[tuple[str, Json]]:
+    headers = {} if last is None else {"last-event-id": str(last)}
+    text = server.client.get(f"/api/runs/{run}/events", headers=headers).text
+    found: list[tuple[str, Json]] = []
+    for block in filter(None, text.split("\n\n")):
+        fields = dict(line.split(": ", 1) for line in block.splitlines())
+        found.append((fields["event"], json.loads(fields["data"])))
+    return found
+
+
+def begin(server: Serving, text: str = "one", **more: object) -> str:
+    started = post(server, "/api/conversations", 202, app="chat", text=text, **more)
+    events(server, started["run"])
+    return str(started["session"])
+
+
+def say(server: Serving, session: str, **body: object) -> list[tuple[str, Json]]:
+    return events(server, post(server, f"/api/conversations/{session}/turns", 202, **body)["run"])
+
+
+def texts(server: Serving, session: str) -> list[str]:
+    return [node["user"] for node in get(server, f"/api/conversations/{session}") if node["kind"] == "turn"]
+
+
+def test_a_conversation_is_begun_listed_continued_and_deleted(server: Serving) -> None:
+    session = begin(server)
+    happened = say(server, session, text="two")
+
+    assert [name for name, _ in happened][-2:] == ["turn", "end"]
+    assert "".join(data["text"] for name, data in happened if name == "text") == "Answer 1"
+    assert texts(server, session) == ["one", "two"]
+    assert [line["session"] for line in get(server, "/api/conversations")] == [session]
+    assert get(server, f"/api/conversations/{session}/state")["state"]["summary"] == "about tea 1"
+    server.client.delete(f"/api/conversations/{session}")
+    assert get(server, "/api/conversations") == []
+
+
+def test_a_run_is_taken_up_again_behind_any_event(server: Serving) -> None:
+    session = begin(server)
+    run = post(server, f"/api/conversations/{session}/turns", 202, text="two")["run"]
+    whole = events(server, run)
+
+    for last in range(len(whole) - 1):
+        assert events(server, run, last) == whole[last + 1 :]
+
+
+def test_an_edit_branches_and_can_repeat_what_followed(server: Serving) -> None:
+    session = begin(server)
+    say(server, session, text="two")
+    say(server, session, text="ONE", edit=1, replay=True)
+
+    assert texts(server, session) == ["ONE", "two"]
+
+
+def test_the_last_message_is_answered_again(server: Serving) -> None:
+    session = begin(server)
+    say(server, session, retry=True)
+
+    assert texts(server, session) == ["one"]
+    assert get(server, f"/api/conversations/{session}")[-1]["answer"] == "Answer 1"
+
+
+def test_a_message_after_an_earlier_node_begins_a_branch(server: Serving) -> None:
+    session = begin(server)
+    first = get(server, f"/api/conversations/{session}")[-1]["node"]
+    say(server, session, text="two")
+    say(server, session, text="otherwise", parent=first)
+
+    assert texts(server, session) == ["one", "otherwise"]
+
+
+def test_undo_redo_fork_rename_and_edits_of_the_state(server: Serving) -> None:
+    session = begin(server)
+    say(server, session, text="two")
+    here = f"/api/conversations/{session}"
+    post(server, f"{here}/undo")
+    assert texts(server, session) == ["one"]
+    post(server, f"{here}/redo", turns=1)
+    assert texts(server, session) == ["one", "two"]
+    post(server, f"{here}/fork", name="side")
+    post(server, "/api/conversations/side/rename", name="aside")
+    post(server, "/api/conversations/aside/state", path="summary", value="mine")
+    assert get(server, "/api/conversations/aside/state")["state"]["summary"] == "mine"
+    assert get(server, "/api/conversations/aside/why", path="summary")["node"]
+    changed = get(server, "/api/diff", before=session, after="aside")["state"]
+    assert [change["path"] for change in changed] == ["summary"]
+
+
+def test_a_conversation_is_verified_costed_searched_and_exported(server: Serving) -> None:
+    session = begin(server, "Good morning")
+    here = f"/api/conversations/{session}"
+
+    assert get(server, f"{here}/verify") == {"verified": True, "problem": "", "nodes": 2, "replayed": 1}
+    assert get(server, "/api/cost", by="model")
+    assert [hit["sessions"] for hit in get(server, "/api/conversations", q="morning")] == [[session]]
+    for form, word in (("jsonl", '"taiwa"'), ("md", "Good morning"), ("html", "<html"), ("verifiable", "digest")):
+        response = server.client.get(f"{here}/export", params={"form": form})
+        assert word in response.text, form
+        assert "attachment" in response.headers["content-disposition"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("GET", "/api/conversations/nowhere", None, 404),
+        ("POST", "/api/conversations/nowhere/turns", {"text": "x"}, 404),
+        ("GET", "/api/nodes/0123456789abcdef0123456789abcdef", None, 404),
+        ("GET", "/api/runs/forged/events", None, 404),
+        ("POST", "/api/conversations", {"app": "nowhere", "text": "x"}, 404),
+        ("POST", "/api/conversations", {"app": "/etc/passwd", "text": "x"}, 404),
+        ("POST", "/api/conversations", {"app": "plain"}, 400),
+        ("POST", "/api/conversations", {"app": "plain", "text": 3}, 400),
+        ("POST", "/api/conversations", {"app": "plain", "text": "x", "color": "red"}, 400),
+        ("POST", "/api/conversations", {"app": "plain", "text": "x", "params": {"nonsense": 1}}, 400),
+        ("GET", "/api/conversations?limit=0", None, 400),
+        ("GET", "/api/cost?by=nothing", None, 400),
+        ("GET", "/api/nowhere", None, 404),
+    ],
+)
+def test_bad_input_gets_one_line_and_its_status(
+    server: Serving, method: str, path: str, body: object, status: int
+) -> None:
+    response = server.client.request(method, path, json=body)
+
+    assert response.status_code == status, response.text
+    assert response.json()["error"]["message"]
+    assert "Traceback" not in response.text
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b"\xff", b"null", b'{"text": "\\ud800"}'])
+def test_a_body_that_is_no_object_is_refused(server: Serving, body: bytes) -> None:
+    session = begin(server)
+    headers = {"content-type": "application/json"}
+    response = server.client.post(f"/api/conversations/{session}/turns", content=body, headers=headers)
+
+    assert response.status_code == 400, response.text
+    assert texts(server, session) == ["one"]
+
+
+def test_the_served_apps_are_listed_with_their_parameters(server: Serving) -> None:
+    apps = {app["name"]: app for app in get(server, "/api/apps")}
+
+    assert apps["chat"]["flow"] == "chat"
+    assert all("problem" not in app for app in apps.values())
