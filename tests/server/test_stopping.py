@@ -1,9 +1,13 @@
 """A server that is stopped or killed: its runs go on when it is started again, and nothing is paid for twice."""
 
+import os
+import signal
 import subprocess
 import sys
 import threading
 from pathlib import Path
+
+import httpx
 
 from taiwa.kernel.messages import Request
 from taiwa.models.scripted import ScriptedModel
@@ -72,3 +76,37 @@ def test_a_server_that_is_stopped_leaves_open_runs_to_be_resumed(tmp_path: Path)
             response.read()
         made = served.client.get(f"/v1/responses/{name}").json()
         assert made["status"] == "completed"
+
+
+def test_ctrl_c_and_sigterm_end_the_command_with_success(tmp_path: Path) -> None:
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        words = [
+            sys.executable,
+            "-m",
+            "taiwa",
+            "serve",
+            "--port",
+            "0",
+            "--token",
+            "x",
+            "--store",
+            str(tmp_path / "s.db"),
+        ]
+        environ = {**os.environ, "HOME": str(tmp_path)}
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ) as served:
+            assert served.stdout is not None
+            url = served.stdout.readline().split()[-1]
+            assert httpx.get(f"{url}/health", timeout=60).status_code == 200
+            served.send_signal(stop)
+            _, errors = served.communicate(timeout=60)
+        assert served.returncode == 0
+        assert "interrupted" not in errors
+        assert "Traceback" not in errors
+
+
+def test_a_model_that_cannot_be_opened_ends_the_start(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "taiwa", "serve", "--port", "0", "-m", "nothing:x"]
+    environ = {**os.environ, "HOME": str(tmp_path)}
+    ended = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60, env=environ)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith("taiwa: ")

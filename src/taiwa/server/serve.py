@@ -58,6 +58,10 @@ class TaiwaServer:
             Runs(options.limits.runs),
             {},
         )
+        for name in options.models:
+            self.state.catalogue.open(
+                self.state.catalogue.choose(name)
+            )  # an unknown name or a missing key ends the start
         config = uvicorn.Config(
             build(self.state),
             http="h11", loop="asyncio", ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
@@ -116,6 +120,7 @@ class _Uvicorn(uvicorn.Server):
             server.close()
         await self._state.runs.stop(0 if self.force_exit else self._state.options.limits.grace)
         await super().shutdown(sockets)
+        self._captured_signals.clear()  # uvicorn would raise them again, and a stop that was asked for is no failure
         await self._state.catalogue.aclose()
 
 
@@ -133,6 +138,7 @@ def bind(host: str, port: int) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind(address)
+        bound.listen(BACKLOG)  # from now on clients wait, and are not refused
     except OSError as error:
         bound.close()
         raise ConfigError(
