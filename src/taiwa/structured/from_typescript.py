@@ -169,6 +169,7 @@ class _Converter:
     def declaration(self, name: str) -> Object:
         declared = self.declared[name]
         self.refuse_parameters(declared.node)
+        schema: Object
         if declared.node.type == "interface_declaration":
             schema = self.members(declared.node, (name,), 0).schema()
         elif declared.node.type == "enum_declaration":
