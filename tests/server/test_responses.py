@@ -290,3 +290,11 @@ def test_input_tokens_are_estimated_without_a_call() -> None:
         )
         assert 0 < short["input_tokens"] < long["input_tokens"]
         assert served.turns() == []
+
+
+def test_the_state_comes_only_where_it_was_asked_for() -> None:
+    with serving("Hello, Ann.\n@@delta\n{}", "Hello again.\n@@delta\n{}") as served:
+        body = {"model": "chat", "input": "I am Ann."}
+        asked = served.client.post("/v1/responses", json={**body, "include": ["taiwa:state"]}).json()
+        assert asked["taiwa"]["state"] == served.repository.at(asked["taiwa"]["session"]).state
+        assert "taiwa" not in served.client.post("/v1/responses", json=body).json()

@@ -15,7 +15,7 @@ from taiwa.kernel.records import COMPACT, DIGEST_BYTES, parse_json, value
 
 START = "0" * 2 * DIGEST_BYTES
 """The address of the empty history."""
-EMPTY = ["", [], [], []]
+EMPTY: list[object] = ["", [], [], []]
 REASONING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 
 

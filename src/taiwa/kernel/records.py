@@ -1,4 +1,4 @@
-"""Values as canonical JSON and back, and the digest that names them.
+"""Serialization of frozen dataclasses to canonical JSON and back, and the digest of a value.
 
 `value` makes a class a frozen, slotted dataclass that is cheap to import. With a tag its instances can be recorded:
 `record` writes them as JSON data and `restore` reads them back, `restore(record(x)) == x`. The tag is a literal, so a record

@@ -183,7 +183,7 @@ ALMOST = 0.8
 
 
 class AccessUnclearError(UnreadableError):
-    """A document says who may see it, in a way that cannot be understood; nobody may."""
+    """A document states who may see it in a way that cannot be read, so no user may."""
 
     tag = "access-unclear"
 

@@ -209,7 +209,7 @@ def _hidden(name: str) -> bool:
 
 BATCH_FILES = 64
 BATCH_CHARACTERS = 2_000_000
-"""A batch is at most so many files, and is done when it holds so many characters."""
+"""A batch ends at either limit; the file that reaches the limit of characters still belongs to it."""
 LONGEST_TITLE = 300
 FRESH_NS = 2_000_000_000
 """A file that changed so shortly before it was read may have changed again within one tick of its clock."""

@@ -172,7 +172,7 @@ def _idf(passages: int, holders: int) -> float:
 
 
 def _reach(terms: Sequence[_Term], most: int) -> int:
-    """How many of the terms, rarest first, have so many holders together; one at least."""
+    """Return the number of terms, rarest first, that have at most `most` holders together; at least 1."""
     holders = 0
     for count, term in enumerate(terms):
         holders += term.holders

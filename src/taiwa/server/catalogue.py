@@ -11,8 +11,9 @@ from taiwa.conversation.transcript import split_turns
 from taiwa.flows.chat import input_text
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Message
+from taiwa.kernel.runtime import AnyModel
 from taiwa.server.errors import ApiError
-from taiwa.sessions.durable_turn import AnyModel, PricedModel
+from taiwa.sessions.durable_turn import PricedModel
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.resent_history import detach
 from taiwa.sessions.session import chosen_model, open_priced_model

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import uvicorn
 
 from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.runtime import AnyModel
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.server.access import Access
 from taiwa.server.application import build, start
@@ -17,7 +18,7 @@ from taiwa.server.catalogue import Catalogue, check_served
 from taiwa.server.options import ServerOptions
 from taiwa.server.runs import Runs
 from taiwa.server.state import Repositories, ServerState
-from taiwa.sessions.durable_turn import AnyModel, TurnOptions
+from taiwa.sessions.durable_turn import TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.settings import Settings
 

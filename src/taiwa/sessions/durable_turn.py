@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from taiwa.conversation.history import Conversation, change_app
 from taiwa.conversation.state import State
@@ -18,11 +18,10 @@ from taiwa.kernel.execution import EffectStarted, Event, Observer, RunResult
 from taiwa.kernel.journal import Entry, Journal
 from taiwa.kernel.messages import Message, Notice, Response, TextDelta, ToolResult, Usage
 from taiwa.kernel.records import Json, items_at, record, restore, value
-from taiwa.kernel.runtime import AsyncModel, Handler, Interrupts, Model, Retriever, Runtime, Tool
-from taiwa.kernel.usage_limits import Price, RunUsage, UsageLimits
+from taiwa.kernel.runtime import AnyModel, Handler, Interrupts, Retriever, Runtime, Tool
+from taiwa.kernel.usage_limits import Price, RunUsage, UsageLimits, currency_units
 from taiwa.models.pricing import Prices
 from taiwa.sessions.repository import Repository
-from taiwa.settings import NANO
 from taiwa.store import Run, check_name, conflict_message
 
 if TYPE_CHECKING:
@@ -43,10 +42,6 @@ class RuntimeOptions(TypedDict, total=False):
     observers: Iterable[Observer]
     limits: UsageLimits | None
     price: Price
-
-
-class AnyModel(Model, AsyncModel, Protocol):
-    """A model with blocking and asynchronous calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +87,7 @@ class TurnOptions:
 
     @property
     def of_answer(self) -> dict[str, Json]:
-        """The options that an answer depends on; limits are none of them."""
+        """The options that an answer depends on, which excludes limits."""
         return {"strict": self.strict, "repairs": self.repairs}
 
     def to_json(self) -> dict[str, Json]:
@@ -180,7 +175,7 @@ class TurnResult:
     @property
     def cost(self) -> Decimal | None:
         """What the turn cost, in currency units; None where a price is unknown."""
-        return None if self.spent.cost is None else Decimal(self.spent.cost) / NANO
+        return currency_units(self.spent.cost)
 
 
 @dataclass(slots=True)
@@ -216,19 +211,22 @@ class ActiveTurn:
         """The journal of the turn: what was paid before, and where further calls are written."""
         return Journal(self.paid, sink(self.repository, self.run, self.priced_model))
 
+    def fail(self, error: BaseException) -> None:
+        """Record how the turn failed; what is no error of ours interrupted it, and leaves it open."""
+        runs = self.repository.store.runs
+        with suppress(StoreError):
+            if isinstance(error, TaiwaError):
+                runs.end(self.run, "failed", error)
+            else:
+                runs.release(self.run)
+
     @contextmanager
     def record_failure(self) -> Generator[None]:
         """Record a failure of the turn; an interrupted turn can be resumed."""
-        runs = self.repository.store.runs
         try:
             yield
-        except TaiwaError as error:
-            with suppress(StoreError):
-                runs.end(self.run, "failed", error)
-            raise
-        except BaseException:
-            with suppress(StoreError):
-                runs.release(self.run)
+        except BaseException as error:
+            self.fail(error)
             raise
         finally:
             if self.resources is not None:

@@ -1,4 +1,7 @@
-"""Apps, nodes and snapshots of states by their hashes, and how values are encoded in rows."""
+"""The stored turns: a node is one turn, addressed by the hash of its content as a commit of git is; apps, and snapshots of states.
+
+Also how values are encoded in rows.
+"""
 
 import json
 import zlib
@@ -203,7 +206,7 @@ def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
 class Nodes:
     """The apps and nodes of one owner of a store. They are only added; `maintenance` alone deletes.
 
-    A hash is no secret: `find` alone makes a row of it, and only of what the owner stored.
+    A hash is not a secret: only `find` turns one into a row, and only of what the owner stored.
     """
 
     def __init__(self, db: Database, owner: str = "") -> None:

@@ -59,7 +59,7 @@ WITH RECURSIVE back(seq, steps) AS (
     UNION ALL SELECT node.base, steps + 1 FROM back JOIN node ON node.seq = back.seq
     WHERE steps < ? AND back.seq <> ? AND node.base < node.seq)
 SELECT seq, steps FROM back ORDER BY steps"""
-"""From a node back along what undo goes to: at most so many steps, and not beyond a node."""
+"""From a node back along the nodes that undo goes to, for a number of steps at most and not beyond another node."""
 LAST_OTHER = "SELECT new FROM reflog WHERE ref = ? AND op NOT IN ('undo', 'redo', 'rename') ORDER BY seq DESC LIMIT 1"
 FIND = """
 SELECT ref.seq, ref.node, node.hash FROM ref JOIN node ON node.seq = ref.node

@@ -180,9 +180,9 @@ class Store:
         """
         return search(self._db, self.nodes, text, limit)
 
-    def costs(self, by: Axis) -> tuple[CostLine, ...]:
-        """Add up all calls, those of failed turns included, by app, model, day (UTC) or session."""
-        return costs(self._db, by, self.owner)
+    def costs(self, by: Axis, session: str | None = None) -> tuple[CostLine, ...]:
+        """Add up all calls, or those of one session, by app, model, day (UTC) or session; failed turns count too."""
+        return costs(self._db, by, self.owner, session)
 
     def export(
         self, revision: str, *, calls: bool = False, apps: bool = True, attachments: bool = True
