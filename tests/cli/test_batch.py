@@ -403,7 +403,7 @@ def test_a_killed_batch_continues_without_paying_again(
     taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str], tmp_path: Path, mode: str
 ) -> None:
     out = tmp_path / "out.jsonl"
-    model_server(delta("a"), "no state at all", silence())
+    model_server(delta("a"), 'no state at all\n@@delta\n{"nix": 1}', silence())
     file = lines("one", "two", "three")
     process = taiwa.start("batch", "chat", file, "--mode", mode, "-j", "1", "-o", str(out))
     wait_for(lambda: len(model_server.seen) == 3)

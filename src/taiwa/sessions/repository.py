@@ -25,6 +25,7 @@ from taiwa.conversation.state_paths import MISSING, Missing, StatePath, format_p
 from taiwa.kernel.errors import ConfigError, CorruptError, InputError, StoreError, TaiwaError
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.runtime import Retriever, Tool
+from taiwa.kernel.text import plural
 from taiwa.settings import Settings
 from taiwa.sql import PostgresUrl
 from taiwa.store import Checkout, FsckProblem, Store
@@ -278,7 +279,11 @@ class Repository:
         past = ((name, node) for name, node in self.store.nodes.path(tip) if node.kind == "turn")
         last = list(islice(past, max(turns, 1)))
         if not 1 <= turns <= len(last):
-            raise InputError(f"there are only {len(last)} turns, not {turns}" if last else "there is no turn yet")
+            raise InputError(
+                f"there {'is' if len(last) == 1 else 'are'} only {plural(len(last), 'turn')}, not {turns}"
+                if last
+                else "there is no turn yet"
+            )
         return last[-1]
 
     def origin(self, tip: str, path: StatePath) -> ValueOrigin:
