@@ -44,13 +44,17 @@ class HistoryEntry:
 
 @value
 class ValueOrigin:
-    """The origin of a value: the node that set it last, the number of its turn, and the value before."""
+    """The origin of a value: the node that set it last, the number of its turn, and the value before.
+
+    `is_removed`: the node took the value away, and `after` is None.
+    """
 
     hash: str
     node: Node
     turn: int
     before: Json
     after: Json
+    is_removed: bool = False
 
 
 class Repository:
@@ -283,10 +287,10 @@ class Repository:
         return last[-1]
 
     def origin(self, tip: str, path: StatePath) -> ValueOrigin:
-        """Find the node that set a value last.
+        """Find the node that set a value last, or took it away.
 
         Raises:
-            InputError: there is no value at the path.
+            InputError: there never was a value at the path.
         """
         origin: ValueOrigin | None = None
         data: Json | Missing = MISSING
@@ -295,8 +299,10 @@ class Repository:
             if not isinstance(now, Missing) and (isinstance(data, Missing) or now != data):
                 before = None if isinstance(data, Missing) else data
                 origin = ValueOrigin(entry.hash, entry.node, entry.after.count, before, now)
+            elif isinstance(now, Missing) and not isinstance(data, Missing):
+                origin = ValueOrigin(entry.hash, entry.node, entry.after.count, data, None, is_removed=True)
             data = now
-        if origin is None or isinstance(data, Missing):
+        if origin is None:
             raise InputError(f"no value at {format_path(path)}; `taiwa state` shows the state")
         return origin
 
