@@ -1,14 +1,17 @@
 """`taiwa batch`: rows in order, failures that stop nothing, and nothing paid for twice."""
 
+import asyncio
 import json
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from taiwa.sql.sqlite import SqliteDatabase
 from tests.cli.conftest import ModelServer, Taiwa, delta
 from tests.peers.faults import Act, Scene, silence, speech, status
 
@@ -400,7 +403,7 @@ def test_a_killed_batch_continues_without_paying_again(
     taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str], tmp_path: Path, mode: str
 ) -> None:
     out = tmp_path / "out.jsonl"
-    model_server(delta("a"), "no state at all", silence())
+    model_server(delta("a"), 'no state at all\n@@delta\n{"nix": 1}', silence())
     file = lines("one", "two", "three")
     process = taiwa.start("batch", "chat", file, "--mode", mode, "-j", "1", "-o", str(out))
     wait_for(lambda: len(model_server.seen) == 3)
@@ -473,3 +476,38 @@ def test_rows_of_another_form_are_shown_with_their_lines_and_strict_stops_before
     assert [row["answer"] for row in done.rows] == ["a", None, None, "b"]
     assert "2 rows have another form and are skipped" in done.err
     assert f"{file}: line 3 is not JSON" in done.err
+
+
+def test_a_batch_writes_to_its_store_in_threads(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_loop: list[str] = []
+    run = SqliteDatabase._on_cursor
+
+    def noted(self: SqliteDatabase, statement: str, *rest: Any) -> Any:
+        with suppress(RuntimeError):
+            asyncio.get_running_loop()
+            on_loop.append(statement)
+        return run(self, statement, *rest)
+
+    monkeypatch.setattr(SqliteDatabase, "_on_cursor", noted)
+    model_server(delta("a"), BAD, delta("c"))
+    file = lines("one", "two", "three")
+    taiwa("batch", "chat", file, "--mode", "map", "-j", "1", "-o", str(tmp_path / "out.jsonl"), "--resume")
+
+    assert [row["error"] is None for row in read_rows(tmp_path / "out.jsonl")] == [True, False, True]
+    assert on_loop == []
+
+
+def test_a_small_batch_stops_at_its_cost_limit_after_one_row(
+    taiwa: Taiwa, model_server: ModelServer, tmp_path: Path
+) -> None:
+    file = tmp_path / "rows.txt"
+    file.write_text("one\ntwo\nthree\n")
+    model_server("A.", "B.", "C.", prices={model_server.model: {"input": 1, "output": 1}})
+
+    stopped = taiwa("batch", "plain", str(file), "--mode", "map", "-j", "3", "--max-cost", "0.0000001")
+
+    assert stopped.code == 1
+    assert len(stopped.rows) == len(model_server.requests) == 1
+    assert "the cost limit was reached" in stopped.err

@@ -165,6 +165,7 @@ DIGESTS: dict[str, tuple[str, ...]] = {
         "9d36902425040fd69da2933148abf8fb",
         "b395c22a595ec95dd0a5c3b8e43d265e",
         "be357536ce9ad5572f38bbf479515ac7",
+        "56340f1e96b7cbe5c7aae014b8c41c55",
     ),
     "postgres": (
         "7d03563dc5139e07000617b19fde6573",
@@ -172,6 +173,7 @@ DIGESTS: dict[str, tuple[str, ...]] = {
         "0c074ccb1390cd5c7eb238ab2235a0ae",
         "69004d041cea1435b6ad65d0644ea922",
         "26bdb15088e4d9b97a13af094c996e5c",
+        "e14a9b7ec19b4e7d4fd32f63b5638135",
     ),
 }
 """Of the statements of each migration. Only a new line may be added here: stores that ran a migration never run it again."""

@@ -211,19 +211,22 @@ class ActiveTurn:
         """The journal of the turn: what was paid before, and where further calls are written."""
         return Journal(self.paid, sink(self.repository, self.run, self.priced_model))
 
+    def fail(self, error: BaseException) -> None:
+        """Record how the turn failed; what is no error of ours interrupted it, and leaves it open."""
+        runs = self.repository.store.runs
+        with suppress(StoreError):
+            if isinstance(error, TaiwaError):
+                runs.end(self.run, "failed", error)
+            else:
+                runs.release(self.run)
+
     @contextmanager
     def record_failure(self) -> Generator[None]:
         """Record a failure of the turn; an interrupted turn can be resumed."""
-        runs = self.repository.store.runs
         try:
             yield
-        except TaiwaError as error:
-            with suppress(StoreError):
-                runs.end(self.run, "failed", error)
-            raise
-        except BaseException:
-            with suppress(StoreError):
-                runs.release(self.run)
+        except BaseException as error:
+            self.fail(error)
             raise
         finally:
             if self.resources is not None:
