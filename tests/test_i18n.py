@@ -150,7 +150,7 @@ def locale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty folder of catalogues in the place of the package's."""
     monkeypatch.setattr(i18n, "LOCALE", tmp_path)
     monkeypatch.setenv("TAIWA_LANG", "ja")
-    caches = (i18n._catalogue, dialogue_catalogue)
+    caches = (i18n.catalogue, dialogue_catalogue)
     for cached in caches:
         cached.cache_clear()
     yield tmp_path
@@ -162,7 +162,7 @@ def locale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_without_compiled_catalogues_english_is_shown() -> None:
     assert _("back to turn {turn}", turn=3) == "back to turn 3"
     assert ngettext("{n} call", "{n} calls", 1) == "1 call"
-    assert dialogue_catalogue("ja")("You are welcome.") == "You are welcome."
+    assert dialoguecatalogue("ja")("You are welcome.") == "You are welcome."
     assert dialogue_version() == ENGLISH_ONLY
 
 
@@ -184,10 +184,10 @@ def test_an_older_version_words_a_sentence_as_it_did(locale: Path, monkeypatch: 
     monkeypatch.setattr(i18n, "DIALOGUE_VERSION", 3)
 
     assert dialogue_version() == 3
-    said = {(language, n): dialogue_catalogue(language, n)("Goodbye.") for language in LANGUAGES for n in (0, 1, 2)}
+    said = {(language, n): dialoguecatalogue(language, n)("Goodbye.") for language in LANGUAGES for n in (0, 1, 2)}
     assert said == {
         ("en", 0): "Goodbye.", ("en", 1): "Bye.", ("en", 2): "Goodbye.",
         ("ja", 0): "失礼いたします。", ("ja", 1): "では。", ("ja", 2): "失礼いたします。",
         ("zh", 0): "再见。", ("zh", 1): "再见。", ("zh", 2): "再见。",
     }  # fmt: skip
-    assert dialogue_catalogue("ja", 1)("You are welcome.") == "いいえ。"
+    assert dialoguecatalogue("ja", 1)("You are welcome.") == "いいえ。"
