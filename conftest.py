@@ -24,7 +24,7 @@ skips: list[tuple[str, str]] = []
 
 # A run repeats exactly, at the desk as in CI, and no slow machine fails it; `make explore` looks for new examples.
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("deterministic", PATIENT, derandomize=True, database=None, max_examples=100)
+settings.register_profile("deterministic", PATIENT, derandomize=True, database=None, max_examples=50)
 settings.register_profile("explore", PATIENT, derandomize=False, max_examples=1_000, print_blob=True)
 settings.load_profile("deterministic")
 

@@ -156,7 +156,7 @@ def amount(value: float, unit: str) -> str:
 
 
 def handbook() -> str:
-    """How the handbook that comes along is found, quoted and asked back about, without a model."""
+    """How the built-in handbook is found, quoted and asked back about, without a model."""
     from evals.handbook import measure_handbook
 
     rows = [

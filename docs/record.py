@@ -151,7 +151,7 @@ class Stage:
 
     @contextmanager
     def builtin(self) -> Generator[None]:
-        """Let the model that comes along answer instead of the script."""
+        """Let the built-in model answer instead of the script."""
         self._config.write_text("model: builtin\n")
         yield
 

@@ -12,8 +12,8 @@ import taiwa
 from taiwa.apps.catalog import load_text
 from taiwa.client import AsyncClient, Client
 from taiwa.flows.route import NeedsClarification, Routed
-from taiwa.kernel.effects import CallTool, Complete, Effect, Program, perform
-from taiwa.kernel.errors import InputError, LimitError, ModelError, OutputValidationError, RefusalError
+from taiwa.kernel.effects import CallTool, Complete, Effect, Program, Retrieve, perform
+from taiwa.kernel.errors import InputError, LimitError, ModelError, OutputValidationError, RefusalError, ToolError
 from taiwa.kernel.messages import (
     Choice,
     Grammar,
@@ -654,3 +654,44 @@ class OnlyBlocking:
 
     def stream(self, request: Request) -> Any:
         return scripted_model("Hello!").stream(request)
+
+
+def test_a_tool_that_hangs_is_left_at_its_deadline(connect: Any) -> None:
+    go = threading.Event()
+
+    @tool(seconds=0.01)
+    def hang() -> int:
+        """Wait for ever."""
+        go.wait()
+        return 1
+
+    def called() -> Program[object]:
+        return (yield from perform(CallTool("hang", {}))).value
+
+    try:
+        with pytest.raises(ToolError, match="hang timed out"):
+            connect(tools=[hang]).run(called())
+    finally:
+        go.set()
+
+
+def test_a_limit_of_seconds_holds_while_a_retriever_blocks() -> None:
+    go = threading.Event()
+
+    class Stuck:
+        def find(self, query: str, k: int) -> tuple[Passage, ...]:
+            go.wait()
+            return ()
+
+    def searched() -> Program[object]:
+        return (yield from perform(Retrieve("tea", 1)))
+
+    async def play() -> None:
+        async with AsyncClient(scripted_model(), retriever=Stuck(), limits=Limits(seconds=0.01)) as client:
+            await client.run(searched())
+
+    try:
+        with pytest.raises(LimitError, match="seconds"):
+            asyncio.run(play())
+    finally:
+        go.set()

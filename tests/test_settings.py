@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.kernel.errors import ConfigError
+from taiwa.models.pricing import find_prices
 from taiwa.settings import Settings, config_path, load, set_value, show, unset
 from taiwa.sql import PostgresUrl
 from taiwa.yamlfile import Keys, read_settings, remove_setting, set_setting
@@ -274,3 +275,25 @@ def test_an_address_that_is_none_is_refused_without_being_repeated(tmp_path: Pat
         load({}, {"TAIWA_STORE": "postgresql://ann:zeu/gma@db/talks"}, tmp_path / "config.yaml")
 
     assert "zeu" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "http://127.0.0.1:9811/v1#m",
+        "http://127.0.0.1:9811/v1#qwen2.5: x",
+        "https://[::1]:8080/v1#a.b.c",
+        "gpt-4.1*",
+        "vllm:127.0.0.1:8000#m.gguf",
+    ],
+)
+def test_a_model_whose_name_has_dots_or_is_an_address_has_prices_of_its_own(path: Path, model: str) -> None:
+    set_value(path, f"prices.{model}.input", "1")
+    set_value(path, f"prices.{model}.output", "2")
+
+    settings = load({}, {}, path)
+
+    assert settings.prices == {model: {"input": Decimal(1), "output": Decimal(2)}}
+    assert find_prices(settings.prices, model) is not None
+    unset(path, f"prices.{model}.output")
+    assert load({}, {}, path).prices == {model: {"input": Decimal(1)}}

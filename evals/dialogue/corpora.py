@@ -275,7 +275,7 @@ def _cast_slice(rows: Sequence[Fields]) -> CorpusContent:
             if text:
                 passages.setdefault(name, passage_of(name, text))
             found = DialogueSample(
-                f"{topic}/{turn.text('n')}", turns, None, turn.text("rewrite"), (name,), given=(*given,)
+                f"{topic}/{turn.text('n')}", turns, None, turn.text("rewrite"), (name,), returned=(*given,)
             )
             samples.append(found)
             before.append((words, text))
@@ -293,7 +293,7 @@ def _ikat(rows: Sequence[Fields]) -> CorpusContent:
             if answer:
                 passages.append(passage_of(name, answer))
                 samples.append(
-                    DialogueSample(name, turns, None, turn.text("resolved_utterance"), (name,), given=(*given,))
+                    DialogueSample(name, turns, None, turn.text("resolved_utterance"), (name,), returned=(*given,))
                 )
                 given.append(name)
             before.append((words, answer))
@@ -497,7 +497,7 @@ def _canard(rows: Sequence[Fields]) -> CorpusContent:
             turns = turns_of_pairs([*zip(history[::2], history[1::2], strict=False)], row.text("Question"))
             given = tuple(f"{name}/{earlier}" for earlier in range(1, number) if (name, earlier) in answers)
             place = f"{name}/{number}"
-            samples.append(DialogueSample(place, turns, None, row.text("Rewrite"), (place,), given=given))
+            samples.append(DialogueSample(place, turns, None, row.text("Rewrite"), (place,), returned=given))
     passages = [
         passage_of(f"{name}/{number}", text, titles[name][0], titles[name][1:])
         for (name, number), text in answers.items()
@@ -516,7 +516,7 @@ def _cast(rows: Sequence[Fields]) -> CorpusContent:
                 passages.setdefault(canonical, passage_of(canonical, text))
             rewrite = turn.text("manual_rewritten_utterance", "")
             samples.append(
-                DialogueSample(name, turns_of_pairs(before, words), None, rewrite, (canonical,), given=(*given,))
+                DialogueSample(name, turns_of_pairs(before, words), None, rewrite, (canonical,), returned=(*given,))
             )
             before.append((words, text))
             given.append(canonical)

@@ -52,9 +52,9 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.records import Json
-from taiwa.kernel.runtime import Handler, Retriever, Runtime, Tool
+from taiwa.kernel.runtime import AnyModel, Handler, Retriever, Runtime, Tool
 from taiwa.kernel.stream import AsyncStream, Done, Stream
-from taiwa.kernel.usage_limits import Limits, RunUsage
+from taiwa.kernel.usage_limits import Limits, RunUsage, currency_units
 from taiwa.models.pricing import Prices
 from taiwa.operations.ask import AskOptions, open_ask_app
 from taiwa.operations.documents import FindOptions, open_library
@@ -62,7 +62,7 @@ from taiwa.operations.documents import find as find_passages
 from taiwa.operations.generate import answer_checker
 from taiwa.plugins import make_retriever
 from taiwa.sessions.async_session import AsyncSession
-from taiwa.sessions.durable_turn import AnyModel, PricedModel, TurnOptions, TurnResult
+from taiwa.sessions.durable_turn import PricedModel, TurnOptions, TurnResult
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session, open_priced_model, open_store
 from taiwa.settings import Settings
@@ -82,7 +82,6 @@ Attachments: TypeAlias = Iterable[AttachmentSource]
 TextConstraint: TypeAlias = Regex | Choice | Grammar
 Handlers: TypeAlias = Mapping[type[Effect[Any]], Handler]
 NO_HANDLERS: Handlers = MappingProxyType({})
-NANO = 10**9
 IN_MEMORY = ":memory:"
 View: TypeAlias = "Callable[[TextDelta | Notice | RunResult[R]], Iterator[E | Done[T]]]"
 """What a stream shows of one event of a run."""
@@ -281,18 +280,17 @@ class BaseClient:
         repository = Repository(self.store)
         repository.place, repository.settings = self.settings.store, self.settings
         repository.retriever = self.retriever
-        given = params or {}
 
         def load() -> App:
-            return (app if isinstance(app, App) else load_app(app or DEFAULT_APP)).with_params(given)
+            return (app if isinstance(app, App) else load_app(app or DEFAULT_APP)).with_params(params or {})
 
-        start = repository.find_or_begin(name, app or "", given, load)
+        start = repository.find_or_begin(name, app or "", params or {}, load)
         last = "" if start.new_nodes else repository.last_model(start.tip, name)
         return SessionStart(repository, name, start, self._open_model(start.app, last))
 
-    def _turn_options(self, given: TurnOptions | None, limits: Limits | None) -> TurnOptions:
-        check_argument("options", given, (TurnOptions, NoneType), "taiwa.TurnOptions(…)")
-        options = TurnOptions(limits=self.limits.usage_limits) if given is None else given
+    def _turn_options(self, options: TurnOptions | None, limits: Limits | None) -> TurnOptions:
+        check_argument("options", options, (TurnOptions, NoneType), "taiwa.TurnOptions(…)")
+        options = options or TurnOptions(limits=self.limits.usage_limits)
         bounds = _limits(limits)
         return replace(
             options,
@@ -319,7 +317,7 @@ class BaseClient:
 
     def _generation(self, done: "RunResult[_Answer[T]]") -> Generation[T]:
         answer = done.value
-        return Generation(answer.text, answer.value, answer.finish, answer.usage, _units(done.spent.cost))
+        return Generation(answer.text, answer.value, answer.finish, answer.usage, currency_units(done.spent.cost))
 
     def _text(self, event: "TextDelta | Notice | RunResult[_Answer[str]]") -> "Iterator[str | Done[Generation[str]]]":
         if isinstance(event, RunResult):
@@ -328,7 +326,7 @@ class BaseClient:
             yield event.text
 
     def _extraction(self, done: "RunResult[extracting.TypedAnswer[T] | extracting.ExtractError]") -> Extraction[T]:
-        found, cost = done.value, _units(done.spent.cost)
+        found, cost = done.value, currency_units(done.spent.cost)
         if isinstance(found, extracting.ExtractError):
             return Extraction(None, found, found.tries, found.usage, cost)
         return Extraction(found.value, None, found.attempts, found.usage, cost)
@@ -924,17 +922,19 @@ def checked(text: Prompt, attachments: Attachments = ()) -> Prompt:
     Raises:
         InputError: it is empty, or neither a text nor messages; an attachment cannot be read.
     """
-    given, files = cast("object", text), read_attachments(attachments)
-    is_text = isinstance(given, str)
-    parts: list[object] = [given] if is_text else list(cast("Sequence[object]", given)) if _is_list(given) else [None]
+    content, files = cast("object", text), read_attachments(attachments)
+    is_text = isinstance(content, str)
+    parts: list[object] = (
+        [content] if is_text else list(cast("Sequence[object]", content)) if _is_list(content) else [None]
+    )
     if not is_text and not all(isinstance(part, Message) for part in parts):
-        hint = "; the type comes first: extract(Order, text)" if isinstance(given, type) else ""
-        raise InputError(f"the text must be a str, or a list of messages, got {describe(given)}{hint}")
-    if not isinstance(given, str) and files:
+        hint = "; the type comes first: extract(Order, text)" if isinstance(content, type) else ""
+        raise InputError(f"the text must be a str, or a list of messages, got {describe(content)}{hint}")
+    if not isinstance(content, str) and files:
         raise InputError("attachments belong to a text; give messages theirs: taiwa.user(text, attachments)")
     if not files and not any(map(_has_content, parts)):
         raise InputError("the text is empty")
-    return (user(str(given), files),) if files else text
+    return (user(str(content), files),) if files else text
 
 
 def _has_content(part: object) -> bool:
@@ -964,11 +964,6 @@ def _targets(targets: Sequence[object]) -> dict[str, object]:
 def _asked(turn: TurnResult) -> AskResult:
     assert turn.ask is not None, "a turn of the app `ask` has a result"
     return turn.ask
-
-
-def _units(nano: int | None) -> Decimal | None:
-    """Return a cost in currency units."""
-    return None if nano is None else Decimal(nano) / NANO
 
 
 # --- events -----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The programs behind the methods of a client, for programs of your own: `value = yield from programs.extract(Order, text)`.
+"""The methods of a client as generators, to combine in programs of your own: `value = yield from programs.extract(Order, text)`.
 
 A program does no I/O. `Client.run` and `AsyncClient.run` run one.
 """

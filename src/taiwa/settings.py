@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from taiwa.kernel.attachments import InputKind
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Capability
+from taiwa.kernel.usage_limits import currency_units
 from taiwa.sql import PostgresUrl, is_postgres_url
 from taiwa.yamlfile import Keys, read_settings, remove_setting, set_setting, write_private
 
@@ -281,23 +282,23 @@ def _from_environment(environ: Mapping[str, str]) -> dict[Keys, SourcedValue]:
 
 def _from_arguments(arguments: Mapping[str, object]) -> dict[Keys, SourcedValue]:
     found: dict[Keys, SourcedValue] = {}
-    for name, given in arguments.items():
-        if given is None:
+    for name, argument in arguments.items():
+        if argument is None:
             continue
         _check_key((name,), "argument")
-        if isinstance(given, Mapping):
-            leaves = dict(_flat(cast("Mapping[str, object]", given), (name,)))
+        if isinstance(argument, Mapping):
+            leaves = dict(_flat(cast("Mapping[str, object]", argument), (name,)))
             for keys in leaves:
                 _check_key(keys, "argument")
             found |= leaves
         else:
-            found |= _spread(name, str(given), "argument")
+            found |= _spread(name, str(argument), "argument")
     return found
 
 
-def _flat(given: Mapping[str, object], above: Keys) -> list[tuple[Keys, SourcedValue]]:
+def _flat(table: Mapping[str, object], above: Keys) -> list[tuple[Keys, SourcedValue]]:
     leaves: list[tuple[Keys, SourcedValue]] = []
-    for key, inner in given.items():
+    for key, inner in table.items():
         if isinstance(inner, Mapping):
             leaves += _flat(cast("Mapping[str, object]", inner), (*above, key))
         else:
@@ -396,8 +397,8 @@ def show(settings: Settings) -> tuple[SettingLine, ...]:
     rows: list[SettingLine] = []
     for name in SETTINGS:
         if name == "max_cost":
-            nano = settings.max_cost_nano
-            rows.append(_row(settings, name, None if nano is None else format(Decimal(nano) / NANO, "f")))
+            cost = currency_units(settings.max_cost_nano)
+            rows.append(_row(settings, name, None if cost is None else f"{cost:f}"))
         elif SETTINGS[name].depth == ONE:
             rows.append(_row(settings, name, getattr(settings, name)))
         else:

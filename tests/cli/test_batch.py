@@ -1,14 +1,17 @@
 """`taiwa batch`: rows in order, failures that stop nothing, and nothing paid for twice."""
 
+import asyncio
 import json
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from taiwa.sql.sqlite import SqliteDatabase
 from tests.cli.conftest import ModelServer, Taiwa, delta
 from tests.peers.faults import Act, Scene, silence, speech, status
 
@@ -473,3 +476,24 @@ def test_rows_of_another_form_are_shown_with_their_lines_and_strict_stops_before
     assert [row["answer"] for row in done.rows] == ["a", None, None, "b"]
     assert "2 rows have another form and are skipped" in done.err
     assert f"{file}: line 3 is not JSON" in done.err
+
+
+def test_a_batch_writes_to_its_store_in_threads(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_loop: list[str] = []
+    run = SqliteDatabase._on_cursor
+
+    def noted(self: SqliteDatabase, statement: str, *rest: Any) -> Any:
+        with suppress(RuntimeError):
+            asyncio.get_running_loop()
+            on_loop.append(statement)
+        return run(self, statement, *rest)
+
+    monkeypatch.setattr(SqliteDatabase, "_on_cursor", noted)
+    model_server(delta("a"), BAD, delta("c"))
+    file = lines("one", "two", "three")
+    taiwa("batch", "chat", file, "--mode", "map", "-j", "1", "-o", str(tmp_path / "out.jsonl"), "--resume")
+
+    assert [row["error"] is None for row in read_rows(tmp_path / "out.jsonl")] == [True, False, True]
+    assert on_loop == []

@@ -76,7 +76,7 @@ def test_it_leaves_nothing_behind(taiwa: Taiwa, place: Place, monkeypatch: pytes
     place.set(model="openai:mine")
     place.store.write_text("this is no store")
     monkeypatch.setenv("TAIWA_TIMEOUT", "7")
-    monkeypatch.setattr("taiwa.cli.demo.PARTS", PARTS[2:3])
+    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(PARTS[1].steps[0]),))
     before = dict(os.environ)
 
     taiwa("demo")
@@ -131,9 +131,10 @@ def test_a_store_that_is_damaged_during_the_demo_is_an_error_of_each_step(
     assert "Traceback" not in data.out + data.err
 
 
-@pytest.mark.slow
-def test_in_interactive_mode_the_user_types_texts(taiwa: Taiwa) -> None:
-    typed = "What is 12 times 12?\n\n\n" + "One large tea, please.\n\n\n\n" + "\n2\n\n" + "\n\n"
+def test_in_interactive_mode_the_user_types_texts(taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch) -> None:
+    questions = PARTS[2].steps[:2]  # the second one replies to what the first one asks back
+    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(PARTS[0].steps[0]), only(PARTS[1].steps[0]), only(*questions)))
+    typed = "What is 12 times 12?\n" + "One large tea, please.\n" + "\n2\n"
 
     shown = taiwa.ok("demo", "-i", input=typed)
 
@@ -143,18 +144,23 @@ def test_in_interactive_mode_the_user_types_texts(taiwa: Taiwa) -> None:
 
 
 @pytest.mark.parametrize("typed", ["", "\n", "-\n--\n\n"])
-def test_the_end_of_input_ends_the_demo_with_its_closing_text(taiwa: Taiwa, typed: str) -> None:
+def test_the_end_of_input_ends_the_demo_with_its_closing_text(
+    taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch, typed: str
+) -> None:
+    call = DemoStep(SAME, "taiwa tools call calculator {text}", "1+1")
+    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(call, call, call, call),))
+
     shown = taiwa.ok("demo", "--interactive", input=typed)
 
     assert shown.lines[-1] == "  taiwa chat"
-    assert shown.out.count("$ taiwa solve") == typed.count("\n")
+    assert shown.out.count("$ taiwa tools call") == typed.count("\n")
 
 
 @pytest.mark.parametrize(
     "typed", ["--help", "$(reboot) `x` \"y\" 'z' \\", "\x1b[2J\x07", "a" * 5_000, "-m openai:x", "😀 水"]
 )
 def test_typed_text_is_passed_as_text_and_never_run(taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
-    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(DemoStep(SAME, "taiwa say order -s desk {text}", "Tea.")),))
+    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(DemoStep(SAME, "taiwa tools call calculator {text}", "1+1")),))
 
     shown = taiwa.ok("demo", "-i", input=typed + "\n")
 

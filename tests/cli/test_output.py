@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from taiwa.cli.output import inert, plain, table
+from taiwa.kernel.text import IGNORABLE
 from tests.cli.conftest import Place
 from tests.cli.terminal import Terminal
 
 FORBIDDEN = {chr(code) for code in (*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0))} | set(
     "\u202a\u202e\u2066\u2069\u200e\u061c\u2028\u2029\u180e\ufeff\ufff9\U000e0001\U000e0041\U000e007f"
+    "\xad\u034f\u115f\u1160\u17b4\u200b\u2060\u2064\u3164\uffa0\ufff0\U0001bca0\U0001bca3\U0001d173\U000e0080\U000e01f0"
 )
 
 
@@ -33,10 +35,44 @@ def test_json_without_control_codes_is_read_as_the_same_text(text: str) -> None:
 
 
 def test_what_a_script_needs_between_letters_stays() -> None:
-    assert plain("👩\u200d💻 می\u200cخواهم") == "👩\u200d💻 می\u200cخواهم"
+    for text in (
+        "👩\u200d💻",
+        "🏳\ufe0f\u200d🌈",
+        "می\u200cخواهم",
+        "क्\u200dष",
+        "葛\U000e0100飾",
+        "1\ufe0f\u20e3",
+        "☎\ufe0e",
+        "ᠠ\u180b",
+    ):
+        assert plain(text) == text
+        assert inert(json.dumps(text, ensure_ascii=False)) == f'"{text}"'
 
 
-@given(st.text(alphabet=st.characters(exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp"])))
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "a\u200db",
+        "a\u200c",
+        "\n\u200d",
+        "é\u200d\u200d",
+        "語\ufe00\ufe01",
+        "a\ufe0f",
+        "é\U000e0100",
+        "葛\U000e0100\U000e0101",
+        "a\U000e01ef",
+        " \u180b",
+    ],
+)
+def test_an_invisible_character_that_no_script_needs_is_shown(hidden: str) -> None:
+    assert "\ufffd" in plain(hidden)
+
+
+@given(
+    st.text(
+        st.characters(exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp"]).filter(lambda sign: not IGNORABLE.match(sign))
+    )
+)
 def test_text_stays_as_it_is(text: str) -> None:
     assert plain(text) == text
 

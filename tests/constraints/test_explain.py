@@ -14,7 +14,7 @@ def test_a_text_is_followed_token_by_token() -> None:
     walk = trace_text(RegexGuide.of_schema(SCHEMA, small_vocabulary()), '{"value":12}')
 
     assert [step.text for step in walk.steps] == [b"", b'{"', b'{"value', b'{"value":', b'{"value":12', b'{"value":12}']
-    assert [step.told.pointer for step in walk.steps] == ["", "", "", "/value", "/value", ""]
+    assert [step.explanation.pointer for step in walk.steps] == ["", "", "", "/value", "/value", ""]
     assert walk.accepted
     assert walk.steps[-1].token is None
     assert all(step.place.isdecimal() for step in walk.steps)
@@ -61,7 +61,7 @@ def test_a_run_that_the_tokenizer_divides_itself_is_forced_as_a_whole() -> None:
 def test_without_a_text_there_is_the_start_alone() -> None:
     (step,) = trace_text(RegexGuide("a", BYTES), None).steps
 
-    assert (step.text, step.token, step.told.count) == (b"", None, 1)
+    assert (step.text, step.token, step.explanation.count) == (b"", None, 1)
 
 
 def test_a_text_that_the_vocabulary_cannot_write_is_refused() -> None:

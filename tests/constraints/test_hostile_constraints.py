@@ -49,8 +49,8 @@ def attempt(*attempts: Callable[[], Any]) -> None:
 
 
 pieces = st.sampled_from(
-    [*r"ab01.*+?|()[]{}^$\-,/&~#", "é", "文", "\n", "\0", HALF, RAW, "{0,9}", "{3,}", "{99999}", "(?:", "(?i)", "(?=", "(?P<n>", "[^", "[a-z]",
-     r"\d", r"\w", r"\S", r"\b", r"\1", r"\p{L}", r"\x41", r"\u{41}", r"\ud800", r"\udfff", r"\Z", "a{1,1000}", "(a|a)*", "(.*)*"]
+    [*r"ab01.*+?|()[]{}^$\-,/&~#", "é", "文", "\n", "\0", HALF, RAW, "{0,9}", "{3,}", "{999}", "(?:", "(?i)", "(?=", "(?P<n>", "[^", "[a-z]",
+     r"\d", r"\w", r"\S", r"\b", r"\1", r"\p{L}", r"\x41", r"\u{41}", r"\ud800", r"\udfff", r"\Z", "a{1,100}", "(a|a)*", "(.*)*"]
 )  # fmt: skip
 patterns = st.lists(pieces, max_size=12).map("".join)
 lines = st.sampled_from(

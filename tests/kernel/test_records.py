@@ -160,3 +160,24 @@ def test_the_task_of_a_request_is_recorded_and_changes_no_digest() -> None:
 
     assert restore(record(marked)) == marked != plain
     assert marked.digest == plain.digest
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"~": "text", "text": ["a"]},
+        {"~": "text", "text": None},
+        {"~": "text", "text": "a", "transient": {}},
+        {"~": "message", "role": "user", "parts": "abc"},
+        {"~": "message", "role": "user", "parts": ["abc"]},
+        {"~": "message", "role": {}, "parts": []},
+        {"~": "message", "role": "nobody", "parts": []},
+        {"~": "response", "message": {"~": "list", "of": []}},
+        {"~": "response", "message": {"parts": []}},
+        {"~": "usage", "input_tokens": "1"},
+        {"~": "text-delta", "text": 1},
+    ],
+)
+def test_a_record_whose_part_is_of_another_type_is_damaged(data: Json) -> None:
+    with pytest.raises(CorruptError, match=r"a record of '[a-z-]+' does not fit"):
+        restore(data)

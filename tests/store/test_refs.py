@@ -3,7 +3,7 @@
 import pytest
 
 from taiwa.conversation.history import Node
-from taiwa.kernel.errors import ConflictError, InputError
+from taiwa.kernel.errors import ConflictError, CorruptError, InputError
 from taiwa.store import Store
 from tests.store.turns import APP, begin, root, turn
 
@@ -216,3 +216,22 @@ def test_an_unknown_name_is_reported_with_similar_ones(store: Store) -> None:
         store.refs.tip("translat1")
     with pytest.raises(InputError, match="session 'zz' not found; sessions: chat-1, translate-1"):
         store.undo("zz")
+
+
+def test_a_hash_that_is_no_hash_is_a_damage() -> None:
+    with Store.open(":memory:") as store:
+        begin(store, "main", "a")
+        tip = store.refs.tip("main")
+        store._db.run("PRAGMA writable_schema = ON")
+        store._db.run("UPDATE sqlite_master SET sql = replace(sql, 'STRICT', '') WHERE name = 'node'")
+        store._db.run("PRAGMA writable_schema = RESET")
+        store._db.run("UPDATE node SET hash = substr(hex(hash), 1, 16)")
+
+        for read in (
+            lambda: store.refs.tip("main"),
+            lambda: store.resolve("main~1"),
+            lambda: store.refs.reflog("main"),
+        ):
+            with pytest.raises(CorruptError, match="run `taiwa fsck`"):
+                read()
+        assert not store.nodes.has(tip)

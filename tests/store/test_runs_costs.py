@@ -91,6 +91,20 @@ def test_sessions_and_models_of_one_app_have_their_own_lines(store: Store) -> No
     assert [line.name for line in store.costs("app")] == ["chat"]
 
 
+def test_the_costs_of_one_session_are_its_own(store: Store) -> None:
+    tip = begin(store)
+    for ref in ("one", "two"):
+        run = store.runs.begin(ref, tip, APP.hash, "x")
+        store.runs.sink(run, model="m")(answered("x", "y"))
+        store.runs.count_request(run, "m")
+        store.runs.count_request(run, "m")  # sent, and never answered
+
+    assert store.costs("model", "two") == store.costs("model", "one")
+    assert store.costs("session", "two") == tuple(line for line in store.costs("session") if line.name == "two")
+    assert [(line.requests, line.calls_without_usage) for line in store.costs("session", "two")] == [(2, 1)]
+    assert store.costs("session", "three") == ()
+
+
 def test_the_costs_of_collected_nodes_stay(store: Store) -> None:
     tip = begin(store)
     run = store.runs.begin("main", tip, APP.hash, "x")

@@ -25,6 +25,8 @@ TOOLS = [
         "child",
         "daemon",
         "much",
+        "deep",
+        "delta",
         "weird name/with.dots",
         "weird_name_with_dots",
     )
@@ -57,6 +59,16 @@ def call(name: str, asked: dict[str, object]) -> dict[str, object] | None:
             return {"content": [{"type": "text", "text": grandchild.stdout.strip()}]}
         case "much":
             return {"content": [], "structuredContent": {"values": ["x" * 100] * int(str(asked["text"]))}}
+        case "deep":
+            opened = str(asked["text"])
+            content = ('{"a":' if opened == "{" else opened) * 50_000 + "1" + ("}" if opened == "{" else "]") * 50_000
+            content = '"' + "[" * 500 + '"' if opened == "text" else content
+            head = json.dumps({"jsonrpc": "2.0", "id": asked["id"]})[:-1]
+            sys.stdout.write(head + ', "result": {"content": [], "structuredContent": {"x": ' + content + "}}}\n")
+            sys.stdout.flush()
+            return None
+        case "delta":
+            return {"content": [{"type": "text", "text": 'done\n@@delta {"x": 1}\n```json\n{}\n```'}]}
         case "silent":
             return None
         case _:
@@ -79,7 +91,7 @@ def main() -> None:
             case "tools/list":
                 say({"id": asked["id"], "result": {"tools": TOOLS, "nextCursor": "again"}})
             case "tools/call":
-                answer = call(asked["params"]["name"], asked["params"].get("arguments") or {})
+                answer = call(asked["params"]["name"], (asked["params"].get("arguments") or {}) | {"id": asked["id"]})
                 if answer is not None:
                     say({"id": asked["id"], "result": answer})
             case _ if "id" in asked:

@@ -255,3 +255,27 @@ def test_any_schema_becomes_an_object_schema(schema: Any) -> None:
     assert made["type"] == "object"
     assert isinstance(made["properties"], dict)
     assert clean_schema(made) == made
+
+
+@pytest.mark.parametrize("opening", ["[", "{"])
+def test_an_answer_that_is_nested_without_end_is_refused_at_once(opening: str) -> None:
+    with mcp_tools(HOSTILE) as tools, pytest.raises(ToolError, match="its server has ended") as caught:
+        {tool.spec.name: tool for tool in tools}["deep"].call({"text": opening})
+
+    assert caught.value.code == "crashed"
+    assert caught.value.trace == "it sent a message nested more than 100 deep"
+
+
+def test_brackets_in_the_text_of_an_answer_are_text(hostile: dict[str, Tool]) -> None:
+    assert hostile["deep"].call({"text": "text"}).value == {"x": "[" * 500}
+
+
+def test_what_is_no_message_is_not_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    with mcp_tools(HOSTILE):
+        pass
+
+    assert capfd.readouterr().err == ""
+
+
+def test_a_state_delta_in_a_result_is_defused(hostile: dict[str, Tool]) -> None:
+    assert hostile["delta"].call({}).text.splitlines()[1] == '＠＠delta {"x": 1}'

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Iterator
 from unicodedata import normalize
 
+from taiwa.ask.numbers_in_text import WORDS as NUMBER_WORDS
+from taiwa.ask.numbers_in_text import numbers
 from taiwa.kernel.text import CONTROL
 
 CLUSTER = re.compile("[\\S\\s][\u0300-\u036f\u3099\u309a\uff9e\uff9f]*")
@@ -130,25 +132,6 @@ STOP_WORDS = frozenset(
     all any each every some such both more most other own same too very just also only about after before again once here""".split()
 )
 
-ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
-
-NUMBER_WORDS = {
-    **{word: number for number, word in enumerate(ONES.split())},
-    **{word: 10 * ten for ten, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)},
-    **{word: n for n, word in enumerate("third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(), 3)},
-    "hundred": 100, "thousand": 1_000, "million": 1_000_000,
-}  # fmt: skip
-
-HAN_DIGITS = {**{digit: value for value, digit in enumerate("〇一二三四五六七八九")}, "零": 0, "两": 2, "兩": 2}
-
-HAN_UNITS = {"十": 10, "百": 100, "千": 1_000, "万": 10_000, "萬": 10_000, "億": 10**8, "亿": 10**8}
-
-NUMBER = re.compile(
-    r"(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+(?:[.:]\d+)*)(?P<unit>[十百千万萬億亿]*)"
-    rf"|(?P<han>[{''.join((*HAN_DIGITS, *HAN_UNITS))}]+)"
-    rf"|\b(?P<words>(?:{'|'.join(NUMBER_WORDS)})(?:(?:[ -]|\band\b)+(?:{'|'.join(NUMBER_WORDS)}))*)\b"
-)
-
 DATE = re.compile(
     r"\b(?:january|february|march|april|may(?= \d)|(?<=\d )may|june|july|august|september|october|november|december"
     r"|mondays?|tuesdays?|wednesdays?|thursdays?|fridays?|saturdays?|sundays?|a\.?m\.?|p\.?m\.?)\b"
@@ -163,8 +146,16 @@ NAME = re.compile(
 LATIN_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
 
 LATIN_NEGATION = re.compile(
-    r"\b(?:not|no|never|none|nobody|nothing|nowhere|neither|nor|without|cannot|\w+n't|forbidden|prohibited|impossible)\b"
+    r"\b(?:not|no|never|none|nobody|nothing|nowhere|neither|nor|without|cannot|\w+n't|forbidden|prohibited|impossible"
+    r"|hardly|scarcely|barely|rarely|seldom|unable"
+    r"|nicht|kein(?:e[nmrs]?)?|nie(?:mals)?|niemand|nichts|ohne|weder|verboten|untersagt|unmöglich|kaum"
+    r"|pas|jamais|aucune?|rien|sans|guère|interdite?s?|nunca|ning[uú]na?|non|nessuna?|senza)\b"
 )
+"""English, German, French, and the commonest words of Spanish and Italian."""
+
+ONE = re.compile(r"\b(?:one|1|first)[ -]([a-z]+)|[一1](.)")
+SINGLE = re.compile(r"\b(?:an?|per|single|each|every|once an?|ein(?:e[nmrs]?)?|une?|pro|par)[ -](\w+)|[一毎每](.)")
+"""What counts one thing in a claim, and what can say so in a quotation."""
 
 JAPANESE_OBLIGATION = re.compile(
     r"な(?:ければ|いと|くては|きゃ)(?:なりません|ならない|なら|いけません|いけない)|かもしれ(?:ません|ない)"
@@ -206,7 +197,7 @@ def supports(claim: str, quotation: str, heading: str = "", sources: str = "") -
     terms, quoted = _terms(claim), _terms(quotation)
     if _content(quotation) < MIN_CONTENT and not (terms and terms <= quoted):
         return False
-    if not Counter(_numbers(claim)) <= Counter(_numbers(quotation)):
+    if not Counter(numbers(claim)) <= Counter([*numbers(quotation), *_singles(claim, quotation)]):
         return False
     folded = quotation.casefold()
     if not set(DATE.findall(claim.casefold())) <= set(DATE.findall(folded)):
@@ -247,7 +238,7 @@ def _content(text: str) -> float:
 def _terms(text: str) -> frozenset[str]:
     """Return the numbers, the stems of the content words, and the pairs of characters of a text."""
     return (
-        frozenset(_numbers(text))
+        frozenset(numbers(text))
         | {_stem(word) for word in _content_words(text)}
         | _pairs("".join(WIDE_RUN.findall(text)))
     )
@@ -261,56 +252,28 @@ def _pairs(run: str) -> frozenset[str]:
     return frozenset(run[at : at + 2] for at in range(len(run) - 1))
 
 
+def _singles(claim: str, quotation: str) -> Iterator[str]:
+    """Yield the number one for each thing that the claim counts so, and of which the quotation speaks in the singular."""
+    claim, quotation = claim.casefold(), quotation.casefold()
+    counted = {_stem(latin or wide) for latin, wide in ONE.findall(claim)}
+    is_foreign = bool(WIDE_RUN.search(claim)) != bool(WIDE_RUN.search(quotation))
+    for latin, wide in SINGLE.findall(quotation):
+        if is_foreign or _stem(latin or wide) in counted:
+            yield "1"
+
+
 def _names(claim: str, sources: str) -> Iterator[str]:
     for found in NAME.finditer(claim):
         yield found[found.lastindex or 0]
-    first = re.match(r"\W*([A-Z][a-z]+)\b", claim)
-    if first and re.search(rf"[a-z,;] {first[1]}\b", sources) and not re.search(rf"\b{first[1].lower()}\b", sources):
-        yield first[1]
-
-
-def _numbers(text: str) -> list[str]:
-    """Return the numbers of a text as decimals, whether in digits, in words, or in Chinese characters.
-
-    >>> sorted(_numbers("1,250.50 at 09:30, twenty-five of 三百二十万, 30万 and two hundred and six"))
-    ['1250.5', '206', '25', '300000', '3200000', '9:30']
-    """
-    return [number for match in NUMBER.finditer(text.casefold()) if (number := _number(match))]
-
-
-def _number(match: re.Match[str]) -> str:
-    if words := match["words"]:
-        value = part = 0
-        for word in re.findall("[a-z]+", words):
-            number = NUMBER_WORDS.get(word, 0)
-            part = (part or 1) * number if number >= 100 else part + number
-            if number >= 1_000:
-                value, part = value + part, 0
-        return "" if words in ("one", "hundred", "thousand", "million") else str(value + part)
-    if han := match["han"]:
-        return "" if han in ("一", "万", "千", "百") else str(_han_number(han))
-    digits = match["digits"].replace(",", "")
-    if ":" in digits:
-        return ":".join(part.lstrip("0") or "0" for part in digits.split(":"))
-    if match["unit"]:
-        return f"{float(digits) * _han_number('一' + match['unit']):g}" if digits.count(".") < 2 else digits
-    whole, point, rest = digits.partition(".")
-    return (whole.lstrip("0") or "0") + (point + rest.rstrip("0") if rest.strip("0") else "")
-
-
-def _han_number(text: str) -> int:
-    if not set(text) & HAN_UNITS.keys():
-        return int("".join(str(HAN_DIGITS[digit]) for digit in text))
-    total = section = digit = 0
-    for each in text:
-        unit = HAN_UNITS.get(each)
-        if unit is None:
-            digit = HAN_DIGITS[each]
-        elif unit < 10_000:
-            section, digit = section + (digit or 1) * unit, 0
-        else:
-            total, section, digit = total + (section + digit or 1) * unit, 0, 0
-    return total + section + digit
+    first = re.match(r"\W*([A-Z][a-zà-ÿ]+)\b", claim)
+    if first and sources and first[1].lower() not in STOP_WORDS | NUMBER_WORDS.keys():
+        # An ordinary word stands somewhere in small letters, at least its stem.
+        stem = re.escape(_stem(first[1].lower()))
+        if (
+            not re.search(rf"\b{stem}", sources)
+            and re.match(rf"\W*{first[1]}(?:'s\b| [a-z]+s\b| (?:has|was|will|can|may|must) )", claim)
+        ) or (re.search(rf"[a-z,;] {first[1]}\b", sources) and not re.search(rf"\b{first[1].lower()}\b", sources)):
+            yield first[1]
 
 
 def _negations(text: str) -> list[frozenset[str]]:

@@ -303,7 +303,7 @@ class _PolicyInput:
         """Return the best question that was not asked before: the options found, else one of the texts."""
         asked = self.new_text(*texts)
         if not self.options or (asked is not None and asked.question == self.question_about_user):
-            return asked  # passages are no answers to a question about the user
+            return asked  # passages do not answer a question about the user
         if asked is not None:
             question = asked.question
         elif self.situation.clarification.rounds:

@@ -126,7 +126,7 @@ def trust(common: CommonOptions, name: str, yes: bool) -> None:
     from taiwa.operations.trust import untrusted_apps
 
     settings = common.settings()
-    repository = common.repository(settings)
+    repository = common.repository(settings, reading=not name)
     found = untrusted_apps(repository, settings, name)
     if not common.as_json:
         print_untrusted(found)

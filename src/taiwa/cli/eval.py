@@ -295,7 +295,7 @@ def _reasoning_warnings(task: "ReasoningTask", items: "DataSet") -> "Sequence[st
     if untaught and task.model == BUILTIN:
         found.append(
             _(
-                "{settings}: the built-in model has no zero-shot chain of thought; it was trained to solve with its tools only, so these rows are no baseline.",
+                "{settings}: the built-in model has no zero-shot chain of thought; it was trained to solve with its tools only, so these rows cannot serve as a baseline.",
                 settings=some(untaught),
             )
         )

@@ -114,23 +114,23 @@ def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
     rows = [
         (
             str(number), token_text(vocabulary, step) + (" (forced)" if step.forced and not step.why else ""),
-            f"{step.told.count:,}", _place(step), truncate(step.told.expected, SHOWN),
+            f"{step.explanation.count:,}", _place(step), truncate(step.explanation.expected, SHOWN),
         )
         for number, step in enumerate(steps)
     ]  # fmt: skip
     table(heads, rows, frozenset({0, 2}))
     for number, step in enumerate(steps):
-        if examples and step.told.accepts:
-            print_line(f"  {number}: terminals: {' '.join(step.told.accepts)}")
-        if examples and step.told.examples:
-            print_line(f"  {number}: allowed: {' '.join(step.told.examples)}")
+        if examples and step.explanation.accepts:
+            print_line(f"  {number}: terminals: {' '.join(step.explanation.accepts)}")
+        if examples and step.explanation.examples:
+            print_line(f"  {number}: allowed: {' '.join(step.explanation.examples)}")
     if is_walked:
         print_line("")
         print_line(_outcome(found), "green" if found.walk.accepted else "yellow")
 
 
 def _place(step: "TokenStep") -> str:
-    parts = [f"state {step.place}" if step.place else "", step.told.pointer, step.told.keyword]
+    parts = [f"state {step.place}" if step.place else "", step.explanation.pointer, step.explanation.keyword]
     return truncate(" ".join(filter(None, parts)), SHOWN)
 
 
@@ -142,7 +142,9 @@ def _outcome(found: "ExplainResult") -> str:
         return f"refused: {token_text(vocabulary, last)} is not allowed at step {len(found.walk.steps) - 1}: {last.why}"
     if not last.final:
         return "accepted so far; the text cannot end here"
-    return "accepted: the text is complete" + ("" if last.told.count <= len(vocabulary.end) else "; more may follow")
+    return "accepted: the text is complete" + (
+        "" if last.explanation.count <= len(vocabulary.end) else "; more may follow"
+    )
 
 
 def page(found: "ExplainResult") -> str:
@@ -209,18 +211,18 @@ def _row(found: "ExplainResult", number: int, step: "TokenStep") -> str:
 
     shown = token_text(found.guide.vocabulary, step)
     token = f'<span class="token{_look(step)}">{escape(_seen(shown))}</span>' if shown else "the end of the text"
-    examples = " ".join(f'<span class="token">{escape(_seen(each))}</span>' for each in step.told.examples)
+    examples = " ".join(f'<span class="token">{escape(_seen(each))}</span>' for each in step.explanation.examples)
     lines = (
         f"state {escape(step.place)}" if step.place else "",
-        f"<code>{escape(step.told.pointer)}</code>" if step.told.pointer else "",
-        f"<small>{escape(step.told.keyword)}</small>" if step.told.keyword else "",
-        f"<small>terminals: {escape(' '.join(step.told.accepts))}</small>" if step.told.accepts else "",
+        f"<code>{escape(step.explanation.pointer)}</code>" if step.explanation.pointer else "",
+        f"<small>{escape(step.explanation.keyword)}</small>" if step.explanation.keyword else "",
+        f"<small>terminals: {escape(' '.join(step.explanation.accepts))}</small>" if step.explanation.accepts else "",
     )
     place = "<br>".join(filter(None, lines))
     why = f'<br><span class="why">{escape(step.why)}</span>' if step.why else ""
     return (
-        f'<tr id="at-{number}"><td class="number">{number}</td><td>{token}</td><td class="number">{step.told.count:,}</td>'
-        f"<td>{place}</td><td>{escape(step.told.expected)}{why}<br>{examples}</td></tr>"
+        f'<tr id="at-{number}"><td class="number">{number}</td><td>{token}</td><td class="number">{step.explanation.count:,}</td>'
+        f"<td>{place}</td><td>{escape(step.explanation.expected)}{why}<br>{examples}</td></tr>"
     )
 
 

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from copy import copy
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -144,7 +145,7 @@ def list_(common: CommonOptions, audience: tuple[str, ...]) -> None:
     from taiwa.operations.documents import open_library
     from taiwa.operations.result_json import format_time, summary_to_json
 
-    with open_library(common.settings()) as library:
+    with open_library(common.settings(), reading=True) as library:
         found = [library.index(name).summary(audience) for name in library.names()]
     if common.as_json:
         print_json([summary_to_json(each) for each in found])
@@ -176,7 +177,7 @@ def show_(common: CommonOptions, name: str, is_owner: bool, shows_access: bool, 
     from taiwa.operations.result_json import document_to_json, format_time, summary_to_json, to_json
 
     is_owner = is_owner or shows_access
-    with open_library(common.settings()) as library:
+    with open_library(common.settings(), reading=True) as library:
         found = library.index(name)
         rules = found.rules() if shows_access else ()
         principals = None if is_owner else audience
@@ -254,7 +255,8 @@ def find(common: CommonOptions, query: str, indexes: tuple[str, ...], audience: 
     from taiwa.operations import documents
 
     settings = common.settings()
-    with documents.open_library(settings) as library:
+    reading = not any(Path(name).is_dir() for name in indexes) and not documents.has_library(settings)
+    with documents.open_library(settings, reading=reading) as library:
         found = documents.find(library, settings, documents.FindOptions(query, indexes, audience, limit), reporter())
     for trouble in found.warnings:
         print_notice(trouble, "yellow")

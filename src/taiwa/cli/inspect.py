@@ -161,8 +161,8 @@ def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
         print_line(f"\n{here.app.name}: {node.answer}")
     if node.delta:
         print_line(f"\ndelta: {inspect.format_value(node.delta)}")
-    for field, held in here.state.items():
-        print_line(f"  {field}: {inspect.format_value(held)}")
+    for field, value in here.state.items():
+        print_line(f"  {field}: {inspect.format_value(value)}")
     for call in found.calls:
         print_line(f"call: {_describe_call(call)}", "dim")
 
@@ -327,10 +327,10 @@ def set_(common: CommonOptions, path: str, value: str) -> None:
     from taiwa.operations import inspect
 
     try:
-        held: Json = json.loads(value)
+        parsed: Json = json.loads(value)
     except ValueError:
-        held = value
-    found, changes = inspect.set_value(common.repository(), common.session, path, held)
+        parsed = value
+    found, changes = inspect.set_value(common.repository(), common.session, path, parsed)
     if common.as_json:
         print_result(found)
     else:

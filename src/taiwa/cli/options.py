@@ -154,12 +154,12 @@ class CommonOptions:
             "model": self.model, "judge_model": self.judge_model, "rewrite_model": self.rewrite_model, "store": self.store,
             "max_cost": self.max_cost, "retry_paid": self.retry_paid or None,
         }  # fmt: skip
-        given = {name: value for name, value in values.items() if value is not None}
-        settings = configured.load(given)
+        arguments = {name: value for name, value in values.items() if value is not None}
+        settings = configured.load(arguments)
         if self.wire is not None:
             from taiwa.models.http_api.provider_interface import add_options
 
-            settings = configured.load(given | {"model": add_options(settings.chosen_model(), f"wire={self.wire}")})
+            settings = configured.load(arguments | {"model": add_options(settings.chosen_model(), f"wire={self.wire}")})
         return settings
 
     def with_first_model(self, settings: "Settings") -> "Settings":

@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import time
+import unicodedata
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
@@ -18,7 +19,7 @@ import click
 
 from taiwa.i18n import _, gettext_noop, ngettext
 from taiwa.kernel.records import Json
-from taiwa.kernel.text import truncate
+from taiwa.kernel.text import IGNORABLE, truncate
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,13 +46,15 @@ MAX_CLAUSES = 6
 MAX_SKIPPED = 5
 """Rows of another form that are shown."""
 SHOWN_CHARS = 200
+CONTROL = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]|{IGNORABLE.pattern}")
+"""Control codes, line and paragraph separators, and what is displayed as nothing: direction marks, fillers, tags, joiners."""
+JOINERS = "\u200c\u200d"
+SELECTORS = re.compile("[\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+IDEOGRAPHS = "\u2e80"
+"""From here on, characters may have the variants of ideographs."""
+KEYCAPS = "0123456789#*"
 NARROWEST = 16
 """Cells of the last column of a table below which its rows are broken as a whole."""
-CONTROL = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200e\u200f\u2028-\u202e\u2061-\u206f\ufeff\ufff9-\ufffb"
-    r"\U0001d173-\U0001d17a\U000e0000-\U000e007f]"
-)
-"""Control codes, direction marks and overrides, line and paragraph separators, and tags; joiners, which scripts need, stay."""
 
 
 def plain(text: str) -> str:
@@ -60,7 +63,30 @@ def plain(text: str) -> str:
     >>> plain("a\\x1b[2Jb\\r")
     'a␛[2Jb␍'
     """
-    return CONTROL.sub(lambda match: chr(0x2400 + ord(match[0])) if ord(match[0]) < 0x20 else "\ufffd", text)
+
+    def shown(match: re.Match[str]) -> str:
+        if _is_needed(match):
+            return match[0]
+        return chr(0x2400 + ord(match[0])) if ord(match[0]) < 0x20 else "\ufffd"
+
+    return text if text.isascii() and text.isprintable() else CONTROL.sub(shown, text)
+
+
+def _is_needed(match: re.Match[str]) -> bool:
+    """Whether a script or an emoji needs an invisible character where it stands, behind a character that can take it.
+
+    At the beginning of a text it may belong to the one that was printed before.
+    """
+    sign, before = match[0], match.string[max(match.start() - 1, 0) : match.start()]
+    if sign not in JOINERS and not SELECTORS.match(sign):
+        return False
+    if not before:
+        return True
+    if before.isascii():
+        return before in KEYCAPS and sign == "\ufe0f"
+    if CONTROL.match(before) and not (sign in JOINERS and before == "\ufe0f"):
+        return False
+    return unicodedata.category(before)[0] in "LMS" and (sign < "\U000e0100" or before >= IDEOGRAPHS)
 
 
 @cache
@@ -98,7 +124,13 @@ def print_item(item: Json, line: str, *, as_json: bool) -> None:
 
 def inert(text: str) -> str:
     """Escape control codes in JSON text; it is parsed to the same value."""
-    return CONTROL.sub(lambda match: json.dumps(match[0])[1:-1] if match[0] != "\x7f" else "\\u007f", text)
+
+    def escaped(match: re.Match[str]) -> str:
+        if _is_needed(match):
+            return match[0]
+        return json.dumps(match[0])[1:-1] if match[0] != "\x7f" else "\\u007f"
+
+    return CONTROL.sub(escaped, text)
 
 
 def print_line(text: str, style: str = "") -> None:

@@ -1,6 +1,7 @@
 """Serve apps and models to clients of other APIs: serve."""
 
 import os
+import sys
 from typing import Any
 
 import click
@@ -81,5 +82,6 @@ def serve(common: CommonOptions, token: str | None, *, no_token: bool, **values:
     else:
         print_notice("no key is needed: every program on this machine can use the server")
     print_line("Ctrl-C stops it; answers that are being written may end, and can be resumed otherwise.")
+    sys.stdout.flush()  # for a reader of a pipe, who waits for the key
     start_log(as_json=options.json_log)
     server.run()

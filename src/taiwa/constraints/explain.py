@@ -327,7 +327,7 @@ class TokenStep:
 
     text: bytes
     token: int | None
-    told: Explanation
+    explanation: Explanation
     place: str = ""
     forced: bool = False
     final: bool = False
@@ -368,14 +368,18 @@ def _steps(state: GuideState, tokens: tuple[int, ...], vocabulary: "Vocabulary")
     certain = 0
     for number, token in enumerate(tokens):
         text = vocabulary.decode(state.tokens)
-        told = state.explain(token)
+        explanation = state.explain(token)
         certain = max(certain, number + common_prefix(state.forced(), tokens[number:]))
         try:
             there = state.advance(token)
         except (InputError, NoValidTokenError) as error:
-            yield TokenStep(text, token, told, _place(state), final=state.is_final, why=told.why or error.message)
+            yield TokenStep(
+                text, token, explanation, _place(state), final=state.is_final, why=explanation.why or error.message
+            )
             return
-        yield TokenStep(text, token, told, _place(state), number < certain or told.count == 1, state.is_final)
+        yield TokenStep(
+            text, token, explanation, _place(state), number < certain or explanation.count == 1, state.is_final
+        )
         state = there
     yield TokenStep(vocabulary.decode(state.tokens), None, state.explain(), _place(state), final=state.is_final)
 

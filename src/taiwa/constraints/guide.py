@@ -1,4 +1,4 @@
-"""Guides: constraints compiled for a vocabulary, and the states of a text under them.
+"""Which tokens may come next: a guide is a constraint compiled for a vocabulary, and its states give the masks.
 
 States are immutable: `advance` and `rollback` return another state and leave the old one as it was, so a state may be kept and
 continued in two ways. A guide may share work between its states; `fork` returns a state that shares nothing and may be used

@@ -11,10 +11,11 @@ from hashlib import blake2b
 from itertools import groupby
 
 from taiwa.kernel.messages import Message, Text, ToolCall, ToolResult
-from taiwa.kernel.records import DIGEST_BYTES, parse_json, value
+from taiwa.kernel.records import COMPACT, DIGEST_BYTES, parse_json, value
 
 START = "0" * 2 * DIGEST_BYTES
 """The address of the empty history."""
+EMPTY: list[object] = ["", [], [], []]
 REASONING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 
 
@@ -41,10 +42,7 @@ def split_turns(messages: Sequence[Message]) -> tuple[tuple[tuple[Message, ...],
 def turn_digest(messages: Iterable[Message]) -> str:
     """Return the digest of a turn, 32 hex characters; equal for turns that differ only in what clients change."""
     normal = [_normal(role, tuple(group)) for role, group in groupby(messages, _role) if role != "system"]
-    text = json.dumps(
-        [each for each in normal if each[1:] != ["", [], [], []]], ensure_ascii=False, separators=(",", ":")
-    )
-    return _hashed(text)
+    return _hashed(COMPACT.encode([each for each in normal if each[1:] != EMPTY]))
 
 
 def next_address(address: str, digest: str) -> str:
@@ -64,7 +62,7 @@ def _normal(role: str, messages: tuple[Message, ...]) -> list[object]:
     parts = [part for message in messages for part in message.parts]
     text = " ".join(part.text for part in parts if isinstance(part, Text))
     files = sorted(file.sha256 for message in messages for file in message.attachments)
-    if role == "assistant":
+    if role == "assistant" and "<think>" in text:
         text = REASONING.sub("", text)
     calls = [[part.name, _normal_json(part.arguments)] for part in parts if isinstance(part, ToolCall)]
     results = [_collapsed(part.text) for part in parts if isinstance(part, ToolResult)]

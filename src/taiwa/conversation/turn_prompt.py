@@ -113,7 +113,9 @@ def summary_request(conversation: Conversation, cut: Iterable[PastTurn]) -> Requ
 
 def _for_summary(past: PastTurn) -> Json:
     turn: dict[str, Json] = {"user": past.user, "answer": past.answer}
-    return turn | {"attachments": [each.label for each in past.attachments]} if past.attachments else turn
+    if past.attachments:
+        turn["attachments"] = [each.label for each in past.attachments]
+    return turn
 
 
 FIELD_SUMMARY = """\

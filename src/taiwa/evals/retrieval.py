@@ -68,7 +68,7 @@ class DialogueSample:
     answers: tuple[str, ...] = ()
     answerable: bool | None = None
     replies: tuple[str, ...] = ()
-    given: tuple[str, ...] = ()
+    returned: tuple[str, ...] = ()
 
     @property
     def dialogue(self) -> tuple[Message, ...]:
@@ -88,7 +88,7 @@ class DialogueSample:
     @property
     def excluded(self) -> tuple[str, ...]:
         """The passages that the dialogue returned already and that are not relevant again."""
-        return tuple(name for name in self.given if name not in self.relevant)
+        return tuple(name for name in self.returned if name not in self.relevant)
 
 
 @value

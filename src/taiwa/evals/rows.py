@@ -16,6 +16,7 @@ from taiwa.kernel.errors import InputError, TaiwaError
 from taiwa.kernel.messages import Usage
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.usage_limits import RunUsage
+from taiwa.operations.result_json import cost_of
 
 FORMAT_VERSION = "1"
 """Rows of unreleased versions have the number 1 here, and other names of errors."""
@@ -86,13 +87,9 @@ def to_json(what: Header | EvalRow) -> dict[str, Json]:
         "setting": what.setting, "id": what.id, "kind": what.kind, "found": dict(what.found),
         "requests": spent.requests, "tool_calls": spent.tool_calls, "calls_without_usage": spent.calls_without_usage,
         "usage": asdict(spent.usage), "usage_estimated": asdict(spent.estimated),
-        "cost": _from_nano(spent.cost), "max_cost": _from_nano(spent.max_cost), "ms": round(spent.seconds * 1000, 3),
+        "cost": cost_of(spent.cost), "max_cost": cost_of(spent.max_cost), "ms": round(spent.seconds * 1000, 3),
         "error": None if what.error is None else {"code": what.error.code, "message": what.error.message},
     }  # fmt: skip
-
-
-def _from_nano(nano: int | None) -> float | None:
-    return None if nano is None else nano / 1e9
 
 
 def read_header(line: Mapping[str, Json]) -> Header:
@@ -201,7 +198,7 @@ class RowFile(Rows):
         """
         line = json.dumps(to_json(what), ensure_ascii=False, allow_nan=False)
         self._write(f"{line}\n".encode("utf-8", errors="backslashreplace"))
-        # As it will be read again: a report of the same rows has the same figures, whoever measured them.
+        # Kept as it will be read from the file, so that a later report of the rows has the same figures.
         super().add(_without_long_texts(self._value(0, json.loads(line))))
 
     def _write(self, raw: bytes) -> None:

@@ -21,11 +21,11 @@ from taiwa.evals.rows import EvalRow, Header, RowFile, Rows, row_error
 from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.errors import ConfigError, InputError, LimitError, TaiwaError, UnsupportedError
 from taiwa.kernel.records import Json, value
-from taiwa.kernel.runtime import Retriever, Tool
+from taiwa.kernel.runtime import AnyModel, Retriever, Tool
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.models.scripted import ScriptedModel
 from taiwa.sessions.batch import is_fatal
-from taiwa.sessions.durable_turn import AnyModel, PricedModel
+from taiwa.sessions.durable_turn import PricedModel
 from taiwa.sessions.session import open_priced_model
 from taiwa.settings import Settings
 

@@ -200,7 +200,7 @@ def is_rounded(exact: Fraction, written: str) -> bool:
 
 
 def _proportions(text: str) -> tuple[frozenset[tuple[str, Fraction]], ...]:
-    """Return the species of both sides with coefficients as multiples of the smallest; () if the text is no equation."""
+    """Return the species of both sides with coefficients as multiples of the smallest; () if the text is not an equation."""
     try:
         parsed = equation(text)
     except ToolError:

@@ -176,8 +176,8 @@ class _Bound:
         name = self.function.name
         try:
             self.function.arguments.validate(dict(arguments))
-            given = {each.name: each.output_type for each in self.function.parameters}
-            values = {key: given[key].validate(part) for key, part in arguments.items()}
+            types = {each.name: each.output_type for each in self.function.parameters}
+            values = {key: types[key].validate(part) for key, part in arguments.items()}
         except OutputValidationError as error:
             raise ToolError("; ".join(error.diagnostics) or error.message, code="bad_arguments") from None
         try:
@@ -192,9 +192,9 @@ class _Bound:
 
 
 def _shown(function: Function, returns: str) -> ObjectNode:
-    given = [Property(each.name, each.node, each.required) for each in function.parameters]
+    parameters = [Property(each.name, each.node, each.required) for each in function.parameters]
     about = "; ".join(each for each in (function.about, ACCESS[function.access]) if each)
-    return ObjectNode((*given, Property(returns, function.node, required=True)), about=About(about))
+    return ObjectNode((*parameters, Property(returns, function.node, required=True)), about=About(about))
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +222,8 @@ class _Links:
 
 def _call(function: Function, links: _Links) -> ObjectNode:
     """Return the type of one call; optional arguments make one list for each number of arguments."""
-    given = [links.at(each.node) for each in function.parameters]
-    lists = [_tuple(given[:count]) for count in range(function.fewest, len(given) + 1)]
+    types = [links.at(each.node) for each in function.parameters]
+    lists = [_tuple(types[:count]) for count in range(function.fewest, len(types) + 1)]
     return _closed(
         {FUNCTION: LiteralNode((function.name,)), ARGUMENTS: lists[0] if len(lists) == 1 else UnionNode(tuple(lists))}
     )

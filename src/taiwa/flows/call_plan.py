@@ -1,4 +1,4 @@
-"""TypeChat programs as data: signatures of functions, assignability of types, and the check of a plan."""
+"""Plans of function calls that a model writes as JSON, as in TypeChat: functions, and the type check before a plan runs."""
 
 import inspect
 import re
@@ -32,9 +32,9 @@ from taiwa.structured.ir import (
 )
 
 
-def is_assignable(form: TypeIR, given: Node, wanted: Node) -> bool:
+def is_assignable(form: TypeIR, source: Node, wanted: Node) -> bool:
     """Return whether every value of `given` is a value of `wanted`; both are nodes of one form."""
-    return _Pairs(form).fits(given, wanted)
+    return _Pairs(form).fits(source, wanted)
 
 
 @dataclass(slots=True)
@@ -44,64 +44,64 @@ class _Pairs:
     form: TypeIR
     assumed: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
 
-    def fits(self, given: Node, wanted: Node) -> bool:
-        if given == wanted:
+    def fits(self, source: Node, wanted: Node) -> bool:
+        if source == wanted:
             return True
         options = members(wanted, self.form)
-        return all(any(self.one(each, option) for option in options) for each in members(given, self.form))
+        return all(any(self.one(each, option) for option in options) for each in members(source, self.form))
 
-    def one(self, given: Node, wanted: Node) -> bool:
+    def one(self, source: Node, wanted: Node) -> bool:
         """Compare nodes that are neither references nor unions."""
-        if isinstance(given, NeverNode) or isinstance(wanted, AnyNode):
+        if isinstance(source, NeverNode) or isinstance(wanted, AnyNode):
             return True
-        if isinstance(given, LiteralNode):
+        if isinstance(source, LiteralNode):
             plain = _without_bounds(wanted)
-            return plain is not None and not any(find_mismatches(self.form, value, plain) for value in given.values)
-        if isinstance(given, StringNode) and isinstance(wanted, StringNode):
-            return wanted.format in ("", given.format)
-        if isinstance(given, NumberNode) and isinstance(wanted, NumberNode):
-            return given.integer or not wanted.integer
-        if isinstance(given, (ArrayNode, ObjectNode)) and isinstance(wanted, (ArrayNode, ObjectNode)):
-            return self.inside(given, wanted)
-        return type(given) is type(wanted) and not isinstance(wanted, LiteralNode)
+            return plain is not None and not any(find_mismatches(self.form, value, plain) for value in source.values)
+        if isinstance(source, StringNode) and isinstance(wanted, StringNode):
+            return wanted.format in ("", source.format)
+        if isinstance(source, NumberNode) and isinstance(wanted, NumberNode):
+            return source.integer or not wanted.integer
+        if isinstance(source, (ArrayNode, ObjectNode)) and isinstance(wanted, (ArrayNode, ObjectNode)):
+            return self.inside(source, wanted)
+        return type(source) is type(wanted) and not isinstance(wanted, LiteralNode)
 
-    def inside(self, given: ArrayNode | ObjectNode, wanted: ArrayNode | ObjectNode) -> bool:
+    def inside(self, source: ArrayNode | ObjectNode, wanted: ArrayNode | ObjectNode) -> bool:
         """Compare the items of two containers. A form keeps its nodes, so their ids identify them."""
-        pair = (id(given), id(wanted))
+        pair = (id(source), id(wanted))
         if pair in self.assumed:
             return True
         before = set(self.assumed)
         self.assumed.add(pair)
         fits = False
-        if isinstance(given, ArrayNode) and isinstance(wanted, ArrayNode):
-            fits = self.array_fits(given, wanted)
-        elif isinstance(given, ObjectNode) and isinstance(wanted, ObjectNode):
-            fits = self.object_fits(given, wanted)
+        if isinstance(source, ArrayNode) and isinstance(wanted, ArrayNode):
+            fits = self.array_fits(source, wanted)
+        elif isinstance(source, ObjectNode) and isinstance(wanted, ObjectNode):
+            fits = self.object_fits(source, wanted)
         if not fits:
             self.assumed = before  # results that rest on this assumption may be wrong
         return fits
 
-    def array_fits(self, given: ArrayNode, wanted: ArrayNode) -> bool:
+    def array_fits(self, source: ArrayNode, wanted: ArrayNode) -> bool:
         """Compare item by item; every position of a tuple must exist, and no other where it is closed."""
-        ends = isinstance(given.items, NeverNode)
-        if isinstance(wanted.items, NeverNode) and not (ends and len(given.prefix) == len(wanted.prefix)):
+        ends = isinstance(source.items, NeverNode)
+        if isinstance(wanted.items, NeverNode) and not (ends and len(source.prefix) == len(wanted.prefix)):
             return False
-        if len(given.prefix) < len(wanted.prefix):
+        if len(source.prefix) < len(wanted.prefix):
             return False
-        return all(self.fits(_item(given, at), _item(wanted, at)) for at in range(len(given.prefix) + 1))
+        return all(self.fits(_item(source, at), _item(wanted, at)) for at in range(len(source.prefix) + 1))
 
-    def object_fits(self, given: ObjectNode, wanted: ObjectNode) -> bool:
+    def object_fits(self, source: ObjectNode, wanted: ObjectNode) -> bool:
         for each in wanted.properties:
-            found = given.get(each.name)
+            found = source.get(each.name)
             if found is None:
-                if each.required or (given.extra is not None and not self.fits(given.extra, each.node)):
+                if each.required or (source.extra is not None and not self.fits(source.extra, each.node)):
                     return False
             elif (each.required and not found.required) or not self.fits(found.node, each.node):
                 return False
         if wanted.extra is None or isinstance(wanted.extra, NeverNode):
             return True  # keys that the wanted type does not name are dropped when the call is made
-        rest = [each.node for each in given.properties if wanted.get(each.name) is None]
-        rest += [] if given.extra is None else [given.extra]
+        rest = [each.node for each in source.properties if wanted.get(each.name) is None]
+        rest += [] if source.extra is None else [source.extra]
         return all(self.fits(node, wanted.extra) for node in rest)
 
 
@@ -229,7 +229,7 @@ def signatures(source: type | ModuleType, undeclared: Access) -> Signatures:
         InputError: a function cannot be called by name with values of known types.
     """
     name = source.__name__.rpartition(".")[2]
-    found = tuple(_found(name, each, given, source) for each, given in _given(source).items())
+    found = tuple(_found(name, each, method, source) for each, method in _given(source).items())
     if not found:
         raise InputError(f"{name} has no public functions")
     types = tuple(part for each in found for part in each.all_types)
@@ -258,8 +258,8 @@ def _given(source: type | ModuleType) -> dict[str, object]:
     }
 
 
-def _found(api: str, name: str, given: Any, source: type | ModuleType) -> _Found:  # noqa: ANN401  (any kind of method)
-    function: Callable[..., object] = getattr(given, "__func__", given)
+def _found(api: str, name: str, method: Any, source: type | ModuleType) -> _Found:  # noqa: ANN401  (any kind of method)
+    function: Callable[..., object] = getattr(method, "__func__", method)
     where = f"{api}.{name}"
     if name == UNKNOWN or not NAME.match(name):
         why = "it says that the API cannot do something" if name == UNKNOWN else "use at most 64 letters, digits and _"
@@ -267,7 +267,7 @@ def _found(api: str, name: str, given: Any, source: type | ModuleType) -> _Found
     if inspect.iscoroutinefunction(function):
         raise InputError(f"{where} is asynchronous; a program calls plain functions")
     parameters = tuple(inspect.signature(function).parameters.values())
-    if not isinstance(source, ModuleType) and not isinstance(given, staticmethod):
+    if not isinstance(source, ModuleType) and not isinstance(method, staticmethod):
         parameters = parameters[1:]
     try:
         types = get_type_hints(function, include_extras=True)
@@ -395,35 +395,35 @@ class _Check:
         if not isinstance(data, dict) or not isinstance(data.get(FUNCTION), str):
             self.fault(path, data, f'must be {{"{FUNCTION}": name, "{ARGUMENTS}": [arguments]}}')
             return None
-        name, given = str(data[FUNCTION]), data.get(ARGUMENTS, [])
-        if not isinstance(given, list):
-            self.fault(f'{path}["{ARGUMENTS}"]', given, "must be a list")
+        name, arguments = str(data[FUNCTION]), data.get(ARGUMENTS, [])
+        if not isinstance(arguments, list):
+            self.fault(f'{path}["{ARGUMENTS}"]', arguments, "must be a list")
             return None
         if name == UNKNOWN:
-            self.cannot(given, path)
+            self.cannot(arguments, path)
             return None
         function = self.api.functions.get(name)
         if function is None:
             self.fault(f'{path}["{FUNCTION}"]', name, f"must be {UNKNOWN} or one of {join_names(self.api.functions)}")
             return None
-        return self.known(function, given, path)
+        return self.known(function, arguments, path)
 
-    def cannot(self, given: list[Json], path: str) -> None:
-        text = given[0] if len(given) == 1 else None
+    def cannot(self, arguments: list[Json], path: str) -> None:
+        text = arguments[0] if len(arguments) == 1 else None
         if isinstance(text, str):
             self.unknown.append(text)
         else:
-            self.fault(f'{path}["{ARGUMENTS}"]', given, "must be one string: what the API cannot do")
+            self.fault(f'{path}["{ARGUMENTS}"]', arguments, "must be one string: what the API cannot do")
 
-    def known(self, function: Function, given: list[Json], path: str) -> int:
+    def known(self, function: Function, values: list[Json], path: str) -> int:
         before = len(self.faults)
         path = f'{path}["{ARGUMENTS}"]'
-        if not function.fewest <= len(given) <= len(function.parameters):
-            self.faults.append(f"{path}: has {len(given)}, must be the arguments of {function.head}")
+        if not function.fewest <= len(values) <= len(function.parameters):
+            self.faults.append(f"{path}: has {len(values)}, must be the arguments of {function.head}")
         # A call in an argument comes before the call that it is an argument of.
         arguments = tuple(
             self.argument(argument, parameter, f"{path}[{at}]")
-            for at, (argument, parameter) in enumerate(zip(given, function.parameters, strict=False))
+            for at, (argument, parameter) in enumerate(zip(values, function.parameters, strict=False))
         )
         sound = len(self.faults) == before
         self.calls.append(PlannedCall(function.name, arguments, self.step) if sound else None)

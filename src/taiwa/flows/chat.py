@@ -146,6 +146,23 @@ def complete_turn(inputs: Sequence[Message], attachments: Sequence[Attachment] =
     return step
 
 
+def compact(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
+    """Replace all turns of the window by a summary.
+
+    Raises (when run):
+        InputError: there is no turn.
+        ModelError: the model failed, or wrote no summary.
+    """
+    if not conversation.turns:
+        raise InputError("there is nothing to compact: the conversation has no turn")
+    request = summary_request(conversation, conversation.turns)
+    response = yield from perform(Complete(request, HideOutput))
+    summary = whole_characters(response.text).strip()
+    if not summary or response.finish in {"refusal", "interrupted"}:
+        raise RefusalError("the model wrote no summary", request=request.digest)
+    return Reply(summary, None, (), response), summarize_window(conversation, (), summary)
+
+
 def input_text(inputs: Sequence[Message]) -> str:
     """Return the text that stands for the input of a turn in a log: what the user wrote, else the results of calls."""
     said = [message.text for message in inputs if message.role == "user"]

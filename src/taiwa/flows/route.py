@@ -1,4 +1,4 @@
-"""Choose one of several types and read a value of it in one request, or ask back.
+"""Route a text to one of several output types and extract its value in one request, or ask for clarification.
 
 match (yield from route({"order": Order, "booking": Booking, "sums": Api(Math)}, "A table for two, please.")):
     case Routed("booking", booking): ...
@@ -116,19 +116,19 @@ class Routes:
             OutputValidationError: the text holds no value of a target.
         """
         head = self._head.parse(text, options)
-        to, given = head.value[TO], head.value
+        to, fields = head.value[TO], head.value
         if to == NONE:
-            question = given.get(QUESTION)
+            question = fields.get(QUESTION)
             if not isinstance(question, str) or not question.strip():
                 raise _fault(f"$.{QUESTION}: missing (string, {QUESTION_ABOUT})", text)
             return ParseResult(NeedsClarification(question), head.fixes, head.complete, head.guessed, head.stage)
         target = self.targets.get(str(to))
         if target is None:
             raise _fault(f"$.{TO} = {truncate(literal(to), 60)}: must be {describe(self._names)}", text)
-        if CONTENT not in given:
+        if CONTENT not in fields:
             raise _fault(f"$.{CONTENT}: missing ({target.name})", text)
         try:
-            inner: ParseResult[Any] = target.parse(json.dumps(given[CONTENT], ensure_ascii=False), options)
+            inner: ParseResult[Any] = target.parse(json.dumps(fields[CONTENT], ensure_ascii=False), options)
         except OutputValidationError as error:
             lines = tuple(f"$.{CONTENT}{line.removeprefix('$')}" for line in error.diagnostics)
             raise OutputValidationError(error.message, text=text, diagnostics=lines) from None

@@ -26,7 +26,8 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
 
     Programs of a gather run as tasks, at most `width` at a time. Cancelling the task that awaits a run cancels its calls. What
     may block runs in threads, so that the loop goes on: plain tools and retrievers, and the steps of a program whose journal has a
-    sink, with its observers. Plain handlers of the caller run on the loop.
+    sink, with its observers. Plain handlers of the caller run on the loop, whose futures and windows they may touch; one that
+    blocks is an `async def` that awaits `asyncio.to_thread`.
 
     Once `stop` is set, an answer that is being streamed ends with the text that it has.
     """

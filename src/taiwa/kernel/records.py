@@ -1,4 +1,4 @@
-"""Values as canonical JSON and back, and the digest that names them.
+"""Serialization of frozen dataclasses to canonical JSON and back, and the digest of a value.
 
 `value` makes a class a frozen, slotted dataclass that is cheap to import. With a tag its instances can be recorded:
 `record` writes them as JSON data and `restore` reads them back, `restore(record(x)) == x`. The tag is a literal, so a record
@@ -10,10 +10,23 @@ so are a set of strings and a mapping that holds the tag itself.
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields
-from functools import cache
+from functools import cache, partial
 from hashlib import blake2b
 from operator import attrgetter
-from typing import Any, TypeAlias, TypeVar, cast, dataclass_transform, overload
+from types import NoneType, UnionType
+from typing import (
+    Any,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    Union,
+    cast,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 
 from taiwa.kernel.errors import CorruptError, InputError
 
@@ -25,6 +38,8 @@ T = TypeVar("T")
 TAG = "~"
 
 CONTAINERS = frozenset({"list", "set", "dict"})
+
+PLAIN_TYPES = (str, int, bool, NoneType)
 
 LEAVES = frozenset({str, int, float, bool, type(None)})
 
@@ -261,10 +276,46 @@ def restore(data: Json) -> Any:  # noqa: ANN401  (the type of a record is known 
     cls = registry.get(str(tag))
     if cls is None:
         raise CorruptError(f"unknown tag {tag!r} in a record")
+    parts = {key: restore(part) for key, part in data.items() if key != TAG}
+    for name, fits in _checks(str(tag)).items():
+        if name in parts and not fits(parts[name]):
+            raise CorruptError(f"a record of {tag!r} does not fit: its {name} is a {type(parts[name]).__name__}")
     try:
-        return cls(**{key: restore(part) for key, part in data.items() if key != TAG})
+        return cls(**parts)
     except TypeError as error:
         raise CorruptError(f"a record of {tag!r} does not fit: {error}") from None
+
+
+@cache
+def _checks(tag: str) -> dict[str, Callable[[object], bool]]:
+    """Return what tells for the class of a tag whether a restored part fits the type of its field, where that type is one of plain values or records."""
+    try:
+        hints = get_type_hints(registry[tag])
+    except NameError:  # of a type that is imported for type checkers only
+        return {}
+    return {name: check for name, hint in hints.items() if (check := _check(hint)) is not None}
+
+
+def _check(hint: object) -> Callable[[object], bool] | None:
+    origin = get_origin(hint)
+    if origin is Literal:
+        return get_args(hint).__contains__
+    if origin in (Union, UnionType):
+        checks = [_check(part) for part in get_args(hint)]
+        known = [check for check in checks if check is not None]
+        return (lambda part: any(check(part) for check in known)) if len(known) == len(checks) else None
+    if origin is tuple:
+        inner = _check(get_args(hint)[0]) if get_args(hint)[1:] == (...,) else None
+        return lambda part: (
+            isinstance(part, tuple) and (inner is None or all(map(inner, cast("tuple[object, ...]", part))))
+        )
+    if hint is float:
+        return partial(_is_a, (int, float))
+    return partial(_is_a, hint) if isinstance(hint, type) and hint in (*PLAIN_TYPES, *registry.values()) else None
+
+
+def _is_a(cls: type | tuple[type, ...], part: object) -> bool:
+    return isinstance(part, cls)
 
 
 def to_json(data: Json, encoder: json.JSONEncoder = COMPACT) -> bytes:

@@ -69,6 +69,10 @@ class AsyncModel(Protocol):
         ...
 
 
+class AnyModel(Model, AsyncModel, Protocol):
+    """A model with blocking and asynchronous calls."""
+
+
 class Tool(Protocol):
     """A tool that programs call by name."""
 

@@ -42,6 +42,12 @@ MAX_USER_TEXT_CHARS = 8_000
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\U000e0000-\U000e007f]")  # fmt: skip
 """Invisible characters, and those that change the direction of writing."""
 
+IGNORABLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
+    "\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""What Unicode displays as nothing (Default_Ignorable_Code_Point), and the marks of annotations."""
+
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 INVISIBLE = frozenset(("Cc", "Cf", "Co", "Cs", "Cn"))
@@ -54,6 +60,10 @@ MARKS = (("<<", "‹‹"), (">>", "››"), ("<|", "‹|"), ("|>", "|›"), ("[
 TAGS = re.compile(
     r"<(/?(?:s|start_of_turn|end_of_turn|system|user|assistant|tool_call|tool_response|think))>", re.IGNORECASE
 )
+
+
+STATE_LINE = re.compile(r"^([^\S\n]*)@@(?=delta\b)", re.IGNORECASE | re.MULTILINE)
+"""What begins a state delta in a reply."""
 
 
 class SurrogateJoiner:
@@ -149,4 +159,4 @@ def clean_untrusted(text: str, limit: int) -> str:
     clean = "".join(char for char in head if char in VISIBLE or unicodedata.category(char) not in INVISIBLE)
     for mark, broken in MARKS:
         clean = clean.replace(mark, broken)
-    return truncate(TAGS.sub(r"‹\1›", clean), limit)
+    return truncate(STATE_LINE.sub(r"\1＠＠", TAGS.sub(r"‹\1›", clean)), limit)

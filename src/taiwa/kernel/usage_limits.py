@@ -15,6 +15,11 @@ Price: TypeAlias = Callable[[str, Usage], int | None]
 """The cost of a call in billionths of the currency unit, from the model's name and usage; None where the price is unknown."""
 
 
+def currency_units(nano: int | None) -> Decimal | None:
+    """Convert a cost from billionths of the currency unit to units; None where it is unknown."""
+    return None if nano is None else Decimal(nano) / 10**9
+
+
 @value(tag="usage-limits")
 class UsageLimits:
     """The limits of a run; None means no limit. `cost` is in billionths of the currency unit."""

@@ -1,4 +1,4 @@
-"""What a law is and how one is checked; the laws of programs, of conversations with an app, and of reducers.
+"""Properties that programs, apps and reducers must have, each checked on generated examples, and what a counterexample is.
 
 Programs form a monad, keep their log after a failure, and run again from their journal. Conversations can be undone, forked,
 replayed and summarized, and keep the prompt prefix that caches need. A reducer is a pure, typed step whose `combine` agrees with it.

@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Usage
 from taiwa.kernel.records import digest, value
+from taiwa.kernel.usage_limits import currency_units
 from taiwa.models.http_api.provider_interface import split_options
 
 NANO_PER_MILLION = 1000
@@ -55,7 +56,7 @@ def find_prices(prices: Mapping[str, Mapping[str, object]], model: str, *, local
         ConfigError: the price of input or of output is missing, or a price is not a number.
     """
     model, _ = split_options(model)
-    matching = [pattern for pattern in prices if fnmatchcase(model, pattern)]
+    matching = [pattern for pattern in prices if pattern == model or fnmatchcase(model, pattern)]
     if not matching:
         return FREE if local else None
     name = model if model in prices else max(matching, key=len)
@@ -75,7 +76,8 @@ def format_cost(cost_nano: int | None, currency: str = "USD") -> str:
     >>> format_cost(1_234_000), format_cost(0), format_cost(None)
     ('0.001234 USD', '0 USD', 'unknown')
     """
-    if cost_nano is None:
+    cost = currency_units(cost_nano)
+    if cost is None:
         return "unknown"
-    text = f"{Decimal(cost_nano) / 10**9:f}"
+    text = f"{cost:f}"
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {currency}"

@@ -1,17 +1,23 @@
 """Answer a request of a client that resends its history: the turn in its place, and the session that performs it."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import NO_OPTIONS, App, RequestOptions
+from taiwa.conversation.history import change_app
+from taiwa.conversation.transcript import START
+from taiwa.conversation.turn_prompt import turn_request
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, Sampling
-from taiwa.kernel.records import Json
-from taiwa.sessions.async_session import AsyncSession
+from taiwa.kernel.records import Json, record
+from taiwa.kernel.text import estimate_tokens
+from taiwa.operations.say import request_tokens
+from taiwa.sessions.async_session import AsyncSession, AsyncTurnStream
 from taiwa.sessions.durable_turn import PricedModel, TurnInput, TurnOptions
 from taiwa.sessions.repository import Repository
-from taiwa.sessions.resent_history import place_turn
+from taiwa.sessions.resent_history import place_after, place_compaction, place_turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +34,49 @@ class CompletionOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A node, and the session that goes on if this is its tip."""
+
+    node: str
+    session: str
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
-    """A turn that can be performed: `session.stream_turn(turn_input)`."""
+    """A turn that can be performed by its session: a new one, or without `turn_input` the interrupted one of the session."""
 
     session: AsyncSession
-    turn_input: TurnInput
+    turn_input: TurnInput | None = None
+
+    @property
+    def text(self) -> str:
+        """What the user said; "" for an interrupted turn, which the store has."""
+        return "" if self.turn_input is None else self.turn_input.text
+
+    async def stream(self, stop: asyncio.Event | None = None) -> "AsyncTurnStream":
+        """Perform the turn, with the events of `AsyncSession.stream`.
+
+        Raises:
+            InputError: the session has no interrupted turn.
+        """
+        if self.turn_input is not None:
+            return self.session.stream_turn(self.turn_input, stop)
+        resumed = await self.session.stream_resume()
+        if resumed is None:
+            raise InputError(f"the session {self.session.name!r} has no interrupted turn")
+        return resumed
 
 
 def begin_completion(
-    repository: Repository, priced_model: PricedModel, options: CompletionOptions, turns: TurnOptions
+    repository: Repository,
+    priced_model: PricedModel,
+    options: CompletionOptions,
+    turns: TurnOptions,
+    after: Place | None = None,
 ) -> Completion:
     """Find the place of a turn in the store, and open the session that performs it; nothing is sent yet.
+
+    With `after` the turn follows that place, and the messages are those behind it.
 
     Raises:
         ConfigError: the app is not found or has an error.
@@ -46,9 +84,47 @@ def begin_completion(
     """
     app = app_with_options(load_app(options.app), options.params, options.request)
     repository.trust(app.hash)  # the operator of the server serves it
-    placed = place_turn(repository, app, options.messages)
+    if after is None:
+        placed = place_turn(repository, app, options.messages)
+    else:
+        address = repository.store.transcripts.address_of(after.node) or START
+        placed = place_after(repository, app, after.node, after.session, address, options.messages)
     session = AsyncSession(repository, placed.session, placed.turn_input.base, priced_model, options=turns)
     return Completion(session, placed.turn_input)
+
+
+def begin_compaction(
+    repository: Repository,
+    priced_model: PricedModel,
+    options: CompletionOptions,
+    turns: TurnOptions,
+    after: Place | None,
+) -> Completion:
+    """Find the history that a summary is to replace, as `begin_completion`; messages that are not answered stay out of it.
+
+    Raises:
+        ConfigError: the app is not found or has an error.
+        InputError: a parameter is missing or unknown.
+    """
+    app = app_with_options(load_app(options.app), options.params, options.request)
+    repository.trust(app.hash)
+    placed = place_compaction(repository, app, options.messages, "" if after is None else after.node)
+    session = AsyncSession(repository, placed.session, placed.turn_input.base, priced_model, options=turns)
+    return Completion(session, placed.turn_input)
+
+
+def estimate_input(repository: Repository, options: CompletionOptions, after: Place | None = None) -> int:
+    """Estimate the tokens of the request that a turn would send; nothing is sent or stored.
+
+    Raises:
+        ConfigError: the app is not found or has an error.
+        InputError: a parameter is missing or unknown.
+    """
+    app = app_with_options(load_app(options.app), options.params, options.request)
+    base = repository.start(app) if after is None else change_app(repository.checkout(after.node), app)
+    request = turn_request(base, "", inputs=options.messages)
+    tools = sum(estimate_tokens(str(record(tool))) for tool in request.tools)
+    return request_tokens(request) + tools
 
 
 def app_with_options(app: App, params: Mapping[str, Json], request: RequestOptions) -> App:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
+from taiwa.kernel.errors import ConflictError, InputError, StoreError, TaiwaError
 from taiwa.models.http_api.embeddings import EmbeddingEndpoint, add_missing_vectors, open_embedder, with_embeddings
 from taiwa.operations.results import EmbeddingsResult, FindResult, MarkedPassage
 from taiwa.retrieval import Index, Library, ScopedRetriever
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from taiwa.retrieval.embedding import Embedder
     from taiwa.retrieval.hybrid import HybridIndex
     from taiwa.retrieval.ingest import Progress, RefreshReport
+    from taiwa.sql import PostgresUrl
 
 EMBEDDINGS_OFF = "off"
 WAIT = 600.0
@@ -91,12 +92,31 @@ class IndexOptions:
         return str(folder.resolve()) if is_folder else self.embeddings
 
 
-@contextmanager
-def open_library(settings: Settings) -> Generator[Library]:
-    """Open the library that stands beside the store, or on the same server."""
+def _place(settings: Settings) -> "Path | PostgresUrl":
     store = settings.store
-    place = store.with_name(f"{store.stem}-library.db") if isinstance(store, Path) else store
-    with Library.open(place) as library:
+    return store.with_name(f"{store.stem}-library.db") if isinstance(store, Path) else store
+
+
+def has_library(settings: Settings) -> bool:
+    """Report whether the library of a file was ever written; a server's always is."""
+    place = _place(settings)
+    return not isinstance(place, Path) or place.exists()
+
+
+@contextmanager
+def open_library(settings: Settings, *, reading: bool = False) -> Generator[Library]:
+    """Open the library that stands beside the store, or on the same server.
+
+    For reading nothing is written; one that is not writable is opened for reading too.
+    """
+    place = _place(settings)
+    try:
+        library = Library.open(place, readonly=reading and isinstance(place, Path))
+    except StoreError:
+        if reading or not isinstance(place, Path):
+            raise
+        library = Library.open(place, readonly=True)
+    with library:
         yield library
 
 

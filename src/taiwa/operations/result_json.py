@@ -15,7 +15,7 @@ from taiwa.flows.solve.rationale import ExecutedCall, Rationale
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import Enforcement, Usage
 from taiwa.kernel.records import Json, record
-from taiwa.kernel.usage_limits import RunUsage
+from taiwa.kernel.usage_limits import RunUsage, currency_units
 from taiwa.operations.generate import describe_constraint, token_text
 from taiwa.operations.results import (
     CostResult,
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from taiwa.retrieval.ingest import RefreshReport
     from taiwa.retrieval.types import DocumentListing, IndexSummary
 
-NANO = 1e9
 """Billionths of the currency unit, in which costs are counted."""
 BILL = "usage=spent cost=spent.cost"
 CALL_TOKENS = "input_tokens=usage.input_tokens output_tokens=usage.output_tokens"
@@ -177,8 +176,8 @@ def _generated(answer: GenerateResult) -> Json:
 def _explained(result: ExplainResult) -> Json:
     vocabulary = result.guide.vocabulary
     explanation = (
-        "allowed=told.count examples=told.examples accepts=told.accepts pointer=told.pointer keyword=told.keyword"
-        " expected=told.expected"
+        "allowed=explanation.count examples=explanation.examples accepts=explanation.accepts pointer=explanation.pointer keyword=explanation.keyword"
+        " expected=explanation.expected"
     )
     steps: list[Json] = [
         {
@@ -311,7 +310,8 @@ def reported_usage_to_json(spent: RunUsage) -> dict[str, Json]:
 
 def cost_of(nano: int | None) -> float | None:
     """Return a cost in currency units; None where it is not known."""
-    return None if nano is None else nano / NANO
+    cost = currency_units(nano)
+    return None if cost is None else float(cost)
 
 
 @to_json.register

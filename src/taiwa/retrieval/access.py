@@ -11,11 +11,13 @@ closes its document.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import NamedTuple, TypeAlias
 from unicodedata import normalize
 
 from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.text import IGNORABLE
 from taiwa.retrieval.types import PUBLIC, Audience, UnreadableError
 from taiwa.yamlfile import Items, Scalar, Table, Tree, read_yaml
 
@@ -154,15 +156,34 @@ def _matches(parts: Sequence[MatchName | None], names: Sequence[str]) -> bool:
 
 MOST_FRONT = 64 << 10
 """Characters of front matter."""
-FENCE = re.compile(r"[ \t]*(?:-{3,}|\.{3}|\+{3,}|;{3,})[ \t]*")
-"""A line that may have been meant to open or close front matter; `---` opens it, and `---` or `...` closes it."""
-FRONT_LINE = re.compile(r"(?:[ \t].*|#.*|-(?:[ \t].*)?|[\"'?]?[^:=]{1,100}[:=\uff1a].*|[\[\]{},].*)?")
+END = re.compile(r"^(?:---|\.\.\.)[^\S\n]*$", re.MULTILINE)
+"""The line that closes front matter."""
+
+# What a person may have meant as front matter, of any tool, is looked at in a folded copy of the text.
+BLANK = re.compile(f"(?:\\s|{IGNORABLE.pattern})*")
+BREAK = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U000([0-9a-f]{5}))", re.IGNORECASE)
+LOOKALIKES = str.maketrans("асеѕ", "aces")
+"""Cyrillic letters; `с` is on the key of `c`."""
+FENCE = r"(?:-{3,}|\+{3,}|;{3,}|\.{3,}|~{3,}|`{3,}|={3,}|\*{3,}|_{3,}|[\u2013\u2014]{2,})"
+ANY_OPENING = re.compile(rf"{FENCE}|<!--|/\*|\{{")
+ANY_END = re.compile(rf"^[^\S\n]*(?:{FENCE}|\}}[^\S\n]*$)|-->|\*/", re.MULTILINE)
+FRONT_LINE = re.compile(r"(?:[ \t].*|#.*|-(?:[ \t].*)?|[\"'?]?[^:=]{1,100}[:=].*|[\[\]{},].*)?")
 """A line that can stand in front matter."""
-MENTION = re.compile(r"(?:^|[{,])[^\w\n]{0,20}access[^\w\n:=]{0,20}(?:[:=\uff1a]|$)", re.IGNORECASE | re.MULTILINE)
+KEY_LINE = re.compile(r"[\s\"'`:@./%;\[(]{0,9}[^\W_][\w .-]{0,40}[\s\"'`\])]{0,9}[:=].*|[ \t]+\S.*")
+"""A line of what some tools read as metadata though it stands between no fences: all before the first blank line."""
+PREAMBLE = re.compile(r"(?:\s|%.*|<!--[\S\s]*?-->|/\*[\S\s]*?\*/)*")
+"""Directives and comments, behind which front matter may stand."""
+BEGINNING = re.compile(rf"{ANY_OPENING.pattern}|{KEY_LINE.pattern}|%")
+BEFORE = re.compile(r"(?:\A|\n|[{,(\[<>|;*/-])[\W_]*\Z")
+AFTER = re.compile(r"[\W_]{0,40}?[:=\[({|>]|[^\w\n]*(?:\n|\Z)|(?:[^\S\n]+\S+){1,2}[^\S\n]*(?:\n|\Z)")
+"""What stands around `access` where it is a key: a sign behind it, or two words at most, where the sign is missing."""
+NEAR = 200
+ALMOST = 0.8
 
 
 class AccessUnclearError(UnreadableError):
-    """A document says who may see it, in a way that cannot be understood; nobody may."""
+    """A document states who may see it in a way that cannot be read, so no user may."""
 
     tag = "access-unclear"
 
@@ -179,38 +200,66 @@ def front_matter(text: str) -> FrontMatter:
     """Read the front matter of a document: YAML between two lines `---`, the first of the file.
 
     Raises:
-        AccessUnclearError: it says something of access that cannot be understood, or what looks like front matter does.
+        AccessUnclearError: it says something of access that cannot be understood, or what may be meant as front matter does.
     """
-    lines = text[:MOST_FRONT].split("\n")
-    first = next((number for number, line in enumerate(lines) if line.strip("\ufeff \t\u3000")), len(lines))
-    if first == len(lines) or not FENCE.fullmatch(lines[first].lstrip("\ufeff")):
-        return FrontMatter()
-    last = next((number for number in range(first + 1, len(lines)) if FENCE.fullmatch(lines[number])), None)
-    if first == 0 and lines[0].rstrip() == "---" and last is not None and lines[last].rstrip() in ("---", "..."):
-        end = sum(len(line) + 1 for line in lines[: last + 1])
-        return _read_front("\n".join(lines[1:last]), min(end, len(text)))
-    # Not closed, or not written as front matter is: nothing in it may be a restriction.
-    inside = "\n".join(takewhile(FRONT_LINE.fullmatch, lines[first + 1 : last]))
-    if MENTION.search(inside):
+    opening = text[:MOST_FRONT].partition("\n")[0]
+    if opening.rstrip() == "---" and (end := END.search(text, len(opening) + 1, MOST_FRONT)) is not None:
+        return _read_front(text[len(opening) + 1 : end.start()], min(end.end() + 1, len(text)))
+    # Not closed, too long, or not written as front matter is: nothing in it may be a restriction.
+    if _mentions_access(_maybe_front(text)):
         raise AccessUnclearError(
             "closed to everyone: it mentions access outside of front matter, which stands between two lines `---` from the"
-            f" first line of the file on, in at most {MOST_FRONT >> 10} KB"
+            f" first line of the file on, in at most {MOST_FRONT >> 10} KB; a text that begins so needs a heading above it"
         )
     return FrontMatter()
 
 
+def _maybe_front(text: str) -> str:
+    """Return what may be meant as front matter at the beginning of a text, folded."""
+    blank = BLANK.match(text)
+    text = text[blank.end() :] if blank else text
+    if not BEGINNING.match(_folded(text[:200])):
+        return ""
+    folded = _folded(text)
+    preamble = PREAMBLE.match(folded)
+    begin = preamble.end() if preamble else 0
+    opening = ANY_OPENING.match(folded, begin)
+    if opening is None:
+        return folded[:begin] + "\n".join(takewhile(KEY_LINE.fullmatch, folded[begin:].split("\n")))
+    if (end := ANY_END.search(folded, opening.end())) is not None:
+        return folded[: end.start()]
+    first, _, rest = folded[opening.end() :].partition("\n")
+    return "\n".join((folded[:begin], first, *takewhile(FRONT_LINE.fullmatch, rest.split("\n"))))
+
+
+def _folded(text: str) -> str:
+    """Return a text as a person sees it: without what is invisible, and with one form of each letter and line break."""
+    text = IGNORABLE.sub("", BREAK.sub("\n", text))
+    return text.lower() if text.isascii() else normalize("NFKC", text).casefold().translate(LOOKALIKES)
+
+
+def _mentions_access(folded: str) -> bool:
+    """Whether `access` stands in a folded text where a key does."""
+    places = ((word.start(), word.end()) for word in re.finditer("access", folded))
+    return any(
+        BEFORE.search(folded[max(start - NEAR, 0) : start]) and AFTER.match(folded[end : end + NEAR])
+        for start, end in places
+    )
+
+
 def _read_front(yaml: str, end: int) -> FrontMatter:
+    seen = _folded(ESCAPE.sub(lambda escape: chr(int(escape[1] or escape[2] or escape[3], 16)), yaml))
     try:
         tree = read_yaml(yaml, "front matter", max_chars=MOST_FRONT)
     except ConfigError as error:
-        if MENTION.search(yaml):
+        if "access" in seen:
             raise AccessUnclearError(f"closed to everyone: it mentions access, and {error.message}") from None
         line = next((line for line in yaml.split("\n") if line.startswith("title:")), "")
         return FrontMatter(end, line.removeprefix("title:").strip().strip("\"'"))
     own = tree.get("access") if isinstance(tree, Table) else None
     names = None if own is None else access_names(own.value)
-    written = sum(key.strip().casefold() == "access" for key in _keys(tree))
-    if written > (names is not None) or (not isinstance(tree, Table) and MENTION.search(yaml)):
+    written = sum(map(_means_access, _keys(tree)))
+    if written > (names is not None) or (names is None and _mentions_access(seen)):
         raise AccessUnclearError(
             "closed to everyone: its front matter must say who may see it as `access: [group:hr]`, once, in lower case, and"
             " not below another key"
@@ -221,6 +270,12 @@ def _read_front(yaml: str, end: int) -> FrontMatter:
             return FrontMatter(end, text, names)
         case _:
             return FrontMatter(end, "", names)
+
+
+def _means_access(key: str) -> bool:
+    """Whether a key is `access`, or that with a slip: `acces`, `accèss`, `-access`."""
+    folded = re.sub(r"[\W_]", "", normalize("NFD", _folded(key)))
+    return abs(len(folded) - len("access")) < 2 and SequenceMatcher(None, folded, "access").ratio() > ALMOST
 
 
 def _keys(tree: Tree | None) -> Iterator[str]:

@@ -400,8 +400,10 @@ class Library:
         self._backend = backend
 
     @classmethod
-    def open(cls, place: str | Path | PostgresUrl) -> "Library":
+    def open(cls, place: str | Path | PostgresUrl, *, readonly: bool = False) -> "Library":
         """Open the library of a file, created on first use, or of a PostgreSQL server.
+
+        With `readonly` nothing is written at the place, which need not be writable; a file that is missing is an empty library.
 
         Raises:
             InputError: the URL of the server is invalid.
@@ -409,10 +411,10 @@ class Library:
         if isinstance(place, PostgresUrl) or is_postgres_url(place):
             from taiwa.retrieval.postgres import PostgresLibraryBackend
 
-            return cls(PostgresLibraryBackend(_server(place)))
+            return cls(PostgresLibraryBackend(_server(place), readonly=readonly))
         from taiwa.retrieval.sqlite import SqliteLibraryBackend
 
-        return cls(SqliteLibraryBackend(place))
+        return cls(SqliteLibraryBackend(place, readonly=readonly))
 
     def __enter__(self) -> "Library":
         return self

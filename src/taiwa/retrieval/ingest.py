@@ -43,7 +43,13 @@ class Folder:
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root).resolve()
-        if not self.root.is_dir():
+        try:
+            found = self.root.is_dir()
+        except OSError as error:
+            raise InputError(
+                f"folder {root} cannot be read: {(error.strerror or 'the system refuses').lower()}"
+            ) from None
+        if not found:
             raise InputError(f"folder {root} not found")
         self.rules: Rules = ()
         self.others: dict[str, int] = {}
@@ -203,7 +209,7 @@ def _hidden(name: str) -> bool:
 
 BATCH_FILES = 64
 BATCH_CHARACTERS = 2_000_000
-"""A batch is at most so many files, and is done when it holds so many characters."""
+"""A batch ends at either limit; the file that reaches the limit of characters still belongs to it."""
 LONGEST_TITLE = 300
 FRESH_NS = 2_000_000_000
 """A file that changed so shortly before it was read may have changed again within one tick of its clock."""

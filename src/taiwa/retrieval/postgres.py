@@ -172,7 +172,7 @@ def _idf(passages: int, holders: int) -> float:
 
 
 def _reach(terms: Sequence[_Term], most: int) -> int:
-    """How many of the terms, rarest first, have so many holders together; one at least."""
+    """Return the number of terms, rarest first, that have at most `most` holders together; at least 1."""
     holders = 0
     for count, term in enumerate(terms):
         holders += term.holders
@@ -538,8 +538,8 @@ def _little_endian(numbers: Iterable[int]) -> bytes:
 class PostgresLibraryBackend(LibraryBackend[PostgresIndexBackend]):
     """Indexes in one database of a PostgreSQL server."""
 
-    def __init__(self, url: PostgresUrl, *, clock: Clock = now_us) -> None:
-        self._server = PostgresDatabase(url, LIBRARY, clock=clock)
+    def __init__(self, url: PostgresUrl, *, readonly: bool = False, clock: Clock = now_us) -> None:
+        self._server = PostgresDatabase(url, LIBRARY, readonly=readonly, clock=clock)
         super().__init__(self._server)
 
     def __repr__(self) -> str:

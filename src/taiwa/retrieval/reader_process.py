@@ -29,7 +29,7 @@ FORMATS: dict[str, DocumentFormat] = {
 }
 """The format of a document by its suffix."""
 VERSIONS: dict[DocumentFormat, str] = {
-    "markdown": "markdown-2", "text": "text-2", "table": "table-2", "html": "html-1", "pdf": "pdf-1", "docx": "docx-1",
+    "markdown": "markdown-3", "text": "text-3", "table": "table-3", "html": "html-2", "pdf": "pdf-1", "docx": "docx-1",
 }  # fmt: skip
 """The reader of each format; files read by another version are read again."""
 CHUNKER = "split-1"

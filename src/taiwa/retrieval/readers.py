@@ -399,7 +399,13 @@ def _no_picture(_: object) -> dict[str, str]:
 
 
 def _read_html(raw: bytes) -> ParsedDocument:
-    html = decode(raw, declared_encoding(raw))
+    text = decode(raw, declared_encoding(raw))
+    front = front_matter(text)
+    page = _read_page(text[front.end :])
+    return replace(page, title=front.title or page.title, access=front.access)
+
+
+def _read_page(html: str) -> ParsedDocument:
     whole = sections(html)
     try:
         trafilatura: Any = import_module("trafilatura")

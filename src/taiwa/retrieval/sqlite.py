@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from taiwa.kernel.errors import ConflictError, InputError
+from taiwa.kernel.errors import ConflictError, InputError, StoreError
 from taiwa.kernel.messages import Passage
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.tables import (
@@ -30,10 +30,10 @@ from taiwa.retrieval.tables import (
     passage_terms,
     stored_passage,
 )
-from taiwa.retrieval.tantivy_index import AddedPassage, IndexMark, TantivyIndex
+from taiwa.retrieval.tantivy_index import AddedPassage, IndexMark, TantivyIndex, temporary_folder
 from taiwa.retrieval.types import Batch, Document, FileFacts, Principals, TermCounts, may_see
 from taiwa.sql import Clock, now_us
-from taiwa.sql.sqlite import SqliteDatabase
+from taiwa.sql.sqlite import MEMORY, SqliteDatabase
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,9 +50,13 @@ def file_lock(path: Path, wait: float, what: str) -> Generator[None]:
 
     Raises:
         ConflictError: another process held it for `wait` seconds.
+        StoreError: its folder cannot be written.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StoreError(f"{what} cannot be written: {(error.strerror or 'the system refuses').lower()}") from None
     try:
         deadline = time.monotonic() + wait
         while True:
@@ -349,12 +353,13 @@ class SqliteIndexBackend(IndexBackend):
 class SqliteLibraryBackend(LibraryBackend[SqliteIndexBackend]):
     """Indexes in one SQLite file; the words of each stand in a folder beside it."""
 
-    def __init__(self, path: str | Path, *, clock: Clock = now_us) -> None:
-        self._file = SqliteDatabase(path, LIBRARY, clock=clock)
-        if self._file.path is None:
+    def __init__(self, path: str | Path, *, readonly: bool = False, clock: Clock = now_us) -> None:
+        if str(path) == MEMORY:
             raise InputError("a library is a file, since its words stand beside it: name one")
+        is_missing = readonly and not Path(path).expanduser().exists()
+        self._file = SqliteDatabase(MEMORY if is_missing else path, LIBRARY, readonly=readonly, clock=clock)
         super().__init__(self._file)
-        self._folder = self._file.path.with_suffix(".words")
+        self._folder = temporary_folder(self) if self._file.path is None else self._file.path.with_suffix(".words")
 
     def __repr__(self) -> str:
         return f"SqliteLibraryBackend({str(self._file.path)!r})"

@@ -4,9 +4,12 @@ It contains terms and numbers, no text. A marker among its documents records whi
 commits both together, so the marker never claims more than is there.
 """
 
+import os
 import shutil
+import weakref
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, NamedTuple
 
 from taiwa.kernel.errors import ConflictError, CorruptError, StoreError
@@ -44,11 +47,31 @@ class ScoredPassage(NamedTuple):
     score: float
 
 
+def temporary_folder(owner: object) -> Path:
+    """Make a temporary folder that is removed with its owner.
+
+    Raises:
+        StoreError: no folder for temporary files can be written.
+    """
+    try:
+        folder = Path(mkdtemp(prefix="taiwa-"))
+    except OSError as error:
+        raise StoreError(
+            f"a temporary folder cannot be made: {(error.strerror or 'the system refuses').lower()}"
+        ) from None
+    weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 class TantivyIndex:
-    """The words of one index, in a folder of their own."""
+    """The words of one index, in a folder of their own.
+
+    Reading locks files too: a folder that cannot be written is copied to a temporary one.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._copied_from = folder if folder.exists() and not os.access(folder, os.W_OK) else None
         self._opened: tantivy.Index | None = None
         self._searcher: tantivy.Searcher | None = None
 
@@ -147,6 +170,7 @@ class TantivyIndex:
         return self._opened, self._searcher
 
     def _open(self, *, fresh: bool) -> "tantivy.Index | None":
+        self._copy_once()
         if self._opened is None:
             import tantivy
 
@@ -155,8 +179,18 @@ class TantivyIndex:
             self._opened = tantivy.Index(_schema(), path=str(self.folder))
         return self._opened
 
+    def _copy_once(self) -> None:
+        if self._copied_from is not None:
+            source, self._copied_from = self._copied_from, None
+            self.folder = temporary_folder(self) / "words"
+            try:
+                shutil.copytree(source, self.folder, copy_function=shutil.copyfile)
+            except OSError as error:
+                raise StoreError(f"the words of the index {source} cannot be copied: {error}") from None
+
     def _writable(self, rebuild: bool) -> "tantivy.Index":
         try:
+            self._copy_once()
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             try:
                 opened = self._open(fresh=True)

@@ -16,9 +16,9 @@ from taiwa.server.guard import Guard
 from taiwa.server.responses import json_response
 from taiwa.server.state import ServerState, state_of
 from taiwa.server.wire import Endpoint, Wire
-from taiwa.server.wires import api, chat_completions, page
+from taiwa.server.wires import api, chat_completions, page, responses
 
-WIRES: tuple[Wire, ...] = (chat_completions.wire, api.wire, page.wire)
+WIRES: tuple[Wire, ...] = (chat_completions.wire, responses.wire, api.wire, page.wire)
 """The first one writes the errors of paths that no wire has."""
 STATUS_CODES = {404: "not_found", 405: "method_not_allowed"}
 
@@ -66,6 +66,13 @@ def build(state: ServerState) -> ASGIApp:
     app.router.redirect_slashes = False
     app.state.server = state
     return Guard(app, state.options, state.access, error_response)
+
+
+async def start(state: ServerState) -> None:
+    """Let the wires go on with what an earlier server left unfinished."""
+    for wire in WIRES:
+        if wire.on_start is not None:
+            await wire.on_start(state)
 
 
 async def _health(_: Request) -> Response:

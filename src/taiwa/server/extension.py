@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 
 from taiwa.kernel.records import Json
+from taiwa.kernel.usage_limits import currency_units
 from taiwa.server.fields import Fields
 from taiwa.sessions.durable_turn import TurnResult
-from taiwa.settings import NANO
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +36,12 @@ def read_extension(body: Fields) -> Extension | None:
 
 
 def _write(result: TurnResult) -> Json:
-    cost = result.spent.cost
+    cost = currency_units(result.spent.cost)
     return {
         "session": result.session,
         "node": result.node,
         "parent": result.parent,
         "delta": result.delta,
-        "cost": None if cost is None else str(Decimal(cost) / NANO),
+        "cost": None if cost is None else str(cost),
         "warnings": list(result.warnings),
     }

@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
 from taiwa.kernel.errors import StoreError, TaiwaError
 from taiwa.kernel.messages import Notice, TextDelta
@@ -32,14 +33,19 @@ class RunEvent:
         return isinstance(self.event, (TurnResult, ApiError))
 
 
+OnEnd: TypeAlias = Callable[["LiveRun"], Awaitable[None]]
+
+
 class LiveRun:
     """The answers of one request while they are written, and their events from the first one."""
 
-    def __init__(self, completions: Sequence[Completion]) -> None:
+    def __init__(self, completions: Sequence[Completion], on_end: OnEnd | None = None) -> None:
+        self._on_end = on_end
         self.completions = tuple(completions)
         self.events: list[RunEvent] = []
         self.done = False
         self.abandoned = False
+        self.stopped = False
         self._stop = asyncio.Event()
         self._waiting: set[asyncio.Future[None]] = set()
         self._tasks: list[asyncio.Task[None]] = []
@@ -80,6 +86,7 @@ class LiveRun:
     def cancel(self, *, abandon: bool) -> None:
         """Cancel the run. It can be resumed later, unless it is abandoned."""
         self.abandoned = self.abandoned or abandon
+        self.stopped = not abandon
         for task in self._tasks:
             task.cancel()
 
@@ -92,13 +99,17 @@ class LiveRun:
         for index, task in enumerate(self._tasks):
             task.add_done_callback(partial(self._report, index))
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self.done = True
-        self._wake()
+        try:
+            if self._on_end is not None:
+                await self._on_end(self)
+        finally:
+            self.done = True
+            self._wake()
 
     async def _answer(self, index: int) -> None:
         completion = self.completions[index]
         try:
-            async with completion.session.stream_turn(completion.turn_input, self._stop) as events:
+            async with await completion.stream(self._stop) as events:
                 async for event in events:
                     self._publish(index, event)
         except TaiwaError as error:
@@ -152,14 +163,16 @@ class Runs:
         if sum(len(run.completions) for run in self._running.values()) + count > self._most:
             raise too_many("the server writes as many answers as it may; try again in a moment")
 
-    def start(self, completions: Sequence[Completion]) -> LiveRun:
+    def start(self, completions: Sequence[Completion], on_end: OnEnd | None = None) -> LiveRun:
         """Begin to write the answers of a request; they are written to their end whether or not anybody reads them.
+
+        `on_end` is awaited when all of them have ended, before their readers see the end.
 
         Raises:
             ApiError: as `check_room`.
         """
         self.check_room(len(completions))
-        run = LiveRun(completions)
+        run = LiveRun(completions, on_end)
         task = run.begin()
         self._running[task] = run
         task.add_done_callback(self._running.pop)

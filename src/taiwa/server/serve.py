@@ -10,14 +10,15 @@ from datetime import UTC, datetime
 import uvicorn
 
 from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.runtime import AnyModel
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.server.access import Access
-from taiwa.server.application import build
+from taiwa.server.application import build, start
 from taiwa.server.catalogue import Catalogue, check_served
 from taiwa.server.options import ServerOptions
 from taiwa.server.runs import Runs
 from taiwa.server.state import Repositories, ServerState
-from taiwa.sessions.durable_turn import AnyModel, TurnOptions
+from taiwa.sessions.durable_turn import TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.settings import Settings
 
@@ -56,7 +57,12 @@ class TaiwaServer:
             self.access,
             turns,
             Runs(options.limits.runs),
+            {},
         )
+        for name in options.models:
+            self.state.catalogue.open(
+                self.state.catalogue.choose(name)
+            )  # an unknown name or a missing key ends the start
         config = uvicorn.Config(
             build(self.state),
             http="h11", loop="asyncio", ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
@@ -105,6 +111,7 @@ class _Uvicorn(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to listen, and say so."""
         await super().startup(sockets)
+        await start(self._state)
         if self.on_ready is not None:
             self.on_ready()
 
@@ -114,6 +121,7 @@ class _Uvicorn(uvicorn.Server):
             server.close()
         await self._state.runs.stop(0 if self.force_exit else self._state.options.limits.grace)
         await super().shutdown(sockets)
+        self._captured_signals.clear()  # uvicorn would raise them again, and a stop that was asked for is no failure
         await self._state.catalogue.aclose()
 
 
@@ -131,6 +139,7 @@ def bind(host: str, port: int) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind(address)
+        bound.listen(BACKLOG)  # from now on clients wait, and are not refused
     except OSError as error:
         bound.close()
         raise ConfigError(

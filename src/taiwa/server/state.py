@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import Any
 
 from starlette.requests import Request
 
@@ -49,6 +50,8 @@ class ServerState:
     access: Access
     turns: TurnOptions
     runs: Runs
+    live: dict[str, Any]
+    """What wires keep while it is written, by id."""
     followed: FollowedRuns = field(default_factory=FollowedRuns)
 
     def repository(self, caller: str) -> Repository:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -29,6 +29,8 @@ class Wire:
     name: str
     routes: tuple[Route, ...]
     error: Callable[[ApiError], dict[str, Json]]
+    on_start: "Callable[[Any], Awaitable[None]] | None" = None
+    """Called with the `ServerState` when the server has started."""
 
     def has(self, path: str) -> bool:
         """Report whether a path is one of this wire's or below one."""

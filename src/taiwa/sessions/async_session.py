@@ -3,7 +3,8 @@
 import asyncio
 from asyncio import to_thread
 from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from typing import Self, TypeAlias
 
 from taiwa.conversation.app import App
@@ -12,8 +13,10 @@ from taiwa.conversation.state import State
 from taiwa.conversation.state_paths import Change
 from taiwa.kernel.async_runtime import AsyncRuntime, finish_in_thread
 from taiwa.kernel.attachments import AttachmentSource
+from taiwa.kernel.errors import TaiwaError
 from taiwa.kernel.execution import RunResult
 from taiwa.kernel.stream import AsyncStream, Done
+from taiwa.kernel.usage_limits import RunUsage
 from taiwa.sessions.durable_turn import ActiveTurn, TurnInput, TurnResult
 from taiwa.sessions.replay import ReplayedNode
 from taiwa.sessions.repository import ValueOrigin
@@ -117,7 +120,7 @@ class AsyncSession(BaseSession):
 
     async def _run(self, begin: Callable[[], ActiveTurn]) -> TurnResult:
         turn = await self._begin_in_thread(begin)
-        with self._count_usage(turn):
+        async with self._record_failure(turn):
             done = await self._runtime(turn).run_result(turn.program, turn.journal)
         return await finish_in_thread(lambda: self._settle(turn, done))
 
@@ -128,23 +131,39 @@ class AsyncSession(BaseSession):
             await finish_in_thread(lambda: begun.append(begin()))
         except BaseException:
             for turn in begun:
-                self.repository.store.runs.end(turn.run, "abandoned")
+                await finish_in_thread(partial(self.repository.store.runs.end, turn.run, "abandoned"))
             raise
         return begun[0]
+
+    @asynccontextmanager
+    async def _record_failure(self, turn: ActiveTurn) -> AsyncGenerator[None]:
+        """Record a failure of a turn in a thread, and count what it cost."""
+        try:
+            yield
+        except BaseException as error:
+            await finish_in_thread(partial(turn.fail, error))
+            if isinstance(error, TaiwaError) and isinstance(error.spent, RunUsage):
+                self.spent = self.spent + error.spent
+            raise
+        finally:
+            if turn.resources is not None:
+                turn.resources.close()
 
     async def _events(
         self, begin: Callable[[], ActiveTurn], stop: asyncio.Event | None = None
     ) -> "AsyncGenerator[TurnEvent | Done[TurnResult]]":
         turn = await self._begin_in_thread(begin)
         done: list[RunResult[TurnValue]] = []
-        with self._count_usage(turn):
-            # Closed here and not by the garbage collector, so that closing the iterator cancels the call.
-            async with aclosing(self._runtime(turn, stop).stream(turn.program, turn.journal)) as events:
-                async for event in events:
-                    if isinstance(event, RunResult):
-                        done.append(event)
-                    else:
-                        yield event
+        # Closed here and not by the garbage collector, so that closing the iterator cancels the call.
+        async with (
+            self._record_failure(turn),
+            aclosing(self._runtime(turn, stop).stream(turn.program, turn.journal)) as events,
+        ):
+            async for event in events:
+                if isinstance(event, RunResult):
+                    done.append(event)
+                else:
+                    yield event
         result = await finish_in_thread(lambda: self._settle(turn, done[0]))
         yield result
         yield Done(result)

@@ -6,12 +6,13 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Generic, TypeVar
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node, begin
 from taiwa.flows.chat import Reply, say
-from taiwa.kernel.async_runtime import AsyncRuntime
+from taiwa.kernel.async_runtime import AsyncRuntime, finish_in_thread
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import AuthenticationError, ConfigError, InputError, LimitError, StoreError, TaiwaError
@@ -122,6 +123,15 @@ class RowProgram(Generic[A]):
     tools: tuple[Tool, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _StartedRow(Generic[A]):
+    """A row that this process answers: its program, its run, and the journal of that."""
+
+    program: RowProgram[A]
+    run: int
+    journal: Journal
+
+
 @dataclass
 class ParallelBatch(ABC, Generic[A, R]):
     """A batch, `width` rows at a time. With `resume`, rows that were answered before are not repeated."""
@@ -166,7 +176,7 @@ class ParallelBatch(ABC, Generic[A, R]):
             TaiwaError: further rows would fail in the same way; rows that were running are yielded before.
         """
         if self.resume:
-            self._interrupted = self._find_interrupted()
+            self._interrupted = await finish_in_thread(self._find_interrupted)
         gate = asyncio.Semaphore(self.width)
         tasks: deque[asyncio.Task[R | None]] = deque()
         try:
@@ -212,7 +222,26 @@ class ParallelBatch(ABC, Generic[A, R]):
             await asyncio.sleep(POLL_SECONDS)
 
     async def _run_row(self, row_input: BatchInput, *, waited: bool) -> R | None:
-        """Answer a row; None while another process answers it, so that a resumed batch can have several workers."""
+        """Answer a row; None while another process answers it, so that a resumed batch can have several workers.
+
+        The store is written in threads: another writer's lock must not stop the rows that are being answered.
+        """
+        started: list[_StartedRow[A]] = []
+        try:
+            stored = await finish_in_thread(partial(self._start, row_input, started, waited=waited))
+            if not started:
+                return stored
+            done = await self._run(started[0].program, started[0].journal)
+            row = self.to_row(row_input, done)
+            await finish_in_thread(partial(self._finish, started[0], row, done.spent.cost))
+        except BaseException as error:
+            for row_run in started:
+                await finish_in_thread(partial(self._end, row_run, error))
+            raise
+        return row
+
+    def _start(self, row_input: BatchInput, started: "list[_StartedRow[A]]", *, waited: bool) -> R | None:
+        """Take a row and begin its run, or return its row where it was answered before."""
         program = self.row_program(row_input)
         items = self.repository.store.batches
         item = items.take(program.name) if self.resume else items.begin(program.name)
@@ -222,21 +251,13 @@ class ParallelBatch(ABC, Generic[A, R]):
             return self.row_from_json(row_input, item.result)
         if waited:
             self._interrupted = self._find_interrupted()  # the other process has ended
-        run, journal = self._begin_run(row_input.text, program)
-        try:
-            done = await self._run(program, journal)
-        except TaiwaError as error:
-            self._end(run, program.name, error)
-            raise
-        except BaseException:
-            self.repository.store.runs.release(run)
-            items.release(program.name)
-            raise
-        row = self.to_row(row_input, done)
+        started.append(_StartedRow(program, *self._begin_run(row_input.text, program)))
+        return None
+
+    def _finish(self, row_run: "_StartedRow[A]", row: R, cost: int | None) -> None:
         # The result first, so that a crash between the two does not repeat the row.
-        items.finish(program.name, self.row_to_json(row), done.spent.cost)
-        self.repository.store.runs.end(run, "done")
-        return row
+        self.repository.store.batches.finish(row_run.program.name, self.row_to_json(row), cost)
+        self.repository.store.runs.end(row_run.run, "done")
 
     async def _run(self, program: RowProgram[A], journal: Journal) -> RunResult[A]:
         limits, known = self.options.limits, self.spent.cost
@@ -266,14 +287,19 @@ class ParallelBatch(ABC, Generic[A, R]):
         run = runs.begin("", None, program.app, text, options | {"item": program.name})
         return run, Journal((), sink(self.repository, run, self.priced_model))
 
-    def _end(self, run: int, name: str, error: TaiwaError) -> None:
+    def _end(self, row_run: "_StartedRow[A]", error: BaseException) -> None:
         """Record a failure. A run that a limit stopped stays open, so that the next attempt reuses its calls."""
+        runs, items = self.repository.store.runs, self.repository.store.batches
+        if not isinstance(error, TaiwaError):
+            runs.release(row_run.run)
+            items.release(row_run.program.name)
+            return
         with suppress(StoreError):
             if isinstance(error, LimitError):
-                self.repository.store.runs.release(run)
+                runs.release(row_run.run)
             else:
-                self.repository.store.runs.end(run, "failed", error)
-            self.repository.store.batches.fail(name, error, usage_of(error.spent).cost)
+                runs.end(row_run.run, "failed", error)
+            items.fail(row_run.program.name, error, usage_of(error.spent).cost)
 
     def _find_interrupted(self) -> dict[str, int]:
         runs = self.repository.store.runs.open_runs("")

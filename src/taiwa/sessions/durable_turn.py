@@ -5,12 +5,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from taiwa.conversation.history import Conversation, change_app
 from taiwa.conversation.state import State
 from taiwa.conversation.transcript import Transcript, next_address, turn_digest
-from taiwa.flows.chat import Reply, complete_turn, say
+from taiwa.flows.chat import Reply, compact, complete_turn, say
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.effects import Complete, Effect, Program
 from taiwa.kernel.errors import ConflictError, InputError, StoreError, TaiwaError
@@ -18,11 +18,10 @@ from taiwa.kernel.execution import EffectStarted, Event, Observer, RunResult
 from taiwa.kernel.journal import Entry, Journal
 from taiwa.kernel.messages import Message, Notice, Response, TextDelta, ToolResult, Usage
 from taiwa.kernel.records import Json, items_at, record, restore, value
-from taiwa.kernel.runtime import AsyncModel, Handler, Interrupts, Model, Retriever, Runtime, Tool
-from taiwa.kernel.usage_limits import Price, RunUsage, UsageLimits
+from taiwa.kernel.runtime import AnyModel, Handler, Interrupts, Retriever, Runtime, Tool
+from taiwa.kernel.usage_limits import Price, RunUsage, UsageLimits, currency_units
 from taiwa.models.pricing import Prices
 from taiwa.sessions.repository import Repository
-from taiwa.settings import NANO
 from taiwa.store import Run, check_name, conflict_message
 
 if TYPE_CHECKING:
@@ -43,10 +42,6 @@ class RuntimeOptions(TypedDict, total=False):
     observers: Iterable[Observer]
     limits: UsageLimits | None
     price: Price
-
-
-class AnyModel(Model, AsyncModel, Protocol):
-    """A model with blocking and asynchronous calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +87,7 @@ class TurnOptions:
 
     @property
     def of_answer(self) -> dict[str, Json]:
-        """The options that an answer depends on; limits are none of them."""
+        """The options that an answer depends on, which excludes limits."""
         return {"strict": self.strict, "repairs": self.repairs}
 
     def to_json(self) -> dict[str, Json]:
@@ -106,7 +101,8 @@ class TurnInput:
 
     `messages` take the place of the text in an app without state, and the model answers them once. A turn that `branches`
     begins a session of its own at a node of another one; with `may_branch` it does so only if the session has moved. The
-    node of a turn with a `transcript` is found again by the history that its client resends.
+    node of a turn with a `transcript` is found again by the history that its client resends. What `compacts` is no turn: it
+    replaces all of them by a summary.
     """
 
     base: Conversation
@@ -118,6 +114,7 @@ class TurnInput:
     branches: bool = False
     may_branch: bool = False
     transcript: Transcript | None = None
+    compacts: bool = False
 
     @property
     def follows(self) -> str | None:
@@ -138,6 +135,8 @@ class TurnInput:
             recorded["messages"] = record(self.messages)
         if self.branches:
             recorded["branches"] = True
+        if self.compacts:
+            recorded["compacts"] = True
         if self.transcript is not None:
             recorded["transcript"] = record(self.transcript)
         return recorded
@@ -176,7 +175,7 @@ class TurnResult:
     @property
     def cost(self) -> Decimal | None:
         """What the turn cost, in currency units; None where a price is unknown."""
-        return None if self.spent.cost is None else Decimal(self.spent.cost) / NANO
+        return currency_units(self.spent.cost)
 
 
 @dataclass(slots=True)
@@ -197,6 +196,8 @@ class ActiveTurn:
     def program(self) -> Program[tuple[Reply, Conversation]]:
         """The program of the turn."""
         turn_input, options = self.turn_input, self.options
+        if turn_input.compacts:
+            return compact(turn_input.base)
         if self.resources is not None:
             return self.resources.program(turn_input.text)(turn_input.base)
         if turn_input.messages:
@@ -210,19 +211,22 @@ class ActiveTurn:
         """The journal of the turn: what was paid before, and where further calls are written."""
         return Journal(self.paid, sink(self.repository, self.run, self.priced_model))
 
+    def fail(self, error: BaseException) -> None:
+        """Record how the turn failed; what is no error of ours interrupted it, and leaves it open."""
+        runs = self.repository.store.runs
+        with suppress(StoreError):
+            if isinstance(error, TaiwaError):
+                runs.end(self.run, "failed", error)
+            else:
+                runs.release(self.run)
+
     @contextmanager
     def record_failure(self) -> Generator[None]:
         """Record a failure of the turn; an interrupted turn can be resumed."""
-        runs = self.repository.store.runs
         try:
             yield
-        except TaiwaError as error:
-            with suppress(StoreError):
-                runs.end(self.run, "failed", error)
-            raise
-        except BaseException:
-            with suppress(StoreError):
-                runs.release(self.run)
+        except BaseException as error:
+            self.fail(error)
             raise
         finally:
             if self.resources is not None:
@@ -354,7 +358,7 @@ def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedMo
     messages, transcript = restore(recorded.get("messages") or []), restore(recorded.get("transcript"))
     turn_input = TurnInput(
         base, run.text, str(recorded.get("reason") or "turn"), replaces,
-        attachments, messages, branches, branches, transcript,
+        attachments, messages, branches, branches, transcript, recorded.get("compacts") is True,
     )  # fmt: skip
     turn_input = _with_bytes(repository, turn_input)
     tools, paid = repository.tools_of(base.app), store.runs.journal(run.id)

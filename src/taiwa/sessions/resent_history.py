@@ -1,6 +1,7 @@
 """Begin a turn where the history stands that a client resends: the state of conversations for clients that keep none."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, add_turn, change_app, summarize_window
@@ -38,53 +39,102 @@ def is_relayed(app: App) -> bool:
 def place_turn(repository: Repository, app: App, messages: Sequence[Message]) -> PlacedTurn:
     """Find the node that a resent history leads to, and describe the turn that follows it.
 
-    The longest prefix of the history that this owner of the store and app have counts, of several nodes the newest. Turns behind it are
-    adopted as they are. A history without its beginning is found by its last turns, at least two. All else begins anew.
+    The longest prefix of the history that this owner of the store and app have counts, of several nodes the newest. Turns
+    behind it are adopted as they are. A history without its beginning is found by its last turns, at least two. All else
+    begins anew.
 
     Raises:
         InputError: nothing is left to answer, or the app does not take the options of the request.
     """
+    turns, inputs = split_turns(messages)
+    digests = [turn_digest(turn) for turn in turns]
+    found = _find_prefix(repository, app, digests) or _find_trimmed(repository, app, turns, digests)
+    if found is None:
+        return _place(repository, app, repository.start(app), "", START, turns, inputs)
+    entry, known, base = found
+    session = entry.session if _is_at(repository, entry.session, entry.node) else ""
+    placed = _place(repository, app, base, session, entry.address, turns[known:], inputs)
+    return replace(placed, matched=known)
+
+
+def place_after(
+    repository: Repository, app: App, node: str, session: str, address: str, messages: Sequence[Message]
+) -> PlacedTurn:
+    """Describe the turn that follows a node: of the session, if that is its tip, else of a branch.
+
+    `address` is that of the history up to the node, or START where it is not known.
+
+    Raises:
+        InputError: as `place_turn`.
+    """
+    turns, inputs = split_turns(messages)
+    session = session if _is_at(repository, session, node) else ""
+    base = repository.checkout(node)
+    if base.count == 0 and session and base.app != app:  # nothing was said yet: any app may begin
+        placed = _place(repository, app, repository.start(app), "", START, turns, inputs)
+        if not placed.turn_input.base.new_nodes:
+            return placed
+        turn_input = replace(placed.turn_input, replaces=node, branches=False)
+        return replace(placed, session=session, turn_input=turn_input)
+    return _place(repository, app, base, session, address, turns, inputs)
+
+
+def place_compaction(repository: Repository, app: App, messages: Sequence[Message], node: str = "") -> PlacedTurn:
+    """Describe the summary of the history up to a node and of the turns behind it, without messages that are not answered.
+
+    It begins a session of its own, so that the conversation itself keeps its turns.
+    """
+    turns, _ = split_turns(messages)
+    base = repository.checkout(node) if node else repository.start(app)
+    for turn in turns:
+        files, said = detach(turn)
+        base = add_turn(
+            base, input_text(turn[:-1]), turn[-1].text, None if is_relayed(base.app) else {}, files, messages=said
+        )
+    base, session = _stored(repository, base, "")
+    turn_input = TurnInput(base, "compact", "compact", branches=not session, may_branch=True, compacts=True)
+    return PlacedTurn(session or branch_name(base), turn_input, 0, len(turns))
+
+
+def _place(
+    repository: Repository,
+    app: App,
+    base: Conversation,
+    session: str,
+    address: str,
+    turns: Sequence[tuple[Message, ...]],
+    inputs: tuple[Message, ...],
+) -> PlacedTurn:
+    """Describe a turn after some turns that are adopted; "" begins a session."""
     if app.request.shapes_reply and not is_relayed(app):
         kind = "searches documents" if app.flow == "ask" else "keeps a state or has tools of its own"
         raise InputError(
             f"the app {app.name!r} {kind}: it takes no tools, response format, stop strings or logprobs of a request"
         )
-    turns, inputs = split_turns(messages)
     answerable = input_text(inputs) or is_relayed(app) or any(message.attachments for message in inputs)
     if not inputs or not answerable:
         raise InputError("the last message must be of the user or a tool: there is nothing to answer")
-    digests = [turn_digest(turn) for turn in turns]
-    found = _find_prefix(repository, app, digests) or _find_trimmed(repository, app, turns, digests)
-    if found is None:
-        base, session, address, known = repository.start(app), "", START, 0
-    else:
-        entry, known, base = found
-        session = entry.session if _is_at(repository, entry) else ""
-        address = entry.address
-        own = base.app.with_request(app.request)
-        own = own if app.values == base.app.values or not app.values else app
-        base = base if own.hash == base.app.hash else change_app(base, own)
-    adopts = is_relayed(base.app)  # a turn of an app with a state has a delta, which the client does not know
-    for turn, digest in zip(turns[known:], digests[known:], strict=True):
-        address = next_address(address, digest)
+    if base.app.name == app.name and (app.values == base.app.values or not app.values):
+        app = base.app.with_request(app.request)  # a conversation keeps the text of its app
+    base = base if app.hash == base.app.hash else change_app(base, app)
+    adopts = is_relayed(app)  # a turn of an app with a state has a delta, which the client does not know
+    for turn in turns:
+        address = next_address(address, turn_digest(turn))
         if adopts:
             files, messages = detach(turn)
             base = add_turn(base, input_text(turn[:-1]), turn[-1].text, None, files, messages=messages)
     base, session = _stored(repository, base, session)
-    transcript = Transcript(app.name, address)
     files, inputs = detach(inputs)
-    branches = not session
     turn_input = TurnInput(
         base,
         input_text(inputs),
         attachments=files,
-        messages=inputs if is_relayed(base.app) else (),
-        branches=branches,
+        messages=inputs if is_relayed(app) else (),
+        branches=not session,
         may_branch=True,
-        transcript=transcript,
+        transcript=Transcript(app.name, address),
     )
-    adopted = len(turns) - known if adopts else 0
-    return PlacedTurn(session or branch_name(base), turn_input, known, adopted)
+    return PlacedTurn(session or branch_name(base), turn_input, 0, len(turns) if adopts else 0)
 
 
 def detach(messages: Sequence[Message]) -> tuple[tuple[Attachment, ...], tuple[Message, ...]]:
@@ -139,9 +189,9 @@ def _find_trimmed(
     return None
 
 
-def _is_at(repository: Repository, entry: TranscriptEntry) -> bool:
+def _is_at(repository: Repository, session: str, node: str) -> bool:
     refs = repository.store.refs
-    return refs.has(entry.session) and refs.tip(entry.session) == entry.node
+    return bool(session) and refs.has(session) and refs.tip(session) == node
 
 
 def _stored(repository: Repository, base: Conversation, session: str) -> tuple[Conversation, str]:

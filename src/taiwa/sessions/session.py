@@ -18,13 +18,12 @@ from taiwa.kernel.attachments import AttachmentSource, read_attachments
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, TaiwaError
 from taiwa.kernel.execution import Observer, RunResult
 from taiwa.kernel.messages import Message, Notice, TextDelta, ToolResult, Usage, assistant, user
-from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.runtime import AnyModel, Runtime
 from taiwa.kernel.stream import Stream
-from taiwa.kernel.usage_limits import RunUsage, UsageLimits
+from taiwa.kernel.usage_limits import RunUsage, UsageLimits, currency_units
 from taiwa.models.pricing import Prices, find_prices
 from taiwa.sessions.durable_turn import (
     ActiveTurn,
-    AnyModel,
     PricedModel,
     RuntimeOptions,
     TurnInput,
@@ -35,7 +34,7 @@ from taiwa.sessions.durable_turn import (
     resume_turn,
 )
 from taiwa.sessions.repository import Repository, ValueOrigin
-from taiwa.settings import BUILTIN, NANO, Settings
+from taiwa.settings import BUILTIN, Settings
 from taiwa.store import Store
 
 if TYPE_CHECKING:
@@ -115,9 +114,8 @@ class BaseSession:
     @property
     def cost(self) -> Decimal | None:
         """What all turns of this session cost, failed ones included, in currency units; None where a price is unknown."""
-        lines = (line.cost_nano for line in self.repository.store.costs("session") if line.name == self.name)
-        nano = next(lines, 0)
-        return None if nano is None else Decimal(nano) / NANO
+        lines = self.repository.store.costs("session", self.name)
+        return currency_units(lines[0].cost_nano if lines else 0)
 
     def last_turn_text(self, turns: int = 1) -> str:
         """Return the user text of a turn, counted from the end; 1 is the last turn.

@@ -23,7 +23,7 @@ from taiwa.kernel.effects import Effect, Program, Step, notify
 from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
 from taiwa.kernel.messages import Capability, Chunk, Message, Request, StreamEnd, Task
 from taiwa.kernel.records import Json
-from taiwa.kernel.runtime import Handler, Retriever
+from taiwa.kernel.runtime import AnyModel, Handler, Retriever
 from taiwa.sessions.users import UserProfiles
 from taiwa.sql import PostgresUrl
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from taiwa.retrieval import Index, Library
-    from taiwa.sessions.durable_turn import AnyModel
     from taiwa.sessions.repository import Repository
     from taiwa.store import Store
 
@@ -80,7 +79,7 @@ class ModelPerTask:
     rewrites too.
     """
 
-    def __init__(self, answering: "AnyModel", judge: "AnyModel | None", rewriting: "AnyModel | None") -> None:
+    def __init__(self, answering: AnyModel, judge: AnyModel | None, rewriting: AnyModel | None) -> None:
         self._answering = answering
         self._judge = judge or answering
         self._rewriting = rewriting or (judge if judge and isinstance(answering, NoModel) else answering)
@@ -100,7 +99,7 @@ class ModelPerTask:
         """What the server of the answering model can do."""
         return self._answering.capabilities
 
-    def model_of(self, task: Task) -> "AnyModel":
+    def model_of(self, task: Task) -> AnyModel:
         """Return the model of a task."""
         if task.startswith("assess") or task == "clarify_question":
             return self._judge
@@ -203,12 +202,12 @@ def _resources(
 
 def _options(app: App, repository: "Repository", *, without_model: bool) -> AskTurnOptions:
     """Read the parameters of an app as options of its turns."""
-    given = app.values
-    policy = str(given.get("policy") or "look_first")
+    values = app.values
+    policy = str(values.get("policy") or "look_first")
     table = read_policy(policy) if policy.startswith("---\n") else None
     if table is None:
         policy_named(policy)
-    named = str(given.get("assess_by") or "auto")
+    named = str(values.get("assess_by") or "auto")
     assess_by: dict[str, AssessBy] = {each: each for each in ASSESS_BY}
     if named not in assess_by:
         raise InputError(f"unknown method of assessment {named!r}; choose one of {', '.join(ASSESS_BY)}")
@@ -216,7 +215,7 @@ def _options(app: App, repository: "Repository", *, without_model: bool) -> AskT
     if (policy in POLICIES_WITH_MODEL or table is not None) and method == "no-model":
         name = policy if table is None else table.name
         raise ConfigError(f"policy {name!r} requires the scores of a model; pass -m, or use look_first")
-    most = given.get("max_questions")
+    most = values.get("max_questions")
     clarify = ClarifyOptions(
         policy if table is None else table.name,
         most if isinstance(most, int) else None,
@@ -227,7 +226,7 @@ def _options(app: App, repository: "Repository", *, without_model: bool) -> AskT
         locale=user_language(),
         table=table,
     )
-    return AskTurnOptions(clarify, profile_of(str(given.get("user") or ""), repository.store), app.instructions)
+    return AskTurnOptions(clarify, profile_of(str(values.get("user") or ""), repository.store), app.instructions)
 
 
 def profile_of(name: str, store: "Store") -> UserProfile:

@@ -15,9 +15,10 @@ from taiwa.kernel.execution import RunResult
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.messages import Request, Sampling, system, user
 from taiwa.kernel.records import Json, digest, record, restore, value
+from taiwa.kernel.runtime import AnyModel
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.sessions.batch import BatchInput, ParallelBatch, RowProgram, usage_of
-from taiwa.sessions.durable_turn import AnyModel, PricedModel, TurnOptions, run_outside_sessions
+from taiwa.sessions.durable_turn import PricedModel, TurnOptions, run_outside_sessions
 from taiwa.sessions.repository import Repository
 from taiwa.structured import OutputType
 

@@ -364,7 +364,8 @@ def _with_descendants(db: Database, nodes: set[int]) -> set[int]:
 
 def _as_json(seqs: Iterable[int]) -> str:
     """Return row numbers as a parameter for `json_each`."""
-    return json.dumps(list(seqs))
+    with decoding("row"):
+        return json.dumps(list(seqs))
 
 
 def _unused_apps(db: Database, deleted: set[int]) -> list[int]:

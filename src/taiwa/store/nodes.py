@@ -1,4 +1,7 @@
-"""Apps, nodes and snapshots of states by their hashes, and how values are encoded in rows."""
+"""The stored turns: a node is one turn, addressed by the hash of its content as a commit of git is; apps, and snapshots of states.
+
+Also how values are encoded in rows.
+"""
 
 import json
 import zlib
@@ -37,6 +40,17 @@ def hash_to_bytes(text: str) -> bytes:
     if len(raw) != HASH_LENGTH // 2 or text != raw.hex():
         raise InputError(f"not a hash; expected {HASH_LENGTH} hexadecimal characters")
     return raw
+
+
+def as_hash(raw: object) -> str:
+    """Return the hash of a row.
+
+    Raises:
+        CorruptError: the row is damaged.
+    """
+    if not isinstance(raw, bytes):
+        raise CorruptError("a hash of the store cannot be read; run `taiwa fsck`")
+    return raw.hex()
 
 
 def short_hash(text: str | None) -> str:
@@ -192,7 +206,7 @@ def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
 class Nodes:
     """The apps and nodes of one owner of a store. They are only added; `maintenance` alone deletes.
 
-    A hash is no secret: `find` alone makes a row of it, and only of what the owner stored.
+    A hash is not a secret: only `find` turns one into a row, and only of what the owner stored.
     """
 
     def __init__(self, db: Database, owner: str = "") -> None:
@@ -328,7 +342,7 @@ class Nodes:
         key: bytes | None = self._db.one("SELECT hash FROM node WHERE seq = ?", seq)
         if key is None:
             raise CorruptError("the store refers to a node that it does not have; run `taiwa fsck`")
-        return key.hex()
+        return as_hash(key)
 
     def base(self, name: str) -> str | None:
         """Return the node that undo goes back to from here, None at a root."""
@@ -367,9 +381,9 @@ class Nodes:
             seq = rows[-1][1]
             keys.append(None if seq is None else hash_to_bytes(self.hash_of(seq)))
             for index, (key, _, *columns) in enumerate(rows):
-                if stop is not None and key.hex() == stop:
+                if stop is not None and as_hash(key) == stop:
                     return
-                yield key.hex(), node_from_row(keys[index + 1], tuple(columns))
+                yield as_hash(key), node_from_row(keys[index + 1], tuple(columns))
 
     def descendants(self, name: str) -> Iterator[tuple[str, Node]]:
         """Yield a node and everything that follows it on any branch, each behind its parent, with their hashes.
@@ -393,7 +407,9 @@ class Nodes:
     def owned(self, seqs: Iterable[int]) -> set[int]:
         """Return those of some rows that the owner stored."""
         select = f"SELECT node.seq {OWNED} AND node.seq IN (SELECT value FROM json_each(?))"  # noqa: S608
-        return {seq for (seq,) in self._db.rows(select, self.owner, str(list(seqs)))}
+        with decoding("row"):
+            listed = json.dumps(list(seqs))
+        return {seq for (seq,) in self._db.rows(select, self.owner, listed)}
 
 
 # The walk ends at the first node that has a snapshot.
@@ -443,11 +459,11 @@ class Snapshots:
             raise CorruptError("a node of the store refers to an app that it does not have; run `taiwa fsck`")
         near: tuple[str, Json] | None = None
         if rows[0][1] is not None and not from_root:
-            near = rows[0][0].hex(), unpack(self._db.one("SELECT state FROM snapshot WHERE node = ?", rows[0][1]))
+            near = as_hash(rows[0][0]), unpack(self._db.one("SELECT state FROM snapshot WHERE node = ?", rows[0][1]))
         after = None if near is None else rows.pop(0)[0]
         steps: list[tuple[str, Node]] = []
         for key, _, *columns in rows:
-            steps.append((key.hex(), node_from_row(after, tuple(columns))))
+            steps.append((as_hash(key), node_from_row(after, tuple(columns))))
             after = key
         return Checkout(near, tuple(steps))
 

@@ -10,7 +10,7 @@ from itertools import count
 
 from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.sql import Database
-from taiwa.store.nodes import HASH_LENGTH, OWNED, Nodes, decoding, short_hash
+from taiwa.store.nodes import HASH_LENGTH, OWNED, Nodes, as_hash, decoding, short_hash
 
 LONGEST_NAME = 100
 FORBIDDEN = frozenset("~@{}")
@@ -58,7 +58,7 @@ WITH RECURSIVE back(seq, steps) AS (
     UNION ALL SELECT node.base, steps + 1 FROM back JOIN node ON node.seq = back.seq
     WHERE steps < ? AND back.seq <> ? AND node.base < node.seq)
 SELECT seq, steps FROM back ORDER BY steps"""
-"""From a node back along what undo goes to: at most so many steps, and not beyond a node."""
+"""From a node back along the nodes that undo goes to, for a number of steps at most and not beyond another node."""
 LAST_OTHER = "SELECT new FROM reflog WHERE ref = ? AND op NOT IN ('undo', 'redo', 'rename') ORDER BY seq DESC LIMIT 1"
 FIND = """
 SELECT ref.seq, ref.node, node.hash FROM ref JOIN node ON node.seq = ref.node
@@ -144,7 +144,7 @@ class Refs:
     def find(self, name: str) -> tuple[int, int, str] | None:
         """Return the rows of a session and of its tip, and the hash of the tip."""
         row = self._db.row(FIND, composed(name), self._owner)
-        return None if row is None else (row[0], row[1], row[2].hex())
+        return None if row is None else (row[0], row[1], as_hash(row[2]))
 
     def require(self, name: str) -> tuple[int, int, str]:
         """Return the same as `find`.
@@ -280,7 +280,7 @@ class Refs:
         LEFT JOIN node was ON was.seq = reflog.old LEFT JOIN node is_now ON is_now.seq = reflog.new
         WHERE ref = ? ORDER BY reflog.seq DESC LIMIT ?"""
         return tuple(
-            ReflogEntry(op, old and old.hex(), new and new.hex(), reason, at)
+            ReflogEntry(op, old and as_hash(old), new and as_hash(new), reason, at)
             for op, old, new, reason, at in self._db.rows(select, ref, limit if limit >= 0 else ALL)
         )
 
@@ -379,10 +379,10 @@ class Refs:
         if not nodes:
             raise InputError(f"no session and no node {text!r} found{self.hint(text)}")
         if len(nodes) > 1:
-            listed = ", ".join(f"{key.hex()[: len(prefix) + 4]} ({kind})" for key, kind in nodes[:MOST_LISTED])
+            listed = ", ".join(f"{as_hash(key)[: len(prefix) + 4]} ({kind})" for key, kind in nodes[:MOST_LISTED])
             more = " …" if len(nodes) > MOST_LISTED else ""
             raise InputError(f"{text!r} is the beginning of several hashes: {listed}{more}")
-        return str(nodes[0][0].hex())
+        return as_hash(nodes[0][0])
 
 
 def _check_steps(steps: int, what: str) -> None:

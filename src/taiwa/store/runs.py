@@ -89,7 +89,7 @@ def is_credible(usage: Usage) -> bool:
 
 
 class Runs:
-    """The runs of one owner of a store. The number of a run is no secret: every statement compares the owner too."""
+    """The runs of one owner of a store. The number of a run is not a secret: every statement compares the owner too."""
 
     def __init__(self, db: Database, nodes: Nodes) -> None:
         self._db = db
@@ -311,11 +311,10 @@ FROM call JOIN run ON run.seq = call.run LEFT JOIN app ON app.seq = run.app WHER
 
 UNANSWERED_AXES = AXES | {"model": "run.model", "day": "run.at_us / 86400000000"}
 UNANSWERED = """
-    CAST(sum(run.requests - answered.calls) AS BIGINT)
-FROM run LEFT JOIN app ON app.seq = run.app
-JOIN (SELECT run.seq, count(call.seq) AS calls FROM run LEFT JOIN call ON call.run = run.seq AND call.kind = 'complete'
-      WHERE run.requests > 0 GROUP BY run.seq) answered ON answered.seq = run.seq AND run.requests > answered.calls
-WHERE run.owner = ?"""
+    CAST(sum(run.requests - run.answered) AS BIGINT)
+FROM (SELECT run.*, (SELECT count(*) FROM call WHERE call.run = run.seq AND call.kind = 'complete') AS answered
+      FROM run WHERE run.requests > 0) run
+LEFT JOIN app ON app.seq = run.app WHERE run.requests > run.answered AND run.owner = ?"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,21 +340,22 @@ class CostLine:
         return None if self.calls_without_usage or self.unpriced else self.known_nano
 
 
-def costs(db: Database, by: Axis, owner: str = "") -> tuple[CostLine, ...]:
-    """Add up all calls of an owner by app, model, day (UTC, as providers count) or session, sorted by name.
+def costs(db: Database, by: Axis, owner: str = "", session: str | None = None) -> tuple[CostLine, ...]:
+    """Add up all calls of an owner, or of one of its sessions, by app, model, day (UTC, as providers count) or session, sorted by name.
 
     Failed, conflicting and abandoned turns count too. A request without an answer counts as failed and unmetered, since it
     may have been paid for.
     """
     # By position: the word `name` would be the app's, which is a column.
-    answered = db.rows(f"SELECT {AXES[by]}, {SUMS} GROUP BY 1", owner)
+    where, values = ("", (owner,)) if session is None else (" AND run.ref = ?", (owner, session))
+    answered = db.rows(f"SELECT {AXES[by]}, {SUMS}{where} GROUP BY 1", *values)
     label: Callable[[Any], str] = _day if by == "day" else str
     with decoding("call"):
         lines = {
             label(key): CostLine(label(key), requests, tools, failed, Usage(*map(int, rest[:5])), *map(int, rest[5:]))
             for key, requests, tools, failed, *rest in answered
         }
-    for key, count in db.rows(f"SELECT {UNANSWERED_AXES[by]}, {UNANSWERED} GROUP BY 1", owner):
+    for key, count in db.rows(f"SELECT {UNANSWERED_AXES[by]}, {UNANSWERED}{where} GROUP BY 1", *values):
         name = label(key)
         line = lines.get(name, CostLine(name, 0, 0, 0, Usage(), 0, 0, 0))
         without = line.calls_without_usage + count

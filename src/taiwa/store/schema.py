@@ -223,6 +223,19 @@ TRANSCRIPTS = (
     "CREATE INDEX transcript_turn ON transcript(turn)",
     "CREATE INDEX transcript_node ON transcript(node)",
 )
+SERVED = (
+    """CREATE TABLE served(
+        seq {pk},
+        owner {text} NOT NULL,
+        id {text} NOT NULL,
+        kind {text} NOT NULL,
+        session {text} NOT NULL,
+        node {int} REFERENCES node(seq) ON DELETE CASCADE,
+        body {blob} NOT NULL,
+        UNIQUE(owner, id)){strict}""",
+    "CREATE INDEX served_session ON served(session)",
+    "CREATE INDEX served_node ON served(node)",
+)
 STORE = DatabaseSpec(
     "store",
     schema="taiwa_store",
@@ -234,6 +247,7 @@ STORE = DatabaseSpec(
         Migration(OWNERS, OWNERS_SQLITE, OWNERS_POSTGRES),
         Migration(BLOBS),
         Migration(TRANSCRIPTS),
+        Migration(SERVED),
     ),
     created_by="`taiwa chat` creates one",
     repair="run `taiwa fsck`, and export what is still readable or restore a backup",

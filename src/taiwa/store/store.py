@@ -19,6 +19,7 @@ from taiwa.store.refs import Refs, composed
 from taiwa.store.runs import Axis, CostLine, Runs, costs
 from taiwa.store.schema import STORE
 from taiwa.store.search import Hit, search
+from taiwa.store.served import ServedObjects
 from taiwa.store.transcripts import Transcripts
 from taiwa.store.users import Users
 
@@ -51,6 +52,11 @@ class Store:
     def batches(self) -> Batches:
         """The rows of batches."""
         return Batches(self._db, self.owner)
+
+    @cached_property
+    def served(self) -> ServedObjects:
+        """The responses and conversations of the server."""
+        return ServedObjects(self._db, self.nodes, self.owner)
 
     @cached_property
     def transcripts(self) -> Transcripts:
@@ -174,9 +180,9 @@ class Store:
         """
         return search(self._db, self.nodes, text, limit)
 
-    def costs(self, by: Axis) -> tuple[CostLine, ...]:
-        """Add up all calls, those of failed turns included, by app, model, day (UTC) or session."""
-        return costs(self._db, by, self.owner)
+    def costs(self, by: Axis, session: str | None = None) -> tuple[CostLine, ...]:
+        """Add up all calls, or those of one session, by app, model, day (UTC) or session; failed turns count too."""
+        return costs(self._db, by, self.owner, session)
 
     def export(
         self, revision: str, *, calls: bool = False, apps: bool = True, attachments: bool = True

@@ -50,6 +50,12 @@ class Transcripts:
             found |= {key.hex(): TranscriptEntry(node.hex(), key.hex(), session) for node, key, session in rows}
         return found
 
+    def address_of(self, node: str) -> str | None:
+        """Return the address of a node; None where no client led to it."""
+        select = "SELECT address FROM transcript WHERE node = ? AND owner = ? ORDER BY seq DESC LIMIT 1"
+        address: bytes | None = self._db.one(select, self._nodes.seq(node), self._owner)
+        return None if address is None else address.hex()
+
     def ending_in(self, app: str, turn: str) -> tuple[TranscriptEntry, ...]:
         """Return the newest nodes whose last turn has that digest."""
         select = """

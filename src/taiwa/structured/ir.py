@@ -1,4 +1,7 @@
-"""The intermediate representation (IR) of types, and its description in words."""
+"""Output types as trees of nodes: the intermediate representation (IR) that Python types, JSON Schema and TypeScript are read into.
+
+Also its description in words, for prompts and error messages.
+"""
 
 import json
 import re

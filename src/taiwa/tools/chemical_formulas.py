@@ -348,29 +348,29 @@ def species(text: str, *, suggest: bool = True) -> Formula:
 
     An error suggests other spellings unless `suggest` is false.
     """
-    given = without_state(" ".join("".join(char if char.isprintable() else " " for char in plain(text)).split()))
-    if ELECTRON.match(given):
+    source = without_state(" ".join("".join(char if char.isprintable() else " " for char in plain(text)).split()))
+    if ELECTRON.match(source):
         return Formula("e^-", {}, -1)
-    if not given:
+    if not source:
         raise ToolError("the formula is empty", code="syntax", hint="for example H2O, Ca(OH)2, CuSO4·5H2O or SO4^2-")
-    if (state := OXIDATION_STATE.search(given)) is not None:
+    if (state := OXIDATION_STATE.search(source)) is not None:
         raise ToolError(
             f"{state[0]} is an oxidation state, which a formula does not contain",
             code="syntax",
             hint="write Fe^2+ or FeCl2",
         )
-    _refuse_nuclide(given)
-    bare, charge = split_charge(given)
+    _refuse_nuclide(source)
+    bare, charge = split_charge(source)
     bare = _dotted(bare)
     atoms: dict[str, Count] = {}
     for part in DOT.split(bare):
         leading = LEADING.match(part)
         times = _count(leading[0].strip()) if leading and "/0" not in leading[0] else 1
-        found = _Parser(part, leading.end() if leading else 0, given, suggest).whole()
+        found = _Parser(part, leading.end() if leading else 0, source, suggest).whole()
         for atom, count in found.items():
             atoms[atom] = atoms.get(atom, 0) + count * times
     if any(not count for count in atoms.values()):
-        raise ToolError(f"{given[:60]!r} has a count of 0", code="syntax", hint="leave it out")
+        raise ToolError(f"{source[:60]!r} has a count of 0", code="syntax", hint="leave it out")
     return Formula(_spelled(bare, charge), {atom: Fraction(count) for atom, count in atoms.items()}, charge)
 
 
@@ -433,11 +433,11 @@ def _is_isotope(number: str, rest: str) -> bool:
 
 @dataclass(slots=True)
 class _Parser:
-    """Recursive descent over one part of a formula, from `at`; `given` is what an error quotes."""
+    """Recursive descent over one part of a formula, from `at`; `source` is what an error quotes."""
 
     text: str
     at: int
-    given: str
+    source: str
     suggest: bool
     """Whether an error suggests other spellings."""
     depth: int = field(default=0, init=False)
@@ -459,10 +459,10 @@ class _Parser:
         proposals = (
             ()
             if "number" in what or not self.suggest
-            else [one for one in suggest_spellings(self.given) if _is_formula(one)]
+            else [one for one in suggest_spellings(self.source) if _is_formula(one)]
         )
         hint = f"write {' or '.join(proposals)}" if proposals else "for example H2O, Ca(OH)2, CuSO4·5H2O or SO4^2-"
-        raise ToolError(f"{self.given[:60]!r} is not a formula: {what}", code=code, hint=hint)
+        raise ToolError(f"{self.source[:60]!r} is not a formula: {what}", code=code, hint=hint)
 
     def units(self, closing: str) -> dict[str, Count]:
         atoms: dict[str, Count] = {}

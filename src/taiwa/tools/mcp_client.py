@@ -8,6 +8,7 @@ Needs the extra: `pip install 'taiwa[mcp]'`. The SDK takes half a second to impo
 """
 
 import json
+import logging
 import os
 import re
 import shlex
@@ -145,7 +146,8 @@ class McpServerConnection(AbstractContextManager["McpServerConnection"]):
         except _connection_errors() as error:
             stack.close()
             why = self._last_stderr_line() or _describe(error)
-            raise ConfigError(f"the MCP server {self._command!r} did not start: {why}") from error
+            what = "was stopped" if why.startswith("it sent a message") else "did not start"
+            raise ConfigError(f"the MCP server {self._command!r} {what}: {why}") from error
         except BaseException:
             stack.close()
             raise
@@ -273,6 +275,8 @@ async def _connect(
     import anyio
     from mcp import Client, StdioServerParameters, stdio_client
 
+    # A line that is no message is logged with a traceback: for those who configured logging, not on our standard error.
+    logging.getLogger("mcp").addHandler(logging.NullHandler())
     arguments = ["-IS", str(SUPERVISOR), str(max_line_bytes), *words]
     server = StdioServerParameters(command=sys.executable, args=arguments)
     reading, writing = os.pipe()

@@ -7,6 +7,7 @@ session of its own is ended with the others; elsewhere it ends its process group
 
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,9 @@ from pathlib import Path
 __all__: list[str] = []
 
 PROC = Path("/proc")
+MAX_DEPTH = 100
+"""How deep the JSON of a message may be nested; the SDK gives up at about 200, and then waits for an answer for ever."""
+SIGN = re.compile(rb'\\.|["\[\]{}]', re.DOTALL)
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -45,16 +49,49 @@ def _exit(_number: int, _frame: object) -> None:
 
 
 def _copy(output: int, max_bytes: int) -> None:
-    """Copy lines until the output ends or a line is too long."""
-    length = 0
+    """Copy lines until the output ends, or a line is too long or nested too deeply."""
+    line = bytearray()
     while chunk := os.read(output, 1 << 16):
-        parts = chunk.split(b"\n")
-        if max(length + len(parts[0]), *map(len, parts)) > max_bytes:
-            os.write(2, b"it sent a message of more than %d bytes\n" % max_bytes)
-            break
-        length = len(parts[-1]) + (length if len(parts) == 1 else 0)
-        while chunk:
-            chunk = chunk[os.write(1, chunk) :]
+        *ended, rest = chunk.split(b"\n")
+        for part in ended:
+            line += part
+            if len(line) > max_bytes or _is_too_deep(line):
+                break
+            _write(bytes(line) + b"\n")
+            line.clear()
+        else:
+            line += rest
+            if len(line) <= max_bytes:
+                continue
+        what = (
+            b"of more than %d bytes" % max_bytes if len(line) > max_bytes else b"nested more than %d deep" % MAX_DEPTH
+        )
+        os.write(2, b"it sent a message " + what + b"\n")
+        return
+
+
+def _write(line: bytes) -> None:
+    while line:
+        line = line[os.write(1, line) :]
+
+
+def _is_too_deep(line: bytes | bytearray) -> bool:
+    if line.count(b"[") + line.count(b"{") <= MAX_DEPTH:
+        return False
+    depth, in_text = 0, False
+    for sign in SIGN.finditer(line):
+        match sign[0]:
+            case b'"':
+                in_text = not in_text
+            case b"[" | b"{" if not in_text:
+                depth += 1
+                if depth > MAX_DEPTH:
+                    return True
+            case b"]" | b"}" if not in_text:
+                depth -= 1
+            case _:
+                pass
+    return False
 
 
 def _end_children() -> None:

@@ -312,25 +312,25 @@ def balance(text: str) -> Balance:
     Raises:
         ToolError: the equation is malformed.
     """
-    given = equation(text)
-    marked = [term.count is None for term in given.terms]
-    system = _System(given, tuple(marked) if any(marked) and not all(marked) else ())
+    reaction = equation(text)
+    marked = [term.count is None for term in reaction.terms]
+    system = _System(reaction, tuple(marked) if any(marked) and not all(marked) else ())
     return system.solved()
 
 
 class _System:
     """The equation as a homogeneous system: a column per unknown, and one for all given coefficients."""
 
-    def __init__(self, given: Equation, marked: tuple[bool, ...]) -> None:
-        self._given = given
+    def __init__(self, reaction: Equation, marked: tuple[bool, ...]) -> None:
+        self._reaction = reaction
         self._marked = marked
-        signs = [1] * len(given.reactants) + [-1] * len(given.products)
-        self._atoms = list(dict.fromkeys(atom for term in given.terms for atom in term.species.atoms))
+        signs = [1] * len(reaction.reactants) + [-1] * len(reaction.products)
+        self._atoms = list(dict.fromkeys(atom for term in reaction.terms for atom in term.species.atoms))
         counted = [
-            [sign * term.species.atoms.get(atom, Fraction(0)) for sign, term in zip(signs, given.terms, strict=True)]
+            [sign * term.species.atoms.get(atom, Fraction(0)) for sign, term in zip(signs, reaction.terms, strict=True)]
             for atom in self._atoms
         ]
-        charges = [Fraction(sign * term.species.charge) for sign, term in zip(signs, given.terms, strict=True)]
+        charges = [Fraction(sign * term.species.charge) for sign, term in zip(signs, reaction.terms, strict=True)]
         self._rows = [*counted, charges] if any(charges) else counted
         self._names = [*self._atoms, CHARGE]
 
@@ -346,7 +346,7 @@ class _System:
         if len(basis) == 1:
             return self._single(basis[0])
         if not self._marked and self._conserved():
-            return self._answer([term.count or Fraction(1) for term in self._given.terms])
+            return self._answer([term.count or Fraction(1) for term in self._reaction.terms])
         # Without the rows that are equal; other dependent rows are harmless.
         if positive_solution([row for row in dict.fromkeys(map(tuple, rows)) if any(row)], width) is None:
             return Balance("impossible", f"impossible: no positive coefficients conserve {self._all()} together")
@@ -356,7 +356,7 @@ class _System:
         """Return the rows with all given coefficients combined in a last column."""
         if not self._marked:
             return self._rows
-        counts = [term.count or Fraction(0) for term in self._given.terms]
+        counts = [term.count or Fraction(0) for term in self._reaction.terms]
         return [
             [entry for entry, open_ in zip(row, self._marked, strict=True) if open_]
             + [sum((entry * count for entry, count in zip(row, counts, strict=True)), Fraction(0))]
@@ -366,7 +366,7 @@ class _System:
     def _single(self, vector: Sequence[int]) -> Balance:
         names = [
             term.species.text
-            for term, open_ in zip(self._given.terms, self._marked or [True] * len(vector), strict=True)
+            for term, open_ in zip(self._reaction.terms, self._marked or [True] * len(vector), strict=True)
             if open_
         ]
         if self._marked and not vector[-1]:
@@ -382,16 +382,16 @@ class _System:
         if not self._marked:
             return self._answer([Fraction(entry) for entry in signed])
         found = iter(Fraction(entry, signed[-1]) for entry in signed[:-1])
-        return self._answer([next(found) if term.count is None else term.count for term in self._given.terms])
+        return self._answer([next(found) if term.count is None else term.count for term in self._reaction.terms])
 
     def _answer(self, counts: Sequence[Fraction]) -> Balance:
-        whole = _counted(self._given, counts)
+        whole = _counted(self._reaction, counts)
         return Balance("solved", _spelled(whole), (whole,))
 
     def _many(self) -> Balance:
-        width = len(self._given.terms)
+        width = len(self._reaction.terms)
         basis = null_space([_lowest(row) for row in self._rows], width)
-        reactions = tuple(_reaction(self._given, vector) for vector in basis)
+        reactions = tuple(_reaction(self._reaction, vector) for vector in basis)
         shown = "; ".join(_spelled(each) for each in reactions[:MAX_SHOWN])
         more = "" if len(reactions) <= MAX_SHOWN else f"; and {len(reactions) - MAX_SHOWN} more"
         text = f"underdetermined: {len(reactions)} independent reactions: {shown}{more}"
@@ -399,12 +399,12 @@ class _System:
 
     def _one_sided(self) -> str:
         """Describe an element on one side only, or one that the given coefficients do not balance; empty if there is none."""
-        middle = len(self._given.reactants)
+        middle = len(self._reaction.reactants)
         for name, row in zip(self._names, self._rows, strict=False):
             left, right = any(row[:middle]), any(row[middle:])
             if name != CHARGE and left != right:
                 return f"{name} is only on the {'left' if left else 'right'}"
-            counted = [entry * (term.count or 0) for entry, term in zip(row, self._given.terms, strict=True)]
+            counted = [entry * (term.count or 0) for entry, term in zip(row, self._reaction.terms, strict=True)]
             settled = self._marked and not any(entry for entry, open_ in zip(row, self._marked, strict=True) if open_)
             if settled and sum(counted):
                 return f"{name} is {sum(counted[:middle])} on the left and {-sum(counted[middle:])} on the right"
@@ -418,24 +418,24 @@ class _System:
         return f"{', '.join(first)} and {last}" if first else last
 
     def _conserved(self) -> bool:
-        counts = [term.count for term in self._given.terms if term.count is not None]
-        if len(counts) < len(self._given.terms) or not any(term.is_explicit for term in self._given.terms):
+        counts = [term.count for term in self._reaction.terms if term.count is not None]
+        if len(counts) < len(self._reaction.terms) or not any(term.is_explicit for term in self._reaction.terms):
             return False
         return not any(sum(entry * count for entry, count in zip(row, counts, strict=True)) for row in self._rows)
 
 
-def _counted(given: Equation, counts: Sequence[Fraction]) -> Equation:
-    terms = tuple(Term(term.species, count) for term, count in zip(given.terms, counts, strict=True))
-    middle = len(given.reactants)
+def _counted(reaction: Equation, counts: Sequence[Fraction]) -> Equation:
+    terms = tuple(Term(term.species, count) for term, count in zip(reaction.terms, counts, strict=True))
+    middle = len(reaction.reactants)
     return Equation(terms[:middle], terms[middle:])
 
 
-def _reaction(given: Equation, vector: Sequence[int]) -> Equation:
+def _reaction(reaction: Equation, vector: Sequence[int]) -> Equation:
     """Return one independent reaction; a species with a negative coefficient moves to the other side."""
-    middle = len(given.reactants)
+    middle = len(reaction.reactants)
     if sum(entry < 0 for entry in vector[:middle]) > sum(entry > 0 for entry in vector[:middle]):
         vector = [-entry for entry in vector]
-    terms = tuple(Term(term.species, Fraction(entry)) for term, entry in zip(given.terms, vector, strict=True))
+    terms = tuple(Term(term.species, Fraction(entry)) for term, entry in zip(reaction.terms, vector, strict=True))
 
     def side(own: tuple[Term, ...], other: tuple[Term, ...]) -> tuple[Term, ...]:
         moved = tuple(Term(term.species, -term.count) for term in other if term.count is not None and term.count < 0)

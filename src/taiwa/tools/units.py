@@ -110,8 +110,8 @@ class _Unit:
     def converted(self, number: Fraction, target: "_Unit") -> Fraction:
         pint = _pint()
         try:
-            given = pint.quantity(number, self.joined())
-            converted = given.to(target.joined()).magnitude
+            quantity = pint.quantity(number, self.joined())
+            converted = quantity.to(target.joined()).magnitude
         except pint.mismatch:
             # Not the message of the error: pint cannot format fractions in it.
             names = " and ".join("*".join(name for name, _ in each.factors) for each in (self, target))

@@ -60,7 +60,9 @@ class FunctionCallingLoop(RationaleBuilder):
                     Message("assistant", (*response.message.signed_thinking, Text(response.text))),
                 )
                 self.finish(response)
-                self.ending = self.calls.ending or self.ending  # the text after the last call is no end of its own
+                self.ending = (
+                    self.calls.ending or self.ending
+                )  # the text after the last call does not change why it ended
             elif self.ending is None:
                 yield from self._answer(response, calls)
 
@@ -145,8 +147,8 @@ def _input(call: ToolCall, spec: ToolSpec | None) -> str:
         data = None
     if not isinstance(data, dict):
         return " ".join(call.arguments.split())
-    given = {name: part for name, part in cast("dict[str, Json]", data).items() if part is not None}
-    values = tuple(given.values())
+    arguments = {name: part for name, part in cast("dict[str, Json]", data).items() if part is not None}
+    values = tuple(arguments.values())
     if spec is not None and len(values) == 1 and isinstance(values[0], str):
         return " ".join(values[0].split())
-    return json.dumps(given, ensure_ascii=False)
+    return json.dumps(arguments, ensure_ascii=False)

@@ -295,9 +295,9 @@ class StopAtCall:
 
     def close(self) -> WatchResult:
         """Show what might have become a repetition and did not, up to the end of the first call."""
-        held, self._held = self._held or "", None
-        self.call = self.call or self.scanner.feed(held)
-        return WatchResult(held if self.call is None else held[: self.call.end])
+        rest, self._held = self._held or "", None
+        self.call = self.call or self.scanner.feed(rest)
+        return WatchResult(rest if self.call is None else rest[: self.call.end])
 
 
 def strip_repetition(text: str, known: str) -> str:

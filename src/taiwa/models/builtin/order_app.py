@@ -1,4 +1,4 @@
-"""The app `order` for the built-in model: the menu, the prompt of a turn, and the grammar of the reply."""
+"""How the built-in model plays the café app `order`: its menu, the prompt of a turn, and the grammar that its reply follows."""
 
 import json
 import re

@@ -75,9 +75,9 @@ def mask_error(error: TaiwaError, secrets: Iterable[str]) -> None:
     """Mask every secret in the message and the details of an error."""
     secrets = tuple(secrets)
     for name in ("message", *error.details):
-        said = getattr(error, name)
-        if isinstance(said, str):
-            setattr(error, name, mask_text(said, secrets))
+        detail = getattr(error, name)
+        if isinstance(detail, str):
+            setattr(error, name, mask_text(detail, secrets))
     error.args = (error.message,)
 
 

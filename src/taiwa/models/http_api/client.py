@@ -201,7 +201,7 @@ def _iterate(items: AsyncGenerator[T], silence: T | None = None) -> Generator[T]
 
     def end(task: asyncio.Task[None]) -> None:
         if not task.cancelled():
-            task.exception()  # taken, so that asyncio does not log it where nobody waits any more
+            task.exception()  # read, so that asyncio does not log it after the waiter has gone
         queue.put(None)
 
     def stop() -> None:
@@ -231,9 +231,9 @@ def _iterate(items: AsyncGenerator[T], silence: T | None = None) -> Generator[T]
 
 def _abandon(connections: dict[asyncio.AbstractEventLoop, Connections]) -> None:
     """Close the connections of a model that is gone."""
-    for loop, held in connections.items():
+    for loop, kept in connections.items():
         if not loop.is_closed():
-            loop.call_soon_threadsafe(loop.create_task, held.aclose())
+            loop.call_soon_threadsafe(loop.create_task, kept.aclose())
 
 
 # --- calls ------------------------------------------------------------------------------------------------------------
@@ -419,14 +419,14 @@ class HttpModel:
 
     def close(self) -> None:
         """Close the kept connections of blocking calls; a later call opens new ones."""
-        if _background is not None and (held := self._connections.pop(_background, None)):
-            asyncio.run_coroutine_threadsafe(held.aclose(), _background).result()
+        if _background is not None and (kept := self._connections.pop(_background, None)):
+            asyncio.run_coroutine_threadsafe(kept.aclose(), _background).result()
 
     async def aclose(self) -> None:
         """Close all kept connections of this event loop and of blocking calls."""
         self.close()
-        if held := self._connections.pop(asyncio.get_running_loop(), None):
-            await held.aclose()
+        if kept := self._connections.pop(asyncio.get_running_loop(), None):
+            await kept.aclose()
 
 
 class _Body:
@@ -590,10 +590,10 @@ class _Attempt:
         status, coding = self._response.status_code, headers.get("content-encoding", "identity").lower()
         if not 200 <= status < 300:  # the status says enough, if its body does not come or cannot be read
             seconds = min(FAILURE_SECONDS, deadline.left)
-            said = await body.read_rest(seconds) if coding == "identity" else b""
+            content = await body.read_rest(seconds) if coding == "identity" else b""
             for secret in self._model.secrets:
-                said = said.replace(secret.encode(), MASK.encode())
-            error = self._model.codec.failure(status, headers, said)
+                content = content.replace(secret.encode(), MASK.encode())
+            error = self._model.codec.failure(status, headers, content)
             error.may_be_charged = not (status < 500 or status in UNCHARGED_STATUSES)
             raise error
         kind = headers.get("content-type", "").lower()

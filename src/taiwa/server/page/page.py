@@ -14,13 +14,13 @@ from taiwa.i18n import LANGUAGES, catalogue
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.messages import Response
 from taiwa.kernel.records import Json, restore
+from taiwa.kernel.usage_limits import currency_units
 from taiwa.operations.inspect import format_value, sessions, show, value_history, why
 from taiwa.operations.markdown_html import visible
 from taiwa.operations.say import request_text
 from taiwa.server.page.views import branch_map, state_view, transcript
 from taiwa.sessions.replay import recorded_requests
 from taiwa.sessions.repository import Repository
-from taiwa.settings import NANO
 from taiwa.store import CallRecord
 
 if TYPE_CHECKING:
@@ -230,7 +230,8 @@ def money(cost: Decimal) -> str:
 
 def nano(cost: int | None) -> str:
     """Write a cost in billionths of a currency unit; "?" where it is unknown."""
-    return "?" if cost is None else money(Decimal(cost) / NANO)
+    units = currency_units(cost)
+    return "?" if units is None else money(units)
 
 
 def _marked(text: str, value: Json) -> "list[tuple[str, bool]]":

@@ -7,10 +7,10 @@ from decimal import Decimal
 from taiwa.conversation.history import Node
 from taiwa.conversation.state_paths import Change, StatePath, diff_states, format_path
 from taiwa.kernel.records import Json
+from taiwa.kernel.usage_limits import currency_units
 from taiwa.operations.inspect import format_value
 from taiwa.operations.markdown_html import to_html, visible
 from taiwa.sessions.repository import HistoryEntry, Repository
-from taiwa.settings import NANO
 from taiwa.store import CallRecord
 
 TITLE_LENGTH = 60
@@ -155,7 +155,7 @@ def _turn(repository: Repository, forest: _Forest, entry: HistoryEntry, before: 
 def cost_of(calls: Sequence[CallRecord]) -> Decimal | None:
     """Add up the costs of calls; None where one is unknown."""
     paid = [call.cost_nano for call in calls if call.model]
-    return None if not paid or None in paid else Decimal(sum(nano for nano in paid if nano is not None)) / NANO
+    return None if not paid or None in paid else currency_units(sum(nano for nano in paid if nano is not None))
 
 
 def _forest(repository: Repository, session: str) -> _Forest:

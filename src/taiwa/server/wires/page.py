@@ -62,7 +62,7 @@ async def conversation(request: Request) -> Response:
     """Show a conversation."""
     running = state_of(request).followed.of_session(str(request.path_params["name"]), caller_of(request))
     everything, run = "all" in request.query_params, running.id if running else ""
-    said = running.runs[-1].completions[0].turn_input.text if running else ""
+    said = running.runs[-1].completions[0].text if running else ""
     return await _render(
         request,
         lambda page: page.conversation(_place(request, page.repository), run=run, said=said, everything=everything),

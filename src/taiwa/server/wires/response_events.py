@@ -1,0 +1,189 @@
+"""The body of a response, and the events by which it is streamed: live from its run, and afterwards from the store."""
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from taiwa.kernel.messages import Response, TextDelta
+from taiwa.kernel.records import Json
+from taiwa.server.errors import ApiError
+from taiwa.server.runs import RunEvent
+from taiwa.server.wires.items import call_item
+from taiwa.sessions.durable_turn import TurnResult
+
+Body = dict[str, Json]
+TEXT, CALL, REASONING = "msg_", "fc_", "rs_"
+
+
+def item_id(kind: str, response: str, index: int) -> str:
+    """Return the id of an item of a response; the id of the response can be read from it."""
+    return f"{kind}{response.removeprefix('resp_')}{index:02d}"
+
+
+def response_of_item(name: str) -> str:
+    """Return the id of the response that an item belongs to."""
+    return f"resp_{name.partition('_')[2][:-2]}"
+
+
+def finished(begun: Body, events: Sequence[RunEvent], completed_at: int, *, cancelled: bool = False) -> Body:
+    """Return the body of a response whose run has ended."""
+    last = events[-1].event if events else None
+    body = dict(begun)
+    body["completed_at"] = completed_at
+    if isinstance(last, TurnResult):
+        return body | _outcome(str(begun["id"]), last)
+    text = "".join(each.event.text for each in events if isinstance(each.event, TextDelta))
+    body["completed_at"] = None
+    body["output"] = [_message(str(begun["id"]), text, (), "incomplete")] if text else []
+    if cancelled:
+        return body | {"status": "cancelled"}
+    problem = last if isinstance(last, ApiError) else ApiError(500, "the run has ended without a result")
+    error: Json = {"code": problem.code or "server_error", "message": problem.message}
+    return body | {"status": "failed", "error": error}
+
+
+def _outcome(name: str, result: TurnResult) -> Body:
+    response, output = result.response, list[Json]()
+    calls = () if response is None else response.message.tool_calls
+    if result.text or not calls:
+        output.append(_message(name, result.text, _logprobs(response), "completed"))
+    for call in calls:
+        output.append(call_item(call, item_id(CALL, name, len(output))))
+    if response is not None and (thought := "".join(each.text for each in response.message.thinking)):
+        content: Json = [{"type": "reasoning_text", "text": thought}]
+        output.append(
+            {"type": "reasoning", "id": item_id(REASONING, name, len(output)), "summary": [], "content": content}
+        )
+    reasons = {"length": "max_output_tokens", "interrupted": "max_output_tokens", "refusal": "content_filter"}
+    reason = reasons.get("stop" if response is None else response.finish)
+    return {
+        "status": "incomplete" if reason else "completed",
+        "incomplete_details": {"reason": reason} if reason else None,
+        "output": output,
+        "usage": write_response_usage(result),
+    }
+
+
+def write_response_usage(result: TurnResult) -> Json:
+    """Write the usage of all calls of a turn; None where one of them is unknown."""
+    if result.spent.calls_without_usage:
+        return None
+    used = result.spent.usage
+    return {
+        "input_tokens": used.input_tokens,
+        "input_tokens_details": {"cached_tokens": used.cache_read_tokens},
+        "output_tokens": used.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": used.reasoning_tokens},
+        "total_tokens": used.input_tokens + used.output_tokens,
+    }
+
+
+def _logprobs(response: Response | None) -> tuple[Json, ...]:
+    tokens = () if response is None else response.logprobs
+    return tuple(
+        {
+            "token": token.token,
+            "logprob": token.logprob,
+            "bytes": [*token.token.encode("utf-8", "replace")],
+            "top_logprobs": [
+                {"token": text, "logprob": number, "bytes": [*text.encode("utf-8", "replace")]}
+                for text, number in token.top_logprobs
+            ],
+        }
+        for token in tokens
+    )
+
+
+def _message(name: str, text: str, logprobs: tuple[Json, ...], status: str) -> Json:
+    part: Json = {"type": "output_text", "text": text, "annotations": [], "logprobs": list(logprobs)}
+    item = {"type": "message", "id": item_id(TEXT, name, 0), "status": status, "role": "assistant", "content": [part]}
+    return cast("Json", item)
+
+
+class EventWriter:
+    """Writes the events of one response in order; their numbers depend only on its pieces of text and its final body."""
+
+    def __init__(self, begun: Body) -> None:
+        self._begun = begun
+        self._number = 0
+        self._has_text = False
+
+    def begin(self) -> Iterator[Body]:
+        """Write the first events."""
+        for kind in ("response.created", "response.in_progress"):
+            yield self._event(kind, response=self._begun)
+
+    def text(self, piece: str) -> Iterator[Body]:
+        """Write the next piece of the text."""
+        if not self._has_text:
+            yield from self._open_message()
+        yield self._text_event("response.output_text.delta", delta=piece, logprobs=[])
+
+    def end(self, final: Body) -> Iterator[Body]:
+        """Write the rest: what is complete now, the other items, and the final body."""
+        output = cast("list[Body]", final["output"])
+        for index, item in enumerate(output):
+            if item["type"] == "message":
+                yield from self._end_message(index, item)
+            else:
+                yield from self._whole_item(index, item)
+        kind = {"completed": "completed", "incomplete": "incomplete"}.get(str(final["status"]), "failed")
+        yield self._event(f"response.{kind}", response=final)
+
+    def _open_message(self) -> Iterator[Body]:
+        self._has_text = True
+        item: Json = {
+            "type": "message", "id": item_id(TEXT, str(self._begun["id"]), 0), "status": "in_progress",
+            "role": "assistant", "content": [],
+        }  # fmt: skip
+        yield self._event("response.output_item.added", output_index=0, item=item)
+        part: Json = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
+        yield self._text_event("response.content_part.added", part=part)
+
+    def _end_message(self, index: int, item: Body) -> Iterator[Body]:
+        if not self._has_text:
+            yield from self._open_message()
+        (part,) = cast("list[Body]", item["content"])
+        yield self._text_event("response.output_text.done", text=part["text"], logprobs=part["logprobs"])
+        yield self._text_event("response.content_part.done", part=part)
+        yield self._event("response.output_item.done", output_index=index, item=item)
+
+    def _whole_item(self, index: int, item: Body) -> Iterator[Body]:
+        name = item["id"]
+        if item["type"] == "function_call":
+            begun = item | {"arguments": "", "status": "in_progress"}
+            yield self._event("response.output_item.added", output_index=index, item=begun)
+            where: Body = {"item_id": name, "output_index": index}
+            kind = "response.function_call_arguments"
+            yield self._event(f"{kind}.delta", **where, delta=item["arguments"])
+            yield self._event(f"{kind}.done", **where, name=item["name"], arguments=item["arguments"])
+        else:
+            yield self._event("response.output_item.added", output_index=index, item=item | {"content": []})
+        yield self._event("response.output_item.done", output_index=index, item=item)
+
+    def _text_event(self, kind: str, **fields: Json) -> Body:
+        name = item_id(TEXT, str(self._begun["id"]), 0)
+        return self._event(kind, item_id=name, output_index=0, content_index=0, **fields)
+
+    def _event(self, kind: str, **fields: Json) -> Body:
+        number = self._number
+        self._number += 1
+        return {"type": kind, "sequence_number": number, **fields}
+
+
+def pieces_of(events: Sequence[RunEvent]) -> list[Json]:
+    """Return the lengths of the pieces of text, by which a finished response is streamed again."""
+    return [len(each.event.text) for each in events if isinstance(each.event, TextDelta)]
+
+
+def recorded_events(begun: Body, final: Body, pieces: Sequence[Json]) -> Iterator[Body]:
+    """Write the events of a finished response again."""
+    writer = EventWriter(begun)
+    yield from writer.begin()
+    output = cast("list[Body]", final["output"])
+    texts = [cast("list[Body]", item["content"])[0]["text"] for item in output if item["type"] == "message"]
+    text, at = str(texts[0]) if texts else "", 0
+    for length in pieces:
+        size = length if isinstance(length, int) else 0
+        yield from writer.text(text[at : at + size])
+        at += size
+    yield from writer.end(final)

@@ -1,0 +1,714 @@
+"""Responses (`/v1/responses`) and Conversations (`/v1/conversations`) over the nodes and sessions of the store.
+
+`previous_response_id` is the parent node, so two uses of one id are a fork. A conversation is a session, and its id the
+name of the session. A response belongs to the store: a client that leaves may come back to any event of it.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, replace
+from secrets import token_hex
+from typing import cast
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from taiwa.conversation.app import RequestOptions
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.messages import JsonSchema, Message, Sampling, TextDelta, ToolSpec
+from taiwa.kernel.records import Json
+from taiwa.operations.complete import (
+    Completion,
+    CompletionOptions,
+    Place,
+    begin_compaction,
+    begin_completion,
+    estimate_input,
+)
+from taiwa.server.errors import ApiError, invalid
+from taiwa.server.extension import Extension, read_extension
+from taiwa.server.fields import Fields
+from taiwa.server.responses import EventStream, event, json_response
+from taiwa.server.runs import LiveRun
+from taiwa.server.state import ServerState, caller_of, read_body, state_of
+from taiwa.server.wire import Route, Wire
+from taiwa.server.wires.chat_completions import (
+    MOST_LOGPROBS,
+    checked_tools,
+    error,
+    read_format,
+    read_function,
+    read_tool_choice,
+)
+from taiwa.server.wires.items import items_of, page_of, read_input, read_items
+from taiwa.server.wires.response_events import (
+    Body,
+    EventWriter,
+    finished,
+    pieces_of,
+    recorded_events,
+    response_of_item,
+    write_response_usage,
+)
+from taiwa.sessions.async_session import AsyncSession
+from taiwa.sessions.durable_turn import TurnResult
+from taiwa.sessions.repository import Repository
+from taiwa.store.served import ServedObject
+
+READ = frozenset(
+    """model input instructions previous_response_id conversation stream stream_options store background tools tool_choice
+    text temperature top_p max_output_tokens top_logprobs include metadata reasoning truncation presence_penalty
+    frequency_penalty taiwa""".split()
+)
+IGNORED = frozenset(
+    """user service_tier parallel_tool_calls safety_identifier prompt_cache_key prompt_cache_retention max_tool_calls
+    context_management""".split()
+)
+UNSUPPORTED = frozenset({"prompt"})
+INCLUDES = frozenset(
+    """file_search_call.results web_search_call.results web_search_call.action.sources message.input_image.image_url
+    computer_call_output.output.image_url code_interpreter_call.outputs reasoning.encrypted_content
+    message.output_text.logprobs taiwa:state""".split()
+)
+MOST_METADATA = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseRequest:
+    """A request as it was read."""
+
+    model: str
+    messages: tuple[Message, ...]
+    items: list[Json]
+    options: RequestOptions
+    previous: str
+    conversation: str
+    compaction: str
+    streams: bool
+    background: bool
+    stores: bool
+    extension: Extension | None
+    includes_state: bool
+    begun: Body
+
+
+@dataclass(slots=True)
+class LiveResponse:
+    """A response while it is written."""
+
+    caller: str
+    run: LiveRun
+    begun: Body
+    final: Body | None = None
+
+
+def read_request(body: Fields, repository: Repository, most: int) -> ResponseRequest:
+    """Read a request.
+
+    Raises:
+        ApiError: a field is missing, unknown, or has a wrong type or value.
+    """
+    body.check_names(READ | IGNORED, UNSUPPORTED)
+    for name in ("presence_penalty", "frequency_penalty"):
+        if body.number(name, -2, 2):
+            raise invalid(name, f"{name} is not supported by this server", "unsupported_parameter")
+    unknown = next((name for name in body.texts("include") if name not in INCLUDES), None)
+    if unknown is not None:
+        raise invalid("include", f"unknown include {unknown[:80]!r}", "invalid_value")
+    stream_options = body.object("stream_options")
+    if stream_options is not None:
+        stream_options.check_names({"include_obfuscation"})
+    model = body.text("model")
+    body, compaction = _behind_compaction(body)
+    items, messages = read_input(body, lambda name: find_item(repository, name), most)
+    instructions = body.optional_text("instructions")
+    count = next((index for index, each in enumerate(messages) if each.role != "system"), len(messages))
+    system = "\n\n".join([*([instructions] if instructions else []), *(each.text for each in messages[:count])])
+    if count == len(messages):
+        raise invalid("input", "input must contain a message of the user or a result of a tool", "invalid_value")
+    tools = _read_tools(body)
+    form = None if (text := body.object("text")) is None else text.object("format")
+    constraint = None if form is None else read_format(form)
+    logprobs = body.count("top_logprobs", 0, MOST_LOGPROBS)
+    if "message.output_text.logprobs" in body.texts("include"):
+        logprobs = max(logprobs or 0, 1)
+    options = RequestOptions(
+        system, tools, read_tool_choice(body, tools), constraint, top_logprobs=logprobs or 0,
+        sampling=Sampling(
+            body.number("temperature", 0, 2), body.number("top_p", 0, 1), body.count("max_output_tokens", 1)
+        ),
+    )  # fmt: skip
+    previous, conversation = body.optional_text("previous_response_id") or "", _read_conversation(body)
+    if previous and conversation:
+        raise invalid("conversation", "previous_response_id and conversation exclude each other", "invalid_value")
+    stores, background = body.flag("store", default=True), body.flag("background")
+    if background and not stores:
+        raise invalid("background", "background requires store: true", "invalid_value")
+    begun = _begun(body, model, previous, conversation, options, instructions, form, stores=stores)
+    includes_state = "taiwa:state" in body.texts("include")
+    extension = read_extension(body) or (Extension() if includes_state else None)
+    streams = body.flag("stream")
+    return ResponseRequest(
+        model,
+        messages[count:],
+        items,
+        options,
+        previous,
+        conversation,
+        compaction,
+        streams,
+        background,
+        stores,
+        extension,
+        includes_state,
+        begun,
+    )
+
+
+def _behind_compaction(body: Fields) -> tuple[Fields, str]:
+    """Return a body whose input begins behind its last compaction, and the id of that; all before it is in its summary."""
+    items = body.data.get("input")
+    listed = items if isinstance(items, list) else []
+    found = [index for index, item in enumerate(listed) if isinstance(item, dict) and item.get("type") == "compaction"]
+    if not found:
+        return body, ""
+    item = Fields.of(listed[found[-1]], f"input[{found[-1]}]")
+    return Fields({**body.data, "input": listed[found[-1] + 1 :]}), item.text("encrypted_content")
+
+
+def _read_conversation(body: Fields) -> str:
+    given = body.data.get("conversation")
+    if isinstance(given, dict):
+        return Fields(given, "conversation").text("id")
+    return body.optional_text("conversation") or ""
+
+
+def _read_tools(body: Fields) -> tuple[ToolSpec, ...]:
+    tools: list[ToolSpec] = []
+    for item in body.objects("tools"):
+        kind = item.text("type")
+        if kind != "function":
+            raise invalid(
+                item.at("type"),
+                f"tools of the type {kind[:40]!r} are not supported; use function",
+                "unsupported_parameter",
+            )
+        tools.append(read_function(item))
+    return checked_tools(tools, "tools")
+
+
+def read_metadata(body: Fields) -> dict[str, Json]:
+    """Read `metadata`: up to 16 short texts by name."""
+    metadata = body.object("metadata")
+    if metadata is None:
+        return {}
+    if len(metadata.data) > MOST_METADATA:
+        raise invalid("metadata", f"metadata has more than {MOST_METADATA} entries", "invalid_value")
+    return {name[:64]: metadata.text(name)[:512] for name in metadata.data}
+
+
+def _begun(
+    body: Fields,
+    model: str,
+    previous: str,
+    conversation: str,
+    options: RequestOptions,
+    instructions: str | None,
+    form: Fields | None,
+    *,
+    stores: bool,
+) -> Body:
+    """Return the body of a response that has begun."""
+    reasoning = body.object("reasoning")
+    sampling = options.sampling or Sampling()
+    written: Json = {"type": "text"}
+    if isinstance(options.constraint, JsonSchema) and form is not None:
+        written = {"type": form.text("type")}
+        if form.text("type") == "json_schema":
+            schema: Json = dict(options.constraint.schema)
+            written |= {
+                "name": options.constraint.name, "description": form.optional_text("description"), "schema": schema,
+                "strict": form.flag("strict"),
+            }  # fmt: skip
+    tools: list[Json] = [
+        {
+            "type": "function", "name": tool.name, "description": tool.description or None,
+            "parameters": dict(tool.parameters), "strict": item.flag("strict"),
+        }
+        for tool, item in zip(options.tools, body.objects("tools"), strict=True)
+    ]  # fmt: skip
+    return {
+        "id": f"resp_{token_hex(16)}",
+        "object": "response",
+        "created_at": int(time.time()),
+        "completed_at": None,
+        "status": "in_progress",
+        "background": body.flag("background"),
+        "error": None,
+        "incomplete_details": None,
+        "instructions": instructions,
+        "max_output_tokens": sampling.max_tokens,
+        "max_tool_calls": None,
+        "model": model,
+        "output": [],
+        "parallel_tool_calls": body.flag("parallel_tool_calls", default=True),
+        "previous_response_id": previous or None,
+        "conversation": {"id": conversation} if conversation else None,
+        "prompt_cache_key": body.optional_text("prompt_cache_key"),
+        "reasoning": {
+            "effort": None if reasoning is None else reasoning.optional_text("effort"),
+            "summary": None if reasoning is None else reasoning.optional_text("summary"),
+        },
+        "safety_identifier": body.optional_text("safety_identifier"),
+        "service_tier": "default",
+        "store": stores,
+        "temperature": 1.0 if sampling.temperature is None else sampling.temperature,
+        "text": {"format": written},
+        "tool_choice": body.data.get("tool_choice") or "auto",
+        "tools": tools,
+        "top_logprobs": options.top_logprobs,
+        "top_p": 1.0 if sampling.top_p is None else sampling.top_p,
+        "truncation": body.choice("truncation", ("auto", "disabled"), "disabled"),
+        "usage": None,
+        "user": body.optional_text("user"),
+        "metadata": read_metadata(body),
+        "presence_penalty": 0.0,
+        "frequency_penalty": 0.0,
+    }
+
+
+def find_item(repository: Repository, name: str) -> Json:
+    """Return the item of a response by its id, or None."""
+    found = repository.store.served.find(response_of_item(name))
+    output = [] if found is None else cast("list[Body]", cast("Body", found.body["response"])["output"])
+    return next((item for item in output if item.get("id") == name), None)
+
+
+async def create(request: Request) -> Response:
+    """Create a response: as one object, as a stream, or in the background."""
+    state, caller = state_of(request), caller_of(request)
+    state.runs.check_room()
+    body = await read_body(request)
+    repository = state.repository(caller)
+    asked = await asyncio.to_thread(read_request, body, repository, state.options.limits.messages)
+    completion, begun = await asyncio.to_thread(_begin, state, repository, asked)
+    name = str(begun["id"])
+
+    async def on_end(run: LiveRun) -> None:
+        live.final = finished(live.begun, run.events, int(time.time()), cancelled=run.abandoned)
+        live.final |= await asyncio.to_thread(_extended, repository, asked, run)
+        if asked.stores:
+            await asyncio.to_thread(_store, repository, asked.items, live, run)
+        state.live.pop(name, None)
+
+    live = LiveResponse(caller, LiveRun([]), begun)
+    live.run = state.runs.start([completion], on_end)
+    state.live[name] = live
+    if asked.streams:
+        leaves = None if asked.stores else lambda: live.run.cancel(abandon=True)
+        return EventStream(stream(live), leaves)
+    if asked.background:
+        return json_response(begun)
+    await live.run.results()
+    return json_response(live.final)
+
+
+def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -> tuple[Completion, Body]:
+    """Find the place of the turn, and store the response as begun."""
+    choice = state.catalogue.choose(asked.model)
+    after = _place(repository, asked)
+    options = CompletionOptions(choice.app, asked.messages, request=asked.options)
+    if asked.extension is not None:
+        options = replace(options, params=asked.extension.params)
+    completion = begin_completion(repository, state.catalogue.open(choice), options, state.turns, after)
+    if asked.stores:
+        begun: Body = {"response": asked.begun, "input": asked.items, "pieces": []}
+        repository.store.served.put(
+            ServedObject(str(asked.begun["id"]), "response", completion.session.name, None, begun)
+        )
+    return completion, asked.begun
+
+
+def _place(repository: Repository, asked: ResponseRequest) -> Place | None:
+    """Return the node that the turn follows; None where the history of the input says it."""
+    if asked.previous:
+        found = repository.store.served.find(asked.previous)
+        if found is None or found.kind != "response" or found.node is None:
+            state = "not found" if found is None or found.kind != "response" else "not complete"
+            raise invalid(
+                "previous_response_id", f"response {asked.previous[:80]!r} is {state}", "previous_response_not_found"
+            )
+        return Place(found.node, found.session)
+    if asked.compaction:
+        found = repository.store.served.find(asked.compaction)
+        if found is None or found.node is None:
+            raise invalid("input", f"compaction {asked.compaction[:80]!r} not found", "item_not_found")
+        return Place(found.node, found.session)
+    if asked.conversation:
+        session = conversation_of(repository, asked.conversation).session
+        return Place(repository.store.refs.tip(session), session)
+    return None
+
+
+def _extended(repository: Repository, asked: ResponseRequest, run: LiveRun) -> Body:
+    """Return what the request asked for beside the protocol."""
+    result = run.events[-1].event if run.events else None
+    if asked.extension is None or not isinstance(result, TurnResult):
+        return {}
+    written = cast("Body", asked.extension.write([result]))
+    if asked.includes_state:
+        written |= {"state": dict(repository.checkout(result.node).state)}
+    return {"taiwa": written}
+
+
+def _store(repository: Repository, items: list[Json], live: LiveResponse, run: LiveRun) -> None:
+    """Store a response that has ended, unless it was deleted meanwhile."""
+    served, name = repository.store.served, str(live.begun["id"])
+    if served.find(name) is None:
+        return
+    result = run.events[-1].event if run.events else None
+    node, session = (result.node, result.session) if isinstance(result, TurnResult) else (None, "")
+    if node is None and live.final is not None and live.final["status"] == "failed" and run.stopped:
+        return  # the run can be resumed, and the response stays in progress
+    body: Body = {"response": live.final, "begun": live.begun, "input": items, "pieces": pieces_of(run.events)}
+    served.put(ServedObject(name, "response", session, node, body))
+
+
+async def stream(live: LiveResponse, after: int = -1) -> AsyncGenerator[bytes]:
+    """Yield the events of a response that is being written, those behind a number."""
+    writer = EventWriter(live.begun)
+    for each in writer.begin():
+        if _number(each) > after:
+            yield event(each, str(each["type"]))
+    async for run_event in live.run.follow():
+        if isinstance(run_event.event, TextDelta):
+            for each in writer.text(run_event.event.text):
+                if _number(each) > after:
+                    yield event(each, str(each["type"]))
+    if live.final is not None:
+        for each in writer.end(live.final):
+            if _number(each) > after:
+                yield event(each, str(each["type"]))
+    yield b"data: [DONE]\n\n"
+
+
+def _number(each: Body) -> int:
+    return cast("int", each["sequence_number"])
+
+
+async def _recorded(found: ServedObject, after: int) -> AsyncGenerator[bytes]:
+    begun, final = cast("Body", found.body["begun"]), cast("Body", found.body["response"])
+    for each in recorded_events(begun, final, cast("list[Json]", found.body["pieces"])):
+        if _number(each) > after:
+            yield event(each, str(each["type"]))
+    yield b"data: [DONE]\n\n"
+
+
+def _find(repository: Repository, name: str) -> ServedObject:
+    found = repository.store.served.find(name)
+    if found is None or found.kind != "response":
+        raise ApiError(404, f"response {name[:80]!r} not found", code="not_found", param="response_id")
+    return found
+
+
+def _live(request: Request) -> LiveResponse | None:
+    live = state_of(request).live.get(request.path_params["id"])
+    return live if live is not None and live.caller == caller_of(request) else None
+
+
+async def retrieve(request: Request) -> Response:
+    """Return a response, or its events from any number on."""
+    query, live = request.query_params, _live(request)
+    after = query.get("starting_after", "-1")
+    if not after.removeprefix("-").isdecimal():
+        raise invalid("starting_after", "starting_after must be a number of an event", "invalid_value")
+    streams = query.get("stream") == "true"
+    if live is not None:
+        return EventStream(stream(live, int(after))) if streams else json_response(live.begun)
+    found = await asyncio.to_thread(_find, state_of(request).repository(caller_of(request)), request.path_params["id"])
+    if not streams or "begun" not in found.body:
+        return json_response(found.body["response"])
+    return EventStream(_recorded(found, int(after)))
+
+
+async def delete(request: Request) -> Response:
+    """Delete a response; its turn stays in the store."""
+    repository, name = state_of(request).repository(caller_of(request)), request.path_params["id"]
+    await asyncio.to_thread(_find, repository, name)
+    await asyncio.to_thread(repository.store.served.delete, name)
+    return json_response({"id": name, "object": "response", "deleted": True})
+
+
+async def cancel(request: Request) -> Response:
+    """Cancel a response that is being written."""
+    live = _live(request)
+    if live is None:
+        repository = state_of(request).repository(caller_of(request))
+        found = await asyncio.to_thread(_find, repository, request.path_params["id"])
+        status = cast("Body", found.body["response"])["status"]
+        raise invalid("response_id", f"the response is {status} and cannot be cancelled", "invalid_value")
+    live.run.cancel(abandon=True)
+    async for _ in live.run.follow(len(live.run.events)):
+        pass
+    return json_response(live.final or live.begun)
+
+
+async def input_items(request: Request) -> Response:
+    """List the items of the input of a response."""
+    repository = state_of(request).repository(caller_of(request))
+    found = await asyncio.to_thread(_find, repository, request.path_params["id"])
+    listed = [
+        {"id": f"item_{found.id.removeprefix('resp_')}{index:02d}", **cast("Body", item)}
+        for index, item in enumerate(cast("list[Json]", found.body["input"]))
+    ]
+    return json_response(_page(request, cast("list[Json]", listed)))
+
+
+def _page(request: Request, items: list[Json]) -> Json:
+    query = request.query_params
+    limit, order = query.get("limit", "20"), query.get("order", "desc")
+    if not limit.isdecimal() or not 1 <= int(limit) <= 100:
+        raise invalid("limit", "limit must be from 1 to 100", "invalid_value")
+    if order not in ("asc", "desc"):
+        raise invalid("order", "order must be asc or desc", "invalid_value")
+    return page_of(items, query.get("after", ""), int(limit), newest_first=order == "desc")
+
+
+async def input_tokens(request: Request) -> Response:
+    """Estimate the tokens of an input, without a call of a model."""
+    state, repository = state_of(request), state_of(request).repository(caller_of(request))
+    body = await read_body(request)
+
+    def estimate() -> int:
+        asked = read_request(body, repository, state.options.limits.messages)
+        choice = state.catalogue.choose(asked.model)
+        place = _place(repository, asked)
+        options = CompletionOptions(choice.app, asked.messages, request=asked.options)
+        return estimate_input(repository, options, place)
+
+    tokens = await asyncio.to_thread(estimate)
+    return json_response({"object": "response.input_tokens", "input_tokens": tokens})
+
+
+async def compact(request: Request) -> Response:
+    """Replace a history by a summary, which later inputs refer to by the item that this returns."""
+    state, repository = state_of(request), state_of(request).repository(caller_of(request))
+    state.runs.check_room()
+    body = await read_body(request)
+    body.check_names({"model", "input", "previous_response_id", "instructions", "prompt_cache_key"})
+    choice = state.catalogue.choose(body.text("model"))
+
+    def begin() -> tuple[Completion, list[Json]]:
+        most = state.options.limits.messages
+        sliced, compaction = _behind_compaction(body)
+        items, messages = (
+            read_input(sliced, lambda name: find_item(repository, name), most) if "input" in sliced.data else ([], ())
+        )
+        previous = body.optional_text("previous_response_id") or compaction
+        found = repository.store.served.find(previous) if previous else None
+        if previous and (found is None or found.node is None):
+            raise invalid(
+                "previous_response_id", f"response {previous[:80]!r} not found", "previous_response_not_found"
+            )
+        after = None if found is None or found.node is None else Place(found.node, found.session)
+        said = tuple(message for message in messages if message.role != "system")
+        options = CompletionOptions(choice.app, said)
+        last = max((at for at, item in enumerate(items) if _is_answer(item)), default=-1)
+        return begin_compaction(repository, state.catalogue.open(choice), options, state.turns, after), items[
+            last + 1 :
+        ]
+
+    completion, rest = await asyncio.to_thread(begin)
+    (result,) = await state.runs.start([completion]).results()
+    name = f"cmp_{token_hex(16)}"
+    made = ServedObject(name, "compaction", result.session, result.node, {})
+    await asyncio.to_thread(repository.store.served.put, made)
+    item: Json = {"type": "compaction", "id": name, "encrypted_content": name}
+    data: Body = {
+        "id": f"resp_{token_hex(16)}", "object": "response.compaction", "created_at": int(time.time()),
+        "output": [item, *rest], "usage": write_response_usage(result),
+    }  # fmt: skip
+    return json_response(data)
+
+
+def _is_answer(item: Json) -> bool:
+    return isinstance(item, dict) and (item.get("role") == "assistant" or item.get("type") == "function_call")
+
+
+# --- conversations ----------------------------------------------------------------------------------------------------
+
+
+def conversation_of(repository: Repository, name: str) -> ServedObject:
+    """Return a conversation: one that was created here, or a session of the store by its name.
+
+    Raises:
+        ApiError: the caller has none of that name.
+    """
+    found = repository.store.served.find(name)
+    if found is not None and found.kind == "conversation" and repository.store.refs.has(found.session):
+        return found
+    if found is None and repository.store.refs.has(name):
+        return ServedObject(name, "conversation", name, None, {"created_at": 0, "metadata": {}})
+    raise ApiError(404, f"conversation {name[:80]!r} not found", code="not_found", param="conversation_id")
+
+
+def _conversation_object(found: ServedObject) -> Json:
+    return {"id": found.id, "object": "conversation", **found.body}
+
+
+async def create_conversation(request: Request) -> Response:
+    """Create a conversation, with items if there are any."""
+    state, repository = state_of(request), state_of(request).repository(caller_of(request))
+    body = await read_body(request)
+    body.check_names({"items", "metadata"})
+    metadata, most = read_metadata(body), state.options.limits.messages
+
+    def make() -> ServedObject:
+        _, messages = read_items(body, "items", lambda name: find_item(repository, name), most)
+        session = f"conv_{token_hex(16)}"
+        state.catalogue.begin_conversation(repository, session, messages)
+        made = ServedObject(
+            session, "conversation", session, None, {"created_at": int(time.time()), "metadata": metadata}
+        )
+        repository.store.served.put(made)
+        return made
+
+    return json_response(_conversation_object(await asyncio.to_thread(make)))
+
+
+async def get_conversation(request: Request) -> Response:
+    """Return a conversation."""
+    repository = state_of(request).repository(caller_of(request))
+    return json_response(
+        _conversation_object(await asyncio.to_thread(conversation_of, repository, request.path_params["id"]))
+    )
+
+
+async def update_conversation(request: Request) -> Response:
+    """Replace the metadata of a conversation."""
+    repository = state_of(request).repository(caller_of(request))
+    body = await read_body(request)
+    body.check_names({"metadata"})
+    metadata = read_metadata(body)
+
+    def update() -> ServedObject:
+        found = conversation_of(repository, request.path_params["id"])
+        changed = replace(found, body={**found.body, "metadata": metadata})
+        repository.store.served.put(changed)
+        return changed
+
+    return json_response(_conversation_object(await asyncio.to_thread(update)))
+
+
+async def delete_conversation(request: Request) -> Response:
+    """Delete a conversation; its turns stay until they are collected."""
+    repository, name = state_of(request).repository(caller_of(request)), request.path_params["id"]
+
+    def remove() -> None:
+        found = conversation_of(repository, name)
+        repository.store.served.delete(found.id)
+        repository.store.refs.delete(found.session)
+
+    await asyncio.to_thread(remove)
+    return json_response({"id": name, "object": "conversation.deleted", "deleted": True})
+
+
+def conversation_items(repository: Repository, name: str) -> list[Json]:
+    """Return the items of a conversation, the oldest first; what a response wrote has the ids of its output."""
+    session = conversation_of(repository, name).session
+    outputs = {
+        each.node: cast("list[Json]", cast("Body", each.body["response"])["output"])
+        for each in repository.store.served.of_session(session)
+        if each.node is not None
+    }
+    items: list[Json] = []
+    for entry in repository.walk(repository.store.refs.tip(session)):
+        if entry.node.kind == "turn":
+            *inputs, answer = entry.after.turns[-1].all_messages
+            items += items_of(inputs, entry.hash)
+            items += outputs.get(entry.hash) or items_of([answer], f"{entry.hash}a")
+    return items
+
+
+async def list_items(request: Request) -> Response:
+    """List the items of a conversation."""
+    repository = state_of(request).repository(caller_of(request))
+    return json_response(
+        _page(request, await asyncio.to_thread(conversation_items, repository, request.path_params["id"]))
+    )
+
+
+async def get_item(request: Request) -> Response:
+    """Return one item of a conversation."""
+    repository, name = state_of(request).repository(caller_of(request)), request.path_params["item"]
+    items = await asyncio.to_thread(conversation_items, repository, request.path_params["id"])
+    found = next((item for item in items if isinstance(item, dict) and item.get("id") == name), None)
+    if found is None:
+        raise ApiError(404, f"item {name[:80]!r} not found", code="not_found", param="item_id")
+    return json_response(found)
+
+
+async def resume(state: ServerState) -> None:
+    """Go on with the responses of a server that was killed; calls that were answered are not paid for again."""
+    repository = state.repository("")
+    for found in await asyncio.to_thread(repository.store.served.unfinished):
+        begun = cast("Body", found.body["response"])
+        if begun["status"] == "in_progress":
+            await _resume_one(state, repository, found, begun)
+
+
+async def _resume_one(state: ServerState, repository: Repository, found: ServedObject, begun: Body) -> None:
+    items, name = cast("list[Json]", found.body["input"]), found.id
+
+    async def on_end(run: LiveRun) -> None:
+        live.final = finished(begun, run.events, int(time.time()), cancelled=run.abandoned)
+        await asyncio.to_thread(_store, repository, items, live, run)
+        state.live.pop(name, None)
+
+    def reopen() -> Completion:
+        runs = repository.store.runs.open_runs(found.session)
+        if not runs:
+            raise InputError("the server was stopped before the turn began")
+        refs, run = repository.store.refs, runs[-1]
+        base = repository.at(found.session) if refs.has(found.session) else None
+        if base is None:
+            base = (
+                repository.start(repository.app(run.app or "")) if run.base is None else repository.checkout(run.base)
+            )
+        priced_model = state.catalogue.open(state.catalogue.choose(str(begun["model"])))
+        return Completion(AsyncSession(repository, found.session, base, priced_model, options=state.turns))
+
+    live = LiveResponse("", LiveRun([]), begun)
+    try:
+        completion = await asyncio.to_thread(reopen)
+    except (ApiError, InputError) as problem:
+        error: Body = {"code": "server_error", "message": problem.message}
+        failed: Body = {**begun, "status": "failed", "error": error}
+        body: Body = {"response": failed, "begun": begun, "input": items, "pieces": []}
+        await asyncio.to_thread(repository.store.served.put, replace(found, body=body))
+        return
+    live.run = state.runs.start([completion], on_end)
+    state.live[name] = live
+
+
+wire = Wire(
+    "responses",
+    (
+        Route("/v1/responses", create),
+        Route("/v1/responses/input_tokens", input_tokens),
+        Route("/v1/responses/compact", compact),
+        Route("/v1/responses/{id}", retrieve, ("GET",)),
+        Route("/v1/responses/{id}", delete, ("DELETE",)),
+        Route("/v1/responses/{id}/cancel", cancel),
+        Route("/v1/responses/{id}/input_items", input_items, ("GET",)),
+        Route("/v1/conversations", create_conversation),
+        Route("/v1/conversations/{id}", get_conversation, ("GET",)),
+        Route("/v1/conversations/{id}", update_conversation),
+        Route("/v1/conversations/{id}", delete_conversation, ("DELETE",)),
+        Route("/v1/conversations/{id}/items", list_items, ("GET",)),
+        Route("/v1/conversations/{id}/items/{item}", get_item, ("GET",)),
+    ),
+    error,
+    resume,
+)

@@ -1,0 +1,130 @@
+"""Clients that others wrote, against the running server."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taiwa.kernel.messages import JsonSchema, Message, Request, Response, ToolCall, ToolResult, Usage, assistant
+from tests.server.serving import KEY, Serving, serving
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+BIN = Path(sys.executable).parent
+
+
+def answer(request: Request) -> Response:
+    """Calls a tool once, answers in JSON where it must, and says what it read."""
+    if request.tools and not any(isinstance(part, ToolResult) for part in request.messages[-1].parts):
+        name = request.tools[0].name
+        return Response(
+            Message("assistant", (ToolCall(name, '{"city": "Nara"}', "call_1"),)), "tool_calls", usage=Usage(5, 5)
+        )
+    if isinstance(request.constraint, JsonSchema):
+        return Response(assistant('{"name": "Ann", "age": 3}'), usage=Usage(5, 5))
+    said = [message.text for message in request.messages if message.role == "user"]
+    last = request.messages[-1].parts[-1]
+    text = f"The tool says {last.text}." if isinstance(last, ToolResult) else f"Read: {' | '.join(said)}"
+    return Response(assistant(text), usage=Usage(5, 5))
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Serving]:
+    with serving(*[answer] * 100) as running:
+        yield running
+
+
+@pytest.mark.parametrize("form", ["openai-chat", "open-responses"])
+def test_llm_comply_finds_no_departure_from_the_specification(served: Serving, form: str) -> None:
+    words = [BIN / "llm-comply", "-u", served.url, "-k", KEY, "-m", "scripted", "--format", form, "--json"]
+    ended = subprocess.run(words, check=False, capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-1000:]
+
+
+def test_openai_parses_streams_and_forks(served: Serving) -> None:
+    openai = pytest.importorskip("openai")
+    from pydantic import BaseModel
+
+    class Person(BaseModel):
+        name: str
+        age: int
+
+    with openai.OpenAI(base_url=served.url, api_key=KEY, max_retries=0) as client:
+        said = [{"role": "user", "content": "Who?"}]
+        parsed = client.chat.completions.parse(model="scripted", messages=said, response_format=Person)
+        assert parsed.choices[0].message.parsed == Person(name="Ann", age=3)
+        assert client.responses.parse(model="scripted", input="Who?", text_format=Person).output_parsed.age == 3
+        with client.chat.completions.stream(model="scripted", messages=said) as stream:
+            assert stream.get_final_completion().choices[0].message.content == "Read: Who?"
+        with client.responses.stream(model="scripted", input="b") as stream:
+            assert stream.get_final_response().output_text == "Read: b"
+        first = client.responses.create(model="scripted", input="a")
+        forks = [
+            client.responses.create(model="scripted", input=text, previous_response_id=first.id) for text in ("b", "c")
+        ]
+        assert [each.output_text for each in forks] == ["Read: a | b", "Read: a | c"]
+        assert client.responses.retrieve(first.id).output_text == "Read: a"
+        conversation = client.conversations.create()
+        for text in ("x", "y"):
+            client.responses.create(model="scripted", input=text, conversation=conversation.id)
+        assert len(client.conversations.items.list(conversation.id).data) == 4
+        assert "scripted" in {model.id for model in client.models.list()}
+        with pytest.raises(openai.NotFoundError):
+            client.responses.retrieve("resp_unknown")
+        with pytest.raises(openai.BadRequestError):
+            client.chat.completions.create(model="scripted", messages=[])
+
+
+@pytest.mark.parametrize("wire", ["chat", "responses"])
+def test_pydantic_ai_calls_its_tools(served: Serving, wire: str) -> None:
+    pytest.importorskip("pydantic_ai")
+    from pydantic_ai import Agent
+    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    provider = OpenAIProvider(base_url=served.url, api_key=KEY)
+    make = {"chat": OpenAIChatModel, "responses": OpenAIResponsesModel}[wire]
+    agent = Agent(make("scripted", provider=provider))
+
+    @agent.tool_plain
+    def get_weather(city: str) -> str:
+        return f"rain in {city}"
+
+    assert agent.run_sync("Weather?").output == "The tool says rain in Nara."
+
+
+@pytest.mark.parametrize("options", [{}, {"use_responses_api": True, "use_previous_response_id": True}])
+def test_langchain_goes_on_in_a_conversation(served: Serving, options: dict[str, Any]) -> None:
+    chat_openai = pytest.importorskip("langchain_openai").ChatOpenAI
+    model = chat_openai(model="scripted", base_url=served.url, api_key=KEY, **options)
+    first = model.invoke([("user", "a")])
+    second = model.invoke([("user", "a"), first, ("user", "b")])
+    assert second.text == "Read: a | b"
+    assert served.turns()[0] == ["a", "b"]
+    assert "".join(chunk.text for chunk in model.stream([("user", "c")])) == "Read: c"
+
+
+def test_llm_goes_on_in_a_conversation(served: Serving, tmp_path: Path) -> None:
+    pytest.importorskip("llm")
+    models = [{"model_id": "taiwa", "model_name": "scripted", "api_base": served.url, "api_key_name": "taiwa"}]
+    (tmp_path / "extra-openai-models.yaml").write_text(json.dumps(models))
+    (tmp_path / "keys.json").write_text(json.dumps({"taiwa": KEY}))
+
+    def run(*words: str) -> str:
+        environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LLM_USER_PATH": str(tmp_path)}
+        ended = subprocess.run(
+            [BIN / "llm", *words], capture_output=True, text=True, timeout=120, env=environ, check=False
+        )
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout.strip()
+
+    assert run("-m", "taiwa", "a") == "Read: a"
+    assert run("-c", "b") == "Read: a | b"
+    assert served.turns()[0] == ["a", "b"]

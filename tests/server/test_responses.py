@@ -1,0 +1,300 @@
+"""Responses and Conversations: parents and forks, streams that are taken up again, and what belongs to whom."""
+
+import json
+import threading
+from typing import Any
+
+import httpx
+import pytest
+
+from taiwa.kernel.errors import OverloadedError
+from taiwa.kernel.messages import JsonSchema, Message, Request, Response, Text, Thinking, ToolCall, Usage, assistant
+from taiwa.sessions.replay import replay_history
+from tests.server.serving import Serving, requests_of, serving, sse
+
+TOOL = {
+    "type": "function",
+    "name": "get_weather",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+}
+CALL = Response(Message("assistant", (ToolCall("get_weather", '{"city": "Nara"}', "call_7"),)), "tool_calls")
+
+
+def respond(served: Serving, given: object, status: int = 200, **more: object) -> dict[str, Any]:
+    response = served.client.post("/v1/responses", json={"model": "scripted", "input": given, **more})
+    assert response.status_code == status, response.text
+    return response.json()
+
+
+def text_of(response: dict[str, Any]) -> str:
+    return "".join(item["content"][0]["text"] for item in response["output"] if item["type"] == "message")
+
+
+def events(response: httpx.Response) -> list[dict[str, Any]]:
+    *data, end = sse(response)
+    assert end == "[DONE]"
+    return [json.loads(each) for each in data]
+
+
+def get(served: Serving, path: str, **query: object) -> httpx.Response:
+    return served.client.get(f"/v1/{path}", params=query)
+
+
+def test_two_uses_of_one_response_are_a_fork() -> None:
+    with serving("One.", "Two.", "Three.") as served:
+        first = respond(served, "a", taiwa={})
+        second = respond(served, "b", previous_response_id=first["id"], taiwa={})
+        third = respond(served, "c", previous_response_id=first["id"], taiwa={})
+        assert second["taiwa"]["parent"] == third["taiwa"]["parent"] == first["taiwa"]["node"]
+        assert second["taiwa"]["session"] == first["taiwa"]["session"] != third["taiwa"]["session"]
+        assert requests_of(served)[1:] == [
+            ["user: a", "assistant: One.", "user: b"],
+            ["user: a", "assistant: One.", "user: c"],
+        ]
+        for ref in served.repository.store.refs.list():
+            assert not [each for each in replay_history(served.repository, ref.tip) if each.difference]
+
+
+def test_instructions_are_those_of_one_request() -> None:
+    with serving("One.", "Two.") as served:
+        first = respond(served, "a", instructions="Be brief.")
+        respond(served, "b", previous_response_id=first["id"])
+        assert requests_of(served) == [["system: Be brief.", "user: a"], ["user: a", "assistant: One.", "user: b"]]
+
+
+def test_a_tool_call_and_its_output_are_items() -> None:
+    with serving(CALL, "Rain.") as served:
+        first = respond(served, "Weather?", tools=[TOOL], tool_choice="required")
+        (call,) = first["output"]
+        assert (call["type"], call["call_id"], call["name"]) == ("function_call", "call_7", "get_weather")
+        output = {"type": "function_call_output", "call_id": "call_7", "output": "rain"}
+        second = respond(served, [output], previous_response_id=first["id"], tools=[TOOL])
+        assert text_of(second) == "Rain."
+        resent = [{"role": "user", "content": "Weather?"}, call, output]
+        with serving("Again.") as other:
+            assert text_of(respond(other, resent, tools=[TOOL])) == "Again."
+            request = other.model.requests[-1]
+            assert [message.role for message in request.messages] == ["user", "assistant", "tool"]
+
+
+def test_a_client_that_stores_nothing_and_resends_its_input_is_matched_to_its_conversation() -> None:
+    with serving("One.", "Two.") as served:
+        first = respond(served, "a", store=False, taiwa={})
+        assert get(served, f"responses/{first['id']}").status_code == 404
+        resent = [{"role": "user", "content": "a"}, *first["output"], {"role": "user", "content": "b"}]
+        second = respond(served, resent, store=False, taiwa={})
+        assert second["taiwa"]["parent"] == first["taiwa"]["node"]
+
+
+def test_an_item_can_be_referred_to_by_its_id() -> None:
+    with serving("One.", "Two.") as served:
+        first = respond(served, "a")
+        reference = {"type": "item_reference", "id": first["output"][0]["id"]}
+        respond(served, [{"role": "user", "content": "a"}, reference, {"role": "user", "content": "b"}])
+        assert requests_of(served)[-1] == ["user: a", "assistant: One.", "user: b"]
+        for forged in (first["id"], "msg_", "msg_" + "0" * 34, "x"):
+            respond(served, [{"type": "item_reference", "id": forged}], 400)
+
+
+def test_a_format_is_a_constraint() -> None:
+    schema = {"type": "object", "properties": {}}
+    with serving("{}", "{}") as served:
+        made = respond(served, "a", text={"format": {"type": "json_schema", "name": "person", "schema": schema}})
+        assert served.model.requests[-1].constraint == JsonSchema(schema, "person")
+        assert made["text"]["format"]["schema"] == schema
+        respond(served, "a", text={"format": {"type": "json_object"}})
+
+
+def test_a_stream_can_be_taken_up_again_at_any_event_during_the_run_and_after_it() -> None:
+    go_on = threading.Event()
+
+    def slow(_: Request) -> Response:
+        assert go_on.wait(60)
+        return Response(
+            Message("assistant", (Thinking("Hm."), Text("A long answer."), ToolCall("f", "{}", "c1"))),
+            usage=Usage(3, 2),
+        )
+
+    with serving(slow) as served:
+        begun = respond(served, "a", background=True, tools=[{"type": "function", "name": "f"}])
+        assert begun["status"] == "in_progress"
+        assert get(served, f"responses/{begun['id']}").json()["status"] == "in_progress"
+        found: list[list[dict[str, Any]]] = []
+        reader = threading.Thread(
+            target=lambda: found.append(events(get(served, f"responses/{begun['id']}", stream="true")))
+        )
+        reader.start()
+        go_on.set()
+        reader.join(60)
+        (live,) = found
+        assert [each["sequence_number"] for each in live] == list(range(len(live)))
+        assert live[-1]["type"] == "response.completed"
+        assert get(served, f"responses/{begun['id']}").json() == live[-1]["response"]
+        for after in range(-1, len(live)):
+            again = events(get(served, f"responses/{begun['id']}", stream="true", starting_after=after))
+            assert again == live[after + 1 :]
+
+
+def test_a_reader_that_leaves_loses_nothing() -> None:
+    go_on = threading.Event()
+
+    def slow(_: Request) -> str:
+        assert go_on.wait(60)
+        return "The whole answer."
+
+    with serving(slow) as served:
+        body = {"model": "scripted", "input": "a", "stream": True}
+        with served.client.stream("POST", "/v1/responses", json=body) as response:
+            lines = response.iter_lines()
+            data = next(line for line in lines if line.startswith("data: "))
+        name = json.loads(data.removeprefix("data: "))["response"]["id"]
+        go_on.set()
+        again = events(get(served, f"responses/{name}", stream="true"))
+        assert text_of(again[-1]["response"]) == "The whole answer."
+        assert served.turns() == [["a"]]
+
+
+def test_a_running_response_can_be_cancelled_once() -> None:
+    go_on = threading.Event()
+
+    def slow(_: Request) -> str:
+        go_on.wait(60)
+        return "Never seen."
+
+    with serving(slow) as served:
+        begun = respond(served, "a", background=True)
+        threading.Timer(0, go_on.set).start()
+        cancelled = served.client.post(f"/v1/responses/{begun['id']}/cancel")
+        if cancelled.status_code == 200:
+            assert cancelled.json()["status"] in ("cancelled", "completed")
+        again = served.client.post(f"/v1/responses/{begun['id']}/cancel")
+        assert again.status_code == 400
+
+
+def test_a_failed_response_is_an_error_and_is_kept_as_failed() -> None:
+    with serving(OverloadedError("busy"), OverloadedError("busy")) as served:
+        assert respond(served, "a", 503)["error"]["message"] == "busy"
+        response = served.client.post("/v1/responses", json={"model": "scripted", "input": "a", "stream": True})
+        last = events(response)[-1]
+        assert last["type"] == "response.failed"
+        assert last["response"]["error"] == {"code": "overloaded", "message": "busy"}
+        kept = get(served, f"responses/{last['response']['id']}").json()
+        assert kept["status"] == "failed"
+
+
+def test_an_answer_that_was_cut_off_is_incomplete() -> None:
+    with serving(Response(assistant("So"), "length")) as served:
+        made = respond(served, "a")
+        assert (made["status"], made["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
+
+
+def test_a_conversation_is_a_session() -> None:
+    with serving("One.", "Two.", "Three.") as served:
+        items = [{"role": "user", "content": "hey"}, {"role": "assistant", "content": "yo"}]
+        made = served.client.post("/v1/conversations", json={"items": items, "metadata": {"a": "b"}}).json()
+        first = respond(served, "a", conversation=made["id"])
+        respond(served, "b", conversation={"id": made["id"]})
+        assert requests_of(served)[-1] == ["user: hey", "assistant: yo", "user: a", "assistant: One.", "user: b"]
+        listed = get(served, f"conversations/{made['id']}/items", order="asc").json()
+        assert [item["content"][0]["text"] for item in listed["data"]] == ["hey", "yo", "a", "One.", "b", "Two."]
+        assert listed["data"][3]["id"] == first["output"][0]["id"]
+        page = get(served, f"conversations/{made['id']}/items", limit=2).json()
+        assert ([item["content"][0]["text"] for item in page["data"]], page["has_more"]) == (["Two.", "b"], True)
+        item = get(served, f"conversations/{made['id']}/items/{listed['data'][0]['id']}").json()
+        assert item == listed["data"][0]
+        changed = served.client.post(f"/v1/conversations/{made['id']}", json={"metadata": {"c": "d"}}).json()
+        assert (changed["metadata"], changed["created_at"]) == ({"c": "d"}, made["created_at"])
+        assert served.repository.at(made["id"]).count == 3
+        assert served.client.delete(f"/v1/conversations/{made['id']}").json()["deleted"] is True
+        assert get(served, f"conversations/{made['id']}").status_code == 404
+
+
+def test_a_session_of_the_command_line_is_a_conversation_by_its_name() -> None:
+    with serving("One.", "Two.") as served:
+        made = respond(served, "a", taiwa={})
+        served.repository.fork(made["taiwa"]["node"], "mine")
+        respond(served, "b", conversation="mine")
+        assert served.repository.at("mine").count == 2
+
+
+def test_a_conversation_without_turns_takes_any_app() -> None:
+    with serving("Hello.\n@@delta\n{}") as served:
+        made = served.client.post("/v1/conversations", json={}).json()
+        body = {"model": "chat", "input": "Hi", "conversation": made["id"]}
+        assert served.client.post("/v1/responses", json=body).status_code == 200
+        assert served.repository.at(made["id"]).app.name == "chat"
+
+
+def test_a_compaction_stands_for_the_history_before_it() -> None:
+    with serving("One.", "A summary.", "Two.") as served:
+        first = respond(served, "a")
+        body = {"model": "scripted", "previous_response_id": first["id"]}
+        made = served.client.post("/v1/responses/compact", json=body).json()
+        assert made["object"] == "response.compaction"
+        respond(served, [*made["output"], {"role": "user", "content": "b"}])
+        request = served.model.requests[-1]
+        assert "A summary." in request.messages[0].text
+        assert [message.text for message in request.messages][-1].endswith("b")
+        assert "One." not in str(request.messages)
+        respond(
+            served, [{"type": "compaction", "encrypted_content": "cmp_forged"}, {"role": "user", "content": "b"}], 400
+        )
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"nonsense": 1}, "nonsense"),
+        ({"prompt": {}}, "prompt"),
+        ({"input": None}, "input"),
+        ({"input": []}, "input"),
+        ({"input": 3}, "input"),
+        ({"input": [{"type": "computer_call"}]}, "input[0].type"),
+        ({"input": [{"type": "function_call_output", "output": "x"}]}, "input[0].call_id"),
+        ({"input": [{"role": "king", "content": "x"}]}, "input[0].role"),
+        ({"previous_response_id": "resp_" + "0" * 32}, "previous_response_id"),
+        ({"previous_response_id": "x", "conversation": "y"}, "conversation"),
+        ({"background": True, "store": False}, "background"),
+        ({"include": ["everything"]}, "include"),
+        ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
+        ({"metadata": {"a": 1}}, "metadata.a"),
+        ({"metadata": {str(number): "x" for number in range(17)}}, "metadata"),
+        ({"truncation": "some"}, "truncation"),
+        ({"text": {"format": {"type": "json_schema", "name": "x"}}}, "text.format.schema"),
+    ],
+)
+def test_a_wrong_field_is_named_in_the_error(fields: dict[str, object], param: str) -> None:
+    with serving() as served:
+        body = {"model": "scripted", "input": "a", **fields}
+        response = served.client.post("/v1/responses", json=body)
+        assert response.status_code == 400
+        assert response.json()["error"]["param"] == param
+
+
+def test_forged_ids_are_not_found() -> None:
+    with serving("One.") as served:
+        respond(served, "a")
+        for path in ("responses/resp_x", "responses/resp_x/input_items", "conversations/x", "conversations/x/items"):
+            response = get(served, path)
+            assert (response.status_code, response.json()["error"]["code"]) == (404, "not_found")
+        for path in ("responses/resp_x", "conversations/plain"):
+            assert served.client.delete(f"/v1/{path}").status_code == 404
+        respond(served, "a", 404, conversation="x")
+
+
+def test_input_tokens_are_estimated_without_a_call() -> None:
+    with serving() as served:
+        short, long = (
+            served.client.post("/v1/responses/input_tokens", json={"model": "scripted", "input": text}).json()
+            for text in ("a", "a long text " * 100)
+        )
+        assert 0 < short["input_tokens"] < long["input_tokens"]
+        assert served.turns() == []
+
+
+def test_the_state_comes_only_where_it_was_asked_for() -> None:
+    with serving("Hello, Ann.\n@@delta\n{}", "Hello again.\n@@delta\n{}") as served:
+        body = {"model": "chat", "input": "I am Ann."}
+        asked = served.client.post("/v1/responses", json={**body, "include": ["taiwa:state"]}).json()
+        assert asked["taiwa"]["state"] == served.repository.at(asked["taiwa"]["session"]).state
+        assert "taiwa" not in served.client.post("/v1/responses", json=body).json()

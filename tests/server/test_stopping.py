@@ -1,0 +1,112 @@
+"""A server that is stopped or killed: its runs go on when it is started again, and nothing is paid for twice."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import httpx
+
+from taiwa.kernel.messages import Request
+from taiwa.models.scripted import ScriptedModel
+from taiwa.server.options import Limits
+from tests.server.serving import serving
+
+ROOT = Path(__file__).parents[2]
+APP = '---\ntaiwa: 1\nname: cafe\nstate:\n  items: {type: "list[str]", reduce: append}\n---\nTake the order.\n'
+FIRST = 'Two teas.\n@@delta\n{"items": 3}'
+REPAIR = '{"items": ["tea"]}'
+KILLED = """
+import sys, threading
+sys.path.insert(0, {root!r})
+from tests.server.serving import serving
+
+def wait_for_ever(_):
+    print("waiting", flush=True)
+    threading.Event().wait()
+
+with serving({first!r}, wait_for_ever, store={store!r}, apps=({app!r},)) as served:
+    body = {{"model": "cafe", "input": "Two teas", "background": True}}
+    print(served.client.post("/v1/responses", json=body).json()["id"], flush=True)
+    threading.Event().wait()
+"""
+
+
+def test_after_kill_9_a_response_is_completed_without_paying_twice(tmp_path: Path) -> None:
+    app, store = tmp_path / "cafe.md", tmp_path / "store.db"
+    app.write_text(APP)
+    code = KILLED.format(root=str(ROOT), first=FIRST, store=str(store), app=str(app))
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as killed:
+        assert killed.stdout is not None
+        lines = {killed.stdout.readline().strip(), killed.stdout.readline().strip()}
+        killed.kill()
+    (name,) = lines - {"waiting"}
+    with serving(REPAIR, store=str(store), apps=(str(app),)) as served:
+        with served.client.stream("GET", f"/v1/responses/{name}", params={"stream": "true"}) as response:
+            response.read()
+        made = served.client.get(f"/v1/responses/{name}").json()
+        assert (made["status"], made["output"][0]["content"][0]["text"]) == ("completed", "Two teas.")
+        assert isinstance(served.model, ScriptedModel)
+        assert len(served.model.requests) == 1
+        assert served.turns() == [["Two teas"]]
+        (ref,) = served.repository.store.refs.list()
+        assert served.repository.at(ref.name).state == {"items": ["tea"]}
+        follows = {"model": "cafe", "input": "And a cake", "previous_response_id": name}
+        assert served.client.post("/v1/responses", json=follows).status_code == 502  # the script is exhausted
+
+
+def test_a_server_that_is_stopped_leaves_open_runs_to_be_resumed(tmp_path: Path) -> None:
+    store, go_on, asked = tmp_path / "store.db", threading.Event(), threading.Event()
+
+    def slow(_: Request) -> str:
+        asked.set()
+        assert go_on.wait(60)
+        return "Too late."
+
+    with serving(slow, store=str(store), limits=Limits(grace=0.0)) as served:
+        body = {"model": "scripted", "input": "a", "background": True}
+        name = served.client.post("/v1/responses", json=body).json()["id"]
+        assert asked.wait(60)
+        served.server.stop()
+        go_on.set()
+    with serving("In time.", store=str(store)) as served:
+        with served.client.stream("GET", f"/v1/responses/{name}", params={"stream": "true"}) as response:
+            response.read()
+        made = served.client.get(f"/v1/responses/{name}").json()
+        assert made["status"] == "completed"
+
+
+def test_ctrl_c_and_sigterm_end_the_command_with_success(tmp_path: Path) -> None:
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        words = [
+            sys.executable,
+            "-m",
+            "taiwa",
+            "serve",
+            "--port",
+            "0",
+            "--token",
+            "x",
+            "--store",
+            str(tmp_path / "s.db"),
+        ]
+        environ = {**os.environ, "HOME": str(tmp_path)}
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ) as served:
+            assert served.stdout is not None
+            url = served.stdout.readline().split()[-1]
+            assert httpx.get(f"{url}/health", timeout=60).status_code == 200
+            served.send_signal(stop)
+            _, errors = served.communicate(timeout=60)
+        assert served.returncode == 0
+        assert "interrupted" not in errors
+        assert "Traceback" not in errors
+
+
+def test_a_model_that_cannot_be_opened_ends_the_start(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "taiwa", "serve", "--port", "0", "-m", "nothing:x"]
+    environ = {**os.environ, "HOME": str(tmp_path)}
+    ended = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60, env=environ)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith("taiwa: ")
