@@ -20,8 +20,9 @@ from taiwa import i18n
 from taiwa.i18n import ENGLISH_ONLY, LANGUAGES, _, dialogue_catalogue, dialogue_version, ngettext, user_language
 
 SOURCES = Path(taiwa.__file__).parent
-DOMAINS = {"cli": ("cli", "operations"), "dialogue": ("ask", "flows", "models")}
-KEYWORDS: dict[str, tuple[int, ...] | None] = {"_": None, "gettext_noop": None, "sentence": None, "ngettext": (1, 2)}
+DOMAINS = {"cli": ("cli", "operations"), "dialogue": ("ask", "flows", "models"), "page": ("server/page",)}
+KEYWORDS: dict[str, tuple[int, ...] | None] = {"_": None, "gettext_noop": None, "sentence": None, "ngettext": (1, 2), "_count": (1, 2)}
+METHODS = [("**.py", "python"), ("**.html", "jinja2")]
 FUNCTIONS = frozenset(KEYWORDS)
 TRANSLATED = [(language, domain) for language in LANGUAGES[1:] for domain in DOMAINS]
 DIGESTS = {1: "5170406eea9f4774"}
@@ -30,7 +31,7 @@ DIGESTS = {1: "5170406eea9f4774"}
 
 
 def extracted(domain: str) -> set[tuple[str, ...]]:
-    found = (each for folder in DOMAINS[domain] for each in extract_from_dir(SOURCES / folder, keywords=KEYWORDS))
+    found = (each for folder in DOMAINS[domain] for each in extract_from_dir(SOURCES / folder, METHODS, keywords=KEYWORDS))
     return {(message,) if isinstance(message, str) else tuple(message) for _, _, message, _, _ in found}
 
 
@@ -162,7 +163,7 @@ def locale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_without_compiled_catalogues_english_is_shown() -> None:
     assert _("back to turn {turn}", turn=3) == "back to turn 3"
     assert ngettext("{n} call", "{n} calls", 1) == "1 call"
-    assert dialoguecatalogue("ja")("You are welcome.") == "You are welcome."
+    assert dialogue_catalogue("ja")("You are welcome.") == "You are welcome."
     assert dialogue_version() == ENGLISH_ONLY
 
 
@@ -184,10 +185,10 @@ def test_an_older_version_words_a_sentence_as_it_did(locale: Path, monkeypatch: 
     monkeypatch.setattr(i18n, "DIALOGUE_VERSION", 3)
 
     assert dialogue_version() == 3
-    said = {(language, n): dialoguecatalogue(language, n)("Goodbye.") for language in LANGUAGES for n in (0, 1, 2)}
+    said = {(language, n): dialogue_catalogue(language, n)("Goodbye.") for language in LANGUAGES for n in (0, 1, 2)}
     assert said == {
         ("en", 0): "Goodbye.", ("en", 1): "Bye.", ("en", 2): "Goodbye.",
         ("ja", 0): "失礼いたします。", ("ja", 1): "では。", ("ja", 2): "失礼いたします。",
         ("zh", 0): "再见。", ("zh", 1): "再见。", ("zh", 2): "再见。",
     }  # fmt: skip
-    assert dialoguecatalogue("ja", 1)("You are welcome.") == "いいえ。"
+    assert dialogue_catalogue("ja", 1)("You are welcome.") == "いいえ。"

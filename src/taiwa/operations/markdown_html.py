@@ -161,15 +161,7 @@ def _math(source: str, options: dict[str, Any]) -> str:
     )
     try:
         root = convert_to_element(source, display="block" if options.get("display_mode") else "inline")
-    except (
-        *own,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-        StopIteration,
-    ):  # what it raises for invalid LaTeX
+    except errors:  # for invalid LaTeX
         return f"<code>{escape(source)}</code>"
     return ElementTree.tostring(_safe_math(root), encoding="unicode")
 
