@@ -3,8 +3,8 @@
 python -m benches [NAME …]
 """
 
+import argparse
 import importlib
-import sys
 
 NAMES = (
     "builtin",
@@ -34,10 +34,12 @@ EVALUATIONS = ("dialogues",)
 
 def main() -> None:
     known = (*NAMES, *EVALUATIONS)
-    unknown = [name for name in sys.argv[1:] if name not in known]
-    if unknown:
-        sys.exit(f"there is no benchmark {unknown[0]!r}; there are {', '.join(known)}")
-    for name in sys.argv[1:] or known:
+    parser = argparse.ArgumentParser(prog="python -m benches", description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(known)}; without any, all of them")
+    chosen = parser.parse_args().names
+    if unknown := [name for name in chosen if name not in known]:
+        parser.error(f"unknown benchmark {unknown[0]!r}; choose one of {', '.join(known)}")
+    for name in chosen or known:
         print(f"\n{name}", flush=True)
         importlib.import_module(f"benches.{name}").main()
 

@@ -84,3 +84,26 @@ def test_an_unknown_app_is_an_error(taiwa: Taiwa) -> None:
 
     assert done.code == 2
     assert done.err == "taiwa: app 'translte' not found; did you mean 'translate'?\n"
+
+
+def test_a_conversation_says_that_its_app_file_was_changed_and_can_take_it(
+    taiwa: Taiwa, model_server: ModelServer, apps: Callable[[str, str], Path]
+) -> None:
+    text = "---\ntaiwa: 1\nname: tutor\n---\nTeach.\n"
+    apps("tutor", text)
+    model_server("A.", "B.", "C.")
+    first = taiwa.ok("say", "tutor", "-s", "t", "Hi")
+    apps("tutor", text.replace("Teach.", "Teach well."))
+
+    second = taiwa.ok("say", "-s", "t", "Hi")
+    updated = taiwa.ok("apps", "update", "t")
+    again = taiwa.ok("apps", "update")
+    third = taiwa.ok("say", "-s", "t", "Hi")
+
+    assert first.err == third.err == ""
+    assert second.err.endswith("t goes on with the old text until: taiwa apps update t\n")
+    assert (updated.out, again.out) == (
+        "t goes on with the app file as it is now\n", "the app file of t has not changed\n"
+    )  # fmt: skip
+    systems = [request["messages"][0]["content"] for request in model_server.requests]
+    assert systems == ["Teach.", "Teach.", "Teach well."]

@@ -327,3 +327,15 @@ def test_the_rewriting_model_gets_the_rewriting_only(taiwa: Taiwa, model_server:
 
     assert len(model_server.requests) == 1
     assert "JSON" in str(model_server.requests[0]["messages"][0])
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("Whom do I ask about that form?", "What does “that form” refer to?"),
+        ("その申請の期限は？", "「その」は何を指していますか。"),
+        ("这个怎么申请？", "“这个”指的是什么？"),
+    ],
+)
+def test_the_program_words_the_questions_back_of_the_built_in_model(taiwa: Taiwa, text: str, question: str) -> None:
+    assert taiwa("ask", text, "-m", "builtin").out.splitlines()[0] == question

@@ -403,7 +403,7 @@ def test_a_killed_batch_continues_without_paying_again(
     taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str], tmp_path: Path, mode: str
 ) -> None:
     out = tmp_path / "out.jsonl"
-    model_server(delta("a"), "no state at all", silence())
+    model_server(delta("a"), 'no state at all\n@@delta\n{"nix": 1}', silence())
     file = lines("one", "two", "three")
     process = taiwa.start("batch", "chat", file, "--mode", mode, "-j", "1", "-o", str(out))
     wait_for(lambda: len(model_server.seen) == 3)
@@ -497,3 +497,17 @@ def test_a_batch_writes_to_its_store_in_threads(
 
     assert [row["error"] is None for row in read_rows(tmp_path / "out.jsonl")] == [True, False, True]
     assert on_loop == []
+
+
+def test_a_small_batch_stops_at_its_cost_limit_after_one_row(
+    taiwa: Taiwa, model_server: ModelServer, tmp_path: Path
+) -> None:
+    file = tmp_path / "rows.txt"
+    file.write_text("one\ntwo\nthree\n")
+    model_server("A.", "B.", "C.", prices={model_server.model: {"input": 1, "output": 1}})
+
+    stopped = taiwa("batch", "plain", str(file), "--mode", "map", "-j", "3", "--max-cost", "0.0000001")
+
+    assert stopped.code == 1
+    assert len(stopped.rows) == len(model_server.requests) == 1
+    assert "the cost limit was reached" in stopped.err

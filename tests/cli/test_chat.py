@@ -152,7 +152,7 @@ def test_the_model_of_an_app_answers_where_none_is_set(
 def test_save_writes_the_form_that_the_ending_says(taiwa: Taiwa, model_server: ModelServer, tmp_path: Path) -> None:
     model_server(delta("Hello!"))
 
-    talked = taiwa("chat", "chat", input=f"Hi\n/save {tmp_path}/talk.md\n/save {tmp_path}/talk.txt\n")
+    talked = taiwa("chat", "chat", input=f"Hi\n/export {tmp_path}/talk.md\n/export {tmp_path}/talk.txt\n")
 
     assert "> Hi\n\nHello!" in (tmp_path / "talk.md").read_text()
     assert "talk.txt: unknown suffix" in talked.err
@@ -171,7 +171,7 @@ def test_an_unknown_slash_command_suggests_the_nearest_and_is_not_sent(taiwa: Ta
     assert len(model_server.requests) == 1
 
 
-@pytest.mark.parametrize("line", ["/retry", "/edit x", "/fork b", "/why topics", "/log", "/save x.md"])
+@pytest.mark.parametrize("line", ["/retry", "/edit x", "/fork b", "/why topics", "/log", "/export x.md"])
 def test_before_the_first_turn_there_is_nothing_to_look_back_to(
     taiwa: Taiwa, model_server: ModelServer, line: str
 ) -> None:

@@ -140,6 +140,30 @@ MIXED = (
 )
 
 
+def test_a_number_in_place_of_a_text_to_extract_from_is_a_row_of_another_form(
+    taiwa: Taiwa, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "orders.jsonl"
+    data.write_text('{"text": 12, "expected": {}}\n', encoding="utf-8")
+    (tmp_path / "any.json").write_text('{"type": "object"}', encoding="utf-8")
+
+    refused = taiwa("eval", "extract", str(tmp_path / "any.json"), "--data", str(data))
+
+    assert refused.code == 2
+    assert f"{data}:1: the field 'text' must be a text" in refused.err
+
+
+def test_strict_judges_no_set_that_only_leaves_out(taiwa: Taiwa, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"id": "1", "question": "tea?", "relevant": ["p"]}\n', encoding="utf-8")
+    (tmp_path / "b.jsonl").write_text('{"words": 1}\n', encoding="utf-8")
+    for name in ("a", "b"):
+        (tmp_path / f"{name}_passages.jsonl").write_text('{"id": "p", "text": "Tea is hot."}\n', encoding="utf-8")
+    sets = ("--data", str(tmp_path / "a.jsonl"), "--data", str(tmp_path / "b.jsonl"))
+
+    assert taiwa("eval", "retrieve", *sets, "--strict", "--only", "a").code == 0
+    assert "b.jsonl:1" in taiwa("eval", "retrieve", *sets, "--strict").err
+
+
 @pytest.mark.parametrize(
     "command", [("tools",), ("reason", "-m", "builtin", "--shots", "0", "--tools-on", "none", "--dry-run")]
 )

@@ -207,3 +207,18 @@ def test_ordinary_markdown_stays_as_it_is() -> None:
     text = "Two *teas*:\n\n- green\n- black\n\n```python\nx < 1  # not a heading\n```"
 
     assert inert_markdown(text) == text
+
+
+def test_a_page_renders_answers_and_says_which_model_wrote_them_and_when(
+    taiwa: Taiwa, model_server: ModelServer
+) -> None:
+    model_server("# Tea\n\n**Green** [tea](http://example.org) ![x](http://example.org/x.png)\n\n| a |\n|---|\n| 1 |\n")
+    taiwa.ok("say", "Hi")
+
+    html = taiwa.ok("export", "plain-1", "--format", "html").out
+
+    page = Page(html)
+    assert {"h1", "strong", "table", "footer"} <= page.tags
+    assert page.tags.isdisjoint({"a", "img"})
+    assert "![x](http://example.org/x.png)" in page.text
+    assert re.search(r"test-model · \d{4}-\d\d-\d\d \d\d:\d\d", page.text)

@@ -276,6 +276,21 @@ def test_a_row_that_fails_has_its_error_and_stops_nothing(
     assert second["value"] == ORDER
 
 
+def test_with_strict_a_line_that_cannot_be_read_stops_before_anything_is_sent(
+    taiwa: Taiwa, model_server: ModelServer, shop: str, tmp_path: Path
+) -> None:
+    model_server(GOOD)
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text('{"text": "a tea"}\n{"words": 1}\n', encoding="utf-8")
+
+    for more in ((), ("--dry-run",)):
+        stopped = taiwa("extract", f"{shop}:Order", "--file", str(lines), "--strict", *more)
+
+        assert (stopped.code, stopped.out, model_server.requests) == (2, "", [])
+        assert f'{lines}: line 2 has no "text"' in stopped.err
+    assert taiwa("extract", f"{shop}:Order", "a tea", "--strict").code == 2
+
+
 def test_resume_pays_for_no_row_twice(
     taiwa: Taiwa, model_server: ModelServer, shop: str, lines: Callable[[str], str], place: Place
 ) -> None:

@@ -189,6 +189,19 @@ def test_thinking_is_kept_out_of_the_answer_and_shown_on_request(taiwa: Taiwa, m
     assert "reasoning" not in taiwa.ok("show", "--json").json
 
 
+def test_why_names_what_removed_a_value(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("Yes.", topics=["tea"]))
+    taiwa.ok("say", "chat", "I like tea")
+    taiwa.ok("state", "set", "topics", "[]")
+
+    lines = taiwa.ok("why", "topics[0]").lines
+
+    assert lines[0] == "topics[0] was removed"
+    assert lines[1].startswith("  removed by an edit by hand")
+    assert lines[1].endswith('before: "tea"')
+    assert taiwa.ok("why", "topics[0]", "chat-1~1").lines[0] == 'topics[0] = "tea"'
+
+
 def test_the_log_of_a_session_names_its_own_model_where_two_share_a_turn(
     model_server: ModelServer, taiwa: Taiwa
 ) -> None:

@@ -194,7 +194,7 @@ def test_other_conversations_that_were_cut_off_are_named(taiwa: Taiwa, model_ser
     first = taiwa.ok("resume")
     second = taiwa.ok("resume", "-s", "one")
 
-    assert first.err == "turns of one were cut off too; finish them with taiwa resume -s NAME\n"
+    assert first.err == "turns of one were cut off too; finish them with taiwa resume NAME\n"
     assert second.err == ""
 
 

@@ -67,7 +67,7 @@ def test_an_exhausted_script_says_so_in_one_line() -> None:
     collect_response(model.stream(ASK))
 
     with pytest.raises(
-        ModelError, match="'oracle' is exhausted: it has 1 answers, and answer 2 was requested"
+        ModelError, match="'oracle' is exhausted: it has 1 answer, and answer 2 was requested"
     ) as caught:
         collect_response(model.stream(ASK))
 

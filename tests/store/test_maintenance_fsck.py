@@ -36,7 +36,7 @@ DAMAGE = [
     ("UPDATE run SET node = 99", "run ", "refers to a node or move that does not exist"),
     ("UPDATE snapshot SET state = x'7800'", "snapshot ", "body cannot be read"),
     ("UPDATE batch_item SET result = x'78'", "batch_item ", "body cannot be read"),
-    ("INSERT INTO search(rowid, words) VALUES(99, 'zeugma')", "search", "1 texts are indexed that do not exist"),
+    ("INSERT INTO search(rowid, words) VALUES(99, 'zeugma')", "search", "1 text is indexed that does not exist"),
     ("INSERT INTO search(search) VALUES('delete-all')", "node ", "its words are missing from the search index"),
 ]
 

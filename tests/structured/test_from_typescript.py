@@ -121,6 +121,24 @@ def test_optional_and_undefined_mean_that_a_key_may_be_missing() -> None:
     assert output_type.render() == 'type A = {\n  a?: string;\n  b?: number;\n  "c d": null;\n};'
 
 
+def test_enums_of_literals_and_members_of_other_types_are_read() -> None:
+    text = """
+    // How large it is
+    export enum Size { Small = "small", Large = "large", "x-l" = 3 }
+    declare const enum Level { Low = -1, /* high */ High = 1 }
+    interface Item { name: string; size?: Size }
+    type A = { size: Size; low: Level.Low; field: keyof Item; name: Item["name"]; either: Item["name" | "size"] };
+    """
+    output_type = OutputType.from_typescript(text, "A")
+    value = {"size": "large", "low": -1, "field": "size", "name": "tea", "either": 3}
+
+    assert output_type.parse(json.dumps(value)).value == value
+    for key, wrong in {"size": "Large", "low": 1, "field": "sise", "name": 3, "either": 4}.items():
+        with pytest.raises(OutputValidationError):
+            output_type.parse(json.dumps({**value, key: wrong}))
+    assert '"small" | "large" | 3' in output_type.render()
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -132,11 +150,18 @@ def test_optional_and_undefined_mean_that_a_key_may_be_missing() -> None:
         ("type A = { f: () => void }", "column 15: function type is not supported"),
         ("type A<T> = T[]", "column 7: generic types are not supported"),
         ("type A = B<string>; type B<T> = T", "column 10: B<…> is not supported"),
-        ("type A = string extends B ? 1 : 2", "conditional type is not supported"),
-        ("type A = keyof B", "is not supported"),
+        ("type A = string extends B ? 1 : 2", "conditional type is not supported; write the type that it gives"),
+        ("type A = keyof B", "column 16: unknown type B; declare it in the same text"),
+        ("type A = keyof typeof sizes", "type query is not supported; write the values as a union of literals"),
+        ("type A = keyof string", "string is not an object type"),
+        ("type A = Partial<B>; type B = { x: 1 }", "Partial<…> is not supported; write the members with `?`"),
+        ("enum A { B = 1 << 2 }", "column 14: 1 << 2 is computed; write a string or a number"),
+        ("type A = B.Y; enum B { X = 'x' }", "column 10: B has no member Y; it has X"),
+        ("interface A extends B {} enum B { X = 'x' }", "B is an enum and not an object type"),
         ("type A = typeof sizes", "type query is not supported; write the values as a union of literals"),
         ("type A = `a${string}`", "template literal type is not supported; write string"),
-        ("type A = B['x']", "lookup type is not supported"),
+        ("type A = B['x']; type B = { y: 1 }", "column 12: B has no member 'x'; it has y"),
+        ("type A = B[number]; type B = string[]", "string[] is not an object type"),
         ("type A = bigint", "unknown type bigint; write number"),
         ("type A = [number, ...string[]]", "tuples have a fixed length"),
         ("interface A extends B {}\ntype B = string", "line 2, column 10: string is not an object type"),
@@ -145,7 +170,7 @@ def test_optional_and_undefined_mean_that_a_key_may_be_missing() -> None:
         ("type A = 1; type A = 2", "A is declared twice"),
         ("type A = { a: 1, a: 2 }", "a is declared twice"),
         ('type A = "\\ud800"', "half a character"),
-        ("enum A { B }", "does not declare 'A'"),
+        ("enum A { B }", 'column 10: B has no value; write B = "…", as it stands in JSON'),
         ("class A {}", "does not declare 'A'; it declares no type"),
         ("type Order = {}", "does not declare 'A'; it declares Order"),
         ("type A = \ud800", "line 1, column 10: half a character (U+D800)"),

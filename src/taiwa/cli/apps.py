@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options, confirm, open_app
-from taiwa.cli.output import print_json, print_line, print_notice, print_preview, print_result, table
-from taiwa.i18n import ngettext
+from taiwa.cli.options import CommonOptions, common_options, complete_session, confirm, open_app
+from taiwa.cli.output import print_item, print_json, print_line, print_notice, print_preview, print_result, table
+from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.records import Json
 
@@ -35,7 +35,11 @@ def apps() -> None:
 @apps.command("list")
 @common_options("as_json")
 def list_(common: CommonOptions) -> None:
-    """List your own apps and the built-in ones."""
+    """List your own apps and the built-in ones.
+
+    \b
+    taiwa apps list
+    """
     from taiwa.apps.catalog import apps as all_apps
 
     found = all_apps()
@@ -50,7 +54,11 @@ def list_(common: CommonOptions) -> None:
 @apps.command("new")
 @click.argument("name")
 def new_(name: str) -> None:
-    """Create a commented app file NAME: a path, or a name in the folder of your apps."""
+    """Create a commented app file NAME: a path, or a name in the folder of your apps.
+
+    \b
+    taiwa apps new tutor
+    """
     from taiwa.apps.catalog import new, user_folder
 
     path = Path(name) if "/" in name or name.endswith(".md") else user_folder() / f"{name}.md"
@@ -63,7 +71,11 @@ def new_(name: str) -> None:
 @click.argument("name")
 @common_options("as_json")
 def check_(common: CommonOptions, name: str) -> None:
-    """Check an app file: list errors with their lines and remedies. The exit code is 2 if there is an error."""
+    """Check an app file: list errors with their lines and remedies. The exit code is 2 if there is an error.
+
+    \b
+    taiwa apps check tutor.md
+    """
     from taiwa.apps.catalog import check, find_path
 
     path = find_path(name)
@@ -90,11 +102,36 @@ def check_(common: CommonOptions, name: str) -> None:
         print_line(f"{path}: no errors")
 
 
+@apps.command("update")
+@click.argument("name", default="", metavar="[CONVERSATION]", shell_complete=complete_session)
+@common_options("as_json", "store")
+def update_(common: CommonOptions, name: str) -> None:
+    """Let a conversation, by default the latest, go on with its app file as it is now; state that fits it is kept.
+
+    \b
+    taiwa apps update tutor-1
+    """
+    from taiwa.operations.say import edited_app
+
+    repository = common.repository()
+    session = repository.session(name)
+    app = edited_app(repository.at(session).app)
+    if app is not None:
+        repository.change_app(session, app)
+    changed = _("{session} goes on with the app file as it is now", session=session)
+    same = _("the app file of {session} has not changed", session=session)
+    print_item({"session": session, "changed": app is not None}, changed if app else same, as_json=common.as_json)
+
+
 @apps.command("confirm")
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def confirm_(name: str, yes: bool) -> None:
-    """Confirm the Python files that hold reducers of the app NAME: from now on they run, as long as they do not change."""
+    """Confirm the Python files that hold reducers of the app NAME: from now on they run, as long as they do not change.
+
+    \b
+    taiwa apps confirm tutor.md
+    """
     from taiwa.apps.catalog import find_path, own_reducers
     from taiwa.apps.user_reducers import confirm_file
 
@@ -122,6 +159,9 @@ def trust(common: CommonOptions, name: str, yes: bool) -> None:
 
     What it names is shown first. NAME is that of the app or of a conversation, or the beginning of the app's hash; without NAME
     the untrusted apps are listed.
+
+    \b
+    taiwa apps trust
     """
     from taiwa.operations.trust import untrusted_apps
 
@@ -155,7 +195,11 @@ def print_untrusted(found: "Iterable[UntrustedApp]") -> None:
 @click.argument("text", default="Hello")
 @common_options("params", "as_json")
 def render(common: CommonOptions, name: str, text: str) -> None:
-    """Print the request of a first turn with TEXT, and an estimate of its tokens."""
+    """Print the request of a first turn with TEXT, and an estimate of its tokens.
+
+    \b
+    taiwa apps render translate -p target_lang=English "文(sentence)です。"
+    """
     from taiwa.conversation.history import begin
     from taiwa.operations.say import preview_turn, tool_specs
 

@@ -221,7 +221,11 @@ def _users(common: CommonOptions, *, reading: bool = False) -> "UserProfiles":
 @user.command("list")
 @common_options("as_json", "store")
 def list_(common: CommonOptions) -> None:
-    """List the users."""
+    """List the users.
+
+    \b
+    taiwa user list
+    """
     from taiwa.operations.result_json import members
 
     users = common.repository(reading=True).store.users.list()
@@ -238,7 +242,11 @@ def list_(common: CommonOptions) -> None:
 @click.argument("name")
 @common_options("as_json", "store")
 def show_(common: CommonOptions, name: str) -> None:
-    """Show the profile of NAME, its thresholds with and without feedback, and the feedback."""
+    """Show the profile of NAME, its thresholds with and without feedback, and the feedback.
+
+    \b
+    taiwa user show ann
+    """
     users = _users(common)
     profile = users.get(name)
     counts = Counter(each.verdict for each in users.feedback(name))
@@ -264,7 +272,11 @@ def show_(common: CommonOptions, name: str) -> None:
 @click.option("--file", "file", type=click.Path(path_type=Path), help="Read a profile in YAML first.")
 @common_options("as_json", "store")
 def set_(common: CommonOptions, name: str, facts: tuple[str, ...], file: Path | None) -> None:
-    """Set facts of NAME, `language`, or thresholds such as `eagerness`. `KEY=` deletes a fact."""
+    """Set facts of NAME, `language`, or thresholds such as `eagerness`. `KEY=` deletes a fact.
+
+    \b
+    taiwa user set ann office=Osaka language=en
+    """
     from taiwa.ask.types import UserProfile
     from taiwa.sessions.users import load_profile, set_profile_value
 
@@ -282,7 +294,11 @@ def set_(common: CommonOptions, name: str, facts: tuple[str, ...], file: Path | 
 @click.option("--asked", is_flag=True, help="Rate a question back (for good and bad).")
 @common_options("as_json", "store")
 def rate_(common: CommonOptions, name: str, verdict: str, asked: bool) -> None:
-    """Store how NAME rates the last turn: good, bad, should_have_asked or should_not_have_asked."""
+    """Store how NAME rates the last turn: good, bad, should_have_asked or should_not_have_asked.
+
+    \b
+    taiwa user rate ann good
+    """
     from taiwa.ask.types import Feedback, parse_verdict
 
     meant = parse_verdict(verdict)
@@ -297,7 +313,11 @@ def rate_(common: CommonOptions, name: str, verdict: str, asked: bool) -> None:
 @click.argument("name")
 @common_options("as_json", "store")
 def reset_(common: CommonOptions, name: str) -> None:
-    """Delete the feedback of NAME, and so its effect on thresholds; the profile stays."""
+    """Delete the feedback of NAME, and so its effect on thresholds; the profile stays.
+
+    \b
+    taiwa user reset ann
+    """
     count = common.repository().store.users.clear_feedback(name)
     line = ngettext("{name}: {n} rating deleted", "{name}: {n} ratings deleted", count, name=name)
     print_item({"user": name, "deleted": count}, line, as_json=common.as_json)
@@ -307,7 +327,11 @@ def reset_(common: CommonOptions, name: str) -> None:
 @click.argument("name")
 @common_options("as_json", "store")
 def remove_(common: CommonOptions, name: str) -> None:
-    """Delete NAME with profile and feedback; the conversations stay, without a user."""
+    """Delete NAME with profile and feedback; the conversations stay, without a user.
+
+    \b
+    taiwa user remove ann
+    """
     common.repository().store.users.delete(name)
     print_item({"user": name, "removed": True}, f"{name}: removed", as_json=common.as_json)
 
@@ -316,7 +340,11 @@ def remove_(common: CommonOptions, name: str) -> None:
 @click.argument("name")
 @common_options("as_json", "store")
 def export_(common: CommonOptions, name: str) -> None:
-    """Write the profile of NAME as YAML, which `set --file` reads; with --json everything that is stored, feedback too."""
+    """Write the profile of NAME as YAML, which `set --file` reads; with --json everything that is stored, feedback too.
+
+    \b
+    taiwa user export ann > ann.json
+    """
     from taiwa.operations.result_json import members
     from taiwa.sessions.users import write_profile
 

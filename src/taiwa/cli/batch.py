@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -73,13 +73,12 @@ def batch(
     app, file = app_and_file
     options = BatchOptions(app, mode, read_params(common.params), common.session, width, resume, common.answers())
     with open_rows(file) as rows:
+        unreadable = rows.unreadable()
+        stop_at(unreadable if common.strict else ())
         if common.dry_run:
             more = "" if mode == "map" else ", and before each row the texts of the rows before it"
             print_batch_preview(preview_turns(options, rows), as_json=common.as_json, more=more)
             return
-        unreadable = rows.unreadable()
-        if common.strict and unreadable:
-            raise InputError(unreadable[0])
         print_skipped(unreadable)
         settings = common.settings()
         repository, turns = common.repository(settings), turn_options(common, settings)
@@ -88,6 +87,16 @@ def batch(
             return run_turns(repository, settings, turns, options, rows, on_row, ask=ask_param())
 
         write_rows(common, output, rows.count, run, resume=resume)
+
+
+def stop_at(unreadable: Sequence[str]) -> None:
+    """Stop at the first line that cannot be read, before anything is sent.
+
+    Raises:
+        InputError: there is one.
+    """
+    if unreadable:
+        raise InputError(unreadable[0])
 
 
 def print_batch_preview(preview: "BatchPreview", *, as_json: bool, more: str = "") -> None:

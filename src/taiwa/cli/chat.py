@@ -5,14 +5,23 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import click
 
-from taiwa.cli.options import ANSWERS, SHOWN, CommonOptions, common_options, open_app, open_session, print_default_model
+from taiwa.cli.options import (
+    ANSWERS,
+    SHOWN,
+    CommonOptions,
+    common_options,
+    complete_app,
+    open_app,
+    open_session,
+    print_default_model,
+)
 from taiwa.cli.output import AnswerFormat, bill_line, one_line, print_line, print_notice, print_stream, table
 from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
@@ -33,7 +42,7 @@ CHECK_INTERVAL = 0.02
 
 
 @click.command()
-@click.argument("app", default="")
+@click.argument("app", default="", shell_complete=complete_app)
 @common_options(
     "model",
     "params",
@@ -60,19 +69,22 @@ def chat(common: CommonOptions, app: str) -> None:
     taiwa chat -s novel-2              continue that one, or create it
     printf '%s\\n' Hello /state | taiwa chat
     """
-    from taiwa.cli.keyboard import Keyboard, Pipe, history_of
+    from taiwa.cli.keyboard import Keyboard, Pipe, Slashes, history_of
     from taiwa.operations.say import model_of
 
     live = sys.stdin.isatty() and sys.stdout.isatty() and not common.as_json
     interrupts = InterruptHandler()
     session = open_session(common, app, interrupts="keep" if live else "raise", observers=(interrupts.watch,))
-    lines = (
-        Keyboard(history_of(session.repository.store.path), {name: slash.help for name, slash in SLASHES.items()})
-        if live
-        else Pipe()
-    )
+    helps = {name: slash.help for name, slash in SLASHES.items()}
+    completer = Slashes(helps, lambda name: repl.arguments(name))  # noqa: PLW0108  (repl comes after it)
+    lines = Keyboard(history_of(session.repository.store.path), completer) if live else Pipe()
     repl = Repl(session, lines, interrupts, shown=common.shown())
-    repl.open_model = lambda conversation, name: model_of(session.repository, common.settings(), conversation, name)
+
+    def open_model(conversation: "Conversation", name: str, model: str = "") -> "PricedModel":
+        settings = (replace(common, model=model) if model else common).settings()
+        return model_of(session.repository, settings, conversation, name)
+
+    repl.open_model = open_model
     if live:
         print_notice(
             _(
@@ -173,8 +185,8 @@ class Repl:
     session: "Session"
     lines: Lines
     interrupts: InterruptHandler = field(default_factory=InterruptHandler)
-    open_model: "Callable[[Conversation, str], PricedModel] | None" = None
-    """Opens the model of another conversation; without it the session keeps its model."""
+    open_model: "Callable[..., PricedModel] | None" = None
+    """Opens the model of a conversation and its session, or one by its name; without it the session keeps its model."""
     shown: AnswerFormat = field(default_factory=AnswerFormat)
     attachments: "tuple[Attachment, ...]" = ()
     """What is sent with the next text."""
@@ -299,9 +311,14 @@ class Repl:
                 runs.end(run.id, "abandoned")
             print_notice(_("the turn was abandoned"))
 
-    def priced_model(self, conversation: "Conversation", name: str) -> "PricedModel":
-        """Return the model of another conversation; without settings the present one."""
-        return self.open_model(conversation, name) if self.open_model else self.session.priced_model
+    def priced_model(self, conversation: "Conversation", name: str, model: str = "") -> "PricedModel":
+        """Return the model of another conversation, or the named one; without settings the present one."""
+        return self.open_model(conversation, name, model) if self.open_model else self.session.priced_model
+
+    def arguments(self, name: str) -> "Iterable[tuple[str, str]]":
+        """Yield what a slash command can take, each with a description."""
+        found = SLASHES.get(name)
+        return () if found is None or found.choices is None else found.choices(self)
 
 
 def visible_changes(
@@ -322,6 +339,8 @@ class Slash:
     help: str
     run: Callable[[Repl, str], None]
     needs: Literal["", "session", "turn"] = ""
+    choices: "Callable[[Repl], Iterable[tuple[str, str]]] | None" = None
+    """Yields what completes the argument, each with a description."""
 
     def usage(self, name: str) -> str:
         """Return the usage line."""
@@ -470,7 +489,60 @@ def _cost(repl: Repl, _: str) -> None:
     print_line(bill_line(repl.session.spent))
 
 
-def _save(repl: Repl, rest: str) -> None:
+def _model(repl: Repl, rest: str) -> None:
+    if rest:
+        repl.session.priced_model = repl.priced_model(repl.session.conversation, repl.session.name, rest)
+    print_notice(_("the model is {model}", model=repl.session.priced_model.model.name))
+
+
+def _system(repl: Repl, rest: str) -> None:
+    """Give the model other instructions from the next turn on; "" takes them back, and without a text they are shown."""
+    from taiwa.conversation.app import AnswerOptions, with_options
+    from taiwa.operations.say import with_answer_options
+
+    session = repl.session
+    if rest:
+        answers = AnswerOptions("" if rest == '""' else rest)
+        here = session.conversation
+        if here.stored_tip is None:
+            session.conversation = session.repository.start(with_options(here.app, answers))
+        else:
+            session.conversation = with_answer_options(session.repository, here, answers)
+    print_notice(session.app.instructions or _("the model has no instructions"))
+
+
+def _turns(repl: Repl) -> "Iterator[tuple[str, str]]":
+    for number, node in reversed([*enumerate(repl.session.turns, 1)]):
+        yield str(number), one_line(node.user or "", 40)
+
+
+def _sessions(repl: Repl) -> "Iterator[tuple[str, str]]":
+    for ref in repl.session.repository.store.refs.list():
+        yield ref.name, ref.app
+
+
+def _apps(_repl: Repl) -> "Iterator[tuple[str, str]]":
+    from taiwa.apps.catalog import apps
+
+    return ((each.name, each.about) for each in apps())
+
+
+def _models(repl: Repl) -> "Iterator[tuple[str, str]]":
+    named = {repl.session.priced_model.model.name: ""} | dict.fromkeys(
+        repl.session.repository.last_model(ref.tip, ref.name) for ref in repl.session.repository.store.refs.list()[:20]
+    )
+    return ((name, "") for name in named if name)
+
+
+def _fields(repl: Repl) -> "Iterator[tuple[str, str]]":
+    return ((name, "") for name in repl.session.state)
+
+
+def _files(_repl: Repl) -> "Iterator[tuple[str, str]]":
+    return ((path.name + ("/" if path.is_dir() else ""), "") for path in sorted(Path.cwd().iterdir()))
+
+
+def _export(repl: Repl, rest: str) -> None:
     from taiwa.cli.inspect import save
 
     path = Path(rest).expanduser()
@@ -536,16 +608,23 @@ SLASHES: dict[str, Slash] = {
         gettext_noop("replace the text of the last turn, or of turn n as /log counts"),
         _edit,
         needs="turn",
+        choices=_turns,
     ),
-    "attach": Slash("[FILE]", gettext_noop("attach an image, a PDF or a text file to the next text"), _attach),
+    "attach": Slash(
+        "[FILE]", gettext_noop("attach an image, a PDF or a text file to the next text"), _attach, choices=_files
+    ),
+    "model": Slash("[NAME]", gettext_noop("show the model, or continue with another"), _model, choices=_models),
+    "system": Slash("[TEXT]", gettext_noop("show the instructions, or give others (system prompt)"), _system),
     "fork": Slash("NAME", gettext_noop("continue on a new branch called NAME"), _fork, needs="session"),
-    "switch": Slash("NAME", gettext_noop("switch to another conversation"), _switch),
-    "app": Slash("NAME [KEY=VALUE …]", gettext_noop("continue with another app"), _app),
-    "state": Slash("[PATH]", gettext_noop("show the state, or part of it"), _state),
-    "why": Slash("PATH", gettext_noop("show which turn set a value"), _why, needs="session"),
+    "switch": Slash("NAME", gettext_noop("switch to another conversation"), _switch, choices=_sessions),
+    "app": Slash("NAME [KEY=VALUE …]", gettext_noop("continue with another app"), _app, choices=_apps),
+    "state": Slash("[PATH]", gettext_noop("show the state, or part of it"), _state, choices=_fields),
+    "why": Slash("PATH", gettext_noop("show which turn set a value"), _why, needs="session", choices=_fields),
     "log": Slash("", gettext_noop("list the turns"), _log, needs="session"),
     "cost": Slash("", gettext_noop("show the cost since this program started"), _cost),
-    "save": Slash("FILE", gettext_noop("write the conversation to FILE (.md, .html, .jsonl)"), _save, needs="session"),
+    "export": Slash(
+        "FILE", gettext_noop("write the conversation to FILE (.md, .html, .jsonl)"), _export, needs="session"
+    ),
     "good": Slash(
         "", gettext_noop("rate the last turn as right (apps that ask back learn from it)"), _good, needs="turn"
     ),

@@ -29,7 +29,11 @@ def config() -> None:
 @config.command("show")
 @common_options("as_json", "model", "store")
 def show_(common: CommonOptions) -> None:
-    """Show every setting with where it comes from."""
+    """Show every setting with where it comes from.
+
+    \b
+    taiwa config show
+    """
     from taiwa.settings import show
 
     settings = common.settings()
@@ -45,7 +49,11 @@ def show_(common: CommonOptions) -> None:
 @click.argument("key")
 @click.argument("value")
 def set_(key: str, value: str) -> None:
-    """Set KEY in the config file."""
+    """Set KEY in the config file.
+
+    \b
+    taiwa config set model ollama:qwen3
+    """
     from taiwa.settings import load, set_value
     from taiwa.sql.base import hide_password
 
@@ -57,7 +65,11 @@ def set_(key: str, value: str) -> None:
 @config.command("unset")
 @click.argument("key")
 def unset_(key: str) -> None:
-    """Remove KEY from the config file."""
+    """Remove KEY from the config file.
+
+    \b
+    taiwa config unset model
+    """
     from taiwa.settings import load, unset
 
     unset(load().path, key)
@@ -66,7 +78,11 @@ def unset_(key: str) -> None:
 
 @config.command("path")
 def path_() -> None:
-    """Print the path of the config file."""
+    """Print the path of the config file.
+
+    \b
+    taiwa config path
+    """
     from taiwa.settings import load
 
     click.echo(load().path)
@@ -87,7 +103,11 @@ def keys() -> None:
 @click.argument("provider")
 @click.option("--no-check", is_flag=True, help="Do not try the key.")
 def set_key_(provider: str, no_check: bool) -> None:
-    """Store the API key of PROVIDER, and try it with one cheap call; from a pipe one line is read."""
+    """Store the API key of PROVIDER, and try it with one cheap call; from a pipe one line is read.
+
+    \b
+    taiwa keys set openai < key.txt
+    """
     from taiwa.models.http_api.api_keys import Secret, set_key
     from taiwa.models.registry import resolve_server
     from taiwa.settings import load
@@ -127,7 +147,11 @@ def _try(target: "Target", key: "Secret") -> None:
 @keys.command("list")
 @common_options("as_json")
 def list_(common: CommonOptions) -> None:
-    """List which keys are stored, without the keys themselves."""
+    """List which keys are stored, without the keys themselves.
+
+    \b
+    taiwa keys list
+    """
     from taiwa.models.http_api.api_keys import list_keys
     from taiwa.models.registry import key_variables
     from taiwa.settings import load
@@ -151,7 +175,11 @@ def _place(row: "KeyRow") -> str:
 @keys.command("remove")
 @click.argument("provider")
 def remove(provider: str) -> None:
-    """Delete the key of PROVIDER."""
+    """Delete the key of PROVIDER.
+
+    \b
+    taiwa keys remove openai
+    """
     from taiwa.models.http_api.api_keys import remove_key
     from taiwa.models.registry import resolve_server
     from taiwa.settings import load

@@ -403,7 +403,7 @@ def retrieve_(
         return RetrievalTask(corpora, dialogues=any(read_sample(item).history for item in items))
 
     evaluate_sets(
-        common, options, read_question_sets(data, passages, strict=options.strict), language,
+        common, options, read_question_sets(data, passages, only=split_names(options.only), strict=options.strict), language,
         SetEvaluation(
             retrieval_items, task, "names a passage that answers", retrieval_report,
             lambda report: set_chart(report, RETRIEVAL_REPORT),

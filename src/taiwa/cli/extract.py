@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from taiwa.cli.batch import print_batch_preview, write_rows
+from taiwa.cli.batch import print_batch_preview, stop_at, write_rows
 from taiwa.cli.options import CommonOptions, common_options, read_prompt, read_whole, row_options, turn_options
 from taiwa.cli.output import (
     attempt_lines,
@@ -17,6 +17,7 @@ from taiwa.cli.output import (
     print_notice,
     print_preview,
     print_result,
+    print_skipped,
     table,
 )
 from taiwa.kernel.errors import InputError, OutputValidationError
@@ -56,6 +57,7 @@ MODES = ("auto", "native", "tool", "tool_optional", "prompt")
     show_default=True,
     help="Set how the request is worded where it shows the type.",
 )
+@click.option("--strict", "stops", is_flag=True, help="Stop at a line that cannot be read, before anything is sent.")
 @row_options
 @common_options(
     "model", "system", "temperature", "max_tokens", "fragments", "attachments", "attach_as_text",
@@ -71,6 +73,7 @@ def extract(
     guess: bool,
     mode: Any,  # noqa: ANN401  (one of MODES)
     style: "PromptStyle",
+    stops: bool,
     width: int,
     resume: bool,
     output: Path | None,
@@ -97,8 +100,8 @@ def extract(
 
     if file is not None and (text is not None or common.fragments or common.attachments):
         raise InputError(USAGE)
-    if file is None and (resume or output):
-        raise InputError("--resume and -o require --file")
+    if file is None and (resume or output or stops):
+        raise InputError("--resume, --strict and -o require --file")
     repair = RepairPolicy(max_repairs, budget_tokens=repair_budget, guess=guess)
     sampling = Sampling(0.0 if common.temperature is None else common.temperature, max_tokens=common.max_tokens)
     extract_run = ExtractRun(load_output_type(target), repair, mode, style, common.system or "", sampling)
@@ -113,10 +116,13 @@ def extract(
     from taiwa.operations.batch import open_rows, preview_extractions, run_extractions
 
     with open_rows(str(file)) as rows:
+        unreadable = rows.unreadable()
+        stop_at(unreadable if stops else ())
         settings = common.with_first_model(common.settings())
         if common.dry_run:
             print_batch_preview(preview_extractions(settings, extract_run, rows), as_json=common.as_json)
             return
+        print_skipped(unreadable)
         repository, turns = common.repository(settings), turn_options(common, settings)
 
         def run(on_row: "OnRow") -> "Counts":

@@ -86,7 +86,11 @@ def index() -> None:
 def folder_(
     common: CommonOptions, folder: str, name: str, language: str, embeddings: str | None, force_embeddings: bool
 ) -> None:
-    """Index the documents of FOLDER, or refresh an index."""
+    """Index the documents of FOLDER, or refresh an index.
+
+    \b
+    taiwa index folder ~/handbook
+    """
     from taiwa.operations import documents
     from taiwa.operations.result_json import refreshed_to_json, to_json
 
@@ -141,7 +145,11 @@ for option in (each for each in folder_.params if isinstance(each, click.Option)
 @principal_option
 @common_options("as_json", "store")
 def list_(common: CommonOptions, audience: tuple[str, ...]) -> None:
-    """List the indexes, with the numbers of documents that everyone may see."""
+    """List the indexes, with the numbers of documents that everyone may see.
+
+    \b
+    taiwa index list
+    """
     from taiwa.operations.documents import open_library
     from taiwa.operations.result_json import format_time, summary_to_json
 
@@ -172,7 +180,11 @@ def list_(common: CommonOptions, audience: tuple[str, ...]) -> None:
 @principal_option
 @common_options("as_json", "store")
 def show_(common: CommonOptions, name: str, is_owner: bool, shows_access: bool, audience: tuple[str, ...]) -> None:
-    """Show the documents of the index NAME: size, passages, audience, and what could not be read."""
+    """Show the documents of the index NAME: size, passages, audience, and what could not be read.
+
+    \b
+    taiwa index show handbook
+    """
     from taiwa.operations.documents import embeddings_of, open_library
     from taiwa.operations.result_json import document_to_json, format_time, summary_to_json, to_json
 
@@ -212,7 +224,11 @@ def show_(common: CommonOptions, name: str, is_owner: bool, shows_access: bool, 
 @click.argument("name")
 @common_options("as_json", "store")
 def drop_(common: CommonOptions, name: str) -> None:
-    """Delete the index NAME; the documents themselves stay."""
+    """Delete the index NAME; the documents themselves stay.
+
+    \b
+    taiwa index drop handbook
+    """
     from taiwa.operations.documents import open_library
 
     with open_library(common.settings()) as library:

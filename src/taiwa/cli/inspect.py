@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import NEW_FILE, CommonOptions, common_options, confirm, read_whole
+from taiwa.cli.options import NEW_FILE, CommonOptions, common_options, complete_session, confirm, read_whole
 from taiwa.cli.output import (
     bracketed,
     inert,
@@ -36,7 +36,7 @@ STYLES = {"added": "green", "removed": "red", "changed": "yellow"}
 
 
 @click.command()
-@click.argument("revision", required=False, default="")
+@click.argument("revision", required=False, default="", shell_complete=complete_session)
 @click.option("--tree", is_flag=True, help="Show all conversations as branches of one tree.")
 @click.option("-n", "limit", type=click.IntRange(min=1), default=20, show_default=True, help="Show at most this many.")
 @common_options("session", "as_json", "store")
@@ -130,7 +130,7 @@ def _excerpt(node: "Node") -> str:
 
 
 @click.command()
-@click.argument("revision", required=False, default="")
+@click.argument("revision", required=False, default="", shell_complete=complete_session)
 @click.option("--reasoning", is_flag=True, help="Show what the model thought before it answered, too.")
 @common_options("session", "as_json", "store")
 def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
@@ -143,6 +143,7 @@ def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
     taiwa show chat-1~2    two turns before its last one
     taiwa show 3f9a12      by the beginning of its hash
     """
+    from taiwa.flows.solve.readable_calls import readable_answer
     from taiwa.operations import inspect
 
     found = inspect.show(common.repository(reading=True), common.place(revision), reasoning=reasoning)
@@ -158,7 +159,10 @@ def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
     if found.reasoning is not None:
         print_line(f"\n{_('reasoning')}: {found.reasoning or _('none was recorded')}", "dim")
     if node.answer is not None:
-        print_line(f"\n{here.app.name}: {node.answer}")
+        answer = readable_answer(node.answer, here.app.tools)
+        print_line(f"\n{here.app.name}: {answer}")
+        if answer != node.answer:
+            print_line(f"\nwith its calls: {node.answer}", "dim")
     if node.delta:
         print_line(f"\ndelta: {inspect.format_value(node.delta)}")
     for field, value in here.state.items():
@@ -196,8 +200,8 @@ def search(common: CommonOptions, text: str, limit: int) -> None:
 
 
 @click.command()
-@click.argument("before")
-@click.argument("after", required=False, default="")
+@click.argument("before", shell_complete=complete_session)
+@click.argument("after", required=False, default="", shell_complete=complete_session)
 @common_options("session", "as_json", "store")
 def diff(common: CommonOptions, before: str, after: str) -> None:
     """Compare two revisions: their states, and the texts of their turns.
@@ -240,15 +244,14 @@ def print_changes(changes: "Iterable[Change]") -> None:
 
 @click.command()
 @click.argument("path")
-@click.argument("revision", required=False, default="")
+@click.argument("revision", required=False, default="", shell_complete=complete_session)
 @common_options("session", "as_json", "store")
 def why(common: CommonOptions, path: str, revision: str) -> None:
     """Show which turn, and which model call, set the value at PATH last.
 
     \b
     taiwa why topics
-    taiwa why dictionary.文
-    taiwa why 'order[0].size' chat-1~3
+    taiwa why 'topics[0]' chat-1:3
     """
     print_why(common.repository(reading=True), path, common.place(revision), as_json=common.as_json)
 
@@ -267,8 +270,9 @@ def print_why(repository: "Repository", path: str, revision: str, *, as_json: bo
         node.kind, "the app's start"
     )
     before = f", before: {shown(origin.before)}" if origin.before is not None else ""
-    print_line(f"{format_path(found.path)} = {shown(origin.after)}", "bold")
-    print_line(f"  set by {by} ({origin.hash[:12]}){before}")
+    where, what = format_path(found.path), "removed" if origin.is_removed else "set"
+    print_line(f"{where} was removed" if origin.is_removed else f"{where} = {shown(origin.after)}", "bold")
+    print_line(f"  {what} by {by} ({origin.hash[:12]}){before}")
     if node.user is not None:
         print_line(f"  you:         {node.user}")
         print_line(f"  answer:      {node.answer}")
@@ -280,6 +284,8 @@ def print_why(repository: "Repository", path: str, revision: str, *, as_json: bo
 
 def _describe_call(call: "CallRecord") -> str:
     """Describe a call on one line: model, tokens and duration."""
+    if isinstance(call.answer, dict) and call.answer.get("~") == "tool-result":
+        return f"tool, result {one_line(str(call.answer.get('text')), FIRST_WORDS)}, {call.ms} ms"
     tokens = "tokens not reported"
     if call.usage is not None:
         tokens = f"{call.usage.input_tokens} in + {call.usage.output_tokens} out tokens"
@@ -294,7 +300,7 @@ def state(common: CommonOptions, ctx: click.Context) -> None:
 
     \b
     taiwa state                            the state of the latest conversation
-    taiwa state get dictionary.文
+    taiwa state get topics
     taiwa state set topics '["tea"]'       an edit is a node of its own, shown by why and reverted by undo
     taiwa state history topics             every value that the field had
     """
@@ -307,7 +313,12 @@ def state(common: CommonOptions, ctx: click.Context) -> None:
 @click.argument("revision", default="")
 @common_options("session", "as_json", "store")
 def get(common: CommonOptions, path: str, revision: str) -> None:
-    """Show the value at PATH, or the whole state."""
+    """Show the value at PATH, or the whole state.
+
+    \b
+    taiwa state get 'topics[0]'
+    taiwa state get topics chat-1:2
+    """
     from taiwa.operations import inspect
 
     here = common.repository(reading=True).at(common.place(revision))
@@ -323,7 +334,11 @@ def get(common: CommonOptions, path: str, revision: str) -> None:
 @click.argument("value")
 @common_options("session", "as_json", "store")
 def set_(common: CommonOptions, path: str, value: str) -> None:
-    """Set the value at PATH to JSON; a word that is not JSON is taken as text."""
+    """Set the value at PATH to JSON; a word that is not JSON is taken as text.
+
+    \b
+    taiwa state set topics '["tea"]'
+    """
     from taiwa.operations import inspect
 
     try:
@@ -341,7 +356,11 @@ def set_(common: CommonOptions, path: str, value: str) -> None:
 @click.argument("path")
 @common_options("session", "as_json", "store")
 def history(common: CommonOptions, path: str) -> None:
-    """Show every value that PATH had, oldest first."""
+    """Show every value that PATH had, oldest first.
+
+    \b
+    taiwa state history topics
+    """
     from taiwa.operations import inspect
 
     entries = inspect.value_history(common.repository(reading=True), path, common.session)
@@ -370,7 +389,7 @@ def print_state(here: "Conversation", *, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("revision", required=False, default="")
+@click.argument("revision", required=False, default="", shell_complete=complete_session)
 @click.option("-o", "--output", type=NEW_FILE, help="Write a file; its suffix sets the format.")
 @click.option(
     "--format", "form", type=click.Choice(["jsonl", "md", "html"]), help="Set the format; import reads jsonl."

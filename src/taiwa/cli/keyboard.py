@@ -5,7 +5,7 @@ A module of its own because prompt_toolkit is slow to import.
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
@@ -61,15 +61,26 @@ class Pipe:
 
 
 class Slashes(Completer):
-    """Completes slash commands at the beginning of a text."""
+    """Completes slash commands at the beginning of a text, and what they take: turns, conversations, apps, fields, files.
 
-    def __init__(self, helps: Mapping[str, str]) -> None:
+    `arguments` yields what a command can take, each with a description.
+    """
+
+    def __init__(self, helps: Mapping[str, str], arguments: Callable[[str], Iterable[tuple[str, str]]]) -> None:
         self._helps = helps
+        self._arguments = arguments
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002
-        """Yield the commands that begin with the text."""
+        """Yield the commands, or the arguments of a command, that begin with the text."""
         text = document.text_before_cursor
-        if text.startswith("/") and " " not in text and "\n" not in text:
+        if not text.startswith("/") or "\n" in text:
+            return
+        name, space, begun = text[1:].partition(" ")
+        if space:
+            for argument, about in self._arguments(name):
+                if argument.startswith(begun):
+                    yield Completion(argument, start_position=-len(begun), display_meta=about)
+        else:
             for name in self._helps:
                 if name.startswith(text[1:]):
                     yield Completion(f"/{name}", start_position=-len(text), display_meta=_(self._helps[name]))
@@ -80,10 +91,10 @@ class Keyboard:
 
     live = True
 
-    def __init__(self, history: History, helps: Mapping[str, str]) -> None:
+    def __init__(self, history: History, completer: Completer) -> None:
         self._session: PromptSession[str] = PromptSession(
             history=history,
-            completer=Slashes(helps),
+            completer=completer,
             complete_while_typing=False,
             multiline=True,
             key_bindings=_keys(),

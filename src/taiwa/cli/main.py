@@ -36,7 +36,7 @@ class CommandEntry(NamedTuple):
 
 SECTIONS: dict[str, dict[str, CommandEntry]] = {
     "Conversations": {
-        "chat": CommandEntry("chat", "converse with an app, line by line"),
+        "chat": CommandEntry("chat", "converse with a model or an app, line by line"),
         "say": CommandEntry("say", "send a text and print the answer"),
         "batch": CommandEntry("batch", "send every line of a file, in one conversation or each on its own"),
         "resume": CommandEntry("say", "finish a turn that was cut off, without paying again"),
@@ -44,7 +44,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
     "History": {
         "undo": CommandEntry("say", "take back the last turn: message, state and window together"),
         "redo": CommandEntry("say", "restore a turn that was taken back"),
-        "retry": CommandEntry("say", "send the last text again, to regenerate the answer"),
+        "retry": CommandEntry("say", "send the last text again: retry the last answer, regenerate it"),
         "edit": CommandEntry("say", "go back to a turn and send another text"),
         "fork": CommandEntry("say", "create a branch of a conversation"),
         "switch": CommandEntry("say", "make a conversation the current one"),
@@ -100,6 +100,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "keys": CommandEntry("config", "store the API keys of providers"),
         "config": CommandEntry("config", "show and change settings"),
         "plugins": CommandEntry("plugins", "list plugins: what installed packages add"),
+        "completion": CommandEntry("completion", "print what completes commands in bash, zsh or fish"),
         "demo": CommandEntry(
             "demo", "watch the built-in model solve, take orders, answer from documents, and obey a constraint"
         ),

@@ -43,7 +43,11 @@ def models() -> None:
 @models.command("list")
 @common_options("as_json")
 def list_(common: CommonOptions) -> None:
-    """List the providers: model names, addresses, and required keys."""
+    """List the providers: model names, addresses, and required keys.
+
+    \b
+    taiwa models list
+    """
     from taiwa.models.http_api.api_keys import list_keys
     from taiwa.models.registry import IN_PROCESS, PROVIDERS, key_variables
     from taiwa.settings import BUILTIN
@@ -82,7 +86,11 @@ def _key(provider: "Provider", keys_set: set[str]) -> str:
 @click.argument("name", required=False)
 @common_options("as_json")
 def show(common: CommonOptions, name: str | None) -> None:
-    """Show the capabilities of a model's server: from the table, corrected by a probe and by your settings."""
+    """Show the capabilities of a model's server: from the table, corrected by a probe and by your settings.
+
+    \b
+    taiwa models show openai:gpt-4.1-mini
+    """
     from taiwa.models.http_api.capabilities import load_report
     from taiwa.models.registry import resolve_probed
 
@@ -173,7 +181,11 @@ def alias(common: CommonOptions, alias: str | None, name: str | None, remove: bo
 @click.argument("name", required=False)
 @common_options("as_json")
 def remote(common: CommonOptions, name: str | None) -> None:
-    """List the models that a server lists; NAME is a provider, an address, or a model on the server."""
+    """List the models that a server lists; NAME is a provider, an address, or a model on the server.
+
+    \b
+    taiwa models remote http://127.0.0.1:8080/v1
+    """
     from taiwa.models.registry import expand_alias, open_server, resolve_probed, resolve_server
     from taiwa.settings import BUILTIN
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from taiwa.kernel.errors import InputError, StoreError
+from taiwa.kernel.errors import InputError, StoreError, TaiwaError
 
 if TYPE_CHECKING:
     from taiwa.cli.output import AnswerFormat
@@ -31,6 +31,22 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 C = TypeVar("C", bound=Callable[..., Any])
 
+
+def complete_session(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    """Return the conversations whose names begin with a text, for the completion of a shell."""
+    with suppress(TaiwaError):  # completion is silent where the store cannot be read
+        refs = CommonOptions().repository(reading=True).store.refs.list()
+        return [ref.name for ref in refs if ref.name.startswith(begun)]
+    return []
+
+
+def complete_app(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    """Return the apps whose names begin with a text."""
+    from taiwa.apps.catalog import apps
+
+    return [app.name for app in apps() if app.name.startswith(begun)]
+
+
 COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
     "judge_model": click.option("--judge-model", metavar="MODEL", help="Assess the dialogue by this model."),
     "rewrite_model": click.option(
@@ -42,12 +58,21 @@ COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
     "params": click.option(
         "-p", "--param", "params", metavar="KEY=VALUE", multiple=True, help="Set a parameter of the app."
     ),
-    "session": click.option("-s", "--session", metavar="NAME", default="", help="Use the conversation of this name."),
+    "session": click.option(
+        "-s",
+        "--session",
+        metavar="NAME",
+        default="",
+        help="Use the conversation of this name.",
+        shell_complete=complete_session,
+    ),
     "continue_latest": click.option(
         "-c", "--continue", "continue_latest", is_flag=True, help="Continue the latest conversation."
     ),
     "system": click.option(
-        "--system", metavar="TEXT", help="Give the model these instructions, in an app that has none, such as plain."
+        "--system",
+        metavar="TEXT",
+        help="Give the model these instructions (system prompt), in an app that has none, such as plain.",
     ),
     "temperature": click.option(
         "--temperature", type=click.FloatRange(0, 2), metavar="T", help="Set the temperature of sampling."
@@ -76,7 +101,9 @@ COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
         help="Put a text file behind the prompt (- for standard input); may be given several times.",
     ),
     "raw": click.option("--raw", is_flag=True, help="Print Markdown as it is written, on a terminal too."),
-    "no_stream": click.option("--no-stream", is_flag=True, help="Print the answer when it is whole."),
+    "no_stream": click.option(
+        "--no-stream", is_flag=True, help="Print the answer when it is whole, without streaming."
+    ),
     "attachments": click.option(
         "-a",
         "--attach",
@@ -90,10 +117,14 @@ COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
     ),
     "as_json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     "verbose": click.option("-v", "--verbose", is_flag=True, help="Show calls, tokens, cost and time."),
-    "dry_run": click.option("--dry-run", is_flag=True, help="Print the request and its size; send nothing."),
+    "dry_run": click.option(
+        "--dry-run", is_flag=True, help="Print the request and its size in the context window; send nothing."
+    ),
     "max_cost": click.option("--max-cost", metavar="AMOUNT", help="Stop before the cost exceeds this amount."),
     "retry_paid": click.option(
-        "--retry-paid", is_flag=True, help="Repeat a failed call even if it may have been charged."
+        "--retry-paid",
+        is_flag=True,
+        help="Repeat a failed call even if it may have been charged; a rate limit is always waited for.",
     ),
     "wire": click.option(
         "--wire",
@@ -374,7 +405,28 @@ def open_session(
         print_default_model(settings, session.priced_model)
     if not repository.store.nodes.is_trusted(session.app.hash):
         _warn_of_untrusted(repository, settings, session.app)
+    elif session.conversation.stored_tip is not None:
+        _mention_edited_app(session)
     return session
+
+
+def _mention_edited_app(session: "Session") -> None:
+    """Say that an app file was changed since a conversation began, which goes on with the old text."""
+    from taiwa.cli.output import print_notice
+    from taiwa.i18n import _
+    from taiwa.operations.say import edited_app
+
+    with suppress(InputError):
+        if edited_app(session.app) is None:
+            return
+    print_notice(
+        _(
+            "the file of the app {app} was changed; {session} goes on with the old text until: taiwa apps update {session}",
+            app=session.app.name,
+            session=session.name,
+        ),
+        "yellow",
+    )
 
 
 def _warn_of_untrusted(repository: "Repository", settings: "Settings", app: "App") -> None:

@@ -12,6 +12,7 @@ from taiwa.cli.options import (
     CommonOptions,
     ask_param,
     common_options,
+    complete_session,
     open_app,
     open_session,
     read_params,
@@ -112,7 +113,7 @@ def retry(common: CommonOptions) -> None:
 
 
 @click.command()
-@click.argument("revision")
+@click.argument("revision", shell_complete=complete_session)
 @click.argument("text")
 @click.option("--fork", "name", metavar="NAME", help="Answer on a new branch and leave the conversation unchanged.")
 @common_options(
@@ -141,27 +142,28 @@ def edit(common: CommonOptions, revision: str, text: str, name: str | None) -> N
 
 
 @click.command()
+@click.argument("name", default="", shell_complete=complete_session)
 @common_options("session", "model", "tool_names", *SHOWN, "max_cost", "retry_paid", "store")
-def resume(common: CommonOptions) -> None:
-    """Finish a turn that was cut off; calls that were answered are not paid for again.
+def resume(common: CommonOptions, name: str) -> None:
+    """Finish a turn that was cut off, of the conversation NAME; calls that were answered are not paid for again.
 
     \b
     taiwa resume
-    taiwa resume -s chat-1
+    taiwa resume chat-1
     """
     from taiwa.operations.say import open_interrupted
 
     settings = common.settings()
     session, others = open_interrupted(
-        common.repository(settings), settings, turn_options(common, settings), common.session
+        common.repository(settings), settings, turn_options(common, settings), name or common.session
     )
     print_stream(session.stream_resume() or (), **common.shown())
     if others:
-        print_notice(f"turns of {', '.join(others)} were cut off too; finish them with taiwa resume -s NAME")
+        print_notice(f"turns of {', '.join(others)} were cut off too; finish them with taiwa resume NAME")
 
 
 @click.command()
-@click.argument("revision", required=False, default="")
+@click.argument("revision", required=False, default="", shell_complete=complete_session)
 @common_options("session", "as_json", "verbose", "store")
 def replay(common: CommonOptions, revision: str) -> None:
     """Repeat a conversation from its recorded calls and check every hash. No model is called.
@@ -196,7 +198,7 @@ def replay(common: CommonOptions, revision: str) -> None:
 
 
 @click.command()
-@click.argument("revision", required=False, default="")
+@click.argument("revision", required=False, default="", shell_complete=complete_session)
 @click.option("-o", "--as", "name", metavar="NAME", required=True, help="Name the new conversation.")
 @click.option("--app", metavar="APP", default="", help="Use another app.")
 @common_options("session", "model", "params", "as_json", "verbose", "max_cost", "retry_paid", "strict", "store")
@@ -263,7 +265,7 @@ def redo(common: CommonOptions, turns: int) -> None:
 
 
 @click.command()
-@click.argument("revision")
+@click.argument("revision", shell_complete=complete_session)
 @click.argument("name", required=False)
 @common_options("session", "as_json", "store")
 def fork(common: CommonOptions, revision: str, name: str | None) -> None:
@@ -283,7 +285,7 @@ def fork(common: CommonOptions, revision: str, name: str | None) -> None:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_session)
 @common_options("as_json", "store")
 def switch(common: CommonOptions, name: str) -> None:
     """Make NAME the current conversation, which -c and other commands use.
@@ -298,7 +300,7 @@ def switch(common: CommonOptions, name: str) -> None:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_session)
 @click.argument("new")
 @common_options("as_json", "store")
 def rename(common: CommonOptions, name: str, new: str) -> None:

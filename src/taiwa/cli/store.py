@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options, confirm
+from taiwa.cli.options import CommonOptions, common_options, complete_session, confirm
 from taiwa.cli.output import print_item, print_json, print_line, print_notice, print_result, table
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import CorruptError, InputError
@@ -83,7 +83,7 @@ def gc(common: CommonOptions, keep: int, snapshots: bool) -> None:
 
 
 @click.command()
-@click.argument("name", required=False, default="")
+@click.argument("name", required=False, default="", shell_complete=complete_session)
 @click.option("--batches", is_flag=True, help="Delete the stored rows of batches (map) instead.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @common_options("as_json", "store")
@@ -91,8 +91,8 @@ def delete(common: CommonOptions, name: str, batches: bool, yes: bool) -> None:
     """Delete the conversation NAME permanently: turns, calls, bill and texts. There is no undo.
 
     \b
-    taiwa delete chat-1
-    taiwa delete --batches         a batch with --resume pays for its rows again
+    taiwa delete chat-1 --yes
+    taiwa delete --batches --yes   a batch with --resume pays for its rows again
     """
     from taiwa.cli.keyboard import scrub
     from taiwa.operations.result_json import members

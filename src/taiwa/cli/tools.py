@@ -38,7 +38,11 @@ def tools() -> None:
 @server_option
 @common_options("as_json")
 def list_(common: CommonOptions, servers: tuple[str, ...]) -> None:
-    """List the tools."""
+    """List the tools.
+
+    \b
+    taiwa tools list --json
+    """
     from taiwa.kernel.errors import ConfigError
     from taiwa.tools.registry import find_tools, tool_names
 
@@ -61,7 +65,11 @@ def list_(common: CommonOptions, servers: tuple[str, ...]) -> None:
 @server_option
 @common_options("as_json")
 def show_(common: CommonOptions, name: str, servers: tuple[str, ...]) -> None:
-    """Show the tool NAME as models see it: its description and its parameters."""
+    """Show the tool NAME as models see it: its description and its parameters.
+
+    \b
+    taiwa tools show calculator
+    """
     with _mcp_tools(servers) as foreign:
         spec = _found(name, foreign).spec
     if common.as_json:
@@ -90,6 +98,9 @@ def call_(common: CommonOptions, name: str, input: str, servers: tuple[str, ...]
     """Call the tool NAME with INPUT.
 
     INPUT is the text that the tool needs, a JSON object of all its parameters, or - for standard input.
+
+    \b
+    taiwa tools call calculator "1,000 × 5%"
     """
     from taiwa.flows.solve.tool_call_formats import TaggedFormat
     from taiwa.kernel.errors import ToolErrorBoundary

@@ -61,6 +61,8 @@ def read_extractions(path: Path, kinds: frozenset[str] = frozenset(), skipped: S
 def _item(path: Path, number: int, row: Fields) -> Item:
     if "expected" not in row.row:
         row.invalid("expected", "must be a JSON value")
+    if not isinstance(row.row.get("text"), str):
+        row.invalid("text", "must be a text")
     expected = row.row["expected"]
     name, kind, text = row.text("id", str(number)), row.text("kind", path.stem), row.text("text")
     return Item(name, text, canonical(expected).decode(), kind, more={"expected": expected})

@@ -17,6 +17,7 @@ from taiwa.evals.rows import EvalRow, Header, to_json
 from taiwa.evals.run import Evaluation
 from taiwa.evals.statistics import PairedComparison, Proportion
 from taiwa.kernel.records import Json
+from taiwa.kernel.text import plural
 from taiwa.kernel.usage_limits import RunUsage
 
 TOLERANCE = Fraction(1, 200)
@@ -437,8 +438,15 @@ def _reasoning_notes(lines: Sequence[Line], evaluation: Evaluation, grid: Grid) 
 
 def _missing_note(evaluation: Evaluation) -> list[str]:
     missing, skipped = evaluation.missing, len(evaluation.data.skipped)
-    notes = [f"{missing:,} rows are missing."] if missing else []
-    return [*notes, f"{skipped:,} rows of the data have another form and were skipped."] if skipped else notes
+    notes = [f"{plural(missing, 'row')} {'is' if missing == 1 else 'are'} missing."] if missing else []
+    return (
+        [
+            *notes,
+            f"{plural(skipped, 'row')} of the data {'has' if skipped == 1 else 'have'} another form and {'was' if skipped == 1 else 'were'} skipped.",
+        ]
+        if skipped
+        else notes
+    )
 
 
 def _order_spread(lines: Iterable[Line]) -> str:

@@ -179,15 +179,19 @@ def sibling_file(path: Path, ending: str = "_passages.jsonl") -> Path | None:
 
 
 def read_question_sets(
-    paths: Sequence[Path], passages: Sequence[Path] = (), *, strict: bool = True
+    paths: Sequence[Path], passages: Sequence[Path] = (), *, only: Sequence[str] = (), strict: bool = True
 ) -> tuple[QuestionSet, ...]:
     """Read files of questions, each a set; without `passages`, `NAME_passages.jsonl` next to each file is used.
 
-    Rows of another form are left out unless `strict`.
+    With `only`, the sets of other names are not read. Rows of another form are left out unless `strict`.
 
     Raises:
-        InputError: a file cannot be used; the message names file, line and field.
+        InputError: a set of `only` is unknown, or a file cannot be used; the message names file, line and field.
     """
+    names = [set_name(path) for path in paths]
+    if unknown := next((name for name in only if name not in names), None):
+        raise InputError(f"--only: unknown set {unknown!r}; choose among {', '.join(names)}")
+    paths = [path for path, name in zip(paths, names, strict=True) if not only or name in only]
     unread: Skipped = None if strict else []
     shared = unique_passages(passage for path in passages for passage in read_passages(path, unread))
     sets: list[QuestionSet] = []

@@ -127,6 +127,15 @@ def whole_characters(text: str) -> str:
     return text if text.isascii() else SURROGATE.sub(REPLACEMENT, text)
 
 
+def plural(count: int, singular: str, plural: str = "") -> str:
+    """Write a number with its noun in the form for it.
+
+    >>> plural(1, "row"), plural(1200, "row"), plural(2, "entry", "entries")
+    ('1 row', '1,200 rows', '2 entries')
+    """
+    return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
+
+
 def strip_control(text: str) -> str:
     """Remove invisible characters from the first 8,000 characters of a text.
 

@@ -39,6 +39,7 @@ from taiwa.kernel.errors import OutputValidationError, TaiwaError
 from taiwa.kernel.execution import replay
 from taiwa.kernel.journal import Entry, Journal
 from taiwa.kernel.records import Json, canonical, record, restore, value
+from taiwa.kernel.text import plural
 from taiwa.laws.programs import Arrow, Fail, Oracle, ProgramRun, ProgramTerm, arrow_of, get, put, run_program, step_of
 from taiwa.laws.strategies import arrows, oracles, small_values, terms, texts, values
 from taiwa.structured import OutputType, parse_notation
@@ -203,7 +204,7 @@ def resumes(phrase: ProgramTerm, state: Json, oracle: Callable[[], Oracle]) -> N
     entries = tuple(reload_entries(first.journal))
     for count in range(len(entries) + 1):
         again = run_program(step_of(phrase)(state), oracle(), entries[:count])
-        after = f"resumed after {count} answers"
+        after = f"resumed after {plural(count, 'answer')}"
         require_equal(again.outcome, first.outcome, f"{after} the result differs")
         require_equal(len(again.journal.entries), len(entries), f"{after} the journal has another length")
 

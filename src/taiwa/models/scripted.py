@@ -20,6 +20,7 @@ from taiwa.kernel.messages import (
     Usage,
     assistant,
 )
+from taiwa.kernel.text import plural
 
 Entry: TypeAlias = str | Response | Exception | Callable[[Request], str | Response]
 """One answer: its text, the whole response, an error to raise, or a function of the request that returns a text or a response."""
@@ -69,7 +70,7 @@ class ScriptedModel:
         if turn >= len(self.entries):
             last = next((message.text for message in reversed(request.messages)), "")
             raise ModelError(
-                f"the script of {self.name!r} is exhausted: it has {len(self.entries)} answers, and "
+                f"the script of {self.name!r} is exhausted: it has {plural(len(self.entries), 'answer')}, and "
                 f"answer {turn + 1} was requested ({last[-60:]!r}); add one",
                 request=request.digest,
             )

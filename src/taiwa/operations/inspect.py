@@ -2,18 +2,22 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from html import escape
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
 
 from taiwa.conversation.history import Node
 from taiwa.conversation.state_paths import MISSING, Change, Missing, diff_states, format_path, get_path, parse_path
+from taiwa.flows.solve.readable_calls import readable_answer
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import GetCapabilities
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Response, Thinking
 from taiwa.kernel.records import Json, tag_of
 from taiwa.models.attachments import data_uri
+from taiwa.operations.result_json import format_time
 from taiwa.operations.results import (
     DiffResult,
     SessionEntry,
@@ -26,6 +30,9 @@ from taiwa.operations.results import (
 )
 from taiwa.sessions.repository import HistoryEntry, Repository
 from taiwa.store import CallRecord
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 EXPORT_FORMATS = ("jsonl", "md", "html", "verifiable")
@@ -43,7 +50,9 @@ STYLE = """
 body { max-width: 46rem; margin: 2rem auto; padding: 0 1rem }
 article { margin: 1.2rem 0 }
 .you { border-inline-start: .25rem solid #4a7; padding-inline-start: .8rem; white-space: pre-wrap }
-.answer { white-space: pre-wrap; margin: .6rem 0 }
+.answer { margin: .6rem 0; overflow-wrap: anywhere }
+.answer pre { border-inline-start: .15rem solid #8888; padding-inline-start: .8rem; opacity: 1; overflow-x: auto }
+table { border-collapse: collapse } td, th { border: 1px solid #8888; padding: .1rem .5rem }
 figure { margin: .6rem 0 } img { max-width: 100%; max-height: 24rem } figcaption { font-size: .85rem; opacity: .6 }
 pre { font-size: .85rem; opacity: .8; white-space: pre-wrap; margin: 0 }
 footer, time { opacity: .6; font-size: .85rem }
@@ -230,7 +239,13 @@ def export(
         from taiwa.operations.verifiable_html import as_verifiable_html
 
         return as_verifiable_html(entries, revision)
-    return as_html(entries, revision, store.blobs.fill if attachments else tuple)
+    written = {
+        entry.hash: " · ".join(
+            filter(None, (store.runs.model_of(entry.hash), format_time(store.nodes.time(entry.hash))))
+        )
+        for entry in entries
+    }
+    return as_html(entries, revision, store.blobs.fill if attachments else tuple, written)
 
 
 def _model_calls(calls: Iterable[CallRecord]) -> tuple[CallRecord, ...]:
@@ -261,7 +276,7 @@ def as_markdown(entries: Sequence[HistoryEntry], title: str) -> str:
                 "",
                 (quoted + files).lstrip("\n"),
                 "",
-                inert_markdown(node.answer or ""),
+                inert_markdown(readable_answer(node.answer or "", entry.after.app.tools)),
                 "",
             ]
         elif node.kind == "summary":
@@ -320,10 +335,13 @@ Fill: TypeAlias = Callable[[Iterable[Attachment]], tuple[Attachment, ...]]
 """Returns attachments with their bytes."""
 
 
-def as_html(entries: Sequence[HistoryEntry], title: str, fill: Fill = tuple) -> str:
-    """Write a history as one HTML page without scripts; texts of users and models are escaped.
+def as_html(
+    entries: Sequence[HistoryEntry], title: str, fill: Fill = tuple, written: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """Write a history as one HTML page without scripts; answers are rendered, with links and remote images as text.
 
-    `fill` returns attachments with their bytes, of which images are shown; nothing is loaded from elsewhere.
+    `fill` returns attachments with their bytes, of which images are shown; nothing is loaded from elsewhere. `written` says of
+    nodes which model wrote them, and when.
     """
     body: list[str] = []
     for entry, delta in _with_changes(entries):
@@ -332,11 +350,14 @@ def as_html(entries: Sequence[HistoryEntry], title: str, fill: Fill = tuple) -> 
         if node.kind == "turn":
             parts += [f'<div class="you" dir="auto">{escape(node.user or "")}</div>']
             parts += map(_figure, fill(node.attachments))
-            parts += [f'<div class="answer" dir="auto">{escape(node.answer or "")}</div>']
+            answer = readable_answer(node.answer or "", entry.after.app.tools)
+            parts += [f'<div class="answer" dir="auto">{_rendered().render(answer)}</div>']
         elif node.kind == "summary":
             parts += [f"<p><em>{escape(node.answer or '')}</em></p>"]
         if delta:
-            parts += [f"<pre>{escape(chr(10).join(delta))}</pre>"]
+            parts += [f'<pre class="changes">{escape(chr(10).join(delta))}</pre>']
+        if node.kind == "turn" and entry.hash in written:
+            parts += [f"<footer>{escape(written[entry.hash])}</footer>"]
         if parts:
             body += [f'<article id="{entry.hash[:12]}">', *parts, "</article>"]
     state = escape(json.dumps(entries[-1].after.state, ensure_ascii=False, indent=1)) if entries else ""
@@ -349,6 +370,15 @@ def as_html(entries: Sequence[HistoryEntry], title: str, fill: Fill = tuple) -> 
         f"<body><h1>{head}</h1>\n{chr(10).join(body)}\n"
         f"<details><summary>State</summary><pre>{state}</pre></details></body></html>\n"
     )
+
+
+@cache
+def _rendered() -> "MarkdownIt":
+    """Return the renderer of answers: no HTML, and nothing that loads or leads elsewhere."""
+    from markdown_it import MarkdownIt
+
+    rules = ["link", "image", "autolink", "reference"]
+    return MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["strikethrough", "table"]).disable(rules)
 
 
 def _with_changes(entries: Sequence[HistoryEntry]) -> list[tuple[HistoryEntry, list[str]]]:

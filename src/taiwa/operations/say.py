@@ -15,7 +15,7 @@ from taiwa.conversation.turn_prompt import stable_bytes, turn_request
 from taiwa.flows.chat import say
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import Complete, GetCapabilities, Program
-from taiwa.kernel.errors import InputError
+from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.execution import Observer
 from taiwa.kernel.messages import Capability, JsonSchema, Message, Part, Request, Text, ToolCall, ToolSpec
 from taiwa.kernel.text import estimate_tokens
@@ -152,6 +152,23 @@ def open_app(name: str, params: Mapping[str, str], ask: AskParam | None = None) 
         if ask is not None and param.name not in values and param.default is None and param.required:
             values[param.name] = convert_param(param, ask(param))
     return app.with_params(values)
+
+
+def edited_app(app: App) -> App | None:
+    """Return the app as its file is now, with the same parameters and options; None where the file is the same, or gone.
+
+    Raises:
+        InputError: the parameters do not fit the file any more.
+    """
+    try:
+        file = load_app(app.name)
+    except ConfigError:
+        return None
+    if file.source.source == app.source.source:
+        return None
+    known = {param.name for param in file.params}
+    filled = file.with_params({name: data for name, data in app.values.items() if name in known})
+    return with_options(filled.with_request(app.request), AnswerOptions.from_json(app.source.options))
 
 
 def find_turn(repository: Repository, revision: str) -> tuple[str, int]:

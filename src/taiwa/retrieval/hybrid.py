@@ -137,7 +137,7 @@ def gain_of(
     if len(questions) < ENOUGH and substitutes:
         whose, questions = "sentences", list(substitutes)
     if len(questions) < ENOUGH:
-        raise InputError(f"{len(questions)} questions with known passages are too few: give at least {ENOUGH}")
+        raise InputError(f"at least {ENOUGH} questions with known passages are needed, got {len(questions)}")
     if len(questions) > MOST:
         questions = random.Random(0).sample(questions, MOST)  # noqa: S311  (a draw that repeats, no secret)
     scored = _scored(fused, questions)

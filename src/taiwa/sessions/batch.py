@@ -4,7 +4,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic, TypeVar
@@ -143,6 +143,9 @@ class ParallelBatch(ABC, Generic[A, R]):
     resume: bool = field(default=False, kw_only=True)
     spent: RunUsage = field(default_factory=RunUsage, init=False)
     _fatal: TaiwaError | None = field(default=None, init=False)
+    _running: int = field(default=0, init=False)
+    _dearest: int | None = field(default=None, init=False)
+    _ended: asyncio.Condition = field(default_factory=asyncio.Condition, init=False)
     _interrupted: dict[str, int] = field(default_factory=dict[str, int], init=False)
 
     @abstractmethod
@@ -205,7 +208,7 @@ class ParallelBatch(ABC, Generic[A, R]):
             return self.to_failed_row(row_input, InputError(row_input.error))
         waited = False
         while True:
-            async with gate:
+            async with gate, self._room():
                 if self._fatal is not None:
                     return None
                 try:
@@ -220,6 +223,31 @@ class ParallelBatch(ABC, Generic[A, R]):
                 return row
             waited = True
             await asyncio.sleep(POLL_SECONDS)
+
+    @asynccontextmanager
+    async def _room(self) -> AsyncGenerator[None]:
+        """Under a cost limit wait until rows as dear as the dearest so far fit below it beside the running ones; the first
+        row runs alone. So one row at most exceeds the limit.
+        """
+        limit = self.options.limits.cost
+        if limit is None:
+            yield
+            return
+
+        def fits() -> bool:
+            if not self._running or self._dearest is None:
+                return not self._running
+            return (self.spent.cost or 0) + (self._running + 1) * self._dearest <= limit
+
+        async with self._ended:
+            await self._ended.wait_for(fits)
+            self._running += 1
+        try:
+            yield
+        finally:
+            async with self._ended:
+                self._running -= 1
+                self._ended.notify_all()
 
     async def _run_row(self, row_input: BatchInput, *, waited: bool) -> R | None:
         """Answer a row; None while another process answers it, so that a resumed batch can have several workers.
@@ -272,6 +300,7 @@ class ParallelBatch(ABC, Generic[A, R]):
             self.spent = self.spent + usage_of(error.spent)
             raise
         self.spent = self.spent + events[0].spent
+        self._dearest = max(self._dearest or 0, events[0].spent.cost or 0)
         return events[0]
 
     def _begin_run(self, text: str, program: RowProgram[A]) -> tuple[int, Journal]:

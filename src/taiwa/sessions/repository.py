@@ -25,6 +25,7 @@ from taiwa.conversation.state_paths import MISSING, Missing, StatePath, format_p
 from taiwa.kernel.errors import ConfigError, CorruptError, InputError, StoreError, TaiwaError
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.runtime import Retriever, Tool
+from taiwa.kernel.text import plural
 from taiwa.settings import Settings
 from taiwa.sql import PostgresUrl
 from taiwa.store import Checkout, FsckProblem, Store
@@ -43,13 +44,17 @@ class HistoryEntry:
 
 @value
 class ValueOrigin:
-    """The origin of a value: the node that set it last, the number of its turn, and the value before."""
+    """The origin of a value: the node that set it last, the number of its turn, and the value before.
+
+    `is_removed`: the node took the value away, and `after` is None.
+    """
 
     hash: str
     node: Node
     turn: int
     before: Json
     after: Json
+    is_removed: bool = False
 
 
 class Repository:
@@ -274,14 +279,18 @@ class Repository:
         past = ((name, node) for name, node in self.store.nodes.path(tip) if node.kind == "turn")
         last = list(islice(past, max(turns, 1)))
         if not 1 <= turns <= len(last):
-            raise InputError(f"there are only {len(last)} turns, not {turns}" if last else "there is no turn yet")
+            raise InputError(
+                f"there {'is' if len(last) == 1 else 'are'} only {plural(len(last), 'turn')}, not {turns}"
+                if last
+                else "there is no turn yet"
+            )
         return last[-1]
 
     def origin(self, tip: str, path: StatePath) -> ValueOrigin:
-        """Find the node that set a value last.
+        """Find the node that set a value last, or took it away.
 
         Raises:
-            InputError: there is no value at the path.
+            InputError: there never was a value at the path.
         """
         origin: ValueOrigin | None = None
         data: Json | Missing = MISSING
@@ -290,8 +299,10 @@ class Repository:
             if not isinstance(now, Missing) and (isinstance(data, Missing) or now != data):
                 before = None if isinstance(data, Missing) else data
                 origin = ValueOrigin(entry.hash, entry.node, entry.after.count, before, now)
+            elif isinstance(now, Missing) and not isinstance(data, Missing):
+                origin = ValueOrigin(entry.hash, entry.node, entry.after.count, data, None, is_removed=True)
             data = now
-        if origin is None or isinstance(data, Missing):
+        if origin is None:
             raise InputError(f"no value at {format_path(path)}; `taiwa state` shows the state")
         return origin
 

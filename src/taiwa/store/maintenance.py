@@ -13,6 +13,7 @@ from hashlib import sha256
 from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
+from taiwa.kernel.text import plural
 from taiwa.sql import Database
 from taiwa.store.nodes import COLUMNS, app_from_row, decoding, node_from_row, searchable_texts, unpack
 from taiwa.store.refs import Refs, check_name, composed
@@ -224,7 +225,8 @@ def _index_words(db: Database) -> Iterator[FsckProblem]:
             )
     if indexed:
         yield FsckProblem(
-            "search", f"{len(indexed)} texts are indexed that do not exist; run `taiwa gc`, which empties the index"
+            "search",
+            f"{plural(len(indexed), 'text')} {'is' if len(indexed) == 1 else 'are'} indexed that {'does' if len(indexed) == 1 else 'do'} not exist; run `taiwa gc`, which empties the index",
         )
 
 

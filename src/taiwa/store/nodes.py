@@ -385,6 +385,10 @@ class Nodes:
                     return
                 yield as_hash(key), node_from_row(keys[index + 1], tuple(columns))
 
+    def time(self, name: str) -> int:
+        """Return when a node was stored here, in microseconds since 1970; for display only."""
+        return int(self._db.one("SELECT at_us FROM node WHERE seq = ?", self.seq(name)))
+
     def descendants(self, name: str) -> Iterator[tuple[str, Node]]:
         """Yield a node and everything that follows it on any branch, each behind its parent, with their hashes.
 

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from itertools import count
 
 from taiwa.kernel.errors import ConflictError, InputError
+from taiwa.kernel.text import plural
 from taiwa.sql import Database
 from taiwa.store.nodes import HASH_LENGTH, OWNED, Nodes, as_hash, decoding, short_hash
 
@@ -237,7 +238,9 @@ class Refs:
             if not undone:
                 raise InputError(f"nothing to redo in session {name!r}: {self._why_nothing(ref, name)}")
             if steps > len(undone):
-                raise InputError(f"cannot redo {steps} steps; only {len(undone)} undone steps are left")
+                raise InputError(
+                    f"cannot redo {plural(steps, 'step')}; only {plural(len(undone), 'undone step')} {'is' if len(undone) == 1 else 'are'} left"
+                )
             self.log(ref, "redo", old, undone[-steps], f"redo {steps}")
             return self._nodes.hash_of(undone[-steps])
 
@@ -296,7 +299,9 @@ class Refs:
         """Return the row of the node some steps back, as `back`."""
         seq, made = self._db.rows(BACK, node, steps, 0)[-1]
         if made < steps:
-            raise InputError(f"cannot go back {steps} steps; only {made} lead to the beginning")
+            raise InputError(
+                f"cannot go back {plural(steps, 'step')}; only {made} {'leads' if made == 1 else 'lead'} to the beginning"
+            )
         return int(seq)
 
     def resolve(self, revision: str) -> str:
@@ -345,8 +350,7 @@ class Refs:
         session = session or self.require_latest()
         turns = [key for key, node in self._nodes.path(self.tip(session)) if node.kind == "turn"]
         if not 1 <= int(number) <= len(turns):
-            has = "1 turn" if len(turns) == 1 else f"{len(turns)} turns"
-            raise InputError(f"there is no turn {number}: session {session!r} has {has}")
+            raise InputError(f"there is no turn {number}: session {session!r} has {plural(len(turns), 'turn')}")
         return turns[-int(number)]
 
     def free_name(self, stem: str) -> str:

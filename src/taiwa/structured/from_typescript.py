@@ -1,7 +1,7 @@
 """TypeScript → JSON Schema, for types as TypeChat's schemas write them.
 
-Interfaces (also with `extends`), type aliases, object types, unions, intersections of objects, literals, arrays, tuples, `Record`,
-optional members and comments. The parser is tree-sitter's (extra `typescript`). Only what the wanted type refers to is
+Interfaces (also with `extends`), type aliases, object types, unions, intersections of objects, literals, enums of literals, arrays,
+tuples, `Record`, `keyof` an object, `T["member"]`, optional members and comments. The parser is tree-sitter's (extra `typescript`). Only what the wanted type refers to is
 converted; whatever else TypeScript has is refused with its line and column.
 """
 
@@ -31,18 +31,28 @@ PREDEFINED: Mapping[str, Object] = {
     "unknown": {},
     "never": {"not": {}},
 }
-DECLARATIONS = ("interface_declaration", "type_alias_declaration")
+DECLARATIONS = ("interface_declaration", "type_alias_declaration", "enum_declaration")
 HINTS: Mapping[str, str] = {
     "Date": "JSON has no dates; write string",
     "Map": "JSON has no maps; write Record<string, T>",
     "Set": "JSON has no sets; write T[]",
     "bigint": "write number",
-    "enum_declaration": "write a union of literals",
     "import_statement": "put the types into one file",
     "method_signature": "functions are declared by a Python class; see taiwa.Api",
     "function_type": "functions are declared by a Python class; see taiwa.Api",
     "type_query": "write the values as a union of literals",
     "template_literal_type": "write string, or a union of literals",
+    "conditional_type": "write the type that it gives",
+    "infer_type": "write the type that it gives",
+    "this_type": "write the name of the type",
+    "Partial": "write the members with `?`",
+    "Required": "write the members without `?`",
+    "Readonly": "write T",
+    "Pick": "write the members, or an interface that others extend",
+    "Omit": "write the members, or an interface that others extend",
+    "Exclude": "write the values as a union of literals",
+    "Extract": "write the values as a union of literals",
+    "Promise": "write the type that it gives",
 }
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0", "\n": ""}
 COMMENT_MARKS = re.compile(r"(?m)^\s*(?:/\*+|\*+(?!/)|//+)?[ \t]*|[ \t]*(?:\*+/)?[ \t]*$")
@@ -159,11 +169,32 @@ class _Converter:
     def declaration(self, name: str) -> Object:
         declared = self.declared[name]
         self.refuse_parameters(declared.node)
+        schema: Object
         if declared.node.type == "interface_declaration":
             schema = self.members(declared.node, (name,), 0).schema()
+        elif declared.node.type == "enum_declaration":
+            schema = {"enum": list[Json](self.enum(declared.node).values())}
         else:
             schema = self.convert(self.named(declared.node, "value"), 0)
         return _described(schema, declared.comment)
+
+    def enum(self, node: "Node") -> Object:
+        """Return the values of an enum by the names of its members."""
+        values: Object = {}
+        for member in self.named(node, "body").named_children:
+            if member.type == "comment":
+                continue
+            value = member.child_by_field_name("value")
+            if value is None:
+                self.fail(
+                    member, f'{self.text(member)} has no value; write {self.text(member)} = "…", as it stands in JSON'
+                )
+            if value.type not in ("string", "number", "unary_expression"):
+                self.fail(value, f"{self.text(value)[:40]} is computed; write a string or a number")
+            key = self.named(member, "name")
+            name = self.string(key) if key.type == "string" else self.text(key)
+            values[name] = self.string(value) if value.type == "string" else self.number(value)
+        return values
 
     def refuse_parameters(self, node: "Node") -> None:
         parameters = node.child_by_field_name("type_parameters")
@@ -204,6 +235,9 @@ class _Converter:
             "generic_type": self.generic,
             "object_type": lambda inner, at: self.members(inner, (), at).schema(),
             "intersection_type": lambda inner, at: self.members(inner, (), at).schema(),
+            "nested_type_identifier": self.enum_member,
+            "index_type_query": self.keys,
+            "lookup_type": self.lookup,
         }
         if node.type not in converters:
             self.unsupported(node)
@@ -254,6 +288,33 @@ class _Converter:
                 options.append(here)
         return options[::-1]
 
+    def enum_member(self, node: "Node", _depth: int) -> Object:
+        enum, name = self.named(node, "module"), self.text(self.named(node, "name"))
+        declared = self.find(enum)
+        values = self.enum(declared) if declared.type == "enum_declaration" else {}
+        if name not in values:
+            self.fail(node, f"{self.text(enum)} has no member {name}; it has {', '.join(values) or 'none'}")
+        return {"const": values[name]}
+
+    def keys(self, node: "Node", depth: int) -> Object:
+        inner = self.only(node)
+        if inner.type == "type_query":
+            self.unsupported(inner)
+        return {"enum": list[Json](self.members(inner, (), depth + 1).properties)}
+
+    def lookup(self, node: "Node", depth: int) -> Object:
+        of, index = (child for child in node.named_children if child.type != "comment")
+        members = self.members(of, (), depth + 1).properties
+        parts: list[Object] = []
+        for each in self.options(index):
+            name = self.literal(each, depth).get("const") if each.type == "literal_type" else None
+            part = members.get(name) if isinstance(name, str) else None
+            if not isinstance(part, dict):
+                near = ", ".join(members) or "none"
+                self.fail(each, f'{self.text(of)} has no member {self.text(each)}; it has {near}; write T["member"]')
+            parts.append(part)
+        return _union(parts)
+
     def tuple_type(self, node: "Node", depth: int) -> Object:
         items: list[Json] = []
         for each in node.named_children:
@@ -299,6 +360,8 @@ class _Converter:
                 self.fail(node, f"{name} extends itself")
             declared = self.find(node)
             self.refuse_parameters(declared)
+            if declared.type == "enum_declaration":
+                self.fail(node, f"{name} is an enum and not an object type")
             inner = declared if declared.type == "interface_declaration" else self.named(declared, "value")
             members = self.members(inner, (*above, name), depth + 1)
         elif node.type in ("intersection_type", "parenthesized_type"):

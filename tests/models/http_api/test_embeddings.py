@@ -82,13 +82,13 @@ def test_of_a_text_that_is_too_long_the_beginning_counts(server: EmbeddingServer
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (b"[]", "sent 0 vectors for 1 texts"),
+        (b"[]", "sent 0 vectors for 1 text"),
         (b"nothing", "sent invalid JSON"),
-        (b'{"data": [{"index": 0, "embedding": ["a"]}]}', "sent 0 vectors for 1 texts"),
-        (b'{"data": [{"index": 0, "embedding": "!"}]}', "sent 0 vectors for 1 texts"),
+        (b'{"data": [{"index": 0, "embedding": ["a"]}]}', "sent 0 vectors for 1 text"),
+        (b'{"data": [{"index": 0, "embedding": "!"}]}', "sent 0 vectors for 1 text"),
         (b'{"data": [{"index": 0, "embedding": [1, NaN]}]}', "not finite"),
         (b'{"data": [{"index": 0, "embedding": [0, 0]}]}', "vector of zeros"),
-        (b'{"data": [{"index": 0, "embedding": [1]}, {"index": 1, "embedding": [1]}]}', "sent 2 vectors for 1 texts"),
+        (b'{"data": [{"index": 0, "embedding": [1]}, {"index": 1, "embedding": [1]}]}', "sent 2 vectors for 1 text"),
     ],
 )
 def test_what_is_no_vector_is_refused(

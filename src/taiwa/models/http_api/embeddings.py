@@ -11,6 +11,7 @@ from typing import Literal
 
 from taiwa.kernel.errors import ConfigError, ModelError, ProtocolError, TaiwaError
 from taiwa.kernel.records import Json, count_at, item_at, items_at, parse_json, text_at, to_json
+from taiwa.kernel.text import plural
 from taiwa.models.http_api.anthropic import AnthropicMessages
 from taiwa.models.http_api.api_keys import find_key
 from taiwa.models.http_api.client import HttpModel, RetryPolicy
@@ -127,7 +128,7 @@ class EmbeddingEndpoint:
             items = [each for _, each in sorted(zip(indices, items, strict=True), key=lambda pair: pair[0] or 0)]
         vectors = [_parse_vector(item_at(each, "embedding")) for each in items]
         if len(vectors) != len(texts) or not all(vectors):
-            raise self._invalid(f"sent {sum(map(bool, vectors))} vectors for {len(texts)} texts")
+            raise self._invalid(f"sent {plural(sum(map(bool, vectors)), 'vector')} for {plural(len(texts), 'text')}")
         return vectors
 
     def _invalid(self, what: str) -> ProtocolError:
@@ -238,7 +239,7 @@ def _only_model(server: HttpModel) -> str:
     if len(names) == 1 and names[0]:
         return names[0]
     some = ", ".join(names[:MOST_LISTED]) + (", …" if len(names) > MOST_LISTED else "")
-    listed = f"has {len(names)} models ({some})" if names else "does not list a model"
+    listed = f"has {plural(len(names), 'model')} ({some})" if names else "does not list a model"
     raise ConfigError(f"{place} {listed}; name one, as in {place}#NAME")
 
 
