@@ -20,8 +20,9 @@ from taiwa import i18n
 from taiwa.i18n import ENGLISH_ONLY, LANGUAGES, _, dialogue_catalogue, dialogue_version, ngettext, user_language
 
 SOURCES = Path(taiwa.__file__).parent
-DOMAINS = {"cli": ("cli", "operations"), "dialogue": ("ask", "flows", "models")}
-KEYWORDS: dict[str, tuple[int, ...] | None] = {"_": None, "gettext_noop": None, "sentence": None, "ngettext": (1, 2)}
+DOMAINS = {"cli": ("cli", "operations"), "dialogue": ("ask", "flows", "models"), "page": ("server/page",)}
+KEYWORDS: dict[str, tuple[int, ...] | None] = {"_": None, "gettext_noop": None, "sentence": None, "ngettext": (1, 2), "_count": (1, 2)}
+METHODS = [("**.py", "python"), ("**.html", "jinja2")]
 FUNCTIONS = frozenset(KEYWORDS)
 TRANSLATED = [(language, domain) for language in LANGUAGES[1:] for domain in DOMAINS]
 DIGESTS = {1: "5170406eea9f4774"}
@@ -30,7 +31,7 @@ DIGESTS = {1: "5170406eea9f4774"}
 
 
 def extracted(domain: str) -> set[tuple[str, ...]]:
-    found = (each for folder in DOMAINS[domain] for each in extract_from_dir(SOURCES / folder, keywords=KEYWORDS))
+    found = (each for folder in DOMAINS[domain] for each in extract_from_dir(SOURCES / folder, METHODS, keywords=KEYWORDS))
     return {(message,) if isinstance(message, str) else tuple(message) for _, _, message, _, _ in found}
 
 
@@ -150,7 +151,7 @@ def locale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty folder of catalogues in the place of the package's."""
     monkeypatch.setattr(i18n, "LOCALE", tmp_path)
     monkeypatch.setenv("TAIWA_LANG", "ja")
-    caches = (i18n._catalogue, dialogue_catalogue)
+    caches = (i18n.catalogue, dialogue_catalogue)
     for cached in caches:
         cached.cache_clear()
     yield tmp_path

@@ -117,6 +117,15 @@ def test_code_is_highlighted_and_mathematics_is_mathml() -> None:
     assert "<math" not in to_html("It costs $5, or $6 there.")
 
 
+LATEX = """\\frac { } ^ _ \\sqrt [ ] \\begin{matrix} \\end{matrix} & \\\\ \\left( \\right) x 1 \\text{a} \\limits \\genfrac
+    \\color \\hspace{1em} \\href{a}{b}""".split()
+
+
+@given(st.lists(st.sampled_from(LATEX), min_size=1, max_size=12).map("".join))
+def test_invalid_mathematics_breaks_nothing(source: str) -> None:
+    assert_inert(to_html(f"${source}$"))
+
+
 @given(
     st.lists(st.sampled_from(["# A", "- x", "- y", "", "```", "a b", "| a |", "|--|", "> q", "$x$", "1. z"])),
     st.randoms(),

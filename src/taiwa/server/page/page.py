@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from taiwa.conversation.app import App
 from taiwa.conversation.state_paths import diff_states, format_path
@@ -194,7 +194,7 @@ def _templates() -> "Environment":
         loader=PackageLoader("taiwa.server.page"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    shared = cast("dict[str, object]", environment.globals)
+    shared: dict[str, object] = environment.globals
     shared |= {"path": format_path, "short": short, "money": money, "nano": nano, "pretty": pretty}
     return environment
 

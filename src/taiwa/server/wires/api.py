@@ -29,10 +29,11 @@ from taiwa.server.wire import Route, Wire
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.replay import replay_history
 from taiwa.sessions.repository import Repository
+from taiwa.store.runs import Axis
 
 MOST_LISTED = 1000
 FORMS = {"jsonl": "application/jsonl", "md": "text/markdown", "html": "text/html", "verifiable": "text/html"}
-AXES = ("app", "model", "day", "session")
+AXES: tuple[Axis, ...] = ("app", "model", "day", "session")
 
 
 async def _reading(request: Request, read: Callable[[Repository], Json]) -> Response:
@@ -68,7 +69,8 @@ async def list_conversations(request: Request) -> Response:
     limit, query = _number(request, "limit", 100), request.query_params.get("q", "")
 
     def read(repository: Repository) -> Json:
-        return to_json(repository.store.search(query, limit) if query else sessions(repository, limit))
+        found: Json = to_json(repository.store.search(query, limit) if query else sessions(repository, limit))
+        return found
 
     return await _reading(request, read)
 
@@ -250,9 +252,10 @@ async def compare(request: Request) -> Response:
 
 async def cost(request: Request) -> Response:
     """Return the bill by app, model, day or session."""
-    by = request.query_params.get("by", "session")
-    if by not in AXES:
-        raise invalid("by", f"unknown axis {by[:20]!r}; choose one of {', '.join(AXES)}")
+    wanted = request.query_params.get("by", "session")
+    by = next((axis for axis in AXES if axis == wanted), None)
+    if by is None:
+        raise invalid("by", f"unknown axis {wanted[:20]!r}; choose one of {', '.join(AXES)}")
     from taiwa.operations.results import CostResult
 
     return await _reading(request, lambda repository: to_json(CostResult(by, repository.store.costs(by))))
@@ -305,11 +308,10 @@ def _kind(each: RunEvent) -> str:
 
 
 def _event(each: RunEvent) -> Json:
-    if isinstance(each.event, TurnResult):
-        return to_json(each.event)
     if isinstance(each.event, ApiError):
         return error_to_json(each.event)
-    return {"text": each.event.text}
+    found: Json = to_json(each.event) if isinstance(each.event, TurnResult) else {"text": each.event.text}
+    return found
 
 
 async def cancel(request: Request) -> Response:
