@@ -29,14 +29,14 @@ print(json.dumps((tracemalloc.get_traced_memory()[0] if traced else resident() -
 """
 OWN = """
 from dataclasses import replace
-from taiwa.apps.catalog import find
-from taiwa.conversation.history import begin, take
-app = find("{app}").opened({params})
+from taiwa.apps.catalog import load_app
+from taiwa.conversation.history import add_turn, begin
+app = load_app("{app}").with_params({params})
 start = begin(app)
 def conversation():
     here = start
     for turn in range(10):
-        here = replace(take(here, text(), text(), {delta}), new_nodes=())
+        here = replace(add_turn(here, text(), text(), {delta}), new_nodes=())
     return here
 """
 CHAT = '{"topics": [f"topic {turn}"], "confidence": 0.9, "ambiguity": 0.1}'
