@@ -195,10 +195,12 @@ def open_interrupted(
     """Open the latest turn that was cut off, to resume it under its limit of cost; with other sessions that have one.
 
     Raises:
-        InputError: no turn was cut off.
+        InputError: no turn was cut off, or the session does not exist.
     """
     runs = [run for run in repository.store.runs.open_runs(session or None) if run.ref]
     if not runs:
+        if session:
+            repository.session(session)
         raise InputError("nothing to resume: no turn was cut off")
     run, others = runs[-1], {run.ref for run in runs} - {runs[-1].ref}
     conversation = (
