@@ -154,16 +154,23 @@ def open_app(name: str, params: Mapping[str, str], ask: AskParam | None = None) 
     return app.with_params(values)
 
 
-def edited_app(app: App) -> App | None:
+def edited_app(app: App, path: str = "") -> App | None:
     """Return the app as its file is now, with the same parameters and options; None where the file is the same, or gone.
 
+    An app outside the folders of apps is found by its path only.
+
     Raises:
-        InputError: the parameters do not fit the file any more.
+        ConfigError: there is no app at the path, or it has an error.
+        InputError: the file is of another app, or the parameters do not fit it any more.
     """
     try:
-        file = load_app(app.name)
+        file = load_app(path or app.name)
     except ConfigError:
+        if path:
+            raise
         return None
+    if file.name != app.name:
+        raise InputError(f"{path} is the app {file.name!r}, not {app.name!r}")
     if file.source.source == app.source.source:
         return None
     known = {param.name for param in file.params}
