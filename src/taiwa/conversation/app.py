@@ -8,8 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import NoneType
-from typing import Literal, get_args
+from typing import Literal
 
 from taiwa.conversation.state import StateField, delta_output_type, environment_output_type
 from taiwa.kernel.errors import CorruptError, InputError, OutputValidationError
@@ -171,15 +170,9 @@ def restore_options(data: Json) -> RequestOptions:
         found = restore(data)
     except CorruptError as error:
         raise InputError(error.message) from None
-    match found:
-        case RequestOptions(str(), tuple() as tools, str(), constraint, tuple() as stop, int(), Sampling() | None) if (
-            all(isinstance(tool, ToolSpec) for tool in tools)
-            and all(isinstance(text, str) for text in stop)
-            and isinstance(constraint, (*get_args(Constraint), NoneType))
-        ):
-            return found
-        case _:
-            raise InputError("the options of a stored app cannot be read")
+    if not isinstance(found, RequestOptions):
+        raise InputError("the options of a stored app cannot be read")
+    return found
 
 
 @dataclass(frozen=True, eq=False)
