@@ -95,9 +95,14 @@ async def _log_in(request: Request) -> Response:
     """Exchange the one-time code of the start line for a cookie."""
     access = state_of(request).access
     value = access.exchange(request.query_params.get("code", ""))
-    if value is None:
-        raise ApiError(401, "the link was used before; restart `taiwa serve` for a new one", code="invalid_code")
     response = RedirectResponse("/", 303)
+    if value is None:
+        try:
+            access.authenticate(request.headers)
+        except ApiError:
+            used = "the link was used before; restart `taiwa serve` for a new one"
+            raise ApiError(401, used, code="invalid_code") from None
+        return response  # the browser has its cookie
     response.set_cookie(access.cookie, value, httponly=True, samesite="strict", path="/")
     return response
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, partial
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from taiwa.conversation.app import App
@@ -194,14 +194,13 @@ class Page:
 def _templates() -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(
+    environment: Any = Environment(
         loader=PackageLoader("taiwa.server.page"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    shared: dict[str, object] = environment.globals
     environment.filters["urlencode"] = partial(quote, safe="")  # a name with a slash is one part of a path
-    shared |= {"path": format_path, "short": short, "money": money, "nano": nano, "pretty": pretty}
-    return environment
+    environment.globals |= {"path": format_path, "short": short, "money": money, "nano": nano, "pretty": pretty}
+    return cast("Environment", environment)
 
 
 def answer_text(call: CallRecord) -> str:

@@ -35,7 +35,7 @@ from taiwa.store.runs import Axis
 
 MOST_LISTED = 1000
 FORMS = {"jsonl": "application/jsonl", "md": "text/markdown", "html": "text/html", "verifiable": "text/html"}
-AXES: tuple[Axis, ...] = ("app", "model", "day", "session")
+AXES: dict[str, Axis] = {"app": "app", "model": "model", "day": "day", "session": "session"}
 
 
 async def _reading(request: Request, read: Callable[[Repository], Json]) -> Response:
@@ -282,7 +282,7 @@ async def compare(request: Request) -> Response:
 async def cost(request: Request) -> Response:
     """Return the bill by app, model, day or session."""
     wanted = request.query_params.get("by", "session")
-    by = next((axis for axis in AXES if axis == wanted), None)
+    by = AXES.get(wanted)
     if by is None:
         raise invalid("by", f"unknown axis {wanted[:20]!r}; choose one of {', '.join(AXES)}")
     from taiwa.operations.results import CostResult
