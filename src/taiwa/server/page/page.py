@@ -198,8 +198,8 @@ def _templates() -> "Environment":
         loader=PackageLoader("taiwa.server.page"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters["urlencode"] = partial(quote, safe="")  # a name with a slash is one part of a path
     environment.globals |= {"path": format_path, "short": short, "money": money, "nano": nano, "pretty": pretty}
+    environment.filters["urlencode"] = partial(quote, safe="")  # a name with a slash is one part of a path
     return cast("Environment", environment)
 
 

@@ -35,7 +35,7 @@ from taiwa.store.runs import Axis
 
 MOST_LISTED = 1000
 FORMS = {"jsonl": "application/jsonl", "md": "text/markdown", "html": "text/html", "verifiable": "text/html"}
-AXES: dict[str, Axis] = {"app": "app", "model": "model", "day": "day", "session": "session"}
+AXES: tuple[Axis, ...] = ("app", "model", "day", "session")
 
 
 async def _reading(request: Request, read: Callable[[Repository], Json]) -> Response:
@@ -282,12 +282,13 @@ async def compare(request: Request) -> Response:
 async def cost(request: Request) -> Response:
     """Return the bill by app, model, day or session."""
     wanted = request.query_params.get("by", "session")
-    by = AXES.get(wanted)
+    by: Axis | None = next((axis for axis in AXES if axis == wanted), None)
     if by is None:
         raise invalid("by", f"unknown axis {wanted[:20]!r}; choose one of {', '.join(AXES)}")
+    lines = await asyncio.to_thread(repository_of(request).store.costs, by)
     from taiwa.operations.results import CostResult
 
-    return await _reading(request, lambda repository: to_json(CostResult(by, repository.store.costs(by))))
+    return json_response(to_json(CostResult(by, lines)))
 
 
 async def list_apps(request: Request) -> Response:
