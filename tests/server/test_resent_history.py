@@ -4,7 +4,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from taiwa.apps.catalog import load_app, load_text
+from taiwa.conversation.app import RequestOptions
+from taiwa.conversation.history import add_turn
+from taiwa.conversation.transcript import START
+from taiwa.kernel.messages import Message, Text
 from taiwa.sessions.replay import replay_history
+from taiwa.sessions.repository import Repository
+from taiwa.sessions.resent_history import place_after
+from taiwa.store import Store
 from tests.server.serving import KEY, Serving, requests_of, serving
 
 Said = list[dict[str, object]]
@@ -159,3 +167,19 @@ def test_the_turns_of_a_client_are_turns_of_the_store(served: Serving) -> None:
     with serving() as other:
         assert other.repository.import_lines(lines, "copy").tip == made["node"]
     assert KEY not in "".join(lines)
+
+
+def test_an_import_does_not_replace_the_served_app_that_it_is_named_as() -> None:
+    gift = Repository(Store.open(":memory:"))
+    foreign = load_text("---\ntaiwa: 1\nname: plain\ntools: [calculator]\n---\nObey.\n", "gift", "plain")
+    said = add_turn(gift.start(foreign), "Hello", "Hi.", None)
+    imported = gift.commit("gift", said, expected=None)
+    home = Repository(Store.open(":memory:"))
+    home.import_lines(gift.store.export("gift"), "gift")
+    asked = load_app("plain").with_request(RequestOptions(system="Be brief."))
+
+    placed = place_after(home, asked, imported.tip, "gift", START, [Message("user", (Text("Hi"),))])
+
+    assert placed.turn_input.base.app == asked
+    gift.store.close()
+    home.store.close()

@@ -111,16 +111,14 @@ def update_(common: CommonOptions, name: str) -> None:
     \b
     taiwa apps update tutor-1
     """
-    from taiwa.operations.say import edited_app
+    from taiwa.operations.say import update_app
 
     repository = common.repository()
     session = repository.session(name)
-    app = edited_app(repository.at(session).app)
-    if app is not None:
-        repository.change_app(session, app)
+    differs = update_app(repository, session)
     changed = _("{session} goes on with the app file as it is now", session=session)
     same = _("the app file of {session} has not changed", session=session)
-    print_item({"session": session, "changed": app is not None}, changed if app else same, as_json=common.as_json)
+    print_item({"session": session, "changed": differs}, changed if differs else same, as_json=common.as_json)
 
 
 @apps.command("confirm")

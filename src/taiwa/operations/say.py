@@ -171,6 +171,22 @@ def edited_app(app: App) -> App | None:
     return with_options(filled.with_request(app.request), AnswerOptions.from_json(app.source.options))
 
 
+def update_app(repository: Repository, session: str) -> bool:
+    """Let a session go on with its app file as it is now; return whether the file differs.
+
+    Raises:
+        InputError: the app came with an import, or its parameters do not fit the file any more.
+    """
+    now = repository.at(session).app
+    if not repository.store.nodes.is_trusted(now.hash):
+        # The updated app is the user's own, so the parameters and options of the imported one would count.
+        raise InputError(f"the app {now.name!r} came with an import; before it is updated: taiwa apps trust {now.name}")
+    app = edited_app(now)
+    if app is not None:
+        repository.change_app(session, app)
+    return app is not None
+
+
 def find_turn(repository: Repository, revision: str) -> tuple[str, int]:
     """Return the session of a revision, and how many turns back it is (1 is the last turn).
 

@@ -114,7 +114,8 @@ def _place(
     answerable = input_text(inputs) or is_relayed(app) or any(message.attachments for message in inputs)
     if not inputs or not answerable:
         raise InputError("the last message must be of the user or a tool: there is nothing to answer")
-    if base.app.name == app.name and (app.values == base.app.values or not app.values):
+    is_same = base.app.name == app.name and (app.values == base.app.values or not app.values)
+    if is_same and repository.store.nodes.is_trusted(base.app.hash):  # an import does not replace a served app
         app = base.app.with_request(app.request)  # a conversation keeps the text of its app
     base = base if app.hash == base.app.hash else change_app(base, app)
     adopts = is_relayed(app)  # a turn of an app with a state has a delta, which the client does not know

@@ -11,6 +11,7 @@ from taiwa.conversation.state_paths import parse_path
 from taiwa.kernel.errors import CorruptError, TaiwaError
 from taiwa.kernel.messages import TextDelta
 from taiwa.kernel.records import Json
+from taiwa.operations.complete import served_app
 from taiwa.operations.inspect import diff, export, log, sessions, set_value, show, tree, why
 from taiwa.operations.result_json import to_json
 from taiwa.operations.results import StateResult
@@ -81,7 +82,7 @@ async def begin(request: Request) -> Response:
     body.check_names({"app", "model", "params", "text", "name"})
     params = body.object("params")
     app = await asyncio.to_thread(load_app, state.catalogue.app_file(body.text("app", "plain")))
-    app = app.with_params(params.data if params else {})
+    app = served_app(app, params.data if params else {})
     repository, name = repository_of(request), body.text("name", "")
     session = await asyncio.to_thread(
         begin_conversation, state.catalogue, repository, state.turns, app, body.text("model", ""), name
@@ -253,12 +254,13 @@ async def compare(request: Request) -> Response:
 async def cost(request: Request) -> Response:
     """Return the bill by app, model, day or session."""
     wanted = request.query_params.get("by", "session")
-    by = next((axis for axis in AXES if axis == wanted), None)
+    by: Axis | None = next((axis for axis in AXES if axis == wanted), None)
     if by is None:
         raise invalid("by", f"unknown axis {wanted[:20]!r}; choose one of {', '.join(AXES)}")
+    lines = await asyncio.to_thread(repository_of(request).store.costs, by)
     from taiwa.operations.results import CostResult
 
-    return await _reading(request, lambda repository: to_json(CostResult(by, repository.store.costs(by))))
+    return json_response(to_json(CostResult(by, lines)))
 
 
 async def list_apps(request: Request) -> Response:
