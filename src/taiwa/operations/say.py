@@ -154,16 +154,23 @@ def open_app(name: str, params: Mapping[str, str], ask: AskParam | None = None) 
     return app.with_params(values)
 
 
-def edited_app(app: App) -> App | None:
+def edited_app(app: App, path: str = "") -> App | None:
     """Return the app as its file is now, with the same parameters and options; None where the file is the same, or gone.
 
+    An app outside the folders of apps is found by its path only.
+
     Raises:
-        InputError: the parameters do not fit the file any more.
+        ConfigError: there is no app at the path, or it has an error.
+        InputError: the file is of another app, or the parameters do not fit it any more.
     """
     try:
-        file = load_app(app.name)
+        file = load_app(path or app.name)
     except ConfigError:
+        if path:
+            raise
         return None
+    if file.name != app.name:
+        raise InputError(f"{path} is the app {file.name!r}, not {app.name!r}")
     if file.source.source == app.source.source:
         return None
     known = {param.name for param in file.params}
@@ -171,17 +178,18 @@ def edited_app(app: App) -> App | None:
     return with_options(filled.with_request(app.request), AnswerOptions.from_json(app.source.options))
 
 
-def update_app(repository: Repository, session: str) -> bool:
-    """Let a session go on with its app file as it is now; return whether the file differs.
+def update_app(repository: Repository, session: str, path: str = "") -> bool:
+    """Let a session go on with its app file, by default found by its name, as it is now; return whether the file differs.
 
     Raises:
-        InputError: the app came with an import, or its parameters do not fit the file any more.
+        ConfigError: there is no app at the path, or it has an error.
+        InputError: the app came with an import, the file is of another app, or the parameters do not fit it any more.
     """
     now = repository.at(session).app
     if not repository.store.nodes.is_trusted(now.hash):
         # The updated app is the user's own, so the parameters and options of the imported one would count.
         raise InputError(f"the app {now.name!r} came with an import; before it is updated: taiwa apps trust {now.name}")
-    app = edited_app(now)
+    app = edited_app(now, path)
     if app is not None:
         repository.change_app(session, app)
     return app is not None
@@ -211,10 +219,12 @@ def open_interrupted(
     """Open the latest turn that was cut off, to resume it under its limit of cost; with other sessions that have one.
 
     Raises:
-        InputError: no turn was cut off.
+        InputError: no turn was cut off, or the session does not exist.
     """
     runs = [run for run in repository.store.runs.open_runs(session or None) if run.ref]
     if not runs:
+        if session:
+            repository.session(session)
         raise InputError("nothing to resume: no turn was cut off")
     run, others = runs[-1], {run.ref for run in runs} - {runs[-1].ref}
     conversation = (
