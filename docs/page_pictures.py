@@ -9,9 +9,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from taiwa.models.builtin.model import BuiltinModel  # noqa: E402
-from tests.browser import chromium  # noqa: E402
-from tests.server.serving import serving  # noqa: E402
+from taiwa.models.builtin.model import BuiltinModel
+from tests.browser import chromium
+from tests.server.serving import serving
 
 FOLDER = Path(__file__).parent / "pictures"
 ORDERS = {

@@ -63,6 +63,7 @@ class Tab:
         self.page.on("request", self._check)
         self.base = serving.server.url
         self.page.goto(serving.server.login_url)
+        self.ready()
 
     def _check(self, request: Any) -> None:
         if not request.url.startswith(self.base):
@@ -72,11 +73,17 @@ class Tab:
         from playwright.sync_api import expect
 
         expect(self.page.locator(selector)).to_have_count(number, timeout=60_000)
+        self.ready()
 
     def has(self, selector: str, text: str) -> None:
         from playwright.sync_api import expect
 
         expect(self.page.locator(selector).first).to_contain_text(text, timeout=60_000)
+        self.ready()
+
+    def ready(self) -> None:
+        """Wait until the script of the page listens: what is clicked or typed before is lost."""
+        self.page.wait_for_selector("body[data-ready]", timeout=60_000)
 
     def say(self, text: str, turns: int) -> None:
         self.page.fill("#text", text)
@@ -120,6 +127,7 @@ def test_shift_enter_begins_a_line_and_a_draft_survives_a_reload(tab: Tab) -> No
     tab.page.press("#text", "Shift+Enter")
     tab.page.keyboard.type("second")
     tab.page.reload()
+    tab.ready()
 
     assert tab.page.input_value("#text") == "first\nsecond"
     assert tab.page.locator(".turn").count() == 1
@@ -173,6 +181,7 @@ def test_a_message_in_the_past_begins_a_branch_there(tab: Tab) -> None:
     first = tab.page.locator(".turn").get_attribute("data-node")
     tab.say("two", 2)
     tab.page.goto(f"{tab.base}/c/chat-1?at={first}")
+    tab.ready()
     tab.page.fill("#text", "otherwise")
     tab.page.press("#text", "Enter")
     tab.has(".elsewhere", "1 turn continues elsewhere")
@@ -294,6 +303,7 @@ def test_an_answer_goes_on_without_a_tab_and_a_new_tab_follows_it(browser: Any) 
         tab.page.click("#send")
         tab.has("#live", "The first part.")
         tab.page.reload()
+        tab.ready()
         tab.has("#live", "The first part.")
         url = tab.page.url
         tab.page.goto("about:blank")

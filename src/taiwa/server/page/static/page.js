@@ -299,3 +299,4 @@ document.addEventListener("keydown", attempt(async (event) => {
 }));
 
 $("#transcript")?.scrollTo({ top: $("#transcript").scrollHeight, behavior: "instant" });
+document.body.dataset.ready = "yes";
