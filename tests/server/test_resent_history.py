@@ -4,6 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from taiwa.apps.catalog import load_app
+from taiwa.conversation.app import AnswerOptions
+from taiwa.conversation.history import begin
+from taiwa.kernel.messages import Sampling
 from taiwa.sessions.replay import replay_history
 from tests.server.serving import KEY, Serving, requests_of, serving
 
@@ -154,8 +158,48 @@ def test_the_histories_of_two_apps_are_separate(served: Serving) -> None:
 def test_the_turns_of_a_client_are_turns_of_the_store(served: Serving) -> None:
     made = place(served, [{"role": "system", "content": "Be brief."}, user("a")], temperature=0.5)
     conversation = served.repository.at(made["session"])
-    assert conversation.app.request.system == "Be brief."
+    assert conversation.app.answer_options.system == "Be brief."
     lines = list(served.repository.store.export(made["session"], calls=False))
     with serving() as other:
         assert other.repository.import_lines(lines, "copy").tip == made["node"]
     assert KEY not in "".join(lines)
+
+
+def test_what_a_user_set_holds_beneath_the_options_of_a_request() -> None:
+    with serving("One.", "Two.", "Three.") as served:
+        repository = served.repository
+        options = AnswerOptions("Be kind.", Sampling(0.5, max_tokens=9))
+        repository.commit("kept", begin(load_app("plain").with_options(options)))
+        asked = {"model": "plain", "input": "a", "conversation": "kept"}
+
+        said = [{"instructions": "Be brief.", "temperature": 1, "top_p": 0.5}, {"temperature": 0}, {}]
+        for more in said:
+            assert served.client.post("/v1/responses", json=asked | more).status_code == 200
+
+        assert [lines[0] for lines in requests_of(served)] == [
+            "system: Be brief.",
+            "system: Be kind.",
+            "system: Be kind.",
+        ]
+        assert [each.sampling for each in served.model.requests] == [
+            Sampling(1, 0.5, 9),
+            Sampling(0, None, 9),
+            Sampling(0.5, None, 9),
+        ]
+        assert repository.at("kept").app.options == options
+        replayed(served)
+
+
+def test_a_request_does_not_make_what_an_imported_app_names_count(served: Serving) -> None:
+    app = load_app("plain").with_options(AnswerOptions(tools=("calculator",)))
+    with serving() as other:
+        other.repository.commit("k", begin(app))
+        lines = list(other.repository.store.export("k", calls=False))
+    served.repository.import_lines(lines, "k")
+
+    asked = {"model": "plain", "input": "a", "conversation": "k", "temperature": 1}
+    refused = served.client.post("/v1/responses", json=asked)
+
+    assert refused.status_code == 400
+    assert "taiwa apps trust plain" in refused.text
+    assert not served.model.requests

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from taiwa.apps.catalog import DEFAULT_APP, convert_param, convert_params, load_app, load_source
-from taiwa.conversation.app import SAME_ANSWERS, AnswerOptions, App, Param, with_options
-from taiwa.conversation.history import Conversation, begin, change_app
+from taiwa.apps.catalog import DEFAULT_APP, convert_param, convert_params, load_app
+from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App, Param
+from taiwa.conversation.history import Conversation, begin
 from taiwa.conversation.turn_prompt import stable_bytes, turn_request
 from taiwa.flows.chat import say
 from taiwa.kernel.attachments import Attachment
@@ -53,7 +53,7 @@ class SayOptions:
     session: str = ""
     continue_latest: bool = False
     params: Mapping[str, str] = field(default_factory=dict[str, str])
-    answers: AnswerOptions = SAME_ANSWERS
+    answers: AnswerOptions = NO_OPTIONS
 
 
 def open_session(
@@ -89,29 +89,33 @@ def find_or_create_session(
 
     def load() -> App:
         loaded = app if isinstance(app, App) else open_app(app or DEFAULT_APP, params, ask)
-        return with_options(loaded, options.answers)
+        return set_options(loaded, options.answers)
 
     found = repository.find_or_begin(name, app, params, load)
-    return name, found if found.stored_tip is None else with_answer_options(repository, found, options.answers)
+    return name, found if found.stored_tip is None else change_options(repository, found, options.answers)
 
 
-def with_answer_options(repository: Repository, found: Conversation, answers: AnswerOptions) -> Conversation:
-    """Return a stored conversation with other options of its answers; they are stored with its next turn.
+def set_options(app: App, changes: AnswerOptions) -> App:
+    """Return an app with what a user sets for its answers, on top of what is set already.
 
     Raises:
-        InputError: its app does not take them, or came with an import and names what does not count yet.
+        InputError: the app has instructions, or a form of reply, of its own, and the changes set another.
     """
-    app = with_options(found.app, answers)
-    if app.hash == found.app.hash:
-        return found
-    if not repository.store.nodes.is_trusted(found.app.hash):
-        # The changed app is the user's own, so what the imported one names would count.
-        named = load_source(repository.store.nodes.app(found.app.hash))
-        if named.model or named.tools or named.flow != "chat":
-            raise InputError(
-                f"the app {app.name!r} came with an import; before its options are changed: taiwa apps trust {app.name}"
-            )
-    return change_app(found, app)
+    if changes.system is not None and app.body:
+        raise InputError(
+            f"the app {app.name!r} has instructions of its own; --system requires one without, such as plain"
+        )
+    return app if changes == NO_OPTIONS else app.with_options(app.options.updated(changes))
+
+
+def change_options(repository: Repository, found: Conversation, changes: AnswerOptions) -> Conversation:
+    """Return a conversation with what a user sets for its answers; a stored one keeps it from its next turn on.
+
+    Raises:
+        InputError: its app does not take the changes, or came with an import and names what does not count yet.
+    """
+    app = set_options(found.app, changes)
+    return repository.start(app) if found.stored_tip is None else repository.with_options(found, app.options)
 
 
 def model_of(repository: Repository, settings: Settings, conversation: Conversation, session: str = "") -> PricedModel:
@@ -168,7 +172,7 @@ def edited_app(app: App) -> App | None:
         return None
     known = {param.name for param in file.params}
     filled = file.with_params({name: data for name, data in app.values.items() if name in known})
-    return with_options(filled.with_request(app.request), AnswerOptions.from_json(app.source.options))
+    return filled.with_options(app.options)
 
 
 def find_turn(repository: Repository, revision: str) -> tuple[str, int]:

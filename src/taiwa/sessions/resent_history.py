@@ -106,7 +106,7 @@ def _place(
     inputs: tuple[Message, ...],
 ) -> PlacedTurn:
     """Describe a turn after some turns that are adopted; "" begins a session."""
-    if app.request.shapes_reply and not is_relayed(app):
+    if app.answer_options.shapes_reply and not is_relayed(app):
         kind = "searches documents" if app.flow == "ask" else "keeps a state or has tools of its own"
         raise InputError(
             f"the app {app.name!r} {kind}: it takes no tools, response format, stop strings or logprobs of a request"
@@ -115,8 +115,11 @@ def _place(
     if not inputs or not answerable:
         raise InputError("the last message must be of the user or a tool: there is nothing to answer")
     if base.app.name == app.name and (app.values == base.app.values or not app.values):
-        app = base.app.with_request(app.request)  # a conversation keeps the text of its app
-    base = base if app.hash == base.app.hash else change_app(base, app)
+        # A conversation keeps the text of its app, and what was set for its answers.
+        base = repository.with_options(base, replace(base.app.options, request=app.options.request))
+        app = base.app
+    elif app.hash != base.app.hash:
+        base = change_app(base, app)
     adopts = is_relayed(app)  # a turn of an app with a state has a delta, which the client does not know
     for turn in turns:
         address = next_address(address, turn_digest(turn))
