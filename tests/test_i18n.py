@@ -21,7 +21,13 @@ from taiwa.i18n import ENGLISH_ONLY, LANGUAGES, _, dialogue_catalogue, dialogue_
 
 SOURCES = Path(taiwa.__file__).parent
 DOMAINS = {"cli": ("cli", "operations"), "dialogue": ("ask", "flows", "models"), "page": ("server/page",)}
-KEYWORDS: dict[str, tuple[int, ...] | None] = {"_": None, "gettext_noop": None, "sentence": None, "ngettext": (1, 2), "_count": (1, 2)}
+KEYWORDS: dict[str, tuple[int, ...] | None] = {
+    "_": None,
+    "gettext_noop": None,
+    "sentence": None,
+    "ngettext": (1, 2),
+    "_count": (1, 2),
+}
 METHODS = [("**.py", "python"), ("**.html", "jinja2")]
 FUNCTIONS = frozenset(KEYWORDS)
 TRANSLATED = [(language, domain) for language in LANGUAGES[1:] for domain in DOMAINS]
@@ -31,7 +37,9 @@ DIGESTS = {1: "5170406eea9f4774"}
 
 
 def extracted(domain: str) -> set[tuple[str, ...]]:
-    found = (each for folder in DOMAINS[domain] for each in extract_from_dir(SOURCES / folder, METHODS, keywords=KEYWORDS))
+    found = (
+        each for folder in DOMAINS[domain] for each in extract_from_dir(SOURCES / folder, METHODS, keywords=KEYWORDS)
+    )
     return {(message,) if isinstance(message, str) else tuple(message) for _, _, message, _, _ in found}
 
 

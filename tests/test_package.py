@@ -42,7 +42,7 @@ def program() -> taiwa.Program[None]:
     yield from ()
 
 
-Call = Callable[[Client], object]
+Call = Callable[[Any], object]
 WRONG: list[tuple[Call, str]] = [
     (lambda c: c.run(program), r"expected a program .*, got the function program; call it: program\(…\)"),
     (lambda c: c.stream_run(program), "got the function program"),

@@ -257,10 +257,10 @@ def _canard_slice_samples(row: Fields) -> Iterator[DialogueSample]:
     pairs = [*zip(history[::2], history[1::2], strict=False)]
     for number, turn in enumerate(row.parts("turns")[: len(pairs)]):
         if number:
-            given = tuple(f"{name}/{earlier}" for earlier in range(1, number + 1))
+            returned = tuple(f"{name}/{earlier}" for earlier in range(1, number + 1))
             turns = turns_of_pairs(pairs[:number], turn.text("q"))
             yield DialogueSample(
-                f"{name}/{number + 1}", turns, None, turn.text("rewrite"), (f"{name}/{number + 1}",), given=given
+                f"{name}/{number + 1}", turns, None, turn.text("rewrite"), (f"{name}/{number + 1}",), returned=returned
             )
 
 
@@ -495,9 +495,9 @@ def _canard(rows: Sequence[Fields]) -> CorpusContent:
         name, number, history = row.text("QuAC_dialog_id"), int(row.number("Question_no")), row.texts("History")[2:]
         if number > 1 and (name, number) in answers:
             turns = turns_of_pairs([*zip(history[::2], history[1::2], strict=False)], row.text("Question"))
-            given = tuple(f"{name}/{earlier}" for earlier in range(1, number) if (name, earlier) in answers)
+            returned = tuple(f"{name}/{earlier}" for earlier in range(1, number) if (name, earlier) in answers)
             place = f"{name}/{number}"
-            samples.append(DialogueSample(place, turns, None, row.text("Rewrite"), (place,), returned=given))
+            samples.append(DialogueSample(place, turns, None, row.text("Rewrite"), (place,), returned=returned))
     passages = [
         passage_of(f"{name}/{number}", text, titles[name][0], titles[name][1:])
         for (name, number), text in answers.items()

@@ -38,17 +38,22 @@ def test_capabilities_of_a_model_are_shown(taiwa: Taiwa) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "wire"),
+    ("name", "wire", "fields"),
     [
-        ("openai:gpt-5", "responses"),
-        ("openai:gpt-4o", "chat"),
-        ("anthropic:claude-opus-5", "messages"),
-        ("builtin", None),
+        ("openai:gpt-5", "  wire=responses", {"wire": "responses"}),
+        ("openai:gpt-4o", "  wire=chat", {}),
+        ("anthropic:claude-opus-5", "  wire=messages", {"wire": "messages"}),
+        ("builtin", "", {}),
     ],
 )
-def test_the_wire_of_a_model_is_shown(taiwa: Taiwa, name: str, wire: str | None) -> None:
-    assert taiwa.ok("models", "show", name, "--json").json["wire"] == wire
-    assert (f"wire={wire}" in taiwa.ok("models", "show", name).lines[0]) == (wire is not None)
+def test_the_wire_of_a_model_is_shown_and_recorded_unless_it_is_chat(
+    taiwa: Taiwa, name: str, wire: str, fields: dict[str, str]
+) -> None:
+    record = taiwa.ok("models", "show", name, "--json").json
+    line = taiwa.ok("models", "show", name).lines[0]
+
+    assert {key: record[key] for key in ("wire",) if key in record} == fields
+    assert line.partition("  wire=")[1:] == wire.partition("  wire=")[1:]
 
 
 def test_a_server_lists_its_own_models(taiwa: Taiwa, model_server: ModelServer) -> None:

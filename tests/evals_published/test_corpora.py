@@ -114,7 +114,7 @@ def test_canard_is_looked_up_in_the_answers_that_were_not_given_yet(tmp_path: Pa
 
     for found in (read(tmp_path, own, "own.json"), read(tmp_path, lines(simple), "simple.jsonl")):
         (one,) = found.samples
-        assert (one.id, one.rewrite, one.relevant, one.given) == ("d/2", "What do kittens eat?", ("d/2",), ("d/1",))
+        assert (one.id, one.rewrite, one.relevant, one.returned) == ("d/2", "What do kittens eat?", ("d/2",), ("d/1",))
         assert [passage.text for passage in found.passages] == ["Mostly meat", "Milk"]
 
 
@@ -138,7 +138,7 @@ def test_cast_and_ikat_have_their_passages_or_answers_in_the_turns(tmp_path: Pat
         last = found.samples[-1]
         assert last.turns == (("user", "Who was Bach?"), ("assistant", "A composer."), ("user", "His wife?"))
         assert last.rewrite == "Who was Bach's wife?"
-        assert [passage.id for passage in found.passages] == [*last.given, *last.relevant]
+        assert [passage.id for passage in found.passages] == [*last.returned, *last.relevant]
 
 
 def test_mtrag_says_what_is_answerable_and_what_is_too_little_said(tmp_path: Path) -> None:

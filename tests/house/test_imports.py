@@ -44,7 +44,12 @@ ALLOWED = {
     "ray": ("taiwa.evals",),
     "yaml": ("taiwa.yamlfile",),
     "tantivy": ("taiwa.retrieval",),
-    "markdown_it": ("taiwa.retrieval", "taiwa.operations.inspect", "taiwa.cli.display", "taiwa.operations.markdown_html"),
+    "markdown_it": (
+        "taiwa.retrieval",
+        "taiwa.operations.inspect",
+        "taiwa.cli.display",
+        "taiwa.operations.markdown_html",
+    ),
     "charset_normalizer": ("taiwa.retrieval",),
     "pypdfium2": ("taiwa.retrieval",),
     "mammoth": ("taiwa.retrieval",),

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.kernel.effects import Complete, Program, WatchResult, perform
+from taiwa.kernel.execution import RunResult
 from taiwa.kernel.messages import Message, Regex, Request, Response, Text, TextDelta, Thinking, collect_response, user
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.thinking import BLOCKS, ThinkingSplitter, split_unopened
@@ -87,10 +88,11 @@ def test_a_program_gets_the_answer_and_the_journal_keeps_the_thinking(opening: s
 
     events = [*Runtime(model).stream(ask(Request((user("1+1?"),))))]
     done = events.pop()
+    assert isinstance(done, RunResult)
 
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Two."
-    assert done.value.message == Message("assistant", (Thinking("Let me see."), Text("Two.")))  # type: ignore[union-attr]
-    assert done.journal.entries[0].answer == done.value  # type: ignore[union-attr]
+    assert done.value.message == Message("assistant", (Thinking("Let me see."), Text("Two.")))
+    assert done.journal.entries[0].answer == done.value
 
 
 def test_an_answer_of_a_given_form_is_left_as_it_is() -> None:

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import httpx
 
@@ -25,14 +26,14 @@ class Serving:
 
     server: TaiwaServer
     repository: Repository
-    model: AnyModel
+    model: Any
     client: httpx.Client
 
     @property
     def url(self) -> str:
         return f"{self.server.url}/v1"
 
-    def chat(self, messages: list[dict[str, object]] | str, **more: object) -> httpx.Response:
+    def chat(self, messages: list[dict[str, Any]] | str, **more: object) -> httpx.Response:
         listed = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
         return self.client.post("/v1/chat/completions", json={"model": "scripted", "messages": listed, **more})
 

@@ -47,13 +47,13 @@ def last_request(served: Serving) -> Request:
     return served.model.requests[-1]
 
 
-def chunks(served: Serving, messages: object, **more: object) -> list[dict[str, object]]:
+def chunks(served: Serving, messages: object, **more: object) -> list[dict[str, Any]]:
     *data, end = sse(served.chat(messages, stream=True, **more))
     assert end == "[DONE]"
     return [json.loads(each) for each in data]
 
 
-def deltas(found: list[dict[str, object]], index: int = 0) -> str:
+def deltas(found: list[dict[str, Any]], index: int = 0) -> str:
     choices = [choice for each in found for choice in each["choices"] if choice["index"] == index]
     return "".join(choice["delta"].get("content") or "" for choice in choices)
 
@@ -162,7 +162,7 @@ def test_tool_calls_are_streamed_with_their_index() -> None:
         ({"json_schema": {"type": "array"}}, JsonSchema({"type": "array"})),
     ],
 )
-def test_every_way_to_constrain_an_answer_is_read(fields: dict[str, object], constraint: object) -> None:
+def test_every_way_to_constrain_an_answer_is_read(fields: dict[str, Any], constraint: object) -> None:
     with serving("[]") as served:
         assert served.chat("Hi", **fields).status_code == 200
         assert last_request(served).constraint == constraint
@@ -247,7 +247,7 @@ def test_an_app_keeps_its_state_for_a_client_that_resends_its_texts(tmp_path: Pa
         assert '{"items":["tea"]}' in last_request(served).messages[-1].text
 
 
-def ask_app(served: Serving, app: str, messages: list[dict[str, object]]) -> dict[str, Any]:
+def ask_app(served: Serving, app: str, messages: list[dict[str, Any]]) -> dict[str, Any]:
     body = {"model": app, "messages": messages, "taiwa": {}}
     response = served.client.post("/v1/chat/completions", json=body)
     assert response.status_code == 200, response.text
@@ -298,7 +298,7 @@ def ask_app(served: Serving, app: str, messages: list[dict[str, object]]) -> dic
     ],
 )
 def test_a_wrong_field_is_named_in_the_error_and_nothing_is_sent(
-    idle: Serving, fields: dict[str, object], param: str, code: str | None
+    idle: Serving, fields: dict[str, Any], param: str, code: str | None
 ) -> None:
     body = {"model": "scripted", "messages": [{"role": "user", "content": "Hi"}], **fields}
     response = idle.client.post("/v1/chat/completions", json=body)
@@ -351,7 +351,7 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgG
 
 def test_an_image_of_a_message_is_sent_and_kept_with_the_turn() -> None:
     image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
-    said: list[dict[str, object]] = [{"role": "user", "content": [{"type": "text", "text": "What is it?"}, image]}]
+    said: list[dict[str, Any]] = [{"role": "user", "content": [{"type": "text", "text": "What is it?"}, image]}]
     with serving("A pixel.", "Red.") as served:
         first = served.chat(said, taiwa={}).json()
         (file,) = last_request(served).messages[-1].attachments
@@ -374,7 +374,7 @@ def test_an_image_of_a_message_is_sent_and_kept_with_the_turn() -> None:
     ],
 )
 def test_an_image_is_never_fetched(idle: Serving, url: str) -> None:
-    said: list[dict[str, object]] = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]
+    said: list[dict[str, Any]] = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]
     response = idle.chat(said)
     assert response.status_code == 400
     assert response.json()["error"]["param"] == "messages[0].content[0].image_url.url"

@@ -38,7 +38,7 @@ def test_every_form_of_a_revision_names_its_node(store: Store) -> None:
         ("mian@{1}", "session 'mian' not found; did you mean main\\?"),
         ("ffff", "no session and no node 'ffff' found; sessions: main"),
         ("abc", "session 'abc' not found; sessions: main"),
-        ("main~x", "invalid revision 'main~x'; write name, name~2"),
+        ("main~x", "invalid revision 'main~x'; write name, name:2, name~2, name@\\{3\\} or"),
         ("main@{-1}", "invalid revision"),
         ("main@{}", "invalid revision"),
         ("main{1}", "invalid revision"),

@@ -195,10 +195,12 @@ def test_a_lock_held_for_long_is_reported(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_damaged_file_raises_corrupt_error(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
+    with Store.open(path):
+        pass
+    first = path.stat().st_size  # behind the pages that hold the schema
     with Store.open(path) as store:
         begin(store, "main", *map(str, range(200)))
     content = bytearray(path.read_bytes())
-    first = len(content) * 3 // 4  # behind the pages that hold the schema
     content[first : len(content) - 4096] = b"\xff" * (len(content) - first - 4096)
     path.write_bytes(content)
 

@@ -157,7 +157,8 @@ def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
     for attachment in node.attachments:
         print_line(f"attached: {inspect.describe_attachment(attachment)}", "dim")
     if found.reasoning is not None:
-        print_line(f"\n{_('reasoning')}: {found.reasoning or _('none was recorded')}", "dim")
+        heading, missing = _("reasoning"), _("none was recorded")
+        print_line(f"\n{heading}: {found.reasoning or missing}", "dim")
     if node.answer is not None:
         answer = readable_answer(node.answer, here.app.tools)
         print_line(f"\n{here.app.name}: {answer}")

@@ -117,9 +117,11 @@ def _record(target: "Target", supported: dict[str, bool], day: str | None) -> di
 
     capabilities: dict[str, Json] = {**supported}
     record: dict[str, Json] = {
-        "name": target.name, "base_url": target.base_url, "model": target.model, "wire": target.wire or None,
+        "name": target.name, "base_url": target.base_url, "model": target.model,
         "capabilities": capabilities, "probed": day,
     }  # fmt: skip
+    if target.wire not in ("", "chat"):  # format 1 has none for Chat Completions
+        record["wire"] = target.wire
     if target.base_url == "builtin":
         record["card"] = dict(read_card())
     return record

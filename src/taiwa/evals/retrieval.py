@@ -56,7 +56,7 @@ class DialogueSample:
 
     `ask`: whether people judged that it requires a clarifying question; None if unknown. `rewrite` is a stand-alone form of
     the last message written by a person. `relevant` are the ids of passages that answer it, `answers` correct answers;
-    `answerable` says whether the documents hold one. `replies` are the user's replies to clarifying questions. `given` are
+    `answerable` says whether the documents hold one. `replies` are the user's replies to clarifying questions. `returned` are
     passages that earlier turns already returned and that are excluded from the search.
     """
 

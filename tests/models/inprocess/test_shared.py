@@ -58,6 +58,7 @@ def test_a_name_that_is_opened_twice_is_one_model_with_two_openers(settings: Set
     first, second = (open_model(resolve("builtin"), settings) for _ in range(2))
     assert first is second
     assert isinstance(first, BuiltinModel)
+    assert isinstance(second, BuiltinModel)
     loaded = first.generator()
 
     first.close()

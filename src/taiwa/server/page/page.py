@@ -194,7 +194,7 @@ def _templates() -> "Environment":
         loader=PackageLoader("taiwa.server.page"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    shared: dict[str, object] = environment.globals
+    shared: Any = environment.globals
     shared |= {"path": format_path, "short": short, "money": money, "nano": nano, "pretty": pretty}
     return environment
 

@@ -253,12 +253,13 @@ async def compare(request: Request) -> Response:
 async def cost(request: Request) -> Response:
     """Return the bill by app, model, day or session."""
     wanted = request.query_params.get("by", "session")
-    by = next((axis for axis in AXES if axis == wanted), None)
+    by: Axis | None = next((axis for axis in AXES if axis == wanted), None)
     if by is None:
         raise invalid("by", f"unknown axis {wanted[:20]!r}; choose one of {', '.join(AXES)}")
+    lines = await asyncio.to_thread(repository_of(request).store.costs, by)
     from taiwa.operations.results import CostResult
 
-    return await _reading(request, lambda repository: to_json(CostResult(by, repository.store.costs(by))))
+    return json_response(to_json(CostResult(by, lines)))
 
 
 async def list_apps(request: Request) -> Response:
