@@ -6,7 +6,7 @@ import pytest
 
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import AnswerOptions
-from taiwa.conversation.history import begin
+from taiwa.conversation.history import add_turn, begin
 from taiwa.kernel.messages import Sampling
 from taiwa.sessions.replay import replay_history
 from tests.server.serving import KEY, Serving, requests_of, serving
@@ -169,7 +169,9 @@ def test_what_a_user_set_holds_beneath_the_options_of_a_request() -> None:
     with serving("One.", "Two.", "Three.") as served:
         repository = served.repository
         options = AnswerOptions("Be kind.", Sampling(0.5, max_tokens=9))
-        repository.commit("kept", begin(load_app("plain").with_options(options)))
+        repository.commit(
+            "kept", add_turn(begin(load_app("plain").with_options(options)), "Hi", "Hello.", None), expected=None
+        )
         asked = {"model": "plain", "input": "a", "conversation": "kept"}
 
         said = [{"instructions": "Be brief.", "temperature": 1, "top_p": 0.5}, {"temperature": 0}, {}]
@@ -193,7 +195,7 @@ def test_what_a_user_set_holds_beneath_the_options_of_a_request() -> None:
 def test_a_request_does_not_make_what_an_imported_app_names_count(served: Serving) -> None:
     app = load_app("plain").with_options(AnswerOptions(tools=("calculator",)))
     with serving() as other:
-        other.repository.commit("k", begin(app))
+        other.repository.commit("k", add_turn(begin(app), "Hi", "Hello.", None), expected=None)
         lines = list(other.repository.store.export("k", calls=False))
     served.repository.import_lines(lines, "k")
 
