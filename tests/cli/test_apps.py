@@ -107,3 +107,27 @@ def test_a_conversation_says_that_its_app_file_was_changed_and_can_take_it(
     )  # fmt: skip
     systems = [request["messages"][0]["content"] for request in model_server.requests]
     assert systems == ["Teach.", "Teach.", "Teach well."]
+
+
+def test_an_app_that_was_opened_by_its_path_can_be_changed_too(
+    taiwa: Taiwa, model_server: ModelServer, tmp_path: Path
+) -> None:
+    text, file = "---\ntaiwa: 1\nname: mine\n---\nTeach.\n", tmp_path / "mine.md"
+    file.write_text(text)
+    model_server("A.", "B.", "C.")
+    taiwa.ok("say", str(file), "-s", "t", "Hi")
+    file.write_text(text.replace("Teach.", "Teach well."))
+
+    second = taiwa.ok("say", str(file), "-s", "t", "Hi")
+    updated = taiwa.ok("apps", "update", "t", str(file))
+    third = taiwa.ok("say", str(file), "-s", "t", "Hi")
+
+    assert second.err.endswith(f"t goes on with the old text until: taiwa apps update t {file}\n")
+    assert updated.out == "t goes on with the app file as it is now\n"
+    assert third.err == ""
+    assert [request["messages"][0]["content"] for request in model_server.requests] == [
+        "Teach.",
+        "Teach.",
+        "Teach well.",
+    ]
+    assert taiwa("apps", "update", "t", str(tmp_path / "gone.md")).code == 2

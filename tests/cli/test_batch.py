@@ -182,6 +182,19 @@ def test_rows_of_a_map_know_nothing_of_each_other_and_keep_their_order(
     assert taiwa.ok("cost", "--json").json[0]["requests"] == 3
 
 
+def test_without_an_app_the_rows_are_sent_as_they_are(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str]
+) -> None:
+    model_server("ONE")
+
+    done = taiwa.ok("batch", lines("one"), "--mode", "map")
+
+    assert [row["answer"] for row in done.rows] == ["ONE"]
+    assert [message["content"] for message in model_server.requests[0]["messages"]] == ["one"]
+    assert taiwa("batch", "chat", "a.txt", "b.txt", "--mode", "map").code == 2
+    assert taiwa("batch", "--mode", "map").code == 2
+
+
 def test_a_map_runs_at_most_the_given_number_of_rows_at_once(
     taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str]
 ) -> None:

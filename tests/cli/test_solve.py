@@ -122,6 +122,22 @@ def test_examples_call_no_tool_that_is_not_offered(taiwa: Taiwa, model_server: M
     assert "<<" not in none
 
 
+def test_tools_are_given_one_by_one_as_to_say(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
+    (place.folder / "shop.py").write_text(
+        'from taiwa import tool\n\n\n@tool\ndef price(item: str) -> str:\n    """The price of an item."""\n    return "7 euros"\n'
+    )
+    price = f"{place.folder}/shop.py:price"
+    no_tools(model_server, "<<price: a cup>>", LAST, LAST)
+
+    alone = taiwa.ok("solve", QUESTION, "--tool", price, "--json").json
+    taiwa.ok("solve", QUESTION, "--tools", "calculator", "--tool", price, "--tool", "molar_mass", "--shots", "0")
+
+    assert "7 euros" in str(alone)
+    both = str(model_server.requests[-1]["messages"])
+    assert all(name in both for name in ("calculator", "price", "molar_mass"))
+    assert "calculator" not in str(model_server.requests[0]["messages"])
+
+
 def test_for_programs_everything_is_one_object(taiwa: Taiwa, model_server: ModelServer) -> None:
     no_tools(model_server, FIRST, SECOND, LAST)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from taiwa.apps.catalog import BUILT_IN
 from tests.cli.conftest import ModelServer, Place, Taiwa
 
 FRONT = "---\ntaiwa: 1\nname: foreign\n{keys}\n---\nTalk.\n"
@@ -175,3 +176,25 @@ def test_an_own_app_of_the_same_text_is_trusted(
     taiwa.ok("say", "foreign", "Hi")
 
     assert model_server.requests[-1]["model"] == "evil"
+
+
+def test_an_imported_app_that_is_updated_to_a_file_of_its_name_searches_no_documents(
+    taiwa: Taiwa, place: Place, apps: Callable[[str, str], Path]
+) -> None:
+    secret = place.folder / "secret"
+    secret.mkdir()
+    (secret / "key.md").write_text("# Key\n\nThe key is swordfish.\n")
+    other, file = place.folder / "other.db", place.folder / "gift.jsonl"
+    older = apps("ask", (BUILT_IN / "ask.md").read_text(encoding="utf-8") + "\nAn older text.\n")
+    taiwa("ask", "What is the key?", "--in", str(secret), "--as", "group:hr", "--store", str(other))
+    taiwa.ok("export", "ask-1", "--app", "-o", str(file), "--store", str(other))
+    older.unlink()
+    taiwa.ok("import", str(file), "gift")
+
+    refused = taiwa("apps", "update", "gift")
+
+    assert refused.code == 2
+    assert refused.err.endswith(
+        "taiwa: the app 'ask' came with an import; before it is updated: taiwa apps trust ask\n"
+    )
+    assert taiwa("ask", "What is the key?", "-s", "gift").code == 2

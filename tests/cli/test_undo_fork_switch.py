@@ -50,8 +50,8 @@ def test_json_has_the_new_position(talked: Taiwa) -> None:
     [
         (("undo", "4"), "cannot go back 4 steps; only 3 lead to the beginning"),
         (("redo",), "nothing to redo in session 'chat-1': nothing was undone"),
-        (("undo", "0"), "0 is not in the range x>=1"),
-        (("undo", "x"), "'x' is not a valid integer"),
+        (("undo", "0"), "give a number of turns, at least 1, not '0'"),
+        (("undo", "x"), "session 'x' not found; sessions: chat-1"),
         (("undo", "-s", "chat-2"), "session 'chat-2' not found; did you mean chat-1?"),
         (("switch", "chat-9"), "session 'chat-9' not found"),
         (("fork", "chat-1"), "session 'chat-1' already exists"),
@@ -161,3 +161,36 @@ def test_redo_says_when_everything_is_restored(talked: Taiwa) -> None:
     assert talked("redo").err == (
         "taiwa: nothing to redo in session 'chat-1': everything that was undone is restored\n"
     )
+
+
+def test_undo_redo_and_retry_take_the_name_of_a_conversation(talked: Taiwa) -> None:
+    talked.ok("fork", "other")
+
+    assert talked.ok("undo", "chat-1", "2").out == "back to turn 1\n"
+    assert talked.ok("redo", "chat-1").out == "forward to turn 2\n"
+    assert talked.ok("undo", "other").out == "back to turn 2\n"
+    assert talked.ok("retry", "chat-1").out == "FOUR\n"
+    assert topics(talked, "chat-1") == ["one", "four"]
+    assert topics(talked, "other") == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("chat-1", "x"), "give a number of turns, at least 1, not 'x'"),
+        (("chat-1", "-s", "other"), "two conversations are given: 'other' and 'chat-1'"),
+        (("nowhere",), "session 'nowhere' not found; sessions: chat-1"),
+    ],
+)
+def test_what_is_neither_a_conversation_nor_a_number_is_refused(
+    talked: Taiwa, words: tuple[str, ...], problem: str
+) -> None:
+    refused = talked("undo", *words)
+
+    assert refused.code == 2
+    assert problem in refused.err
+
+
+def test_a_conversation_that_does_not_exist_cannot_be_resumed(talked: Taiwa) -> None:
+    assert "session 'nowhere' not found; sessions: chat-1" in talked("resume", "nowhere").err
+    assert "nothing to resume: no turn was cut off" in talked("resume", "chat-1").err

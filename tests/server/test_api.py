@@ -179,3 +179,16 @@ def test_the_served_apps_are_listed_with_their_parameters(server: Serving) -> No
 
     assert apps["chat"]["flow"] == "chat"
     assert all("problem" not in app for app in apps.values())
+
+
+@pytest.mark.parametrize("params", [{"as": ["group:hr"]}, {"in": ["."]}, {"user": "ann"}])
+def test_a_request_does_not_choose_what_is_searched_for_whom(server: Serving, params: Json) -> None:
+    asked = {"messages": [{"role": "user", "content": "What is the pay?"}], "input": "What is the pay?", "model": "ask"}
+    begun = post(server, "/api/conversations", 400, app="ask", text="What is the pay?", params=params)
+    chat = server.client.post("/v1/chat/completions", json={**asked, "taiwa": {"params": params}} | {"input": None})
+    responses = server.client.post("/v1/responses", json={**asked, "taiwa": {"params": params}} | {"messages": None})
+
+    assert [chat.status_code, responses.status_code] == [400, 400]
+    for refused in (begun, chat.json(), responses.json()):
+        assert f"a request may not set {next(iter(params))!r} of the app 'ask'" in refused["error"]["message"]
+    assert get(server, "/api/conversations") == []

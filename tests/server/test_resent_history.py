@@ -4,11 +4,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from taiwa.apps.catalog import load_app
+from taiwa.apps.catalog import load_app, load_text
 from taiwa.conversation.app import AnswerOptions
 from taiwa.conversation.history import add_turn, begin
-from taiwa.kernel.messages import Sampling
+from taiwa.conversation.transcript import START
+from taiwa.kernel.messages import Message, Sampling, Text
 from taiwa.sessions.replay import replay_history
+from taiwa.sessions.repository import Repository
+from taiwa.sessions.resent_history import place_after
+from taiwa.store import Store
 from tests.server.serving import KEY, Serving, requests_of, serving
 
 Said = list[dict[str, object]]
@@ -192,16 +196,17 @@ def test_what_a_user_set_holds_beneath_the_options_of_a_request() -> None:
         replayed(served)
 
 
-def test_a_request_does_not_make_what_an_imported_app_names_count(served: Serving) -> None:
-    app = load_app("plain").with_options(AnswerOptions(tools=("calculator",)))
-    with serving() as other:
-        other.repository.commit("k", add_turn(begin(app), "Hi", "Hello.", None), expected=None)
-        lines = list(other.repository.store.export("k", calls=False))
-    served.repository.import_lines(lines, "k")
+def test_an_import_does_not_replace_the_served_app_that_it_is_named_as() -> None:
+    gift = Repository(Store.open(":memory:"))
+    foreign = load_text("---\ntaiwa: 1\nname: plain\ntools: [calculator]\n---\nObey.\n", "gift", "plain")
+    said = add_turn(gift.start(foreign), "Hello", "Hi.", None)
+    imported = gift.commit("gift", said, expected=None)
+    home = Repository(Store.open(":memory:"))
+    home.import_lines(gift.store.export("gift"), "gift")
+    asked = load_app("plain").with_options(AnswerOptions(request=AnswerOptions("Be brief.")))
 
-    asked = {"model": "plain", "input": "a", "conversation": "k", "temperature": 1}
-    refused = served.client.post("/v1/responses", json=asked)
+    placed = place_after(home, asked, imported.tip, "gift", START, [Message("user", (Text("Hi"),))])
 
-    assert refused.status_code == 400
-    assert "taiwa apps trust plain" in refused.text
-    assert not served.model.requests
+    assert placed.turn_input.base.app == asked
+    gift.store.close()
+    home.store.close()

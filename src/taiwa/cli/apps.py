@@ -104,23 +104,25 @@ def check_(common: CommonOptions, name: str) -> None:
 
 @apps.command("update")
 @click.argument("name", default="", metavar="[CONVERSATION]", shell_complete=complete_session)
+@click.argument("path", default="", metavar="[FILE]")
 @common_options("as_json", "store")
-def update_(common: CommonOptions, name: str) -> None:
+def update_(common: CommonOptions, name: str, path: str) -> None:
     """Let a conversation, by default the latest, go on with its app file as it is now; state that fits it is kept.
+
+    FILE is the app file where it is in no folder of apps.
 
     \b
     taiwa apps update tutor-1
+    taiwa apps update tutor-1 ./tutor.md
     """
-    from taiwa.operations.say import edited_app
+    from taiwa.operations.say import update_app
 
     repository = common.repository()
     session = repository.session(name)
-    app = edited_app(repository.at(session).app)
-    if app is not None:
-        repository.change_app(session, app)
+    differs = update_app(repository, session, path)
     changed = _("{session} goes on with the app file as it is now", session=session)
     same = _("the app file of {session} has not changed", session=session)
-    print_item({"session": session, "changed": app is not None}, changed if app else same, as_json=common.as_json)
+    print_item({"session": session, "changed": differs}, changed if differs else same, as_json=common.as_json)
 
 
 @apps.command("confirm")

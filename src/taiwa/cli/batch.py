@@ -29,7 +29,7 @@ FAILED, INTERRUPTED = 1, 130
 
 
 @click.command()
-@click.argument("app_and_file", nargs=2, metavar="APP FILE")
+@click.argument("app_and_file", nargs=-1, required=True, metavar="[APP] FILE")
 @click.option(
     "--mode", type=click.Choice(["fold", "map"]), required=True,
     help="Run one conversation whose state is carried on (fold), or each row on its own (map).",
@@ -51,18 +51,19 @@ FAILED, INTERRUPTED = 1, 130
 )
 def batch(
     common: CommonOptions,
-    app_and_file: tuple[str, str],
+    app_and_file: tuple[str, ...],
     mode: "BatchMode",
     width: int,
     resume: bool,
     output: Path | None,
 ) -> None:
-    """Send every line of FILE (`-` for standard input) to APP; print one line of JSON per row, in the order of the file.
+    """Send every line of FILE (`-` for standard input) to APP, by default plain; print one line of JSON per row, in the order of the file.
 
     A line is a text, or JSON: {"text": …, "id": …, "params": {…}, "attachments": ["cat.png"]}. A row that fails has an "error" and does not stop the batch; the
     exit code is 1 then. With --strict, a line that cannot be read stops it before anything is sent. With -o, --json prints a summary. A fold is stored as the conversation -s NAME (default: APP-FILE).
 
     \b
+    taiwa batch lines.txt --mode map -j 8 -o answers.jsonl
     taiwa batch translate lines.txt --mode fold -p target_lang=English -o out.jsonl
     taiwa batch linguistic sentences.jsonl --mode map -j 16 -o out.jsonl --max-cost 0.50
     taiwa batch linguistic sentences.jsonl --mode map -j 16 -o out.jsonl --resume
@@ -70,7 +71,9 @@ def batch(
     """
     from taiwa.operations.batch import BatchOptions, open_rows, preview_turns, run_turns
 
-    app, file = app_and_file
+    if len(app_and_file) > 2:
+        raise click.UsageError(f"expected an app and a file, got {len(app_and_file)} arguments")
+    app, file = ("plain", *app_and_file)[-2:]
     options = BatchOptions(app, mode, read_params(common.params), common.session, width, resume, common.answers())
     with open_rows(file) as rows:
         unreadable = rows.unreadable()

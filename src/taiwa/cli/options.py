@@ -1,6 +1,7 @@
 """Options of several commands, the sessions and stores that they open, and the reading of texts and parameters."""
 
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -406,24 +407,25 @@ def open_session(
     if not repository.store.nodes.is_trusted(session.app.hash):
         _warn_of_untrusted(repository, settings, session.app)
     elif session.conversation.stored_tip is not None:
-        _mention_edited_app(session)
+        _mention_edited_app(session, app if isinstance(app, str) and (os.sep in app or app.endswith(".md")) else "")
     return session
 
 
-def _mention_edited_app(session: "Session") -> None:
+def _mention_edited_app(session: "Session", path: str) -> None:
     """Say that an app file was changed since a conversation began, which goes on with the old text."""
     from taiwa.cli.output import print_notice
     from taiwa.i18n import _
     from taiwa.operations.say import edited_app
 
     with suppress(InputError):
-        if edited_app(session.app) is None:
+        if edited_app(session.app, path) is None:
             return
     print_notice(
         _(
-            "the file of the app {app} was changed; {session} goes on with the old text until: taiwa apps update {session}",
+            "the file of the app {app} was changed; {session} goes on with the old text until: taiwa apps update {place}",
             app=session.app.name,
             session=session.name,
+            place=shlex.join(filter(None, (session.name, path))),
         ),
         "yellow",
     )

@@ -100,14 +100,18 @@ def _preview(common: CommonOptions, app: str, text: str, attachments: "tuple[Att
 
 
 @click.command()
+@click.argument("name", default="", shell_complete=complete_session)
 @common_options("session", "model", *ANSWERS, *SHOWN, "max_cost", "retry_paid", "strict", "store")
-def retry(common: CommonOptions) -> None:
-    """Send the text of the last turn again, from the same state; the new answer replaces the old one.
+def retry(common: CommonOptions, name: str) -> None:
+    """Send the text of the last turn, of the conversation NAME, again, from the same state; the new answer replaces the old one.
 
     \b
     taiwa retry                          the old answer stays in the log: taiwa undo, taiwa log
-    taiwa retry -m openai:gpt-x -s chat-1
+    taiwa retry chat-1 -m openai:gpt-x
     """
+    from dataclasses import replace
+
+    common = replace(common, session=name or common.session)
     session = open_session(common, latest=True)
     print_stream(session.stream_retry(), **common.shown())
 
@@ -234,32 +238,52 @@ def rerun(common: CommonOptions, revision: str, name: str, app: str) -> None:
 
 
 @click.command()
-@click.argument("turns", type=click.IntRange(min=1), default=1)
+@click.argument("session_and_turns", nargs=-1, metavar="[NAME] [TURNS]", shell_complete=complete_session)
 @common_options("session", "as_json", "store")
-def undo(common: CommonOptions, turns: int) -> None:
-    """Take back the last TURNS turns: message, state and window together; redo restores them.
+def undo(common: CommonOptions, session_and_turns: tuple[str, ...]) -> None:
+    """Take back the last turn of the conversation NAME, or TURNS of them: message, state and window together.
+
+    redo restores them.
 
     \b
-    taiwa undo               take back the last turn of the latest conversation
-    taiwa undo 3 -s chat-1   take back three turns of chat-1
+    taiwa undo            take back the last turn of the latest conversation
+    taiwa undo chat-1 3   take back three turns of chat-1
     """
+    name, turns = _name_and_turns(common.session, session_and_turns)
     repository = common.repository()
-    session = repository.session(common.session)
+    session = repository.session(name)
     repository.store.undo(session, turns)
     _print_position(repository, session, _("back to turn {turn}"), as_json=common.as_json)
 
 
+def _name_and_turns(session: str, words: tuple[str, ...]) -> tuple[str, int]:
+    """Read what undo and redo are given: the name of a conversation, a number of turns, or both; a number alone counts turns.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if words and not words[0].isdecimal():
+        if session not in ("", words[0]):
+            raise click.UsageError(f"two conversations are given: {session!r} and {words[0]!r}")
+        session, words = words[0], words[1:]
+    if len(words) > 1 or any(not word.isdecimal() or int(word) < 1 for word in words):
+        raise click.UsageError(f"give a number of turns, at least 1, not {' '.join(words)!r}")
+    return session, int(words[0]) if words else 1
+
+
 @click.command()
-@click.argument("turns", type=click.IntRange(min=1), default=1)
+@click.argument("session_and_turns", nargs=-1, metavar="[NAME] [TURNS]", shell_complete=complete_session)
 @common_options("session", "as_json", "store")
-def redo(common: CommonOptions, turns: int) -> None:
-    """Restore TURNS turns that were taken back.
+def redo(common: CommonOptions, session_and_turns: tuple[str, ...]) -> None:
+    """Restore the turn of the conversation NAME that was taken back, or TURNS of them.
 
     \b
-    taiwa redo               restore the turn that was taken back last
+    taiwa redo            restore the turn that was taken back last
+    taiwa redo chat-1     restore that of chat-1
     """
+    name, turns = _name_and_turns(common.session, session_and_turns)
     repository = common.repository()
-    session = repository.session(common.session)
+    session = repository.session(name)
     repository.store.redo(session, turns)
     _print_position(repository, session, _("forward to turn {turn}"), as_json=common.as_json)
 

@@ -71,6 +71,10 @@ ENDINGS: "Mapping[EndReason, str]" = {
 @click.option(
     "--tools", "names", metavar="NAMES", help="Use these tools, separated by commas; none for none.  [default: all]"
 )
+@click.option(
+    "--tool", "more_names", metavar="NAME|FILE.py:NAME", multiple=True,
+    help="Use this tool; may be given several times, and adds to --tools.",
+)  # fmt: skip
 @server_option
 @index_option
 @click.option(
@@ -175,13 +179,13 @@ def _tools(settings: "Settings", values: Mapping[str, Any], stack: ExitStack) ->
     from taiwa.tools.registry import builtin_tools, find_tools
 
     tools: tuple[Tool, ...]
-    names = values["names"]
-    if names is None:
+    names, more = values["names"], values["more_names"]
+    if names is None and not more:
         tools = tuple(tool for name, tool in builtin_tools().items() if name != "unit_conversion" or find_spec("pint"))
-    elif names.strip() == NO_TOOLS:
-        tools = ()
     else:
-        tools = find_tools(name.strip() for name in names.split(",") if name.strip())
+        names = names or ""
+        listed = [name.strip() for name in names.split(",") if name.strip()] if names.strip() != NO_TOOLS else []
+        tools = find_tools((*listed, *more))
     tools = tuple(_adjusted(tool, values) for tool in tools)
     if values["servers"]:
         from taiwa.tools.mcp_client import mcp_tools

@@ -159,6 +159,7 @@ def cost(common: CommonOptions, by: "Axis") -> None:
     if common.as_json:
         print_result(CostResult(by, tuple(lines)))
         return
+    lines = tuple(line for line in lines if line.requests or line.cost_nano)  # without calls of tools only
     if not lines:
         print_notice("nothing was spent yet")
         return

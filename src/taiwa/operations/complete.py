@@ -127,8 +127,27 @@ def estimate_input(repository: Repository, options: CompletionOptions, after: Pl
     return request_tokens(request) + tools
 
 
+GRANTED = frozenset({"in", "as", "user"})
+"""The parameters of an app that searches documents that say which ones, for whom, and whose profile is read."""
+
+
+def served_app(app: App, params: Mapping[str, Json]) -> App:
+    """Return a served app with the parameters of a request; what it may open is for its file to say.
+
+    Raises:
+        InputError: a parameter is missing, unknown or of another type, or grants access.
+    """
+    granted = sorted(GRANTED & params.keys()) if app.flow == "ask" else []
+    if granted:
+        raise InputError(
+            f"a request may not set {granted[0]!r} of the app {app.name!r}, which decides what is searched for whom; "
+            "serve an app file with a default of its own"
+        )
+    return app.with_params(params)
+
+
 def _open_app(options: CompletionOptions) -> App:
-    app = load_app(options.app).with_params(options.params)
+    app = served_app(load_app(options.app), options.params)
     return app.with_options(AnswerOptions(request=options.request))
 
 

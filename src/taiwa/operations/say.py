@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from taiwa.apps.catalog import DEFAULT_APP, convert_param, convert_params, load_app
+from taiwa.apps.catalog import DEFAULT_APP, convert_param, convert_params, load_app, load_source
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App, Param
-from taiwa.conversation.history import Conversation, begin
+from taiwa.conversation.history import Conversation, begin, change_app
 from taiwa.conversation.turn_prompt import stable_bytes, turn_request
 from taiwa.flows.chat import say
 from taiwa.kernel.attachments import Attachment
@@ -115,7 +115,18 @@ def change_options(repository: Repository, found: Conversation, changes: AnswerO
         InputError: its app does not take the changes, or came with an import and names what does not count yet.
     """
     app = set_options(found.app, changes)
-    return repository.start(app) if found.stored_tip is None else repository.with_options(found, app.options)
+    if found.stored_tip is None:
+        return repository.start(app)
+    if app.hash == found.app.hash:
+        return found
+    if not repository.store.nodes.is_trusted(found.app.hash):
+        # The changed app is the user's own, so what the imported one names would count.
+        named = load_source(repository.store.nodes.app(found.app.hash))
+        if named.model or named.tools or named.flow != "chat":
+            raise InputError(
+                f"the app {app.name!r} came with an import; before its options are changed: taiwa apps trust {app.name}"
+            )
+    return change_app(found, app)
 
 
 def model_of(repository: Repository, settings: Settings, conversation: Conversation, session: str = "") -> PricedModel:
@@ -158,21 +169,45 @@ def open_app(name: str, params: Mapping[str, str], ask: AskParam | None = None) 
     return app.with_params(values)
 
 
-def edited_app(app: App) -> App | None:
+def edited_app(app: App, path: str = "") -> App | None:
     """Return the app as its file is now, with the same parameters and options; None where the file is the same, or gone.
 
+    An app outside the folders of apps is found by its path only.
+
     Raises:
-        InputError: the parameters do not fit the file any more.
+        ConfigError: there is no app at the path, or it has an error.
+        InputError: the file is of another app, or the parameters do not fit it any more.
     """
     try:
-        file = load_app(app.name)
+        file = load_app(path or app.name)
     except ConfigError:
+        if path:
+            raise
         return None
+    if file.name != app.name:
+        raise InputError(f"{path} is the app {file.name!r}, not {app.name!r}")
     if file.source.source == app.source.source:
         return None
     known = {param.name for param in file.params}
     filled = file.with_params({name: data for name, data in app.values.items() if name in known})
     return filled.with_options(app.options)
+
+
+def update_app(repository: Repository, session: str, path: str = "") -> bool:
+    """Let a session go on with its app file, by default found by its name, as it is now; return whether the file differs.
+
+    Raises:
+        ConfigError: there is no app at the path, or it has an error.
+        InputError: the app came with an import, the file is of another app, or the parameters do not fit it any more.
+    """
+    now = repository.at(session).app
+    if not repository.store.nodes.is_trusted(now.hash):
+        # The updated app is the user's own, so the parameters and options of the imported one would count.
+        raise InputError(f"the app {now.name!r} came with an import; before it is updated: taiwa apps trust {now.name}")
+    app = edited_app(now, path)
+    if app is not None:
+        repository.change_app(session, app)
+    return app is not None
 
 
 def find_turn(repository: Repository, revision: str) -> tuple[str, int]:
@@ -199,10 +234,12 @@ def open_interrupted(
     """Open the latest turn that was cut off, to resume it under its limit of cost; with other sessions that have one.
 
     Raises:
-        InputError: no turn was cut off.
+        InputError: no turn was cut off, or the session does not exist.
     """
     runs = [run for run in repository.store.runs.open_runs(session or None) if run.ref]
     if not runs:
+        if session:
+            repository.session(session)
         raise InputError("nothing to resume: no turn was cut off")
     run, others = runs[-1], {run.ref for run in runs} - {runs[-1].ref}
     conversation = (

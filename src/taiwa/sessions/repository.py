@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from taiwa.apps.catalog import load_app, load_source
-from taiwa.conversation.app import AnswerOptions, App
+from taiwa.conversation.app import App
 from taiwa.conversation.history import (
     Conversation,
     Node,
@@ -78,25 +78,6 @@ class Repository:
             app = load_source(self.store.nodes.app(name))
             self._apps[name] = app if self.store.nodes.is_trusted(name) else replace(app, model="", tools=())
         return self._apps[name]
-
-    def with_options(self, conversation: Conversation, options: AnswerOptions) -> Conversation:
-        """Return a conversation with other options of its answers; they are stored with its next turn.
-
-        Raises:
-            InputError: its app does not take them, or came with an import and names what does not count yet.
-        """
-        before = conversation.app
-        app = before.with_options(options)
-        if app.hash == before.hash:
-            return conversation
-        if not self.store.nodes.is_trusted(before.hash):
-            # The changed app is not of the import, so what the imported one names would count.
-            named = load_source(self.store.nodes.app(before.hash))
-            if named.model or named.tools or named.flow != "chat":
-                raise InputError(
-                    f"the app {app.name!r} came with an import; before its options are changed: taiwa apps trust {app.name}"
-                )
-        return change_app(conversation, app)
 
     def trust(self, name: str) -> None:
         """Let everything count that an app names, from now on; an app that the store does not have is trusted already."""

@@ -114,12 +114,11 @@ def _place(
     answerable = input_text(inputs) or is_relayed(app) or any(message.attachments for message in inputs)
     if not inputs or not answerable:
         raise InputError("the last message must be of the user or a tool: there is nothing to answer")
-    if base.app.name == app.name and (app.values == base.app.values or not app.values):
+    is_same = base.app.name == app.name and (app.values == base.app.values or not app.values)
+    if is_same and repository.store.nodes.is_trusted(base.app.hash):  # an import does not replace a served app
         # A conversation keeps the text of its app, and what was set for its answers.
-        base = repository.with_options(base, replace(base.app.options, request=app.options.request))
-        app = base.app
-    elif app.hash != base.app.hash:
-        base = change_app(base, app)
+        app = base.app.with_options(replace(base.app.options, request=app.options.request))
+    base = base if app.hash == base.app.hash else change_app(base, app)
     adopts = is_relayed(app)  # a turn of an app with a state has a delta, which the client does not know
     for turn in turns:
         address = next_address(address, turn_digest(turn))

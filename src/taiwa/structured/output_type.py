@@ -70,7 +70,6 @@ class OutputType(Generic[T]):
         """Return the type of a JSON Schema; its values are plain JSON.
 
         Raises:
-            ConfigError: the extra `schema` is not installed.
             InputError: the mapping is not a JSON Schema.
         """
         _check_json(schema)

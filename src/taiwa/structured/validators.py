@@ -28,7 +28,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError, SchemaError
 
 from taiwa.kernel.arguments import describe
-from taiwa.kernel.errors import ConfigError, InputError, TaiwaError
+from taiwa.kernel.errors import InputError, TaiwaError
 from taiwa.kernel.records import Json
 
 T = TypeVar("T")
@@ -218,17 +218,12 @@ def _dumped(validator: "Validator[Json] | Validator[dict[str, Json]]", value: ob
 
 
 class JsonSchemaValidator:
-    """Validates with the jsonschema library (extra `schema`)."""
+    """Validates with the jsonschema library."""
 
     checks_keys = True
 
     def __init__(self, schema: Mapping[str, Json]) -> None:
-        try:
-            exceptions, validators = import_module("jsonschema.exceptions"), import_module("jsonschema.validators")
-        except ImportError as error:
-            raise ConfigError(
-                "a JSON Schema as output type requires the extra `schema`: pip install 'taiwa[schema]'"
-            ) from error
+        exceptions, validators = import_module("jsonschema.exceptions"), import_module("jsonschema.validators")
         self.schema = dict(schema)
         validator_class = validators.validator_for(self.schema, default=validators.Draft202012Validator)
         try:

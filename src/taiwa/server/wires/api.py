@@ -11,6 +11,7 @@ from taiwa.conversation.state_paths import parse_path
 from taiwa.kernel.errors import CorruptError, TaiwaError
 from taiwa.kernel.messages import TextDelta
 from taiwa.kernel.records import Json
+from taiwa.operations.complete import served_app
 from taiwa.operations.inspect import diff, export, log, sessions, set_value, show, tree, why
 from taiwa.operations.result_json import to_json
 from taiwa.operations.results import StateResult
@@ -81,7 +82,7 @@ async def begin(request: Request) -> Response:
     body.check_names({"app", "model", "params", "text", "name"})
     params = body.object("params")
     app = await asyncio.to_thread(load_app, state.catalogue.app_file(body.text("app", "plain")))
-    app = app.with_params(params.data if params else {})
+    app = served_app(app, params.data if params else {})
     repository, name = repository_of(request), body.text("name", "")
     session = await asyncio.to_thread(
         begin_conversation, state.catalogue, repository, state.turns, app, body.text("model", ""), name

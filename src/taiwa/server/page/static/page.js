@@ -102,7 +102,7 @@ async function send(event) {
 
 async function start(said) {
   const form = new FormData($("#begin"));
-  const params = Object.fromEntries([...form].filter(([name]) => name.startsWith("p.")).map(([name, value]) => [name.slice(2), value]));
+  const params = Object.fromEntries([...form].filter(([name, value]) => name.startsWith("p.") && value !== "").map(([name, value]) => [name.slice(2), value]));
   try {
     const made = await call("POST", "/api/conversations", { app: form.get("app"), model: form.get("model") || null, params, text: said });
     location.assign(`/c/${encodeURIComponent(made.session)}`);
