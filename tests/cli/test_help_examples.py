@@ -25,7 +25,7 @@ ELSEWHERE = {
     "taiwa tools call unit_conversion": "needs an extra",
     "taiwa tools call my_tools.py": "run by tests/cli/test_tools.py",
     "taiwa solve": "run by tests/cli/test_solve.py",
-    "taiwa generate -m local:./qwen --choice": "needs a model that can be constrained; run by tests/cli/test_generate.py",
+    "taiwa generate -m local:./qwen": "needs a model that can be constrained; run by tests/cli/test_generate.py",
     "taiwa generate -m vllm": "needs a model that can be constrained; run by tests/cli/test_generate.py",
     "taiwa probe": "run by tests/cli/test_models.py",
     "taiwa models remote": "run by tests/cli/test_models.py",
@@ -146,6 +146,8 @@ def prepare(taiwa: Taiwa, line: str) -> None:
         for number in range(turns):
             taiwa.ok("say", "chat", "-s", "chat-1", f"turn {number}")
             taiwa.ok("state", "set", "topics", f'["tea", "{number}"]', "-s", "chat-1")
+    if "--remove" in command:
+        taiwa.ok("models", "alias", "fast", "openai:gpt-5-mini")
     if "redo" in command:
         taiwa.ok("undo")
     if "plan-b" in command and "diff" in command:

@@ -66,6 +66,29 @@ def rounds_to_whole_numbers(taiwa: Taiwa, server: ModelServer, _place: Place) ->
     return bool(done["calls"][0]["text"] == "4")
 
 
+def is_sent_by(*words: str, before: tuple[str, ...] = ()) -> Callable[[Taiwa, ModelServer, Place], bool]:
+    """A command sends the temperature 0, after another command if there is one."""
+
+    def check(taiwa: Taiwa, server: ModelServer, place: Place) -> bool:
+        server("A", '{"a": 1}' if words[0] == "extract" else "B")
+        (place.folder / "schema.json").write_text(SCHEMA)
+        (place.folder / "rows.txt").write_text("Hi\n")
+        if before:
+            taiwa.ok(*before)
+        taiwa(*words, "--temperature", "0")
+        return bool(server.requests[-1].get("temperature") == 0)
+
+    return check
+
+
+def takes_a_free_port(_taiwa: Taiwa, _server: ModelServer, _place: Place) -> bool:
+    from taiwa.server.serve import bind
+
+    bound = bind("127.0.0.1", 0)
+    with bound:
+        return bool(bound.getsockname()[1] > 0)
+
+
 EFFECTS: dict[tuple[str, str], Callable[[Taiwa, ModelServer, Place], bool]] = {
     ("ask", "--max-questions"): asks_nothing_back,
     ("solve", "--shots"): shows_no_examples,
@@ -75,6 +98,13 @@ EFFECTS: dict[tuple[str, str], Callable[[Taiwa, ModelServer, Place], bool]] = {
     ("generate", "--temperature"): is_sent("temperature", "--temperature"),
     ("generate", "--seed"): is_sent("seed", "--seed"),
     ("gc", "--keep"): keeps_no_move,
+    ("say", "--temperature"): is_sent_by("say", "Hi"),
+    ("edit", "--temperature"): is_sent_by("edit", "Ho", before=("say", "Hi")),
+    ("retry", "--temperature"): is_sent_by("retry", before=("say", "Hi")),
+    ("batch", "--temperature"): is_sent_by("batch", "plain", "rows.txt"),
+    ("extract", "--temperature"): is_sent_by("extract", "schema.json", "one"),
+    ("chat", "--temperature"): is_sent_by("chat", "plain", "Hi"),
+    ("serve", "--port"): takes_a_free_port,
 }
 DEFAULT_IS_ZERO = {("solve", "--seed"), ("laws", "--seed")}
 MEASURED = {("eval reason", "--max-tool-calls"), ("eval extract", "--max-repairs")}

@@ -257,7 +257,7 @@ def test_a_check_by_sentences_is_told_from_one_by_people(fused: HybridIndex) -> 
 
 
 def test_too_few_questions_prove_nothing(fused: HybridIndex) -> None:
-    with pytest.raises(InputError, match="give at least 20"):
+    with pytest.raises(InputError, match="at least 20 questions"):
         gain_of(fused, [("a", "1")])
     assert not Gain(19, 0.0, 1.0, 0.9, 1.0).helps
 

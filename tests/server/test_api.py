@@ -1,12 +1,18 @@
 """The server's own API: conversations with their branches, states and bills, and runs that are followed."""
 
+import asyncio
 import json
-from collections.abc import Iterator
+import threading
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
+from taiwa.kernel.messages import Request, StreamEnd, TextDelta
 from taiwa.models.scripted import scripted_model
+from taiwa.server.options import Limits
 from tests.server.serving import Serving, serving
 
 Json = dict[str, Any]
@@ -179,6 +185,81 @@ def test_the_served_apps_are_listed_with_their_parameters(server: Serving) -> No
 
     assert apps["chat"]["flow"] == "chat"
     assert all("problem" not in app for app in apps.values())
+
+
+NAMES = ("a/b", "x/state", "turns/undo", "../x", "a?b#c", "%2F", "a%20b", "<script>", "a&b=c", "日本語/会話")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_can_be_addressed_by_programs_and_by_the_page(server: Serving, name: str) -> None:
+    part = quote(name, safe="")
+    assert begin(server, name=name) == name
+    assert say(server, part, text="two")[-1][0] == "end"
+
+    assert texts(server, part) == ["one", "two"]
+    assert get(server, f"/api/conversations/{part}/state")["state"]["turns"] == 2
+    assert f'href="/c/{part}"' in server.client.get("/").text
+    assert server.client.get(f"/c/{part}").status_code == 200
+    assert server.client.get(f"/page/side/{part}").status_code == 200
+    assert len(get(server, f"/v1/conversations/{part}/items")["data"]) == 4
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_name_that_addresses_read_as_a_folder_is_refused(server: Serving, name: str) -> None:
+    error = post(server, "/api/conversations", 400, app="chat", text="one", name=name)["error"]
+    assert error["message"].startswith(f"a session name must not be {name!r}")
+
+
+class SilentModel:
+    """Is asked, and never answers."""
+
+    name = "silent"
+    capabilities = frozenset[Any]()
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+
+    async def astream(self, request: Request) -> AsyncGenerator[TextDelta | StreamEnd]:
+        del request
+        self.asked.set()
+        await asyncio.Event().wait()
+        yield StreamEnd("stop", "silent")
+
+
+def interrupt(store: str) -> str:
+    """Begin a conversation whose server is stopped during its first answer."""
+    model: Any = SilentModel()
+    with serving(model=model, store=store, limits=Limits(grace=0.0)) as stopped:
+        session = str(post(stopped, "/api/conversations", 202, app="chat", text="Two <teas>")["session"])
+        assert model.asked.wait(60)
+    return session
+
+
+def test_a_turn_that_a_stopped_server_left_open_is_shown_and_resumed(tmp_path: Path) -> None:
+    store = str(tmp_path / "store.db")
+    session = interrupt(store)
+
+    with serving(model=scripted_model(answer(1)), store=store) as server:
+        assert texts(server, session) == []
+        page = server.client.get(f"/c/{session}").text
+        assert "This turn was interrupted:" in page
+        assert "Two &lt;teas&gt;" in page
+        happened = events(server, post(server, f"/api/conversations/{session}/resume", 202)["run"])
+        assert [name for name, _ in happened][-2:] == ["turn", "end"]
+        assert texts(server, session) == ["Two <teas>"]
+        assert "interrupted" not in server.client.get(f"/c/{session}").text
+        again = post(server, f"/api/conversations/{session}/resume", 409)["error"]
+        assert again["message"] == f"{session!r} has no interrupted turn"
+
+
+def test_an_interrupted_turn_is_not_offered_once_its_conversation_went_on(tmp_path: Path) -> None:
+    store = str(tmp_path / "store.db")
+    session = interrupt(store)
+
+    with serving(model=scripted_model(answer(1)), store=store) as server:
+        say(server, session, text="one")
+        assert "interrupted" not in server.client.get(f"/c/{session}").text
+        post(server, f"/api/conversations/{session}/resume", 409)
 
 
 @pytest.mark.parametrize("params", [{"as": ["group:hr"]}, {"in": ["."]}, {"user": "ann"}])

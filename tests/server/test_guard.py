@@ -82,6 +82,9 @@ def test_a_browser_exchanges_the_code_of_the_start_line_once_for_a_strict_cookie
         assert "SameSite=strict" in first.headers["set-cookie"]
         assert KEY not in first.headers["set-cookie"]
         assert browser.get(f"{served.url}/models").status_code == 200
+        again = browser.get(link)
+        assert (again.status_code, again.headers["location"]) == (303, "/")
+        assert "set-cookie" not in again.headers
     assert httpx.get(link).status_code == 401
     assert httpx.get(f"{served.url}/models").status_code == 401
 

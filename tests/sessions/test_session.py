@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from taiwa.apps.catalog import load_app
+from taiwa.apps.catalog import load_app, load_text
 from taiwa.conversation.history import Node
 from taiwa.kernel.errors import (
     ConfigError,
@@ -321,6 +321,27 @@ def test_an_interrupted_call_is_on_the_bill(store: Store) -> None:
 
         assert (line.requests, line.failed, line.calls_without_usage, line.cost_nano) == (2, 1, 2, None)
     assert store.costs("model")[0].name == "scripted"
+
+
+def test_a_turn_before_which_a_field_was_compressed_is_replayed(store: Store) -> None:
+    app = load_text(
+        "---\ntaiwa: 1\nname: notes\nstate:\n  gist: { type: str, reduce: summary(20) }\n---\nNote.\n",
+        "notes.md",
+        "notes",
+    )
+    answers = [turn("a", json.dumps({"gist": "word " * 30})), "thirty words", turn("b"), turn("c")]
+    repository = Repository(store)
+    session = Session(repository, "t", repository.start(app), PricedModel(scripted_model(*answers)))
+    session.say("one")
+    session.say("two")
+    session.set_state({"gist": ""})
+    session.say("three")
+
+    rows = tuple(replay_history(repository, "t"))
+
+    assert [(row.kind, row.calls, row.difference) for row in rows] == [
+        ("root", 0, ""), ("turn", 1, ""), ("edit", 0, ""), ("turn", 2, ""), ("edit", 0, ""), ("turn", 1, ""),
+    ]  # fmt: skip
 
 
 def test_replay_uses_every_recorded_answer_and_no_model(store: Store) -> None:

@@ -314,3 +314,8 @@ def test_large_integers_and_nul_characters_are_plain_json() -> None:
 
 def test_half_a_character_is_refused_by_a_json_schema_as_well() -> None:
     assert "half a character" in refused(OutputType.from_json_schema({"type": "object"}), '{"a": "\\ud800"}')
+
+
+def test_the_error_shows_a_missing_key_with_the_key_that_was_written_in_its_place() -> None:
+    with pytest.raises(OutputValidationError, match=r"^not of the type Item: \$\.sku: missing .*did you mean sku\?"):
+        parse('{"skuu": "tea"}', Item)

@@ -161,7 +161,7 @@ def by_wire(model: str, stream: Callable[[str, str], bytes]) -> ToolCaller:
 
 TEXT = {"tagged": in_text(TaggedFormat()), "react": in_text(ReActFormat())}
 NATIVE = {
-    "openai": by_wire("openai:gpt-x", openai_stream),
+    "openai": by_wire("openai:gpt-x?wire=chat", openai_stream),
     "anthropic": by_wire("anthropic:claude-x", anthropic_stream),
 }
 DOORS: dict[str, ToolCaller] = {"python": by_python, **TEXT, **NATIVE}

@@ -188,4 +188,4 @@ def _option(name: str, member: Property) -> ObjectNode:
 
 
 def _fault(line: str, text: str) -> OutputValidationError:
-    return OutputValidationError(f"not a Route: {line}", text=text, diagnostics=(line,))
+    return OutputValidationError(f"not of the type Route: {line}", text=text, diagnostics=(line,))

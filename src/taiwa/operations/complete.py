@@ -61,7 +61,7 @@ class Completion:
         """
         if self.turn_input is not None:
             return self.session.stream_turn(self.turn_input, stop)
-        resumed = await self.session.stream_resume()
+        resumed = await self.session.stream_resume(stop)
         if resumed is None:
             raise InputError(f"the session {self.session.name!r} has no interrupted turn")
         return resumed

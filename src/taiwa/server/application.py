@@ -1,13 +1,15 @@
 """The ASGI application: its parts, its routes, and how errors become responses."""
 
+import re
 from collections.abc import Awaitable, Callable
+from urllib.parse import unquote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route as StarletteRoute
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from taiwa.kernel.errors import TaiwaError
 from taiwa.kernel.records import Json
@@ -20,6 +22,8 @@ from taiwa.server.wires import api, chat_completions, page, responses
 
 WIRES: tuple[Wire, ...] = (chat_completions.wire, responses.wire, api.wire, page.wire)
 """The first one writes the errors of paths that no wire has."""
+ESCAPED_SLASH = re.compile(rb"%(?=2[Ff5])")
+"""In a path: of a slash that belongs to a name, and of a percent sign."""
 STATUS_CODES = {404: "not_found", 405: "method_not_allowed"}
 
 
@@ -32,6 +36,7 @@ def build(state: ServerState) -> ASGIApp:
 
     def endpoint(function: Endpoint) -> Callable[[Request], Awaitable[Response]]:
         async def run(request: Request) -> Response:
+            request.scope["path_params"] = {key: unquote(str(each)) for key, each in request.path_params.items()}
             try:
                 return await function(request)
             except ApiError as error:
@@ -65,7 +70,14 @@ def build(state: ServerState) -> ASGIApp:
     app = Starlette(routes=routes, exception_handlers={HTTPException: on_http_error, Exception: on_failure})
     app.router.redirect_slashes = False
     app.state.server = state
-    return Guard(app, state.options, state.access, error_response)
+
+    async def route(scope: Scope, receive: Receive, send: Send) -> None:
+        """Match the path with its slashes of names still escaped; an endpoint gets its names as they are."""
+        if scope["type"] == "http":
+            scope["path"] = unquote(ESCAPED_SLASH.sub(b"%25", scope["raw_path"]).decode("ascii", "replace"))
+        await app(scope, receive, send)
+
+    return Guard(route, state.options, state.access, error_response)
 
 
 async def start(state: ServerState) -> None:
@@ -83,9 +95,14 @@ async def _log_in(request: Request) -> Response:
     """Exchange the one-time code of the start line for a cookie."""
     access = state_of(request).access
     value = access.exchange(request.query_params.get("code", ""))
-    if value is None:
-        raise ApiError(401, "the link was used before; restart `taiwa serve` for a new one", code="invalid_code")
     response = RedirectResponse("/", 303)
+    if value is None:
+        try:
+            access.authenticate(request.headers)
+        except ApiError:
+            used = "the link was used before; restart `taiwa serve` for a new one"
+            raise ApiError(401, used, code="invalid_code") from None
+        return response  # the browser has its cookie
     response.set_cookie(access.cookie, value, httponly=True, samesite="strict", path="/")
     return response
 

@@ -15,6 +15,7 @@ from taiwa.server.runs import LiveRun, RunEvent, Runs
 from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.durable_turn import TurnInput, TurnOptions
 from taiwa.sessions.repository import Repository
+from taiwa.store.runs import Run
 
 MOST_KEPT = 256
 """Ended runs whose events can still be followed."""
@@ -97,12 +98,23 @@ class FollowedRuns:
             InputError: the place or the text is invalid.
         """
         turn_input = await asyncio.to_thread(place, session, request)
-        followed = FollowedRun(token_urlsafe(12), caller, session.name)
-        followed.runs.append(runs.start([Completion(session, turn_input)]))
+        return self._follow(runs, caller, Completion(session, turn_input), request.texts)
+
+    def resume(self, runs: Runs, caller: str, session: AsyncSession) -> FollowedRun:
+        """Complete the interrupted turn of a session, as `start`.
+
+        Raises:
+            ApiError: too many are being written, or the server is stopping.
+        """
+        return self._follow(runs, caller, Completion(session), ())
+
+    def _follow(self, runs: Runs, caller: str, completion: Completion, texts: Sequence[str]) -> FollowedRun:
+        followed = FollowedRun(token_urlsafe(12), caller, completion.session.name)
+        followed.runs.append(runs.start([completion]))
         self._runs[followed.id] = followed
         for old in [run.id for run in self._runs.values() if run.ended.is_set()][:-MOST_KEPT]:
             del self._runs[old]
-        task = asyncio.create_task(self._perform(runs, session, followed, request.texts))
+        task = asyncio.create_task(self._perform(runs, completion.session, followed, texts))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return followed
@@ -147,6 +159,16 @@ def texts_after(repository: Repository, session: str, turn: int) -> tuple[str, .
     tip = repository.store.refs.tip(session)
     texts = [node.user or "" for _, node in repository.store.nodes.path(tip) if node.kind == "turn"][::-1]
     return tuple(texts[turn if turn > 0 else len(texts) + turn + 1 :])
+
+
+def interrupted_turn(repository: Repository, session: str) -> Run | None:
+    """Return the interrupted turn of a session that can be resumed: the last one, unless the session has moved since."""
+    runs = repository.store.runs.open_runs(session)
+    if not runs:
+        return None
+    options = runs[-1].options
+    replaced = options.get("replaces") if isinstance(options, dict) else None
+    return runs[-1] if (replaced or runs[-1].base) == repository.store.refs.tip(session) else None
 
 
 def open_conversation(

@@ -77,10 +77,10 @@ class AsyncSession(BaseSession):
         """As `Session.stream_edit`."""
         return AsyncStream(self._events(lambda: self._edit(text, turn, attachments)))
 
-    async def stream_resume(self) -> "AsyncTurnStream | None":
-        """As `Session.stream_resume`."""
+    async def stream_resume(self, stop: asyncio.Event | None = None) -> "AsyncTurnStream | None":
+        """As `Session.stream_resume`; `stop` as that of `stream_turn`."""
         turn = await to_thread(self._resume)
-        return None if turn is None else AsyncStream(self._events(lambda: turn))
+        return None if turn is None else AsyncStream(self._events(lambda: turn, stop))
 
     async def undo(self, turns: int = 1) -> Conversation:
         """As `Session.undo`."""

@@ -56,18 +56,15 @@ def recorded_requests(repository: Repository, revision: str) -> tuple[Request, .
 def _with_bases(repository: Repository, revision: str) -> Iterator[tuple[HistoryEntry, Conversation | None]]:
     """Follow a history; each node comes with the conversation on which it was done."""
     before: Conversation | None = None
-    start: Conversation | None = None
+    since: dict[str, Conversation] = {}  # from the last turn on
     for entry in repository.walk(repository.store.resolve(revision)):
         if entry.node.kind == "turn":
-            # A summary that was committed on its own is not part of the turn.
-            alone = repository.store.nodes.base(entry.hash) == entry.node.parent
-            yield entry, before if alone else start or before
-            start = None
+            # Summaries and compressed fields are part of the turn that was committed with them.
+            yield entry, since.get(repository.store.nodes.base(entry.hash) or "", before)
+            since.clear()
         else:
             yield entry, before
-        if entry.node.kind == "summary":
-            start = start or before
-        before = entry.after
+        before = since[entry.hash] = entry.after
 
 
 def _replay_turn(

@@ -34,6 +34,8 @@ def check_name(name: str) -> str:
     composed_name = composed(name)
     if not composed_name or len(composed_name) > LONGEST_NAME:
         raise InputError(f"a session name must have 1 to {LONGEST_NAME} characters")
+    if composed_name in {".", ".."}:
+        raise InputError(f"a session name must not be {composed_name!r}, which paths and addresses read as a folder")
     if composed_name.startswith("-"):
         raise InputError("a session name must not begin with '-', which begins an option")
     for char in composed_name:

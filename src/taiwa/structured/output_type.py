@@ -156,7 +156,9 @@ class OutputType(Generic[T]):
             return self._target.validate(bare)
         except InvalidValueError as error:
             lines = self._target.diagnose(bare, error)
-            raise OutputValidationError(f"not a {self.name}: {lines[0]}", diagnostics=lines) from None
+            raise OutputValidationError(
+                f"not of the type {self.name}: {'; '.join(lines[:3])}", diagnostics=lines
+            ) from None
 
     def narrow(self, data: Json) -> Json:
         """Return a copy of bare JSON data without the keys that the type excludes, as a value of a wider type is passed on.

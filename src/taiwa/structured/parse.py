@@ -208,7 +208,9 @@ class _Parser(Generic[T]):
         return self.result(best or self.lenient(start, end), start, end)
 
     def fail(self, *lines: str) -> NoReturn:
-        raise OutputValidationError(f"not a {self.target.name}: {lines[0]}", text=self.text, diagnostics=lines)
+        raise OutputValidationError(
+            f"not of the type {self.target.name}: {'; '.join(lines[:3])}", text=self.text, diagnostics=lines
+        )
 
     def strict(self, start: int, end: int, stage: Stage) -> "_Candidate[T] | None":
         """Take a part of the text as JSON; None if it is malformed."""

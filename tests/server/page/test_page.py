@@ -3,12 +3,15 @@
 import asyncio
 import threading
 from collections.abc import AsyncGenerator, Iterator
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from taiwa.kernel.messages import Request, StreamEnd, TextDelta
 from taiwa.models.scripted import scripted_model
+from taiwa.server.options import Limits
 from tests.browser import chromium
 from tests.operations.test_markdown_html import HOSTILE
 from tests.server.serving import Serving, serving
@@ -309,6 +312,25 @@ def test_a_stopped_answer_keeps_what_came(browser: Any) -> None:
         tab.has("#live", "The first part.")
         tab.page.click("#stop")
         tab.has(".turn .answer", "The first part.")
+        tab.context.close()
+    assert tab.problems == []
+
+
+def test_an_interrupted_turn_is_resumed_by_its_button_in_a_conversation_of_any_name(
+    browser: Any, tmp_path: Path
+) -> None:
+    store, body = str(tmp_path / "store.db"), {"app": "plain", "text": "one", "name": "tea/現在"}
+    with serving(model=GatedModel(), store=store, limits=Limits(grace=0.0)) as server:
+        run = server.client.post("/api/conversations", json=body).json()["run"]
+        with server.client.stream("GET", f"/api/runs/{run}/events") as response:
+            assert "The first part." in "".join(islice(response.iter_lines(), 3))
+    with serving("The whole answer.", store=store) as server:
+        tab = Tab(browser, server)
+        tab.page.click("nav li a")
+        tab.has("#interrupted", "one")
+        tab.page.click("#interrupted button")
+        tab.has(".turn .answer", "The whole answer.")
+        assert tab.page.locator("#interrupted").count() == 0
         tab.context.close()
     assert tab.problems == []
 

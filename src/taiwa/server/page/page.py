@@ -4,9 +4,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
 
 from taiwa.conversation.app import App
 from taiwa.conversation.state_paths import diff_states, format_path
@@ -70,12 +71,15 @@ class Page:
         return self._render("start.html", title=self._("New conversation"), session="", at="", query=query, hits=hits,
                             apps=apps, models=models, run="", said="", behind=False, **self._list())  # fmt: skip
 
-    def conversation(self, place: Place, *, run: str = "", said: str = "", everything: bool = False) -> str:
-        """Render a conversation."""
+    def conversation(
+        self, place: Place, *, run: str = "", said: str = "", interrupted: str = "", everything: bool = False
+    ) -> str:
+        """Render a conversation; `interrupted` is what the user said in the turn that can be resumed."""
         turns = transcript(self.repository, place.session, place.tip, 1_000_000 if everything else LAST_TURNS)
         behind = self.repository.store.refs.tip(place.session) != place.tip
         count = self.repository.at(place.tip).count
         return self._render("conversation.html", title=place.session, query="", transcript=turns, behind=behind, run=run, said=said,
+                            interrupted=visible(interrupted),
                             earlier=bool(turns) and count > turns[-1].number - turns[0].number + 1 and not everything,
                             **self._side(place), **self._list())  # fmt: skip
 
@@ -190,13 +194,13 @@ class Page:
 def _templates() -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(
+    environment: Any = Environment(
         loader=PackageLoader("taiwa.server.page"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    shared: Any = environment.globals
-    shared |= {"path": format_path, "short": short, "money": money, "nano": nano, "pretty": pretty}
-    return environment
+    environment.globals |= {"path": format_path, "short": short, "money": money, "nano": nano, "pretty": pretty}
+    environment.filters["urlencode"] = partial(quote, safe="")  # a name with a slash is one part of a path
+    return cast("Environment", environment)
 
 
 def answer_text(call: CallRecord) -> str:

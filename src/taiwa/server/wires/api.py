@@ -18,6 +18,7 @@ from taiwa.operations.results import StateResult
 from taiwa.server.conversations import (
     TurnRequest,
     begin_conversation,
+    interrupted_turn,
     open_conversation,
     run_to_json,
     texts_after,
@@ -27,6 +28,7 @@ from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.runs import RunEvent
 from taiwa.server.state import caller_of, read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
+from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.replay import replay_history
 from taiwa.sessions.repository import Repository
@@ -55,6 +57,18 @@ async def _session(request: Request) -> str:
     name = _name(request)
     if not await asyncio.to_thread(repository_of(request).store.refs.has, name):
         raise ApiError(404, f"conversation {name[:80]!r} not found", code="conversation_not_found")
+    return name
+
+
+async def _idle_session(request: Request) -> str:
+    """Return the conversation that a path names.
+
+    Raises:
+        ApiError: the caller has none of that name, or it is answering.
+    """
+    name = await _session(request)
+    if state_of(request).followed.of_session(name, caller_of(request)) is not None:
+        raise ApiError(409, f"{name!r} is answering; stop it or wait for its end", "conflict_error", "conflict")
     return name
 
 
@@ -115,11 +129,9 @@ async def all_trees(request: Request) -> Response:
 
 async def say(request: Request) -> Response:
     """Begin a turn: at the end, after a node, in place of a turn, or the last one again; the answer names its run."""
-    state, name, body = state_of(request), await _session(request), await read_body(request)
+    state, name, body = state_of(request), await _idle_session(request), await read_body(request)
     body.check_names({"text", "parent", "edit", "retry", "replay", "model"})
     repository = repository_of(request)
-    if state.followed.of_session(name, caller_of(request)) is not None:
-        raise ApiError(409, f"{name!r} is answering; stop it or wait for its end", "conflict_error", "conflict")
     session = await asyncio.to_thread(
         open_conversation, state.catalogue, repository, state.turns, name, body.text("model", "")
     )
@@ -135,6 +147,23 @@ async def say(request: Request) -> Response:
         turn = TurnRequest(body.text("text"), body.text("parent", ""), edit, "edit" if edit else "turn", texts)
     followed = await state.followed.start(state.runs, caller_of(request), session, turn)
     return json_response(run_to_json(followed), 202)
+
+
+async def resume(request: Request) -> Response:
+    """Complete the interrupted turn; calls that were answered are not repeated. The answer names its run."""
+    state, name, body = state_of(request), await _idle_session(request), await read_body(request)
+    body.check_names({"model"})
+    repository = repository_of(request)
+
+    def reopen() -> AsyncSession:
+        interrupted = interrupted_turn(repository, name)
+        if interrupted is None:
+            raise ApiError(409, f"{name!r} has no interrupted turn", "conflict_error", "conflict")
+        model = body.text("model", "") or repository.store.runs.model(interrupted.id)
+        return open_conversation(state.catalogue, repository, state.turns, name, model)
+
+    session = await asyncio.to_thread(reopen)
+    return json_response(run_to_json(state.followed.resume(state.runs, caller_of(request), session)), 202)
 
 
 async def undo(request: Request) -> Response:
@@ -337,6 +366,7 @@ wire = Wire(
         Route(HERE, history, GET),
         Route(HERE, delete, ("DELETE",)),
         Route(f"{HERE}/turns", say, POST),
+        Route(f"{HERE}/resume", resume, POST),
         Route(f"{HERE}/undo", undo, POST),
         Route(f"{HERE}/redo", redo, POST),
         Route(f"{HERE}/fork", fork, POST),

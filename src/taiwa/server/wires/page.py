@@ -9,6 +9,7 @@ from starlette.responses import Response
 from taiwa.i18n import LANGUAGES
 from taiwa.kernel.messages import Notice, TextDelta
 from taiwa.operations.markdown_html import MarkdownStream
+from taiwa.server.conversations import interrupted_turn
 from taiwa.server.errors import ApiError
 from taiwa.server.page.page import POLICY, STATIC, Page, Place, asset
 from taiwa.server.responses import EventStream, event, json_response
@@ -63,10 +64,14 @@ async def conversation(request: Request) -> Response:
     running = state_of(request).followed.of_session(str(request.path_params["name"]), caller_of(request))
     everything, run = "all" in request.query_params, running.id if running else ""
     said = running.runs[-1].completions[0].text if running else ""
-    return await _render(
-        request,
-        lambda page: page.conversation(_place(request, page.repository), run=run, said=said, everything=everything),
-    )
+
+    def render(page: Page) -> str:
+        place = _place(request, page.repository)
+        left = None if run else interrupted_turn(page.repository, place.session)
+        text = "" if left is None else left.text
+        return page.conversation(place, run=run, said=said, interrupted=text, everything=everything)
+
+    return await _render(request, render)
 
 
 async def side(request: Request) -> Response:

@@ -184,6 +184,11 @@ const acts = {
   undo: async () => { await call("POST", `${here()}/undo`, {}); location.assign(`/c/${encodeURIComponent(session)}`); },
   redo: async () => { await call("POST", `${here()}/redo`, {}); location.assign(`/c/${encodeURIComponent(session)}`); },
   retry: () => begin({ retry: true }),
+  resume: async () => {
+    const started = await call("POST", `${here()}/resume`, {});
+    $("#interrupted button").hidden = true;
+    follow(started.run, "");
+  },
   fork: async () => {
     const name = prompt(texts.name);
     if (name) location.assign(`/c/${encodeURIComponent((await call("POST", `${here()}/fork`, { node: at, name })).session)}`);

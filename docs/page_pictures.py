@@ -1,0 +1,59 @@
+"""Take the pictures of the page in docs/pictures: real conversations with the built-in model, in a genuine browser.
+
+Run `python docs/page_pictures.py` from the root; it needs Chromium.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from taiwa.models.builtin.model import BuiltinModel  # noqa: E402
+from tests.browser import chromium  # noqa: E402
+from tests.server.serving import serving  # noqa: E402
+
+FOLDER = Path(__file__).parent / "pictures"
+ORDERS = {
+    "en": ("en-US", ("two lattes and a blueberry muffin, please", "make the lattes large", "add one espresso")),
+    "ja": ("ja-JP", ("抹茶ラテを二つと、チーズケーキを一つください。", "あと、コーヒーを一つお願いします。", "あと、クロワッサンを一つください。")),
+    "zh": ("zh-CN", ("two lattes and a blueberry muffin, please", "make the lattes large", "add one espresso")),
+}
+
+
+def main() -> None:
+    """Take all pictures."""
+    from playwright.sync_api import expect
+
+    with chromium() as browser:
+        for language, (locale, (first, second, instead)) in ORDERS.items():
+            with serving(model=BuiltinModel()) as served:
+                page = browser.new_context(locale=locale, viewport={"width": 1280, "height": 800}).new_page()
+                page.goto(served.server.login_url)
+                page.select_option("#app", "order")
+                _say(page, first)
+                expect(page.locator(".turn")).to_have_count(1, timeout=60_000)
+                _say(page, second)
+                expect(page.locator(".turn")).to_have_count(2, timeout=60_000)
+                page.click("[data-edit='2']")
+                page.fill("#edit-text", instead)
+                page.click("#edit button[value=branch]")
+                expect(page.locator(".elsewhere")).to_be_visible(timeout=60_000)
+                page.click("[data-act=verify]")
+                expect(page.locator("#badge.good")).to_be_visible(timeout=60_000)
+                page.click("[data-why='items.1.name']")
+                expect(page.locator("#why h3")).to_be_visible(timeout=60_000)
+                page.screenshot(path=FOLDER / f"page-{language}.png")
+                page.click("#tab-tree")
+                if language == "en":
+                    page.screenshot(path=FOLDER / "page-branches.png")
+                page.context.close()
+
+
+def _say(page: Any, text: str) -> None:  # noqa: ANN401
+    page.fill("#text", text)
+    page.press("#text", "Enter")
+
+
+if __name__ == "__main__":
+    main()
