@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from taiwa.conversation.app import restore_options
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.records import Json
 from tests.cli.conftest import ModelServer, Place, Taiwa
 
 TOOL = '''\
@@ -95,13 +98,41 @@ def test_an_exported_conversation_takes_its_options_along(
     assert model_server.requests[1]["temperature"] == 0.7
 
 
-def test_a_damaged_option_of_an_import_is_refused(taiwa: Taiwa, model_server: ModelServer, tmp_path: Path) -> None:
-    from taiwa.conversation.app import AnswerOptions
-    from taiwa.kernel.errors import InputError
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"sampling": {"~": "sampling", "temperature": "hot"}},
+        {"sampling": {"~": "sampling", "temperature": 3}},
+        {"sampling": {"~": "sampling", "top_p": 2}},
+        {"sampling": {"~": "sampling", "max_tokens": 0}},
+        {"sampling": None},
+        {"tools": "x"},
+        {"tools": [1]},
+        {"schema": []},
+        {"schema": {"~": "json-schema", "schema": 3}},
+        {"constraint": "a"},
+        {"constraint": {"~": "json-schema", "schema": 3}},
+        {"client_tools": [{"~": "tool-spec", "name": "a", "description": "", "parameters": 1}]},
+        {"client_tools": ["a"]},
+        {"stop": [1]},
+        {"top_logprobs": -1},
+        {"request": {"~": "sampling"}},
+        {"request": {"~": "answer-options", "tools": ["calculator"]}},
+        {"request": {"~": "answer-options", "request": {"~": "answer-options"}}},
+        {"other": 1},
+        {"~": "sampling"},
+        {"~": "unknown"},
+    ],
+)
+def test_a_damaged_option_of_an_import_is_refused(parts: dict[str, Json]) -> None:
+    with pytest.raises(InputError, match="options of the app cannot be read"):
+        restore_options({"~": "answer-options", **parts})
 
-    for data in ({"temperature": "hot"}, {"max_tokens": 0}, {"tools": "x"}, {"schema": []}, {"other": 1}, [1], 3):
-        with pytest.raises(InputError, match="options"):
-            AnswerOptions.from_json(data)
+
+@pytest.mark.parametrize("data", [{"temperature": 1}, [1], 3, "x", {}])
+def test_what_is_not_a_record_of_options_is_refused(data: Json) -> None:
+    with pytest.raises(InputError, match="options of the app cannot be read"):
+        restore_options(data)
 
 
 def test_options_of_an_imported_app_that_names_tools_wait_for_trust(

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from taiwa.apps.catalog import load_app, load_text
-from taiwa.conversation.app import RequestOptions
-from taiwa.conversation.history import add_turn
+from taiwa.conversation.app import AnswerOptions
+from taiwa.conversation.history import add_turn, begin
 from taiwa.conversation.transcript import START
-from taiwa.kernel.messages import Message, Text
+from taiwa.kernel.messages import Message, Sampling, Text
 from taiwa.sessions.replay import replay_history
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.resent_history import place_after
@@ -162,11 +162,38 @@ def test_the_histories_of_two_apps_are_separate(served: Serving) -> None:
 def test_the_turns_of_a_client_are_turns_of_the_store(served: Serving) -> None:
     made = place(served, [{"role": "system", "content": "Be brief."}, user("a")], temperature=0.5)
     conversation = served.repository.at(made["session"])
-    assert conversation.app.request.system == "Be brief."
+    assert conversation.app.answer_options.system == "Be brief."
     lines = list(served.repository.store.export(made["session"], calls=False))
     with serving() as other:
         assert other.repository.import_lines(lines, "copy").tip == made["node"]
     assert KEY not in "".join(lines)
+
+
+def test_what_a_user_set_holds_beneath_the_options_of_a_request() -> None:
+    with serving("One.", "Two.", "Three.") as served:
+        repository = served.repository
+        options = AnswerOptions("Be kind.", Sampling(0.5, max_tokens=9))
+        repository.commit(
+            "kept", add_turn(begin(load_app("plain").with_options(options)), "Hi", "Hello.", None), expected=None
+        )
+        asked = {"model": "plain", "input": "a", "conversation": "kept"}
+
+        said = [{"instructions": "Be brief.", "temperature": 1, "top_p": 0.5}, {"temperature": 0}, {}]
+        for more in said:
+            assert served.client.post("/v1/responses", json=asked | more).status_code == 200
+
+        assert [lines[0] for lines in requests_of(served)] == [
+            "system: Be brief.",
+            "system: Be kind.",
+            "system: Be kind.",
+        ]
+        assert [each.sampling for each in served.model.requests] == [
+            Sampling(1, 0.5, 9),
+            Sampling(0, None, 9),
+            Sampling(0.5, None, 9),
+        ]
+        assert repository.at("kept").app.options == options
+        replayed(served)
 
 
 def test_an_import_does_not_replace_the_served_app_that_it_is_named_as() -> None:
@@ -176,7 +203,7 @@ def test_an_import_does_not_replace_the_served_app_that_it_is_named_as() -> None
     imported = gift.commit("gift", said, expected=None)
     home = Repository(Store.open(":memory:"))
     home.import_lines(gift.store.export("gift"), "gift")
-    asked = load_app("plain").with_request(RequestOptions(system="Be brief."))
+    asked = load_app("plain").with_options(AnswerOptions(request=AnswerOptions("Be brief.")))
 
     placed = place_after(home, asked, imported.tip, "gift", START, [Message("user", (Text("Hi"),))])
 

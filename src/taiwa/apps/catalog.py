@@ -13,15 +13,12 @@ from taiwa.apps.front_matter import APP_NAME, Problem, Problems, quoted, suggest
 from taiwa.apps.parse import read_app, split_file
 from taiwa.apps.user_reducers import ReducerFile, pin_files, reducer_files
 from taiwa.conversation.app import (
-    REQUEST,
-    AnswerOptions,
     App,
     AppSource,
     Param,
     ReplyMode,
     fit_params,
     restore_options,
-    with_options,
 )
 from taiwa.kernel.arguments import check_argument
 from taiwa.kernel.errors import ConfigError, InputError
@@ -71,14 +68,11 @@ def load_source(source: AppSource) -> App:
 
     Raises:
         ConfigError: the text has an error, as a text of another version can.
-        InputError: the values do not fit the parameters.
+        InputError: the values do not fit the parameters, or the options the app.
     """
     app = load_text(source.source, f"the stored app {source.name!r}", source.name)
-    params = dict(source.params) if isinstance(source.params, dict) else {}
-    recorded = params.pop(REQUEST, None)
-    app = app.with_params(params) if params else app
-    app = app if recorded is None else app.with_request(restore_options(recorded))
-    return with_options(app, AnswerOptions.from_json(source.options)) if source.options is not None else app
+    app = app.with_params(source.params) if isinstance(source.params, dict) and source.params else app
+    return app.with_options(restore_options(source.options))
 
 
 def check(path: Path | str) -> tuple[Problem, ...]:

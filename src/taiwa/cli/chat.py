@@ -497,17 +497,13 @@ def _model(repl: Repl, rest: str) -> None:
 
 def _system(repl: Repl, rest: str) -> None:
     """Give the model other instructions from the next turn on; "" takes them back, and without a text they are shown."""
-    from taiwa.conversation.app import AnswerOptions, with_options
-    from taiwa.operations.say import with_answer_options
+    from taiwa.conversation.app import AnswerOptions
+    from taiwa.operations.say import change_options
 
     session = repl.session
     if rest:
-        answers = AnswerOptions("" if rest == '""' else rest)
-        here = session.conversation
-        if here.stored_tip is None:
-            session.conversation = session.repository.start(with_options(here.app, answers))
-        else:
-            session.conversation = with_answer_options(session.repository, here, answers)
+        changes = AnswerOptions("" if rest == '""' else rest)
+        session.conversation = change_options(session.repository, session.conversation, changes)
     print_notice(session.app.instructions or _("the model has no instructions"))
 
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from taiwa.conversation.app import AnswerOptions, App, Param
     from taiwa.kernel.attachments import Attachment
     from taiwa.kernel.execution import Observer
-    from taiwa.kernel.records import Json
     from taiwa.kernel.runtime import Interrupts, Tool
     from taiwa.sessions.durable_turn import PricedModel, TurnOptions
     from taiwa.sessions.repository import Repository
@@ -213,15 +212,16 @@ class CommonOptions:
             InputError: a tool or a type is not found.
         """
         from taiwa.conversation.app import AnswerOptions
+        from taiwa.kernel.messages import JsonSchema, Sampling
 
-        schema: Json = None if self.schema is None else {}
+        schema = None if self.schema is None else JsonSchema({})
         if self.schema not in (None, "none"):
             from taiwa.operations.generate import load_output_type
 
             output_type = load_output_type(self.schema)
-            schema = {"name": output_type.name, "schema": output_type.schema()}
+            schema = JsonSchema(output_type.schema(), output_type.name)
         names = tuple(tool.spec.name for tool in self.tools())
-        return AnswerOptions(self.system, self.temperature, self.max_tokens, names, schema)
+        return AnswerOptions(self.system, Sampling(self.temperature, max_tokens=self.max_tokens), names, schema)
 
     def tools(self) -> "tuple[Tool, ...]":
         """Find the tools that the model may call.

@@ -12,8 +12,8 @@ from typing import Literal
 
 from taiwa.conversation.state import StateField, delta_output_type, environment_output_type
 from taiwa.kernel.errors import CorruptError, InputError, OutputValidationError
-from taiwa.kernel.messages import Constraint, Sampling, ToolSpec
-from taiwa.kernel.records import Json, canonical, digest, item_at, record, restore, text_at, value
+from taiwa.kernel.messages import Constraint, JsonSchema, Sampling, ToolSpec
+from taiwa.kernel.records import Json, canonical, digest, record, restore, value
 from taiwa.structured import OutputType
 from taiwa.structured.type_notation import parse_notation
 
@@ -22,7 +22,7 @@ from taiwa.structured.type_notation import parse_notation
 class AppSource:
     """The text of an app file with the parameters it was opened with; its hash is the identity of an app.
 
-    `options` are the answer options that a user gave beside the file; see `AnswerOptions`.
+    `options` are the record of the `AnswerOptions` that were set beside the file.
     """
 
     name: str
@@ -75,51 +75,105 @@ class WindowPolicy:
 
 ALL = WindowPolicy()
 
+UNSET = Sampling(None)
+"""A sampling that sets nothing."""
+
 
 @value(tag="answer-options")
 class AnswerOptions:
-    """What a user sets for the answers of a conversation, beside its app; what is None, or empty, stays as it is.
+    """What is set for the answers of a conversation beside its app; what is None, or empty, stays as it is.
 
-    - `system`: instructions, for an app that has none. `temperature` and `max_tokens`: of the sampling.
+    - `system`: instructions, in place of those of an app that has none, else behind them; they are no template.
+    - `sampling`: its values that are not None replace those of the app, for answers and not for summaries.
     - `tools`: names of tools that the model may call, beside those of the app.
-    - `schema`: the JSON Schema of answers, which then are JSON, with its name: `{"name": …, "schema": …}`; `{}` for text.
+    - `schema`: the type of answers, which then are JSON that the program checks.
+    - `client_tools`: tools whose calls a client of the server performs itself. The next four are as in `Request`.
+    - `request`: what a client of the server sent with its last request, on top of the others; its next request replaces it.
+
+    As a change, `""` takes `system` back, and an empty `schema` makes the answers text again.
     """
 
     system: str | None = None
-    temperature: float | None = None
-    max_tokens: int | None = None
+    sampling: Sampling = UNSET
     tools: tuple[str, ...] = ()
-    schema: Json = None
+    schema: JsonSchema | None = None
+    client_tools: tuple[ToolSpec, ...] = ()
+    tool_choice: str = "auto"
+    constraint: Constraint | None = None
+    stop: tuple[str, ...] = ()
+    top_logprobs: int = 0
+    request: "AnswerOptions | None" = None
 
-    def to_json(self) -> dict[str, Json]:
-        """Return the options that are set, as an app is stored with them."""
-        fields: dict[str, Json] = {
-            "system": self.system, "temperature": self.temperature, "max_tokens": self.max_tokens,
-            "tools": [*self.tools] or None, "schema": self.schema,
-        }  # fmt: skip
-        return {name: data for name, data in fields.items() if data is not None}
+    @property
+    def effective(self) -> "AnswerOptions":
+        """The options that hold for the next turn: these, and on top those of the request."""
+        return self if self.request is None else replace(self, request=None).updated(self.request)
 
-    @classmethod
-    def from_json(cls, data: Json) -> "AnswerOptions":
-        """Restore stored options.
+    @property
+    def shapes_reply(self) -> bool:
+        """Whether they hold what a turn with a state delta, or with tools of its own, cannot follow."""
+        return bool(self.client_tools or self.constraint or self.stop or self.top_logprobs)
 
-        Raises:
-            InputError: the data are no options, as those of another version or of a file may be.
-        """
-        fields = data if isinstance(data, dict) else {}
-        system, temperature, most = (fields.get(name) for name in ("system", "temperature", "max_tokens"))
-        tools, schema = fields.get("tools"), fields.get("schema")
-        if (
-            not isinstance(data, dict | None)
-            or fields.keys() - {"system", "temperature", "max_tokens", "tools", "schema"}
-            or not isinstance(system, str | None)
-            or not (temperature is None or (isinstance(temperature, int | float) and 0 <= temperature <= 2))
-            or not (most is None or (isinstance(most, int) and most > 0))
-            or not isinstance(tools, list | None)
-            or not isinstance(schema, dict | None)
-        ):
-            raise InputError("the options of the app cannot be read")
-        return cls(system, temperature, most, tuple(map(str, tools or ())), schema)
+    def updated(self, changes: "AnswerOptions") -> "AnswerOptions":
+        """Return the options that hold now with changes on top."""
+        now = self.effective
+        tools_of = changes if changes.client_tools else now
+        schema = changes.schema or now.schema
+        return AnswerOptions(
+            (now.system if changes.system is None else changes.system) or None,
+            merge_sampling(now.sampling, changes.sampling),
+            (*now.tools, *(tool for tool in changes.tools if tool not in now.tools)),
+            schema if schema is not None and schema.schema else None,
+            tools_of.client_tools,
+            tools_of.tool_choice,
+            changes.constraint or now.constraint,
+            changes.stop or now.stop,
+            changes.top_logprobs or now.top_logprobs,
+        )
+
+
+NO_OPTIONS = AnswerOptions()
+
+
+def merge_sampling(own: Sampling, given: Sampling) -> Sampling:
+    """Return a sampling with the values of another that are not None."""
+    return Sampling(
+        own.temperature if given.temperature is None else given.temperature,
+        own.top_p if given.top_p is None else given.top_p,
+        own.max_tokens if given.max_tokens is None else given.max_tokens,
+        own.seed if given.seed is None else given.seed,
+    )
+
+
+def restore_options(data: Json) -> AnswerOptions:
+    """Rebuild the options of a stored app; None are none.
+
+    Raises:
+        InputError: the data are no options, as those of another version or of a file may be.
+    """
+    try:
+        found = NO_OPTIONS if data is None else restore(data)
+    except CorruptError as error:
+        raise InputError(f"the options of the app cannot be read: {error.message}") from None
+    if not isinstance(found, AnswerOptions) or not all(map(_is_sound, (found, found.request or NO_OPTIONS))):
+        raise InputError("the options of the app cannot be read")
+    if found.request is not None and (found.request.tools or found.request.request):
+        raise InputError("the options of the app cannot be read")
+    return found
+
+
+def _is_sound(options: AnswerOptions) -> bool:
+    """Report whether restored values are within their ranges; their types were checked when they were restored."""
+    temperature, top_p, most = options.sampling.temperature, options.sampling.top_p, options.sampling.max_tokens
+    schemas: list[object] = [tool.parameters for tool in options.client_tools]
+    schemas += [each.schema for each in (options.schema, options.constraint) if isinstance(each, JsonSchema)]
+    return (
+        (temperature is None or 0 <= temperature <= 2)
+        and (top_p is None or 0 <= top_p <= 1)
+        and (most is None or most > 0)
+        and options.top_logprobs >= 0
+        and all(isinstance(schema, dict) for schema in schemas)
+    )
 
 
 @value(tag="app-example")
@@ -129,50 +183,6 @@ class Example:
     user: str
     answer: str
     delta: Json = None
-
-
-REQUEST = "@request"
-"""The key of `RequestOptions` among the recorded parameters of an app; no parameter can have this name."""
-
-
-@value(tag="request-options")
-class RequestOptions:
-    """What a client of the server adds to each request of a conversation: it resends this, so it belongs to the app.
-
-    `system` follows the instructions of the app, and is never scanned for placeholders. The client itself performs the calls
-    of `tools`. `sampling` replaces that of the app. The others are as in `Request`.
-    """
-
-    system: str = ""
-    tools: tuple[ToolSpec, ...] = ()
-    tool_choice: str = "auto"
-    constraint: Constraint | None = None
-    stop: tuple[str, ...] = ()
-    top_logprobs: int = 0
-    sampling: Sampling | None = None
-
-    @property
-    def shapes_reply(self) -> bool:
-        """Whether they hold more than a system text and sampling, which a turn with a state delta cannot follow."""
-        return self != RequestOptions(self.system, sampling=self.sampling)
-
-
-NO_OPTIONS = RequestOptions()
-
-
-def restore_options(data: Json) -> RequestOptions:
-    """Rebuild the options of a stored app.
-
-    Raises:
-        InputError: the record holds something else.
-    """
-    try:
-        found = restore(data)
-    except CorruptError as error:
-        raise InputError(error.message) from None
-    if not isinstance(found, RequestOptions):
-        raise InputError("the options of a stored app cannot be read")
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,11 +203,7 @@ class App:
     tools: tuple[str, ...] = ()
     flow: Flow = "chat"
     values: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    system: str = ""
-    """Instructions of the user, in place of the body of an app that has none; they are no template."""
-    output_schema: Json = None
-    """The schema of answers with its name; see `AnswerOptions`."""
-    request: RequestOptions = NO_OPTIONS
+    options: AnswerOptions = NO_OPTIONS
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, App) and self.source == other.source
@@ -216,9 +222,14 @@ class App:
         return self.source.hash
 
     @cached_property
+    def answer_options(self) -> AnswerOptions:
+        """The options that hold for the next turn."""
+        return self.options.effective
+
+    @cached_property
     def instructions(self) -> str:
-        """The body with its parameters inserted, or the instructions of the user."""
-        return self.system or fill_placeholders(self.body, self.values)
+        """The body with its parameters inserted, or where it is empty the instructions that are set."""
+        return fill_placeholders(self.body, self.values) if self.body else self.answer_options.system or ""
 
     @cached_property
     def is_template(self) -> bool:
@@ -238,8 +249,8 @@ class App:
     @cached_property
     def output_type(self) -> OutputType[Json] | None:
         """The type of the answers; None where they are text."""
-        schema, name = item_at(self.output_schema, "schema"), text_at(self.output_schema, "name")
-        return OutputType.from_json_schema(schema, name=name) if isinstance(schema, dict) else None
+        schema = self.answer_options.schema
+        return None if schema is None else OutputType.from_json_schema(dict(schema.schema), name=schema.name)
 
     @cached_property
     def delta_type(self) -> OutputType[dict[str, Json]]:
@@ -273,56 +284,25 @@ class App:
                 filled[name] = fit_params(param, filled[name])
         return replace(self, source=replace(self.source, params=filled or None), values=filled)
 
-    def with_request(self, options: RequestOptions) -> "App":
-        """Return the app, with its parameters filled in, with the options that a client of the server adds to requests."""
-        if options == self.request:
+    def with_options(self, options: AnswerOptions) -> "App":
+        """Return the app with options of its answers in place of those that it has.
+
+        Raises:
+            InputError: a schema is set, and the app has a form of reply of its own.
+        """
+        if options.request == NO_OPTIONS:
+            options = replace(options, request=None)
+        own = tuple(tool for tool in self.tools if tool not in self.options.tools)
+        options = replace(options, tools=tuple(tool for tool in options.tools if tool not in own))
+        if options == self.options:
             return self
-        recorded: dict[str, Json] = dict(self.values)
-        if options != NO_OPTIONS:
-            recorded[REQUEST] = record(options)
-        return replace(self, source=replace(self.source, params=recorded or None), request=options)
-
-
-SAME_ANSWERS = AnswerOptions()
-
-
-def with_options(app: App, options: AnswerOptions) -> App:
-    """Return an app with the options of a user on top of its own and of those that it has already.
-
-    Raises:
-        InputError: the app has instructions of its own, or replies with a state, and the options replace that.
-    """
-    if options == SAME_ANSWERS:
-        return app
-    if options.system is not None and app.body.strip():
-        raise InputError(
-            f"the app {app.name!r} has instructions of its own; --system requires one without, such as plain"
-        )
-    if options.schema and (app.model_fields or app.flow != "chat"):
-        raise InputError(
-            f"the app {app.name!r} has a form of reply of its own; --schema requires one without, such as plain"
-        )
-    before = AnswerOptions.from_json(app.source.options)
-    merged = AnswerOptions(
-        before.system if options.system is None else options.system,
-        before.temperature if options.temperature is None else options.temperature,
-        options.max_tokens or before.max_tokens,
-        (*before.tools, *(tool for tool in options.tools if tool not in before.tools)),
-        (before.schema if options.schema is None else options.schema) or None,
-    )
-    sampling = app.sampling
-    if merged.temperature is not None:
-        sampling = replace(sampling, temperature=merged.temperature)
-    if merged.max_tokens is not None:
-        sampling = replace(sampling, max_tokens=merged.max_tokens)
-    return replace(
-        app,
-        source=replace(app.source, options=merged.to_json()),
-        sampling=sampling,
-        tools=(*app.tools, *(tool for tool in merged.tools if tool not in app.tools)),
-        system=merged.system or "",
-        output_schema=merged.schema,
-    )
+        if options.effective.schema is not None and (self.model_fields or self.flow != "chat"):
+            raise InputError(
+                f"the app {self.name!r} has a form of reply of its own; --schema requires one without, such as plain"
+            )
+        recorded = None if options == NO_OPTIONS else record(options)
+        source = replace(self.source, options=recorded)
+        return replace(self, source=source, tools=(*own, *options.tools), options=options)
 
 
 def fit_params(param: Param, data: Json) -> Json:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from taiwa.conversation.app import PROMPT, App, fill_placeholders
+from taiwa.conversation.app import PROMPT, App, fill_placeholders, merge_sampling
 from taiwa.conversation.history import Conversation, PastTurn, attach
 from taiwa.conversation.state import StateField, TurnContext, apply_delta
 from taiwa.kernel.attachments import Attachment
@@ -95,10 +95,11 @@ def turn_request(
             prompt = Text(fill_placeholders(app.body, {**app.values, PROMPT: text}).strip(), transient=True)
         messages.append(Message("user", (*earlier, *attachments, prompt, *_state_view(conversation))))
     constraint = reply_schema(app) if constrained else None
-    given = app.request
+    given = app.answer_options
     return Request(
-        tuple(messages), stop=given.stop, constraint=constraint or given.constraint, tools=given.tools,
-        tool_choice=given.tool_choice, sampling=given.sampling or app.sampling, top_logprobs=given.top_logprobs, task="chat",
+        tuple(messages), stop=given.stop, constraint=constraint or given.constraint, tools=given.client_tools,
+        tool_choice=given.tool_choice, sampling=merge_sampling(app.sampling, given.sampling),
+        top_logprobs=given.top_logprobs, task="chat",
     )  # fmt: skip
 
 
@@ -180,8 +181,8 @@ def _opening(app: App) -> tuple[Message, ...]:
         parts.append(TYPED.format(type=app.output_type.render()))
     if app.examples:
         parts.append(EXAMPLES_NOTE.format(count=len(app.examples)))
-    if app.request.system:
-        parts.append(app.request.system)
+    if app.body and app.answer_options.system:
+        parts.append(app.answer_options.system)
     return (*((system("\n\n".join(parts)),) if parts else ()), *_examples(app))
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, Self, TypeAlias, cast
 
 from taiwa.apps.catalog import convert_params, load_app
-from taiwa.conversation.app import SAME_ANSWERS, AnswerOptions, App, with_options
+from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App
 from taiwa.conversation.history import begin
 from taiwa.conversation.turn_prompt import turn_request
 from taiwa.flows.chat import MAX_TEXT_CHARS
@@ -25,7 +25,7 @@ from taiwa.kernel.files import open_file
 from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json, digest
 from taiwa.kernel.usage_limits import RunUsage
-from taiwa.operations.say import AskParam, model_of, open_app, request_tokens
+from taiwa.operations.say import AskParam, model_of, open_app, request_tokens, set_options
 from taiwa.sessions.batch import BatchInput, BatchRow, ParallelBatch, TurnBatch, committed_rows, run_in_one_session
 from taiwa.sessions.durable_turn import TurnOptions
 from taiwa.sessions.repository import Repository
@@ -63,7 +63,7 @@ class BatchOptions:
     session: str = ""
     width: int = 4
     resume: bool = False
-    answers: AnswerOptions = SAME_ANSWERS
+    answers: AnswerOptions = NO_OPTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def run_turns(
         priced_model = open_priced_model(None, settings, opened.app)
         job = TurnBatch(repository, priced_model, turns, opened=opened, width=options.width, resume=options.resume)
         return _run(counts, on_row, lambda add: asyncio.run(_drain(job.rows(rows), add)))
-    app = with_options(open_app(options.app, options.params, ask), options.answers)
+    app = set_options(open_app(options.app, options.params, ask), options.answers)
     counts.session = options.session or _session_name(repository, app, rows, resume=options.resume)
     conversation = repository.at(counts.session) if repository.store.refs.has(counts.session) else repository.start(app)
     if conversation.app.hash != app.hash:
@@ -273,7 +273,7 @@ class _AppOpener:
         if name not in self._opened:
             if len(self._opened) >= MAX_OPENED:
                 self._opened.clear()
-            self._opened[name] = with_options(self.app.with_params(self._params | params), self._answers)
+            self._opened[name] = set_options(self.app.with_params(self._params | params), self._answers)
         return self._opened[name]
 
 

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from taiwa.apps.catalog import load_app
-from taiwa.conversation.app import NO_OPTIONS, App, RequestOptions
+from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App
 from taiwa.conversation.history import change_app
 from taiwa.conversation.transcript import START
 from taiwa.conversation.turn_prompt import turn_request
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.messages import Message, Sampling
+from taiwa.kernel.messages import Message
 from taiwa.kernel.records import Json, record
 from taiwa.kernel.text import estimate_tokens
 from taiwa.operations.say import request_tokens
@@ -24,13 +24,13 @@ from taiwa.sessions.resent_history import place_after, place_compaction, place_t
 class CompletionOptions:
     """A request of a client: its app with parameters, the messages without the leading system text, and its options.
 
-    - `request`: what is added to the request; its sampling has the values that the client gave, the others are None.
+    - `request`: what the client sets for the answer; see `AnswerOptions.request`.
     """
 
     app: str
     messages: tuple[Message, ...]
     params: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    request: RequestOptions = NO_OPTIONS
+    request: AnswerOptions = NO_OPTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def begin_completion(
         ConfigError: the app is not found or has an error.
         InputError: a parameter is missing or unknown, or there is nothing to answer.
     """
-    app = app_with_options(load_app(options.app), options.params, options.request)
+    app = _open_app(options)
     repository.trust(app.hash)  # the operator of the server serves it
     if after is None:
         placed = place_turn(repository, app, options.messages)
@@ -106,7 +106,7 @@ def begin_compaction(
         ConfigError: the app is not found or has an error.
         InputError: a parameter is missing or unknown.
     """
-    app = app_with_options(load_app(options.app), options.params, options.request)
+    app = _open_app(options)
     repository.trust(app.hash)
     placed = place_compaction(repository, app, options.messages, "" if after is None else after.node)
     session = AsyncSession(repository, placed.session, placed.turn_input.base, priced_model, options=turns)
@@ -120,7 +120,7 @@ def estimate_input(repository: Repository, options: CompletionOptions, after: Pl
         ConfigError: the app is not found or has an error.
         InputError: a parameter is missing or unknown.
     """
-    app = app_with_options(load_app(options.app), options.params, options.request)
+    app = _open_app(options)
     base = repository.start(app) if after is None else change_app(repository.checkout(after.node), app)
     request = turn_request(base, "", inputs=options.messages)
     tools = sum(estimate_tokens(str(record(tool))) for tool in request.tools)
@@ -146,34 +146,9 @@ def served_app(app: App, params: Mapping[str, Json]) -> App:
     return app.with_params(params)
 
 
-def app_with_options(app: App, params: Mapping[str, Json], request: RequestOptions) -> App:
-    """Return an app with its parameters and the options of a request.
-
-    Raises:
-        InputError: a parameter is missing, unknown or of another type.
-    """
-    app = served_app(app, params)
-    given = request.sampling
-    if given is not None:
-        own = app.sampling
-        merged = Sampling(
-            own.temperature if given.temperature is None else given.temperature,
-            own.top_p if given.top_p is None else given.top_p,
-            own.max_tokens if given.max_tokens is None else given.max_tokens,
-            own.seed if given.seed is None else given.seed,
-        )
-        given = None if merged == own else merged
-    return app.with_request(
-        RequestOptions(
-            request.system,
-            request.tools,
-            request.tool_choice,
-            request.constraint,
-            request.stop,
-            request.top_logprobs,
-            given,
-        )
-    )
+def _open_app(options: CompletionOptions) -> App:
+    app = served_app(load_app(options.app), options.params)
+    return app.with_options(AnswerOptions(request=options.request))
 
 
 def split_system(messages: Sequence[Message]) -> tuple[str, tuple[Message, ...]]:

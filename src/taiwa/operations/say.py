@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from taiwa.apps.catalog import DEFAULT_APP, convert_param, convert_params, load_app, load_source
-from taiwa.conversation.app import SAME_ANSWERS, AnswerOptions, App, Param, with_options
+from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App, Param
 from taiwa.conversation.history import Conversation, begin, change_app
 from taiwa.conversation.turn_prompt import stable_bytes, turn_request
 from taiwa.flows.chat import say
@@ -53,7 +53,7 @@ class SayOptions:
     session: str = ""
     continue_latest: bool = False
     params: Mapping[str, str] = field(default_factory=dict[str, str])
-    answers: AnswerOptions = SAME_ANSWERS
+    answers: AnswerOptions = NO_OPTIONS
 
 
 def open_session(
@@ -89,19 +89,34 @@ def find_or_create_session(
 
     def load() -> App:
         loaded = app if isinstance(app, App) else open_app(app or DEFAULT_APP, params, ask)
-        return with_options(loaded, options.answers)
+        return set_options(loaded, options.answers)
 
     found = repository.find_or_begin(name, app, params, load)
-    return name, found if found.stored_tip is None else with_answer_options(repository, found, options.answers)
+    return name, found if found.stored_tip is None else change_options(repository, found, options.answers)
 
 
-def with_answer_options(repository: Repository, found: Conversation, answers: AnswerOptions) -> Conversation:
-    """Return a stored conversation with other options of its answers; they are stored with its next turn.
+def set_options(app: App, changes: AnswerOptions) -> App:
+    """Return an app with what a user sets for its answers, on top of what is set already.
 
     Raises:
-        InputError: its app does not take them, or came with an import and names what does not count yet.
+        InputError: the app has instructions, or a form of reply, of its own, and the changes set another.
     """
-    app = with_options(found.app, answers)
+    if changes.system is not None and app.body:
+        raise InputError(
+            f"the app {app.name!r} has instructions of its own; --system requires one without, such as plain"
+        )
+    return app if changes == NO_OPTIONS else app.with_options(app.options.updated(changes))
+
+
+def change_options(repository: Repository, found: Conversation, changes: AnswerOptions) -> Conversation:
+    """Return a conversation with what a user sets for its answers; a stored one keeps it from its next turn on.
+
+    Raises:
+        InputError: its app does not take the changes, or came with an import and names what does not count yet.
+    """
+    app = set_options(found.app, changes)
+    if found.stored_tip is None:
+        return repository.start(app)
     if app.hash == found.app.hash:
         return found
     if not repository.store.nodes.is_trusted(found.app.hash):
@@ -175,7 +190,7 @@ def edited_app(app: App, path: str = "") -> App | None:
         return None
     known = {param.name for param in file.params}
     filled = file.with_params({name: data for name, data in app.values.items() if name in known})
-    return with_options(filled.with_request(app.request), AnswerOptions.from_json(app.source.options))
+    return filled.with_options(app.options)
 
 
 def update_app(repository: Repository, session: str, path: str = "") -> bool:

@@ -102,7 +102,7 @@ def _replay_turn(
 
 
 def _program(repository: Repository, node: Node, app: App, repairs: int, *, exact: bool) -> Step[Conversation, Reply]:
-    if not node.messages and not app.request.shapes_reply:
+    if not node.messages and not app.answer_options.shapes_reply:
         specs = [tool.spec for tool in repository.tools_of(app)]
         return say(node.user or "", node.attachments, repairs=repairs, tools=specs, exact=exact)
     return complete_turn(node.messages[:-1] or (user(node.user or ""),), node.attachments)

@@ -106,7 +106,7 @@ def _place(
     inputs: tuple[Message, ...],
 ) -> PlacedTurn:
     """Describe a turn after some turns that are adopted; "" begins a session."""
-    if app.request.shapes_reply and not is_relayed(app):
+    if app.answer_options.shapes_reply and not is_relayed(app):
         kind = "searches documents" if app.flow == "ask" else "keeps a state or has tools of its own"
         raise InputError(
             f"the app {app.name!r} {kind}: it takes no tools, response format, stop strings or logprobs of a request"
@@ -116,7 +116,8 @@ def _place(
         raise InputError("the last message must be of the user or a tool: there is nothing to answer")
     is_same = base.app.name == app.name and (app.values == base.app.values or not app.values)
     if is_same and repository.store.nodes.is_trusted(base.app.hash):  # an import does not replace a served app
-        app = base.app.with_request(app.request)  # a conversation keeps the text of its app
+        # A conversation keeps the text of its app, and what was set for its answers.
+        app = base.app.with_options(replace(base.app.options, request=app.options.request))
     base = base if app.hash == base.app.hash else change_app(base, app)
     adopts = is_relayed(app)  # a turn of an app with a state has a delta, which the client does not know
     for turn in turns:

@@ -15,7 +15,7 @@ from typing import cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from taiwa.conversation.app import RequestOptions
+from taiwa.conversation.app import AnswerOptions
 from taiwa.kernel.attachments import MAX_COUNT, Attachment
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import (
@@ -86,7 +86,7 @@ class ChatRequest:
 
     model: str
     messages: tuple[Message, ...]
-    options: RequestOptions
+    options: AnswerOptions
     choices: int
     streams: bool
     include_usage: bool
@@ -118,9 +118,9 @@ def read_request(body: Fields, most_messages: int, most_choices: int) -> ChatReq
     elif body.count("top_logprobs", 0, MOST_LOGPROBS):
         raise invalid("top_logprobs", "top_logprobs requires logprobs: true", "invalid_value")
     tools = read_tools(body)
-    options = RequestOptions(
-        system=system,
-        tools=tools,
+    options = AnswerOptions(
+        system=system or None,
+        client_tools=tools,
         tool_choice=read_tool_choice(body, tools),
         constraint=read_constraint(body),
         stop=_read_stops(body),

@@ -14,7 +14,7 @@ from typing import cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from taiwa.conversation.app import RequestOptions
+from taiwa.conversation.app import AnswerOptions
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import JsonSchema, Message, Sampling, TextDelta, ToolSpec
 from taiwa.kernel.records import Json
@@ -81,7 +81,7 @@ class ResponseRequest:
     model: str
     messages: tuple[Message, ...]
     items: list[Json]
-    options: RequestOptions
+    options: AnswerOptions
     previous: str
     conversation: str
     compaction: str
@@ -133,8 +133,9 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
     logprobs = body.count("top_logprobs", 0, MOST_LOGPROBS)
     if "message.output_text.logprobs" in body.texts("include"):
         logprobs = max(logprobs or 0, 1)
-    options = RequestOptions(
-        system, tools, read_tool_choice(body, tools), constraint, top_logprobs=logprobs or 0,
+    options = AnswerOptions(
+        system or None, client_tools=tools, tool_choice=read_tool_choice(body, tools), constraint=constraint,
+        top_logprobs=logprobs or 0,
         sampling=Sampling(
             body.number("temperature", 0, 2), body.number("top_p", 0, 1), body.count("max_output_tokens", 1)
         ),
@@ -213,7 +214,7 @@ def _begun(
     model: str,
     previous: str,
     conversation: str,
-    options: RequestOptions,
+    options: AnswerOptions,
     instructions: str | None,
     form: Fields | None,
     *,
@@ -221,7 +222,7 @@ def _begun(
 ) -> Body:
     """Return the body of a response that has begun."""
     reasoning = body.object("reasoning")
-    sampling = options.sampling or Sampling()
+    sampling = options.sampling
     written: Json = {"type": "text"}
     if isinstance(options.constraint, JsonSchema) and form is not None:
         written = {"type": form.text("type")}
@@ -236,7 +237,7 @@ def _begun(
             "type": "function", "name": tool.name, "description": tool.description or None,
             "parameters": dict(tool.parameters), "strict": item.flag("strict"),
         }
-        for tool, item in zip(options.tools, body.objects("tools"), strict=True)
+        for tool, item in zip(options.client_tools, body.objects("tools"), strict=True)
     ]  # fmt: skip
     return {
         "id": f"resp_{token_hex(16)}",
