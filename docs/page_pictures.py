@@ -16,7 +16,14 @@ from tests.server.serving import serving
 FOLDER = Path(__file__).parent / "pictures"
 ORDERS = {
     "en": ("en-US", ("two lattes and a blueberry muffin, please", "make the lattes large", "add one espresso")),
-    "ja": ("ja-JP", ("抹茶ラテを二つと、チーズケーキを一つください。", "あと、コーヒーを一つお願いします。", "あと、クロワッサンを一つください。")),
+    "ja": (
+        "ja-JP",
+        (
+            "抹茶ラテを二つと、チーズケーキを一つください。",
+            "あと、コーヒーを一つお願いします。",
+            "あと、クロワッサンを一つください。",
+        ),
+    ),
     "zh": ("zh-CN", ("two lattes and a blueberry muffin, please", "make the lattes large", "add one espresso")),
 }
 

@@ -64,6 +64,8 @@ def _with_bases(repository: Repository, revision: str) -> Iterator[tuple[History
             since.clear()
         else:
             yield entry, before
+        if entry.node.kind == "app":  # committed with the turn, but not made by its program
+            since = dict.fromkeys(since, entry.after)
         before = since[entry.hash] = entry.after
 
 
