@@ -123,10 +123,10 @@ def test_examples_call_no_tool_that_is_not_offered(taiwa: Taiwa, model_server: M
 
 
 def test_tools_are_given_one_by_one_as_to_say(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
-    (place.folder / "shop.py").write_text(
+    (place.folder / "solve_prices.py").write_text(
         'from taiwa import tool\n\n\n@tool\ndef price(item: str) -> str:\n    """The price of an item."""\n    return "7 euros"\n'
     )
-    price = f"{place.folder}/shop.py:price"
+    price = f"{place.folder}/solve_prices.py:price"
     no_tools(model_server, "<<price: a cup>>", LAST, LAST)
 
     alone = taiwa.ok("solve", QUESTION, "--tool", price, "--json").json

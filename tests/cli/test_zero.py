@@ -71,11 +71,13 @@ def is_sent_by(*words: str, before: tuple[str, ...] = ()) -> Callable[[Taiwa, Mo
 
     def check(taiwa: Taiwa, server: ModelServer, place: Place) -> bool:
         server("A", '{"a": 1}' if words[0] == "extract" else "B")
-        (place.folder / "schema.json").write_text(SCHEMA)
-        (place.folder / "rows.txt").write_text("Hi\n")
+        files = {"schema.json": SCHEMA, "rows.txt": "Hi\n"}
+        for name, text in files.items():
+            (place.folder / name).write_text(text)
         if before:
             taiwa.ok(*before)
-        taiwa(*words, "--temperature", "0")
+        named = [str(place.folder / word) if word in files else word for word in words]
+        taiwa(*named, "--temperature", "0", input="Hi\n" if words[0] == "chat" else "")
         return bool(server.requests[-1].get("temperature") == 0)
 
     return check
@@ -101,9 +103,9 @@ EFFECTS: dict[tuple[str, str], Callable[[Taiwa, ModelServer, Place], bool]] = {
     ("say", "--temperature"): is_sent_by("say", "Hi"),
     ("edit", "--temperature"): is_sent_by("edit", "Ho", before=("say", "Hi")),
     ("retry", "--temperature"): is_sent_by("retry", before=("say", "Hi")),
-    ("batch", "--temperature"): is_sent_by("batch", "plain", "rows.txt"),
+    ("batch", "--temperature"): is_sent_by("batch", "plain", "rows.txt", "--mode", "map"),
     ("extract", "--temperature"): is_sent_by("extract", "schema.json", "one"),
-    ("chat", "--temperature"): is_sent_by("chat", "plain", "Hi"),
+    ("chat", "--temperature"): is_sent_by("chat", "plain"),
     ("serve", "--port"): takes_a_free_port,
 }
 DEFAULT_IS_ZERO = {("solve", "--seed"), ("laws", "--seed")}
