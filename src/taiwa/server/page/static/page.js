@@ -299,4 +299,4 @@ document.addEventListener("keydown", attempt(async (event) => {
 }));
 
 $("#transcript")?.scrollTo({ top: $("#transcript").scrollHeight, behavior: "instant" });
-document.body.dataset.ready = "yes";
+if (!document.body.dataset.run) document.body.dataset.ready = "yes"; // else it loads again when the answer is whole
