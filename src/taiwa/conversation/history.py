@@ -44,17 +44,22 @@ class Node:
         return digest(self)
 
 
+def _restored(data: Json) -> tuple[object, ...]:
+    """Rebuild the values of a record: several, one, or none of None."""
+    try:
+        found: object = () if data is None else restore(data)
+    except CorruptError as error:
+        raise InputError(error.message) from None
+    return cast("tuple[object, ...]", found) if isinstance(found, tuple) else (found,)
+
+
 def restore_thinking(data: Json) -> tuple[Thinking, ...]:
     """Rebuild the reasoning of a node from its record.
 
     Raises:
         InputError: the record holds something else.
     """
-    try:
-        found: object = () if data is None else restore(data)
-    except CorruptError as error:
-        raise InputError(error.message) from None
-    blocks: tuple[object, ...] = cast("tuple[object, ...]", found) if isinstance(found, tuple) else (found,)
+    blocks = _restored(data)
     thinking = tuple(block for block in blocks if isinstance(block, Thinking))
     if len(thinking) < len(blocks):
         raise InputError("the reasoning of a node cannot be read")
@@ -99,11 +104,7 @@ def restore_messages(data: Json) -> tuple[Message, ...]:
     Raises:
         InputError: the record holds something else.
     """
-    try:
-        found: object = () if data is None else restore(data)
-    except CorruptError as error:
-        raise InputError(error.message) from None
-    messages = cast("tuple[object, ...]", found) if isinstance(found, tuple) else (found,)
+    messages = _restored(data)
     read = tuple(message for message in messages if isinstance(message, Message) and all(map(_is_part, message.parts)))
     if len(read) != len(messages):
         raise InputError("the messages of a node cannot be read")
