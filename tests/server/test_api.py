@@ -200,7 +200,7 @@ def test_every_name_can_be_addressed_by_programs_and_by_the_page(server: Serving
     assert get(server, f"/api/conversations/{part}/state")["state"]["turns"] == 2
     assert f'href="/c/{part}"' in server.client.get("/").text
     assert server.client.get(f"/c/{part}").status_code == 200
-    assert server.client.get(f"/page/side/{part}").status_code == 200
+    assert server.client.get(f"/page/panel/state/{part}").status_code == 200
     assert len(get(server, f"/v1/conversations/{part}/items")["data"]) == 4
 
 

@@ -89,9 +89,7 @@ def estimate_turns(
     name = _find_turn(repository, end, turn)
     first = _usage(repository, name, repository.store.nodes.get(name))
     later = [
-        _usage(repository, each, node)
-        for each, node in repository.store.nodes.path(end, name)
-        if node.kind == "turn"
+        _usage(repository, each, node) for each, node in repository.store.nodes.path(end, name) if node.kind == "turn"
     ]
     total = first
     for usage in later:
@@ -104,7 +102,9 @@ def _usage(repository: Repository, name: str, node: Node) -> Usage:
     if bill is not None and (bill.usage.input_tokens or bill.usage.output_tokens):
         return bill.usage
     before = repository.checkout(node.parent or name)
-    said = sum(estimate_tokens(f"{past.user}\n{past.answer}") for past in before.turns) + estimate_tokens(before.app.body)
+    said = sum(estimate_tokens(f"{past.user}\n{past.answer}") for past in before.turns) + estimate_tokens(
+        before.app.body
+    )
     return Usage(said + estimate_tokens(node.user or ""), estimate_tokens(node.answer or ""))
 
 

@@ -6,8 +6,8 @@ import pytest
 
 import taiwa
 from taiwa.models.scripted import ScriptedModel
-from taiwa.server.page.page import Page, Place, Talk
 from taiwa.server.page.branches import branch_map, leaf
+from taiwa.server.page.page import Page, Place, Talk
 from taiwa.server.page.state_view import state_view
 from taiwa.server.page.views import transcript
 from taiwa.sessions.replay import recorded_requests

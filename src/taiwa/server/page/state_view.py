@@ -105,7 +105,7 @@ def value_story(repository: Repository, path: str, at: str, tip: str) -> ValueSt
         entries = tuple(repository.walk(at))
         names = [entry.hash for entry in entries]
     steps: list[tuple[int, ValueStep]] = []
-    value: "Json | Missing" = MISSING
+    value: Json | Missing = MISSING
     for index, entry in enumerate(entries):
         now = get_path(dict(entry.after.state), where)
         if isinstance(now, Missing) != isinstance(value, Missing) or (not isinstance(now, Missing) and now != value):

@@ -18,7 +18,7 @@ LAST_TURNS = 60
 
 @dataclass(frozen=True, slots=True)
 class TurnView:
-    """A node of the transcript.
+    """A node of the transcript. `changes` are those of its state, without what the program computes itself.
 
     `siblings` are the nodes that begin the branches at this place, itself included; `elsewhere` counts the turns that
     follow on the other ones.
@@ -92,7 +92,7 @@ def _views(repository: Repository, session: str, entries: Sequence[HistoryEntry]
 
 
 def _turn(repository: Repository, forest: Forest, entry: HistoryEntry, before: Mapping[str, Json]) -> TurnView:
-    node = entry.node
+    node, computed = entry.node, {field.name for field in entry.after.app.fields if field.computed}
     siblings = tuple(forest.children.get(node.parent or "", ()))
     bill = repository.store.runs.bill_of(entry.hash) if node.kind == "turn" else None
     return TurnView(
@@ -101,7 +101,9 @@ def _turn(repository: Repository, forest: Forest, entry: HistoryEntry, before: M
         number=entry.after.count,
         user=visible(node.user or ""),
         answer=node.answer or "",
-        changes=tuple(diff_states(dict(before), dict(entry.after.state))),
+        changes=tuple(
+            each for each in diff_states(dict(before), dict(entry.after.state)) if each.path[0] not in computed
+        ),
         siblings=siblings,
         elsewhere=sum(forest.turns_below(each) for each in siblings if each != entry.hash),
         model="" if bill is None else bill.name,

@@ -319,7 +319,9 @@ async def verify(request: Request) -> Response:
     name = await _session(request)
 
     def read(repository: Repository) -> Json:
-        path = [(each, node.kind == "turn") for each, node in repository.store.nodes.path(repository.store.refs.tip(name))]
+        path = [
+            (each, node.kind == "turn") for each, node in repository.store.nodes.path(repository.store.refs.tip(name))
+        ]
         path.reverse()
         nodes = replayed = 0
         try:
