@@ -15,6 +15,7 @@ from taiwa.operations.complete import served_app
 from taiwa.operations.inspect import diff, export, log, sessions, set_value, show, tree, why
 from taiwa.operations.result_json import to_json
 from taiwa.operations.results import StateResult
+from taiwa.operations.trace import MOST_ALTERNATIVES, tokens, trace
 from taiwa.server.conversations import (
     TurnRequest,
     begin_conversation,
@@ -60,6 +61,18 @@ async def _session(request: Request) -> str:
     return name
 
 
+async def _node(request: Request) -> str:
+    """Return the node that a path names.
+
+    Raises:
+        ApiError: the caller has none of that name.
+    """
+    name = _name(request)
+    if not await asyncio.to_thread(repository_of(request).store.nodes.has, name):
+        raise ApiError(404, f"node {name[:80]!r} not found", code="node_not_found")
+    return name
+
+
 async def _idle_session(request: Request) -> str:
     """Return the conversation that a path names.
 
@@ -72,10 +85,10 @@ async def _idle_session(request: Request) -> str:
     return name
 
 
-def _number(request: Request, name: str, default: int) -> int:
+def _number(request: Request, name: str, default: int, most: int = MOST_LISTED) -> int:
     text = request.query_params.get(name, str(default))
-    if not text.isascii() or not text.isdigit() or not 0 < int(text[:6]) <= MOST_LISTED:
-        raise invalid(name, f"{name} must be from 1 to {MOST_LISTED}")
+    if not text.isascii() or not text.isdigit() or not 0 < int(text[:6]) <= most:
+        raise invalid(name, f"{name} must be from 1 to {most}")
     return int(text)
 
 
@@ -268,10 +281,21 @@ async def export_conversation(request: Request) -> Response:
 
 async def node(request: Request) -> Response:
     """Return a node with its calls."""
-    name = _name(request)
-    if not await asyncio.to_thread(repository_of(request).store.nodes.has, name):
-        raise ApiError(404, f"node {name[:80]!r} not found", code="node_not_found")
+    name = await _node(request)
     return await _reading(request, lambda repository: to_json(show(repository, name)))
+
+
+async def trace_node(request: Request) -> Response:
+    """Return the calls, tools, searches and scores that made a node."""
+    name = await _node(request)
+    return await _reading(request, lambda repository: to_json(trace(repository, name)))
+
+
+async def token_list(request: Request) -> Response:
+    """Return the tokens of the answers that made a node: what was forced, what could have come, and where in the schema."""
+    name, served = await _node(request), state_of(request).catalogue
+    most = _number(request, "top", 5, MOST_ALTERNATIVES)
+    return await _reading(request, lambda repository: to_json(tokens(repository, name, served.model_named, most)))
 
 
 async def compare(request: Request) -> Response:
@@ -378,6 +402,8 @@ wire = Wire(
         Route(f"{HERE}/verify", verify, GET),
         Route(f"{HERE}/export", export_conversation, GET),
         Route("/api/nodes/{name}", node, GET),
+        Route("/api/nodes/{name}/trace", trace_node, GET),
+        Route("/api/nodes/{name}/tokens", token_list, GET),
         Route("/api/tree", all_trees, GET),
         Route("/api/diff", compare, GET),
         Route("/api/cost", cost, GET),
