@@ -83,8 +83,7 @@ if TYPE_CHECKING:
         user,
     )
     from taiwa.kernel.records import value
-    from taiwa.kernel.runtime import Runtime
-    from taiwa.kernel.stream import AsyncStream, Stream
+    from taiwa.kernel.runtime import AsyncStream, Runtime, Stream
     from taiwa.kernel.usage_limits import Limits, RunUsage
     from taiwa.models.pricing import Prices
     from taiwa.models.scripted import FunctionModel, function_model, scripted_model
@@ -204,8 +203,7 @@ MODULES = {
     "kernel.journal": "Journal",
     "kernel.messages": "Choice Grammar JsonSchema Message Notice Passage Regex Request Response TextDelta Usage assistant system user",
     "kernel.records": "value",
-    "kernel.runtime": "Runtime",
-    "kernel.stream": "AsyncStream Stream",
+    "kernel.runtime": "AsyncStream Runtime Stream",
     "kernel.usage_limits": "Limits RunUsage",
     "models.pricing": "Prices",
     "models.scripted": "FunctionModel function_model scripted_model",

@@ -52,8 +52,7 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.records import Json
-from taiwa.kernel.runtime import AnyModel, Handler, Retriever, Runtime, Tool
-from taiwa.kernel.stream import AsyncStream, Done, Stream
+from taiwa.kernel.runtime import AnyModel, AsyncStream, Done, Handler, Retriever, Runtime, Stream, Tool
 from taiwa.kernel.usage_limits import Limits, RunUsage, currency_units
 from taiwa.models.pricing import Prices
 from taiwa.operations.ask import AskOptions, open_ask_app
