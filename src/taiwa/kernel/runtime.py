@@ -1,9 +1,11 @@
-"""The protocols of models, tools and retrievers; how effects find their handlers; the blocking runtime."""
+"""The protocols of models, tools and retrievers; how effects find their handlers; the blocking runtime; streams of events."""
 
 import queue
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import closing
+from contextvars import copy_context
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypeGuard, TypeVar, cast, runtime_checkable
@@ -454,6 +456,24 @@ E = TypeVar("E")
 R = TypeVar("R")
 
 CLOSED = "the stream was closed before its end, so it has no result"
+
+
+def start_in_thread(call: Callable[[], R], name: str) -> "Future[R]":
+    """Start a call in a daemon thread of its own, with the context of the caller; the future gets its result or error.
+
+    The threads of `concurrent.futures` and `asyncio.to_thread` would keep the program from ending where a call never ends.
+    """
+    future: Future[R] = Future()
+    future.set_running_or_notify_cancel()  # a caller that is cancelled does not wait, and leaves the call to its end
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=copy_context().run, args=(run,), name=name, daemon=True).start()
+    return future
 
 
 class Stream(Generic[E, R]):

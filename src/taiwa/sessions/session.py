@@ -19,8 +19,8 @@ from taiwa.kernel.errors import ConfigError, ConflictError, InputError, TaiwaErr
 from taiwa.kernel.execution import Observer, RunResult
 from taiwa.kernel.messages import Message, Notice, TextDelta, ToolResult, Usage, assistant, user
 from taiwa.kernel.runtime import AnyModel, Runtime, Stream
-from taiwa.kernel.usage_limits import RunUsage, UsageLimits, currency_units
-from taiwa.models.pricing import Prices, find_prices
+from taiwa.kernel.usage_limits import Prices, RunUsage, UsageLimits, currency_units
+from taiwa.models.registry import find_prices
 from taiwa.sessions.durable_turn import (
     ActiveTurn,
     PricedModel,

@@ -18,8 +18,7 @@ from taiwa.store.refs import Refs, check_name, composed, conflict_message
 from taiwa.store.runs import Axis, CostLine, Runs, costs
 from taiwa.store.schema import STORE
 from taiwa.store.search import Hit, search
-from taiwa.store.served import ServedObjects
-from taiwa.store.transcripts import Transcripts
+from taiwa.store.served import ServedObjects, Transcripts
 from taiwa.store.users import Users
 
 LONGEST_OWNER = 100
@@ -154,10 +153,11 @@ class Store:
                 for app in apps:
                     self.nodes.put_app(app)
                 parent = nodes[0].parent
+                base: int | None = None
                 if session is not None and parent == at:
                     base = session[1]
-                else:
-                    base = None if parent is None else self.nodes.seq(parent)
+                elif parent is not None:
+                    base = self.nodes.seq(parent)
                 tip = 0
                 for node, key in zip(nodes, map(hash_to_bytes, hashes), strict=True):
                     tip = self.nodes.insert(node, key, base)
