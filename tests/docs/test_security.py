@@ -59,13 +59,6 @@ class World:
         (path / "hr" / "pay.md").write_text("# Pay\n\nThe pay is marlin.\n")
         return path
 
-    def public(self) -> str:
-        """A folder without what is asked for."""
-        path = self.place.folder / "public"
-        path.mkdir(exist_ok=True)
-        (path / "colour.md").write_text("# Colours\n\nThe colour of the notes is vermilion.\n")
-        return str(path)
-
     def answers(self, *texts: str, configured: bool = True, **settings: object) -> None:
         """Let the server give these answers; it is the configured model unless the source under test names one."""
         self.server(*texts, capabilities={self.server.model: {"tools": True}, self.evil: {"tools": True}}, **settings)
@@ -98,14 +91,13 @@ class World:
     @contextmanager
     def client(self, *answers: str, app: str = "plain") -> Generator["Client"]:
         """A client of a server that serves an app with a scripted model, on this store."""
-        environment = {"TAIWA_STORE": str(self.place.store), "XDG_CONFIG_HOME": str(self.place.config.parents[1])}
         left = list(answers)
 
         def answer(request: Request) -> str:
             return written(5, 5, 1, 5, 1) if request.task == "assess" else left.pop(0) if left else "{}"
 
         model = function_model(answer, name="scripted", capabilities=frozenset({"json_schema", "tools"}))
-        with serving(model=model, store=str(self.place.store), environment=environment, apps=(app,)) as server:
+        with serving(model=model, store=str(self.place.store), apps=(app,)) as server:
             yield Client(server, app)
 
     def models(self) -> set[object]:
@@ -223,11 +215,11 @@ def searched(world: World, source: str, words: str, found: str, **values: Any) -
             gift = world.imported(world.ask_app(**values), words)
             out = world.taiwa("say", "-s", gift, words).out
         case "client of the server":
-            own = world.ask_app(in_=["secret"]) if "as_" in values else world.ask_app(in_=[world.public()])
-            with world.client(app=own) as client:
-                client.say(words, **values)
+            with world.client(app=world.ask_app(in_=["secret"]) if "as_" in values else world.ask_app()) as client:
                 client.say("What is the colour of the notes?")
                 assert "vermilion" in client.sent()
+                client.say(words, **values)
+                client.say(words, in_=[str(world.folder / "hr")])  # a folder is never taken
                 out = client.sent()
         case "answer of a model":
             world.answers(f"in: {world.folder}\n@@delta\n{json.dumps(values)}", "{}", "{}", "{}")
@@ -265,7 +257,7 @@ def sets_user(world: World, source: str) -> bool:
             gift = world.imported(world.ask_app(user="ann"), "Hello", "-m", "builtin")
             world.taiwa("say", "-s", gift, "How many days of annual leave do I have?", "-m", world.server.model)
         case "client of the server":
-            with world.client(app=world.ask_app(in_=[world.public()])) as client:
+            with world.client(app=world.ask_app()) as client:
                 client.say("How many days of annual leave do I have?", user="ann")
                 return "Galway" in client.sent()
         case "answer of a model":

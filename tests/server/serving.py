@@ -2,9 +2,10 @@
 
 import asyncio
 import threading
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -46,16 +47,13 @@ class Serving:
 
 @contextmanager
 def serving(
-    *entries: object,
-    model: AnyModel | None = None,
-    store: str = ":memory:",
-    token: str = KEY,
-    environment: Mapping[str, str] | None = None,
-    **options: object,
+    *entries: object, model: AnyModel | None = None, store: str = ":memory:", token: str = KEY, **options: object
 ) -> Generator[Serving]:
-    """Serve a scripted model in a thread, with the settings of an environment, until the block ends."""
+    """Serve a scripted model in a thread, until the block ends."""
     scripted = model or scripted_model(*entries)  # type: ignore[arg-type]
-    settings = replace(configured.load({}, environment or {}), model=None)
+    settings = replace(configured.load({}, {}), model=None)
+    if store != ":memory:":
+        settings = replace(settings, store=Path(store))
     repository = Repository(Store.open(store))
     server = TaiwaServer(
         repository,

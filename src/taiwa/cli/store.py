@@ -153,7 +153,7 @@ def cost(common: CommonOptions, by: "Axis") -> None:
     taiwa cost --by day --json
     taiwa cost --by owner          the bills of all callers of a server with several
     """
-    from taiwa.models.pricing import format_cost
+    from taiwa.kernel.usage_limits import format_cost
     from taiwa.operations.results import CostResult
 
     lines = common.repository(reading=True).store.costs(by)
