@@ -235,8 +235,8 @@ class Runs:
         """Return what a node cost with those that were committed together with it, under the name of the model that was
         asked first; None for a node that is not the last of a commit with calls.
         """
-        where = "AND run.node = (SELECT seq FROM node WHERE hash = ?)"
-        rows = self._db.rows(f"SELECT min(nullif(call.model, '')), {SUMS} {where}", self._owner, hash_to_bytes(node))
+        where = "run.owner = ? AND run.node = (SELECT seq FROM node WHERE hash = ?)"
+        rows = self._db.rows(f"SELECT min(nullif(call.model, '')), {SUMS}{where}", self._owner, hash_to_bytes(node))
         name, requests, tools, failed, *rest = rows[0]
         if not requests and not tools:
             return None
