@@ -94,6 +94,9 @@ class Rationale:
     answered_by: AnswerSource = "none"
     value: Json = None
 
+    def __str__(self) -> str:
+        return self.text
+
     @property
     def text(self) -> str:
         """The transcript; function calls stand in it as text."""
