@@ -1,6 +1,7 @@
 """`OutputType[T]`: one type for the text of the prompt, the schema of the constraint and the value of the answer."""
 
 import json
+import re
 from collections.abc import Mapping, Set
 from copy import deepcopy
 from functools import cached_property
@@ -27,6 +28,9 @@ from taiwa.structured.validators import (
 )
 
 T = TypeVar("T")
+
+FIELDS = re.compile(r"[\s,]")
+"""What stands in fields, and not in a word."""
 
 RenderStyle = Literal["typescript", "jsonschema"]
 
@@ -64,7 +68,7 @@ class OutputType(Generic[T]):
             return cls.from_json_schema(wanted.schema, name=wanted.name)
         if isinstance(wanted, Mapping):
             return cls.from_json_schema(cast("Mapping[str, Json]", wanted))
-        if isinstance(wanted, str):
+        if isinstance(wanted, str) and FIELDS.search(wanted.strip()):
             return cls.fields("Answer", *parse_fields(wanted))
         return OutputType[Any](wanted)
 
