@@ -357,9 +357,10 @@ class TextDelta:
 
 @value(tag="thinking-delta")
 class ThinkingDelta:
-    """The next text of the reasoning content."""
+    """The next text of the reasoning content; `block` is the whole signed block that ends here."""
 
     text: str
+    block: Thinking | None = None
 
 
 @value(tag="stream-end")

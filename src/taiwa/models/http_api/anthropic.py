@@ -368,6 +368,10 @@ def _portable(schema: Json, path: str) -> Json:
     return portable
 
 
+def _is_signed(block: Block) -> bool:
+    return bool(text_at(block, "signature") or text_at(block, "data"))
+
+
 class _Reader:
     """Reads events of the Messages protocol into a `ResponseBuilder`."""
 
@@ -387,6 +391,8 @@ class _Reader:
                 self._read_block(item_at(data, "content_block"), count_at(data, "index"))
             case "content_block_delta":
                 self._read_delta(item_at(data, "delta"), count_at(data, "index"))
+            case "content_block_stop":
+                self._end_block(count_at(data, "index"))
             case "message_delta":
                 self._read_usage(item_at(data, "usage"))
                 self._read_finish(item_at(data, "delta"))
@@ -403,6 +409,7 @@ class _Reader:
         self._read_head(data)
         for index, block in enumerate(items_at(data, "content")):
             self._read_block(block, index)
+            self._end_block(index)
         self._read_finish(data)
 
     def _read_head(self, message: Json) -> None:
@@ -446,10 +453,15 @@ class _Reader:
         if (block := self._thinking.get(-1 if index is None else index)) is not None:
             block[name] = text_at(block, name) + text
 
+    def _end_block(self, index: int | None) -> None:
+        block = self._thinking.get(-1 if index is None else index)
+        if block is not None and _is_signed(block):
+            self._response.end_thinking(text_at(block, "thinking"), block, self._origin)
+
     def _keep_thinking(self) -> None:
         """Keep the signed blocks: a block without a signature would be refused."""
         for block in self._thinking.values():
-            if text_at(block, "signature") or text_at(block, "data"):
+            if _is_signed(block):
                 self._response.keep_thinking(text_at(block, "thinking"), block, self._origin)
 
     def _read_finish(self, data: Json) -> None:

@@ -32,6 +32,7 @@ from taiwa.kernel.messages import (
     Text,
     TextDelta,
     Thinking,
+    ThinkingDelta,
     TokenLogprob,
     ToolCall,
     ToolResult,
@@ -463,6 +464,7 @@ class _Reply:
         """Yield the chunks of the response."""
         results: dict[int, TurnResult] = {}
         begun: set[int] = set()
+        thinking: set[int] = set()
         async for each in run.follow():
             if isinstance(each.event, Notice):
                 continue
@@ -475,9 +477,14 @@ class _Reply:
             if isinstance(each.event, TextDelta):
                 yield self._chunk(each.index, {"content": each.event.text})
                 continue
+            if isinstance(each.event, ThinkingDelta):
+                if each.event.text:
+                    thinking.add(each.index)
+                    yield self._chunk(each.index, {"reasoning_content": each.event.text})
+                continue
             results[each.index] = each.event
             response = each.event.response
-            more: dict[str, Json] = dict(_thinking(response))
+            more: dict[str, Json] = {} if each.index in thinking else dict(_thinking(response))
             if calls := write_calls(response):
                 more["tool_calls"] = [
                     {"index": index, **cast("dict[str, Json]", call)} for index, call in enumerate(calls)
