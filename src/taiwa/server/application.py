@@ -18,9 +18,9 @@ from taiwa.server.guard import Guard
 from taiwa.server.responses import json_response
 from taiwa.server.state import ServerState, state_of
 from taiwa.server.wire import Endpoint, Wire
-from taiwa.server.wires import api, chat_completions, page, responses
+from taiwa.server.wires import api, chat_completions, messages, page, responses
 
-WIRES: tuple[Wire, ...] = (chat_completions.wire, responses.wire, api.wire, page.wire)
+WIRES: tuple[Wire, ...] = (chat_completions.wire, responses.wire, messages.wire, api.wire, page.wire)
 """The first one writes the errors of paths that no wire has."""
 ESCAPED_SLASH = re.compile(rb"%(?=2[Ff5])")
 """In a path: of a slash that belongs to a name, and of a percent sign."""
@@ -32,7 +32,8 @@ def build(state: ServerState) -> ASGIApp:
 
     def error_response(error: ApiError, path: str) -> Response:
         wire = next((wire for wire in WIRES if wire.has(path)), WIRES[0])
-        return json_response(wire.error(error), error.status, error.headers)
+        status = error.status if wire.status is None else wire.status(error)
+        return json_response(wire.error(error), status, error.headers)
 
     def endpoint(function: Endpoint) -> Callable[[Request], Awaitable[Response]]:
         async def run(request: Request) -> Response:

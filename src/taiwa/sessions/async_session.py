@@ -159,7 +159,9 @@ class AsyncSession(BaseSession):
         # Closed here and not by the garbage collector, so that closing the iterator cancels the call.
         async with (
             self._record_failure(turn),
-            aclosing(self._runtime(turn, stop, shows_thinking=shows_thinking).stream(turn.program, turn.journal)) as events,
+            aclosing(
+                self._runtime(turn, stop, shows_thinking=shows_thinking).stream(turn.program, turn.journal)
+            ) as events,
         ):
             async for event in events:
                 if isinstance(event, RunResult):

@@ -88,13 +88,14 @@ class AnthropicMessages:
             InputError: it has no message to answer, its text is not valid Unicode, or `tool_choice` names an unknown tool.
         """
         request = fit_attachments(request, self.model, self.capabilities.inputs)
+        options = self.options.with_effort(request.sampling.effort)
         instructions, rest = _split(request.messages)
         body: dict[str, Json] = {
             "model": self.model,
             "max_tokens": request.sampling.max_tokens or DEFAULT_MAX_TOKENS,
             "messages": self._messages(request, rest),
             "stream": True,
-            **self._reasoning(request),
+            **self._reasoning(request, options),
         }
         if instructions.lasting or instructions.transient:
             body["system"] = self._blocks(instructions, marked=True)
@@ -106,7 +107,7 @@ class AnthropicMessages:
             body["stop_sequences"] = self._stops(request.stop)
         if request.top_logprobs:
             raise UnsupportedError(f"{self.label} does not return log probabilities", capability="logprobs")
-        output = self._effort()
+        output = self._effort(options)
         if request.constraint is not None:
             output["format"] = self._format(request.constraint)
         if output:
@@ -137,18 +138,18 @@ class AnthropicMessages:
         """What can read the reasoning of this model."""
         return f"messages:{self.label}:{self.model}"
 
-    def _effort(self) -> dict[str, Json]:
+    def _effort(self, options: ModelOptions) -> dict[str, Json]:
         """Return how much the model reasons and writes; older models have a budget instead."""
-        effort = {"none": "", "minimal": "low"}.get(self.options.effort, self.options.effort)
+        effort = {"none": "", "minimal": "low"}.get(options.effort, options.effort)
         return {"effort": effort} if effort and takes_effort(self.model) else {}
 
-    def _reasoning(self, request: Request) -> dict[str, Json]:
+    def _reasoning(self, request: Request, options: ModelOptions) -> dict[str, Json]:
         """Return the field that turns reasoning on or off, and the limit that has room for it.
 
         Raises:
             UnsupportedError: the limit of the request is smaller than the budget of the reasoning.
         """
-        options, most = self.options, request.sampling.max_tokens
+        most = request.sampling.max_tokens
         if options.budget is None and reasons_adaptively(self.model):
             if not options.effort:
                 return {}

@@ -40,6 +40,7 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.messages import Response as ModelResponse
 from taiwa.kernel.records import Json, parse_json
+from taiwa.models.http_api.provider_interface import EFFORTS
 from taiwa.operations.complete import Completion, CompletionOptions, begin_completion, split_system
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.extension import Extension, read_extension
@@ -59,11 +60,11 @@ MOST_LOGPROBS = 20
 
 READ = frozenset(
     """model messages stream stream_options n stop max_tokens max_completion_tokens temperature top_p seed tools tool_choice
-    response_format logprobs top_logprobs structured_outputs grammar json_schema frequency_penalty presence_penalty logit_bias
+    response_format logprobs top_logprobs reasoning_effort structured_outputs grammar json_schema frequency_penalty presence_penalty logit_bias
     modalities functions function_call taiwa""".split()
 )
 IGNORED = frozenset(
-    """user metadata store service_tier parallel_tool_calls prediction verbosity reasoning_effort safety_identifier
+    """user metadata store service_tier parallel_tool_calls prediction verbosity safety_identifier
     prompt_cache_key prompt_cache_retention moderation
     top_k min_p typical_p repetition_penalty repeat_penalty cache_prompt chat_template_kwargs add_generation_prompt
     skip_special_tokens include_reasoning reasoning reasoning_format enable_thinking keep_alive""".split()
@@ -131,6 +132,7 @@ def read_request(body: Fields, most_messages: int, most_choices: int) -> ChatReq
             body.number("top_p", 0, 1),
             body.count("max_completion_tokens", 1) or body.count("max_tokens", 1),
             body.count("seed", -(2**63), 2**63),
+            read_effort(body, "reasoning_effort"),
         ),
     )
     return ChatRequest(
@@ -143,6 +145,11 @@ def read_request(body: Fields, most_messages: int, most_choices: int) -> ChatReq
         top_logprobs,
         read_extension(body),
     )
+
+
+def read_effort(body: Fields, name: str) -> str:
+    """Read how much the model is to reason; "" where the request does not say it."""
+    return "" if body.data.get(name) is None else body.choice(name, EFFORTS, "")
 
 
 def _refuse_unsupported(body: Fields) -> None:
@@ -391,7 +398,9 @@ async def create(request: Request) -> Response:
     body = await read_body(request)
     limits = state.options.limits
     asked = read_request(body, limits.messages, limits.choices)
-    completions = await asyncio.to_thread(_begin, state, caller, asked)
+    completions = await asyncio.to_thread(
+        begin_answers, state, caller, asked.model, asked.messages, asked.options, asked.extension, asked.choices
+    )
     run = state.runs.start(completions)
     reply = _Reply(asked)
     if asked.streams:
@@ -415,15 +424,26 @@ async def _left(request: Request) -> None:
         pass
 
 
-def _begin(state: ServerState, caller: str, asked: ChatRequest) -> list[Completion]:
-    """Find the place of each answer; those behind the first one are branches."""
-    choice = state.catalogue.choose(asked.model)
-    options = CompletionOptions(
-        choice.app, asked.messages, {} if asked.extension is None else asked.extension.params, asked.options
-    )
+def begin_answers(
+    state: ServerState,
+    caller: str,
+    model: str,
+    messages: tuple[Message, ...],
+    options: AnswerOptions,
+    extension: Extension | None,
+    choices: int = 1,
+) -> list[Completion]:
+    """Find the place of each answer to a resent history; those behind the first one are branches.
+
+    Raises:
+        ApiError: it names no served app or model.
+        TaiwaError: as `begin_completion`.
+    """
+    choice = state.catalogue.choose(model)
+    completion = CompletionOptions(choice.app, messages, {} if extension is None else extension.params, options)
     repository = state.repository(caller)
     priced_model = state.catalogue.open(choice)
-    return [begin_completion(repository, priced_model, options, state.turns) for _ in range(asked.choices)]
+    return [begin_completion(repository, priced_model, completion, state.turns) for _ in range(choices)]
 
 
 class _Reply:
