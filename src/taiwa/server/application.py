@@ -110,12 +110,16 @@ async def _log_in(request: Request) -> Response:
 
 async def _models(request: Request) -> Response:
     ids = state_of(request).catalogue.ids()
-    return json_response({"object": "list", "data": [_model_object(name) for name in ids]})
+    if "anthropic-version" not in request.headers:
+        return json_response({"object": "list", "data": [_model_object(name) for name in ids]})
+    data: list[Json] = [messages.model_object(name) for name in ids]
+    return json_response({"data": data, "has_more": False, "first_id": ids[0], "last_id": ids[-1]})
 
 
 async def _model(request: Request) -> Response:
     chosen = state_of(request).catalogue.choose(request.path_params["name"])
-    return json_response(_model_object(chosen.id))
+    write = messages.model_object if "anthropic-version" in request.headers else _model_object
+    return json_response(write(chosen.id))
 
 
 def _model_object(name: str) -> Json:

@@ -388,8 +388,9 @@ class _Reply:
         block = delta.block
         if block is not None and (written := self._thinking(block))["type"] != "thinking":
             return self._close() + self._start(written) + self._close()
-        text = "" if self._asked.thinks == "omitted" else delta.text
-        out = self._delta("thinking", {"type": "thinking_delta", "thinking": text}) if text or block else b""
+        out = b""
+        if delta.text and self._asked.thinks != "omitted":
+            out = self._delta("thinking", {"type": "thinking_delta", "thinking": delta.text})
         if block is not None:
             signature = self._thinking(block)["signature"]
             out += self._delta("thinking", {"type": "signature_delta", "signature": signature}) + self._close()
@@ -399,12 +400,8 @@ class _Reply:
         """Write a piece of a block, which is begun where another one is open."""
         out = b""
         if self._open != kind:
-            begun: dict[str, Json] = (
-                {"type": "text", "text": "", "citations": None}
-                if kind == "text"
-                else {"type": "thinking", "thinking": "", "signature": ""}
-            )
-            out = self._close() + self._start(begun)
+            empty: dict[str, Json] = {"citations": None} if kind == "text" else {"signature": ""}
+            out = self._close() + self._start({"type": kind, kind: "", **empty})
             self._open = kind
         return out + _event("content_block_delta", index=self._index, delta=delta)
 
@@ -516,6 +513,14 @@ def _write_usage(usage: Usage) -> dict[str, Json]:
         "service_tier": "standard",
         "inference_geo": None,
     }
+
+
+def model_object(name: str) -> Json:
+    """Write a model as this protocol lists it."""
+    return {
+        "type": "model", "id": name, "display_name": name, "created_at": "1970-01-01T00:00:00Z", "capabilities": None,
+        "max_input_tokens": None, "max_tokens": None,
+    }  # fmt: skip
 
 
 def status(problem: ApiError) -> int:
