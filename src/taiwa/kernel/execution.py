@@ -34,10 +34,11 @@ from taiwa.kernel.messages import (
     TextDelta,
     Thinking,
     ThinkingDelta,
+    ThinkingSplitter,
     collect_response,
+    split_unopened,
 )
 from taiwa.kernel.records import value
-from taiwa.kernel.thinking import ThinkingSplitter, split_unopened
 from taiwa.kernel.usage_limits import RunUsage, UsageLedger, UsageLimits, max_attempt_usage, max_usage
 
 T = TypeVar("T")

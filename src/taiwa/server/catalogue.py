@@ -119,6 +119,18 @@ class Catalogue:
         """
         return self._open(app, model if model in self.models else self._model_of(app))
 
+    def model_named(self, name: str) -> AnyModel | None:
+        """Return a served model by its name; None for one that is not served.
+
+        Raises:
+            ConfigError: its key is missing.
+        """
+        if name not in self.models or name in self._given:
+            return self._given.get(name)
+        chosen = replace(self.settings, model=name, origins={**self.settings.origins, "model": "argument"})
+        with self._lock:
+            return open_priced_model(None, chosen, opened=self._opened).model
+
     def app_file(self, name: str) -> str:
         """Return the name or file of a served app.
 

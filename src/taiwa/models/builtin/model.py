@@ -135,9 +135,14 @@ class BuiltinModel(InProcessModel["Loaded"]):
             yield TextDelta(refusal_text(request))
             yield StreamEnd("stop", None, Usage(), self.name)
         else:
-            if request.sampling.temperature is None:  # greedy by default: sampling adds errors to a model this small
-                request = replace(request, sampling=replace(request.sampling, temperature=0.0))
             yield from super().stream(request)
+
+    def completed(self, request: Request) -> Request:
+        """Return a request as the network gets it: greedy by default, since sampling adds errors to a model this small."""
+        request = super().completed(request)
+        if request.sampling.temperature is not None:
+            return request
+        return replace(request, sampling=replace(request.sampling, temperature=0.0))
 
 
 Row: TypeAlias = tuple[str, str]

@@ -7,7 +7,7 @@ import asyncio
 import re
 import time
 from base64 import b64decode
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from secrets import token_hex
 from typing import cast
@@ -43,7 +43,7 @@ from taiwa.kernel.records import Json, parse_json
 from taiwa.models.http_api.provider_interface import EFFORTS
 from taiwa.operations.complete import Completion, CompletionOptions, begin_completion, split_system
 from taiwa.server.errors import ApiError, invalid
-from taiwa.server.extension import Extension, read_extension
+from taiwa.server.extension import Extend, Extension, extender, read_extension
 from taiwa.server.fields import Fields
 from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.runs import LiveRun
@@ -402,21 +402,23 @@ async def create(request: Request) -> Response:
         begin_answers, state, caller, asked.model, asked.messages, asked.options, asked.extension, asked.choices
     )
     run = state.runs.start(completions)
-    reply = _Reply(asked)
+    extend = extender(asked.extension, state.repository(caller), state.catalogue)
+    reply = _Reply(asked, extend)
     if asked.streams:
         return EventStream(reply.stream(run), lambda: run.cancel(abandon=True))
-    return await until_answered(request, run, reply.whole)
+    results = await answers_of(request, run)
+    return json_response(reply.whole(results) | await extend(results))
 
 
-async def until_answered(request: Request, run: LiveRun, write: Callable[[list[TurnResult]], Json]) -> Response:
-    """Wait for the answers of a run and write them; a client that leaves meanwhile cancels it."""
+async def answers_of(request: Request, run: LiveRun) -> list[TurnResult]:
+    """Wait for the answers of a run; a client that leaves meanwhile cancels it."""
     answering = asyncio.create_task(run.results())
     leaving = asyncio.create_task(_left(request))
     await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
     leaving.cancel()
     if not answering.done():
         run.cancel(abandon=True)
-    return json_response(write(await answering))
+    return await answering
 
 
 async def _left(request: Request) -> None:
@@ -449,12 +451,13 @@ def begin_answers(
 class _Reply:
     """Writes the answers of one request."""
 
-    def __init__(self, asked: ChatRequest) -> None:
+    def __init__(self, asked: ChatRequest, extend: Extend) -> None:
         self._asked = asked
+        self._extend = extend
         self._id = f"chatcmpl-{token_hex(12)}"
         self._created = int(time.time())
 
-    def whole(self, results: list[TurnResult]) -> Json:
+    def whole(self, results: list[TurnResult]) -> dict[str, Json]:
         """Return the whole response."""
         choices: list[Json] = []
         for index, result in enumerate(results):
@@ -478,7 +481,7 @@ class _Reply:
         whole["choices"] = choices
         if (usage := write_usage(results)) is not None:
             whole["usage"] = usage
-        return whole | self._extension(results)
+        return whole
 
     async def stream(self, run: LiveRun) -> AsyncGenerator[bytes]:
         """Yield the chunks of the response."""
@@ -514,7 +517,7 @@ class _Reply:
                 yield self._chunk(each.index, more, logprobs=logprobs)
             yield self._chunk(each.index, {}, finish=_finish(response))
         ordered = [results[index] for index in sorted(results)]
-        extension = self._extension(ordered)
+        extension = await self._extend(ordered)
         if self._asked.include_usage or extension:
             chunk = self._head("chat.completion.chunk")
             chunk["choices"] = []
@@ -539,9 +542,6 @@ class _Reply:
         most, tokens = self._asked.top_logprobs, () if response is None else response.logprobs
         return {"content": [_write_token(token, most) for token in tokens], "refusal": None}
 
-    def _extension(self, results: list[TurnResult]) -> dict[str, Json]:
-        return {} if self._asked.extension is None else {"taiwa": self._asked.extension.write(results)}
-
 
 def _write_token(token: TokenLogprob, most: int) -> Json:
     likeliest: list[Json] = [_write_logprob(text, number) for text, number in token.top_logprobs[:most]]
@@ -563,6 +563,15 @@ def write_calls(response: ModelResponse | None) -> list[Json]:
         }
         for call in calls
     ]
+
+
+def arguments_of(call: ToolCall) -> Json:
+    """Return the arguments of a call as an object, for protocols that require one; other text is shown inside of it."""
+    try:
+        arguments = parse_json(call.arguments or "{}")
+    except ValueError:
+        arguments = None
+    return arguments if isinstance(arguments, dict) else {"invalid_json": call.arguments}
 
 
 def write_usage(results: list[TurnResult]) -> Json:

@@ -35,20 +35,20 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.messages import Request as ModelRequest
 from taiwa.kernel.messages import Response as ModelResponse
-from taiwa.kernel.records import Json, parse_json, record, to_json
+from taiwa.kernel.records import Json, record, to_json
 from taiwa.kernel.text import estimate_tokens
 from taiwa.models.http_api.anthropic import BUDGETS
 from taiwa.models.http_api.provider_interface import EFFORTS
 from taiwa.operations.complete import CompletionOptions, estimate_input, split_system
 from taiwa.operations.say import request_tokens
 from taiwa.server.errors import ApiError, invalid
-from taiwa.server.extension import Extension, read_extension
+from taiwa.server.extension import Extend, Extension, extender, read_extension
 from taiwa.server.fields import Fields
 from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.runs import LiveRun
 from taiwa.server.state import caller_of, read_body, state_of
 from taiwa.server.wire import Route, Wire
-from taiwa.server.wires.chat_completions import MOST_STOPS, begin_answers, checked_tools, until_answered
+from taiwa.server.wires.chat_completions import MOST_STOPS, answers_of, arguments_of, begin_answers, checked_tools
 from taiwa.sessions.durable_turn import TurnResult
 
 ROLES = ("user", "assistant", "system")
@@ -323,10 +323,12 @@ async def create(request: Request) -> Response:
         begin_answers, state, caller, asked.model, asked.messages, asked.options, asked.extension
     )
     run = state.runs.start(completions)
-    reply = _Reply(asked)
+    extend = extender(asked.extension, state.repository(caller), state.catalogue)
+    reply = _Reply(asked, extend)
     if asked.streams:
         return EventStream(reply.stream(run), lambda: run.cancel(abandon=True))
-    return await until_answered(request, run, reply.whole)
+    results = await answers_of(request, run)
+    return json_response(reply.whole(results) | await extend(results))
 
 
 async def count_tokens(request: Request) -> Response:
@@ -341,13 +343,14 @@ async def count_tokens(request: Request) -> Response:
 class _Reply:
     """Writes the answer of one request."""
 
-    def __init__(self, asked: MessagesRequest) -> None:
+    def __init__(self, asked: MessagesRequest, extend: Extend) -> None:
         self._asked = asked
+        self._extend = extend
         self._index = -1
         self._open = ""
         self._id = f"msg_{token_hex(12)}"
 
-    def whole(self, results: list[TurnResult]) -> Json:
+    def whole(self, results: list[TurnResult]) -> dict[str, Json]:
         """Return the whole message."""
         (result,) = results
         content: list[Json] = []
@@ -357,7 +360,7 @@ class _Reply:
         if result.text or not calls:
             content.append({"type": "text", "text": result.text, "citations": None})
         content += calls
-        return self._message(content, _ending(result.response), self._usage(result)) | self._extension(result)
+        return self._message(content, _ending(result.response), self._usage(result))
 
     async def stream(self, run: LiveRun) -> AsyncGenerator[bytes]:
         """Yield the events of the message."""
@@ -379,7 +382,7 @@ class _Reply:
                 case TurnResult():
                     if not has_text and (each.event.text or not _calls(each.event.response)):
                         yield self._delta("text", {"type": "text_delta", "text": each.event.text})
-                    yield self._end(each.event)
+                    yield self._end(each.event, await self._extend([each.event]))
                 case _:
                     pass
 
@@ -416,7 +419,7 @@ class _Reply:
         self._open = ""
         return _event("content_block_stop", index=self._index)
 
-    def _end(self, result: TurnResult) -> bytes:
+    def _end(self, result: TurnResult, extension: dict[str, Json]) -> bytes:
         """Write the calls and the end of the message."""
         out = [self._close()]
         for call in _calls(result.response):
@@ -428,7 +431,7 @@ class _Reply:
         names = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
         totals: dict[str, Json] = {name: usage[name] for name in (*names, "output_tokens_details", "server_tool_use")}
         delta = {**_ending(result.response), "container": None}
-        out.append(_event("message_delta", delta=delta, usage=totals, **self._extension(result)))
+        out.append(_event("message_delta", delta=delta, usage=totals, **extension))
         return b"".join((*out, _event("message_stop")))
 
     def _message(self, content: list[Json], ending: dict[str, Json], usage: dict[str, Json]) -> dict[str, Json]:
@@ -453,9 +456,6 @@ class _Reply:
         said = result.text + "".join(call.arguments for call in _tool_calls(result.response))
         return _write_usage(Usage(self._asked.estimate(), estimate_tokens(said)))
 
-    def _extension(self, result: TurnResult) -> dict[str, Json]:
-        return {} if self._asked.extension is None else {"taiwa": self._asked.extension.write([result])}
-
 
 def _event(kind: str, **fields: Json) -> bytes:
     return event({"type": kind, **fields}, kind)
@@ -469,19 +469,10 @@ def _calls(response: ModelResponse | None) -> list[dict[str, Json]]:
     return [
         {
             "type": "tool_use", "id": call.id or f"toolu_{token_hex(12)}", "name": call.name,
-            "input": _arguments(call.arguments), "caller": {"type": "direct"},
+            "input": arguments_of(call), "caller": {"type": "direct"},
         }
         for call in _tool_calls(response)
     ]  # fmt: skip
-
-
-def _arguments(text: str) -> Json:
-    """Return arguments as the object that the protocol requires; other text is shown inside of one."""
-    try:
-        arguments = parse_json(text or "{}")
-    except ValueError:
-        arguments = None
-    return arguments if isinstance(arguments, dict) else {"invalid_json": text}
 
 
 def _ending(response: ModelResponse | None) -> dict[str, Json]:
