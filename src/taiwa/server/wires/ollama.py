@@ -28,6 +28,7 @@ from taiwa.kernel.messages import (
     TextDelta,
     Thinking,
     ThinkingDelta,
+    TokenLogprob,
     ToolCall,
     ToolResult,
 )
@@ -297,16 +298,19 @@ class _Reply:
             end |= {"prompt_eval_count": result.usage.input_tokens, "eval_count": result.usage.output_tokens}
         if self._asked.top_logprobs is not None:
             most = self._asked.top_logprobs
-            end["logprobs"] = [
-                _logprob(token.token, token.logprob)
-                | {"top_logprobs": [_logprob(text, number) for text, number in token.top_logprobs[:most]]}
-                for token in (() if response is None else response.logprobs)
-            ]
+            end["logprobs"] = [_token(token, most) for token in (() if response is None else response.logprobs)]
         return end
 
 
 def _thought(parts: tuple[Thinking, ...]) -> str:
     return "".join(part.text for part in parts)
+
+
+def _token(token: TokenLogprob, most: int) -> Json:
+    likeliest: Json = [_logprob(text, number) for text, number in token.top_logprobs[:most]]
+    written = _logprob(token.token, token.logprob)
+    written["top_logprobs"] = likeliest
+    return written
 
 
 def _logprob(token: str, number: float) -> dict[str, Json]:
