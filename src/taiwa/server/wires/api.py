@@ -11,6 +11,7 @@ from taiwa.conversation.state_paths import parse_path
 from taiwa.kernel.errors import CorruptError, TaiwaError
 from taiwa.kernel.messages import TextDelta, ThinkingDelta
 from taiwa.kernel.records import Json
+from taiwa.operations.ask import find_ask_turn
 from taiwa.operations.complete import served_app
 from taiwa.operations.inspect import diff, export, log, sessions, set_value, show, tree, why
 from taiwa.operations.result_json import to_json
@@ -26,6 +27,8 @@ from taiwa.server.conversations import (
     texts_after,
 )
 from taiwa.server.errors import ApiError, invalid
+from taiwa.server.extension import read_params
+from taiwa.server.fields import Fields
 from taiwa.server.indexing import IndexRun
 from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.runs import RunEvent
@@ -108,11 +111,11 @@ async def list_conversations(request: Request) -> Response:
 async def begin(request: Request) -> Response:
     """Begin a conversation with its first turn; the answer names its run."""
     state, body = state_of(request), await read_body(request)
-    body.check_names({"app", "model", "params", "text", "name"})
-    params = body.object("params")
+    body.check_names({"app", "model", "params", "person", "text", "name"})
+    params = read_params(body)
     app = await asyncio.to_thread(load_app, state.catalogue.app_file(body.text("app", "plain")))
     repository, name = repository_of(request), body.text("name", "")
-    app = await asyncio.to_thread(served_app, app, params.data if params else {}, repository)
+    app = await asyncio.to_thread(served_app, app, params, repository)
     session = await asyncio.to_thread(
         begin_conversation, state.catalogue, repository, state.turns, app, body.text("model", ""), name
     )
@@ -145,8 +148,10 @@ async def all_trees(request: Request) -> Response:
 async def say(request: Request) -> Response:
     """Begin a turn: at the end, after a node, in place of a turn, or the last one again; the answer names its run."""
     state, name, body = state_of(request), await _idle_session(request), await read_body(request)
-    body.check_names({"text", "parent", "edit", "retry", "replay", "model"})
+    body.check_names({"text", "option", "parent", "edit", "retry", "replay", "model"})
     repository = repository_of(request)
+    if (number := body.count("option", 1)) is not None:
+        body = Fields(body.data | {"text": await asyncio.to_thread(_option, repository, name, number)})
     session = await asyncio.to_thread(
         open_conversation, state.catalogue, repository, state.turns, name, body.text("model", "")
     )
@@ -162,6 +167,46 @@ async def say(request: Request) -> Response:
         turn = TurnRequest(body.text("text"), body.text("parent", ""), edit, "edit" if edit else "turn", texts)
     followed = await state.followed.start(state.runs, caller_of(request), session, turn)
     return json_response(run_to_json(followed), 202)
+
+
+def _option(repository: Repository, name: str, number: int) -> str:
+    """Return the text that chooses an option of the question back of a conversation, or of its last answer."""
+    turn = find_ask_turn(repository, repository.store.refs.tip(name))
+    options = () if turn is None else turn.result.options
+    if number > len(options):
+        what = f"choose from 1 to {len(options)}" if options else "the last turn offers none"
+        raise invalid("option", f"option {number} does not exist; {what}", "invalid_value")
+    return str(number)
+
+
+async def question(request: Request) -> Response:
+    """Return the question back at which a conversation pauses, with its options and their passages; null where it does not."""
+    name = await _session(request)
+
+    def read(repository: Repository) -> Json:
+        tip = repository.store.refs.tip(name)
+        turn = find_ask_turn(repository, tip)
+        asks = turn is not None and turn.result.question_back
+        return {"session": name, "node": tip, "ask": to_json(turn) if asks else None}
+
+    return await _reading(request, read)
+
+
+async def set_params(request: Request) -> Response:
+    """Go on with other parameters of the app, such as the indexes that are searched; those not named stay."""
+    name, body = await _idle_session(request), await read_body(request)
+    body.check_names({"params", "person"})
+    params, served = read_params(body), state_of(request).catalogue
+
+    def write(repository: Repository) -> Json:
+        here = repository.at(name).app
+        app = load_app(served.app_file(here.name))
+        changed = served_app(app, params, repository).values
+        app = app.with_params({**here.values, **{key: changed[key] for key in params}})
+        repository.trust(app.hash)
+        return {"session": name, "node": repository.change_app(name, app).tip}
+
+    return await _reading(request, write)
 
 
 async def resume(request: Request) -> Response:
@@ -282,9 +327,14 @@ async def export_conversation(request: Request) -> Response:
 
 
 async def node(request: Request) -> Response:
-    """Return a node with its calls."""
+    """Return a node with its calls, and what it found and asked back in documents."""
     name = await _node(request)
-    return await _reading(request, lambda repository: to_json(show(repository, name)))
+
+    def read(repository: Repository) -> Json:
+        shown, turn = to_json(show(repository, name)), find_ask_turn(repository, repository.store.resolve(name))
+        return shown if turn is None else {**shown, "ask": to_json(turn)}
+
+    return await _reading(request, read)
 
 
 async def trace_node(request: Request) -> Response:
@@ -365,7 +415,7 @@ def _events_of(request: Request) -> AsyncIterator[tuple[str, Json]]:
     state, name, caller = state_of(request), _name(request), caller_of(request)
     if (indexing := state.indexing.find(name, caller)) is not None:
         return _events_of_indexing(indexing)
-    return _events_of_turns(state.followed.get(name, caller))
+    return _events_of_turns(state.followed.get(name, caller), repository_of(request))
 
 
 async def _events_of_indexing(run: IndexRun) -> AsyncIterator[tuple[str, Json]]:
@@ -373,9 +423,12 @@ async def _events_of_indexing(run: IndexRun) -> AsyncIterator[tuple[str, Json]]:
         yield kind, error_to_json(data) if isinstance(data, ApiError) else data
 
 
-async def _events_of_turns(run: FollowedRun) -> AsyncIterator[tuple[str, Json]]:
+async def _events_of_turns(run: FollowedRun, repository: Repository) -> AsyncIterator[tuple[str, Json]]:
     async for each in run.follow():
-        yield _kind(each), _event(each)
+        data = _event(each)
+        if isinstance(each.event, TurnResult) and each.event.ask is not None and isinstance(data, dict):
+            data = data | {"ask": to_json(await asyncio.to_thread(find_ask_turn, repository, each.event.node))}
+        yield _kind(each), data
 
 
 def _kind(each: RunEvent) -> str:
@@ -417,6 +470,8 @@ wire = Wire(
         Route(HERE, history, GET),
         Route(HERE, delete, ("DELETE",)),
         Route(f"{HERE}/turns", say, POST),
+        Route(f"{HERE}/params", set_params, POST),
+        Route(f"{HERE}/question", question, GET),
         Route(f"{HERE}/resume", resume, POST),
         Route(f"{HERE}/undo", undo, POST),
         Route(f"{HERE}/redo", redo, POST),

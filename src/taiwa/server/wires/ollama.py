@@ -283,7 +283,9 @@ class _Reply:
         if self._generates:
             return head | {"response": text, **thought, "done": False}
         message: dict[str, Json] = {"role": "assistant", "content": text, **thought}
-        return head | {"message": message | ({"tool_calls": calls} if calls else {}), "done": False}
+        if calls:
+            message["tool_calls"] = calls
+        return {**head, "message": message, "done": False}
 
     def _end(self, result: TurnResult) -> dict[str, Json]:
         """Write what the end of an answer has; counts of tokens are left out where they are not known."""
