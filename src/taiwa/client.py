@@ -49,6 +49,7 @@ from taiwa.kernel.messages import (
     Request,
     Sampling,
     TextDelta,
+    ThinkingDelta,
     Usage,
     assistant,
     system,
@@ -818,6 +819,8 @@ class AsyncClient(BaseClient):
         with self._counting():
             async with aclosing(AsyncRuntime(self.model, **arguments).stream(program)) as events:
                 async for event in events:
+                    if isinstance(event, ThinkingDelta):
+                        continue
                     if isinstance(event, RunResult):
                         self.spent = self.spent + event.spent
                     for shown in view(event):
