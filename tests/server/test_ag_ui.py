@@ -1,8 +1,9 @@
 """AG-UI: threads, runs, state and questions back, read with the types of the protocol's own package."""
 
+import asyncio
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,26 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.messages import Message, Request, Response, Text, Thinking, ToolCall, Usage, assistant
+from taiwa.kernel.messages import (
+    Message,
+    Request,
+    Response,
+    StreamEnd,
+    Text,
+    TextDelta,
+    Thinking,
+    ToolCall,
+    Usage,
+    assistant,
+)
 from taiwa.models.builtin.model import BuiltinModel
-from taiwa.models.scripted import function_model, scripted_model
+from taiwa.models.scripted import scripted_model
 from taiwa.server.json_patch import json_patch
 from tests.server.serving import Serving, requests_of, serving, sse
 
 Json = dict[str, Any]
 EVENT: TypeAdapter[Any] = TypeAdapter(Event)
+GOOD: Json = {"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": "Hi"}]}
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
@@ -298,48 +311,64 @@ def test_a_run_is_performed_once_and_can_be_followed_again() -> None:
         assert len(server.model.requests) == 1
 
 
+class WaitingModel:
+    """Writes a piece, and the rest when it may go on."""
+
+    name = "waiting"
+    capabilities = frozenset[Any]()
+
+    def __init__(self) -> None:
+        self.going = threading.Event()
+        self.asked = 0
+
+    async def astream(self, request: Request) -> AsyncGenerator[TextDelta | StreamEnd]:
+        del request
+        self.asked += 1
+        yield TextDelta("Hello")
+        await asyncio.to_thread(self.going.wait, 60)
+        yield TextDelta(" there")
+        yield StreamEnd("stop", None, None, "waiting")
+
+
+def follow(lines: Iterator[str]) -> Iterator[Json]:
+    return (json.loads(line.removeprefix("data: ")) for line in lines if line)
+
+
 def test_two_readers_follow_one_run_and_a_reader_that_leaves_does_not_end_it() -> None:
-    going = threading.Event()
-
-    def answer(_: Request) -> str:
-        assert going.wait(60)
-        return "Hello"
-
-    with serving(model=function_model(answer)) as server:
-        body = {"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": "Hi"}]}
-        with server.client.stream("POST", "/ag-ui", json=body) as leaving:
+    model: Any = WaitingModel()
+    with serving(model=model) as server:
+        with server.client.stream("POST", "/ag-ui", json=GOOD) as leaving:
             next(leaving.iter_lines())
-        with server.client.stream("POST", "/ag-ui", json=body) as staying:
-            lines = staying.iter_lines()
-            first = next(lines)
-            going.set()
-            rest = "\n".join(lines)
+        with server.client.stream("POST", "/ag-ui", json=GOOD) as first:
+            begun = follow(first.iter_lines())
+            next(begun)
+            with server.client.stream("POST", "/ag-ui", json=GOOD) as second:
+                model.going.set()
+                seen = list(follow(second.iter_lines()))
+            rest = list(begun)
 
-        assert "RUN_STARTED" in first
-        assert '"success"' in rest
-        assert len(server.model.requests) == 1
+        assert seen[1:] == rest
+        assert seen[-1]["outcome"] == {"type": "success"}
+        assert model.asked == 1
+        assert server.turns() == [["Hi"]]
 
 
 def test_a_stopped_run_is_cancelled_and_keeps_its_text() -> None:
-    going = threading.Event()
-
-    def answer(_: Request) -> str:
-        assert going.wait(60)
-        return "Hello there, this is long enough"
-
-    with serving(model=function_model(answer, chunk=1)) as server:
-        body = {"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": "Hi"}]}
-        with server.client.stream("POST", "/ag-ui", json=body) as response:
-            lines = response.iter_lines()
-            next(lines)
+    model: Any = WaitingModel()
+    with serving(model=model) as server:
+        with server.client.stream("POST", "/ag-ui", json=GOOD) as response:
+            events = follow(response.iter_lines())
+            while next(events)["type"] != "TEXT_MESSAGE_CONTENT":
+                pass
             stopped = server.client.post("/ag-ui/threads/t/runs/r/cancel", json={})
-            going.set()
-            events = [json.loads(line.removeprefix("data: ")) for line in lines if line]
+            model.going.set()
+            last = list(events)[-1]
         unknown = server.client.post("/ag-ui/threads/t/runs/other/cancel", json={})
 
-    assert stopped.json() == {"cancelled": True}
-    assert events[-1]["outcome"] == {"type": "cancelled"}
-    assert unknown.status_code == 404
+        assert stopped.json() == {"cancelled": True}
+        assert last["outcome"] == {"type": "cancelled"}
+        assert unknown.status_code == 404
+        assert server.repository.at("t").turns[-1].answer == "Hello"
 
 
 def test_tools_of_the_client_are_called_and_their_results_answered() -> None:
@@ -526,9 +555,6 @@ def test_any_thread_id_is_a_thread(thread: str) -> None:
         agent.say("More")
 
         assert server.turns() == [["Hi", "More"]]
-
-
-GOOD: Json = {"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": "Hi"}]}
 
 
 @pytest.mark.parametrize(

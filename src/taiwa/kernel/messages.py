@@ -330,7 +330,8 @@ class Response:
     """One answer. `usage` None means that the server did not report it; it never counts as zero.
 
     Where a watcher cut the answer, `discarded` is the text behind the cut in the same chunk, and `max_usage` bounds the
-    usage if it is unknown. `enforcement` says how the constraint was enforced, None without a constraint.
+    usage if it is unknown. `enforcement` says how the constraint was enforced, None without a constraint. `confidence` is the
+    probability, 0 to 1, that the model itself gives to the whole answer, None where it states none.
     """
 
     message: Message
@@ -342,6 +343,7 @@ class Response:
     max_usage: Usage | None = None
     logprobs: tuple[TokenLogprob, ...] = ()
     enforcement: Enforcement | None = None
+    confidence: float | None = None
 
     @property
     def text(self) -> str:
@@ -375,6 +377,7 @@ class StreamEnd:
     logprobs: tuple[TokenLogprob, ...] = ()
     enforcement: Enforcement | None = None
     thinking: tuple[Thinking, ...] = ()
+    confidence: float | None = None
 
 
 @value(tag="notice")
@@ -413,8 +416,9 @@ def collect_response(chunks: Iterable[Chunk]) -> Response:
     blocks = end.thinking or ((Thinking("".join(thinking)),) if thinking else ())
     message = Message("assistant", (*blocks, Text("".join(text)), *end.tool_calls))
     return Response(
-        message, end.finish, end.stop, end.usage, end.model, logprobs=end.logprobs, enforcement=end.enforcement
-    )
+        message, end.finish, end.stop, end.usage, end.model,
+        logprobs=end.logprobs, enforcement=end.enforcement, confidence=end.confidence,
+    )  # fmt: skip
 
 
 @value(tag="passage")

@@ -20,6 +20,7 @@ from taiwa.operations.generate import describe_constraint, token_text
 from taiwa.operations.results import (
     CostResult,
     DiffResult,
+    DocumentText,
     EmbeddingsResult,
     ExplainResult,
     ExtractResult,
@@ -216,6 +217,14 @@ def _passage(found: MarkedPassage) -> Json:
         **members(passage, "id text"),
         "marks": to_json(found.marks),
     }
+
+
+@to_json.register
+def _document(found: DocumentText) -> Json:
+    passages: list[Json] = [
+        {**members(each, "id heading page? start"), "end": each.start + len(each.text)} for each in found.passages
+    ]
+    return {**members(found, "index path title version characters offset text"), "passages": passages}
 
 
 @to_json.register

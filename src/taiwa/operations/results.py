@@ -118,10 +118,29 @@ class MarkedPassage:
 
 @dataclass(frozen=True, slots=True)
 class FindResult:
-    """The passages that fit a query, best first; `warnings` tell why embeddings were not used."""
+    """The passages that fit a query, best first, and those behind them; `warnings` tell why embeddings were not used."""
 
     passages: tuple[MarkedPassage, ...]
     warnings: tuple[str, ...] = ()
+    near_misses: tuple[MarkedPassage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentText:
+    """A part of the plain text of a document.
+
+    `text` begins at character `offset` of the `characters` of the document; `passages` are those that stand in it. White
+    space between passages is shown as line breaks.
+    """
+
+    index: str
+    path: str
+    title: str
+    version: str
+    characters: int
+    offset: int
+    text: str
+    passages: "tuple[Passage, ...]"
 
 
 @dataclass(frozen=True, slots=True)

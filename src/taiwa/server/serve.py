@@ -12,9 +12,12 @@ import uvicorn
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.runtime import AnyModel
 from taiwa.kernel.usage_limits import UsageLimits
+from taiwa.operations.uploads import uploads_folder
+from taiwa.retrieval.scope import IndexScope
 from taiwa.server.access import Access
 from taiwa.server.application import build, start
 from taiwa.server.catalogue import Catalogue, check_served
+from taiwa.server.indexing import Indexing
 from taiwa.server.options import ServerOptions
 from taiwa.server.runs import Runs
 from taiwa.server.state import Repositories, ServerState
@@ -52,11 +55,12 @@ class TaiwaServer:
         turns = TurnOptions(limits=UsageLimits(cost=settings.max_cost_nano))
         self.state = ServerState(
             options,
-            Repositories(repository),
+            Repositories(repository, IndexScope(served=options.indexes or None, uploads=str(uploads_folder(settings)))),
             Catalogue(settings, options.apps, options.models, models),
             self.access,
             turns,
             Runs(options.limits.runs),
+            Indexing(settings),
             {},
         )
         for name in options.models:
@@ -119,6 +123,7 @@ class _Uvicorn(uvicorn.Server):
         """Take no more requests, let runs end, then close the connections."""
         for server in self.servers:
             server.close()
+        await self._state.indexing.stop()
         await self._state.runs.stop(0 if self.force_exit else self._state.options.limits.grace)
         await super().shutdown(sockets)
         self._captured_signals.clear()  # uvicorn would raise them again, and a stop that was asked for is no failure

@@ -1,19 +1,21 @@
 """What endpoints work with: the parts of the server, the caller, and the body of a request."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
 from starlette.requests import Request
 
 from taiwa.kernel.records import Json, parse_json
+from taiwa.retrieval.scope import IndexScope
 from taiwa.server.access import LOCAL_CALLER, Access
 from taiwa.server.catalogue import Catalogue
 from taiwa.server.conversations import FollowedRuns
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.fields import Fields
 from taiwa.server.guard import body_too_large
+from taiwa.server.indexing import Indexing
 from taiwa.server.options import ServerOptions
 from taiwa.server.runs import Runs
 from taiwa.sessions.durable_turn import TurnOptions
@@ -21,10 +23,11 @@ from taiwa.sessions.repository import Repository
 
 
 class Repositories:
-    """The conversations of each caller in one store; the local caller has those of the command line."""
+    """The conversations of each caller in one store; the local caller has those of the command line, and the given indexes."""
 
-    def __init__(self, local: Repository) -> None:
+    def __init__(self, local: Repository, scope: IndexScope) -> None:
         self._local = local
+        local.scope = self._scope = scope
         self._lock = Lock()
         self._others: dict[str, Repository] = {}
 
@@ -36,6 +39,7 @@ class Repositories:
             if caller not in self._others:
                 made = Repository(self._local.store.owned_by(caller))
                 made.place, made.settings = self._local.place, self._local.settings
+                made.scope = replace(self._scope, owner=caller, served=self._scope.served or ())
                 self._others[caller] = made
             return self._others[caller]
 
@@ -50,6 +54,7 @@ class ServerState:
     access: Access
     turns: TurnOptions
     runs: Runs
+    indexing: Indexing
     live: dict[str, Any]
     """What wires keep while it is written, by id."""
     followed: FollowedRuns = field(default_factory=FollowedRuns)

@@ -247,6 +247,8 @@ async def create(request: Request) -> Response:
     if completion is None:
         return EventStream(stream(live))
     key = _live_key(caller, asked.key)
+    if key in state.live:  # another request began the same run meanwhile
+        return EventStream(stream(state.live[key]))
 
     async def on_end(run: LiveRun) -> None:
         await asyncio.to_thread(_finish, state, repository, live, run)
@@ -267,7 +269,7 @@ def _begin(
     params: Mapping[str, Json] = {} if asked.extension is None else asked.extension.params
     system, messages = _divided(asked)
     options = CompletionOptions(app_file, messages, params)
-    relayed = is_relayed_app(options)
+    relayed = is_relayed_app(options, repository)
     if not relayed:
         messages = without_own_tools(messages)
     messages, snapshot = _with_answers(repository, session, asked, messages)

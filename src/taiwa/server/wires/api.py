@@ -1,7 +1,7 @@
 """The server's own API: conversations with their trees, states and bills, for the page and for programs."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,6 +17,7 @@ from taiwa.operations.result_json import to_json
 from taiwa.operations.results import StateResult
 from taiwa.operations.trace import MOST_ALTERNATIVES, tokens, trace
 from taiwa.server.conversations import (
+    FollowedRun,
     TurnRequest,
     begin_conversation,
     interrupted_turn,
@@ -25,6 +26,7 @@ from taiwa.server.conversations import (
     texts_after,
 )
 from taiwa.server.errors import ApiError, invalid
+from taiwa.server.indexing import IndexRun
 from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.runs import RunEvent
 from taiwa.server.state import caller_of, read_body, repository_of, state_of
@@ -109,8 +111,8 @@ async def begin(request: Request) -> Response:
     body.check_names({"app", "model", "params", "text", "name"})
     params = body.object("params")
     app = await asyncio.to_thread(load_app, state.catalogue.app_file(body.text("app", "plain")))
-    app = served_app(app, params.data if params else {})
     repository, name = repository_of(request), body.text("name", "")
+    app = await asyncio.to_thread(served_app, app, params.data if params else {}, repository)
     session = await asyncio.to_thread(
         begin_conversation, state.catalogue, repository, state.turns, app, body.text("model", ""), name
     )
@@ -339,19 +341,41 @@ async def list_apps(request: Request) -> Response:
 
 async def events(request: Request) -> Response:
     """Follow a run from its first event, or from behind `Last-Event-ID`."""
-    followed = state_of(request).followed.get(_name(request), caller_of(request))
+    happened = _events_of(request)
     last = request.headers.get("last-event-id", "")
     start = int(last) + 1 if last.isascii() and last.isdigit() else 0
 
     async def write() -> AsyncGenerator[bytes]:
         index = 0
-        async for each in followed.follow():
+        async for kind, data in happened:
             if index >= start:
-                yield f"id: {index}\n".encode() + event(_event(each), _kind(each))
+                yield f"id: {index}\n".encode() + event(data, kind)
             index += 1
         yield event({}, "end")
 
     return EventStream(write())
+
+
+def _events_of(request: Request) -> AsyncIterator[tuple[str, Json]]:
+    """Return the events of a run of the caller, by their kinds.
+
+    Raises:
+        ApiError: there is none, or it belongs to another caller.
+    """
+    state, name, caller = state_of(request), _name(request), caller_of(request)
+    if (indexing := state.indexing.find(name, caller)) is not None:
+        return _events_of_indexing(indexing)
+    return _events_of_turns(state.followed.get(name, caller))
+
+
+async def _events_of_indexing(run: IndexRun) -> AsyncIterator[tuple[str, Json]]:
+    async for kind, data in run.follow():
+        yield kind, error_to_json(data) if isinstance(data, ApiError) else data
+
+
+async def _events_of_turns(run: FollowedRun) -> AsyncIterator[tuple[str, Json]]:
+    async for each in run.follow():
+        yield _kind(each), _event(each)
 
 
 def _kind(each: RunEvent) -> str:
@@ -370,8 +394,9 @@ def _event(each: RunEvent) -> Json:
 
 
 async def cancel(request: Request) -> Response:
-    """Stop a run; its turn is committed with the text that it has."""
-    state_of(request).followed.get(_name(request), caller_of(request)).cancel()
+    """Stop a run; a turn is committed with the text that it has, and the next run of an index reads the rest."""
+    state, name, caller = state_of(request), _name(request), caller_of(request)
+    (state.indexing.find(name, caller) or state.followed.get(name, caller)).cancel()
     return json_response({"cancelled": True})
 
 
