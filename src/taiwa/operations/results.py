@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from taiwa.ask.result import AskResult
     from taiwa.constraints.explain import GuideTrace
     from taiwa.constraints.guide import Guide
     from taiwa.conversation.history import Conversation, Node
@@ -141,6 +142,19 @@ class DocumentText:
     offset: int
     text: str
     passages: "tuple[Passage, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class AskTurn:
+    """A turn that looked into documents, with the texts of what it found.
+
+    `near_misses` were found and came behind `passages`; `candidates` are the passages that each of its options is about.
+    """
+
+    result: "AskResult"
+    passages: "tuple[Passage, ...]"
+    near_misses: "tuple[Passage, ...]"
+    candidates: "tuple[tuple[Passage, ...], ...]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,17 @@ from taiwa.server.guard import Guard
 from taiwa.server.responses import json_response
 from taiwa.server.state import ServerState, state_of
 from taiwa.server.wire import Endpoint, Wire
-from taiwa.server.wires import ag_ui, api, chat_completions, documents, page, responses
+from taiwa.server.wires import ag_ui, api, chat_completions, documents, page, persons, responses
 
-WIRES: tuple[Wire, ...] = (chat_completions.wire, responses.wire, ag_ui.wire, api.wire, documents.wire, page.wire)
+WIRES: tuple[Wire, ...] = (
+    chat_completions.wire,
+    responses.wire,
+    ag_ui.wire,
+    api.wire,
+    documents.wire,
+    persons.wire,
+    page.wire,
+)
 """The first one writes the errors of paths that no wire has."""
 ESCAPED_SLASH = re.compile(rb"%(?=2[Ff5])")
 """In a path: of a slash that belongs to a name, and of a percent sign."""

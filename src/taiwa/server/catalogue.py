@@ -107,7 +107,9 @@ class Catalogue:
     def _open(self, app: App, name: str) -> PricedModel:
         if name in self._given:
             return open_priced_model(self._given[name], self.settings)
-        chosen = replace(self.settings, model=name, origins={**self.settings.origins, "model": "argument"})
+        # The built-in model writes stories; without another one answers from documents are quotations.
+        named = None if name == BUILTIN and app.flow == "ask" else name
+        chosen = replace(self.settings, model=named, origins={**self.settings.origins, "model": "argument"})
         with self._lock:
             return open_priced_model(None, chosen, app, opened=self._opened)
 

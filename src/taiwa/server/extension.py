@@ -6,6 +6,7 @@ from typing import cast
 
 from taiwa.kernel.records import Json
 from taiwa.kernel.usage_limits import currency_units
+from taiwa.operations.ask import find_ask_turn
 from taiwa.operations.result_json import to_json
 from taiwa.operations.trace import tokens, trace
 from taiwa.server.catalogue import Catalogue
@@ -41,6 +42,9 @@ class Extension:
             "cost": None if cost is None else str(cost),
             "warnings": list(result.warnings),
         }
+        if (turn := find_ask_turn(repository, result.node)) is not None:
+            found = cast("dict[str, Json]", to_json(turn))
+            written |= {name: found[name] for name in ("question", "options", "citations", "passages")}
         if "state" in self.include:
             written["state"] = dict(repository.checkout(result.node).state)
         if "trace" in self.include:
@@ -62,10 +66,16 @@ def read_extension(body: Fields, included: Collection[str] = ()) -> Extension | 
     parts = tuple(name.removeprefix(PREFIX) for name in included if name.startswith(PREFIX))
     if given is None:
         return Extension(include=parts) if parts else None
-    given.check_names({"params", "include"})
-    params, include = given.object("params"), given.texts("include")
+    given.check_names({"params", "person", "include"})
+    params, include = read_params(given), given.texts("include")
     unknown = next((name for name in include if name not in PARTS), None)
     if unknown is not None:
         path = given.at("include")
         raise invalid(path, f"unknown {path} {unknown[:40]!r}; choose from {', '.join(PARTS)}", "invalid_value")
-    return Extension({} if params is None else params.data, (*parts, *include))
+    return Extension(params, (*parts, *include))
+
+
+def read_params(given: Fields) -> dict[str, Json]:
+    """Read the parameters of an app, and the person, whose profile is the parameter `user`."""
+    params, person = given.object("params"), given.optional_text("person")
+    return ({} if params is None else params.data) | ({} if person is None else {"user": person})

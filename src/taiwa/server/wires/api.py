@@ -11,6 +11,7 @@ from taiwa.conversation.state_paths import parse_path
 from taiwa.kernel.errors import CorruptError, TaiwaError
 from taiwa.kernel.messages import TextDelta
 from taiwa.kernel.records import Json
+from taiwa.operations.ask import find_ask_turn
 from taiwa.operations.complete import served_app
 from taiwa.operations.inspect import diff, export, log, sessions, set_value, show, tree, why
 from taiwa.operations.result_json import to_json
@@ -26,6 +27,8 @@ from taiwa.server.conversations import (
     texts_after,
 )
 from taiwa.server.errors import ApiError, invalid
+from taiwa.server.extension import read_params
+from taiwa.server.fields import Fields
 from taiwa.server.indexing import IndexRun
 from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.runs import RunEvent
@@ -87,6 +90,20 @@ async def _idle_session(request: Request) -> str:
     return name
 
 
+def _model(request: Request, body: Fields) -> str:
+    """Return the model that a request names, "" for none.
+
+    Raises:
+        ApiError: it is not served.
+    """
+    name = body.text("model", "")
+    if name and name not in state_of(request).catalogue.models:
+        raise ApiError(
+            404, f"the model {name[:80]!r} does not exist here (GET /v1/models lists all)", code="model_not_found", param="model"
+        )  # fmt: skip
+    return name
+
+
 def _number(request: Request, name: str, default: int, most: int = MOST_LISTED) -> int:
     text = request.query_params.get(name, str(default))
     if not text.isascii() or not text.isdigit() or not 0 < int(text[:6]) <= most:
@@ -108,13 +125,13 @@ async def list_conversations(request: Request) -> Response:
 async def begin(request: Request) -> Response:
     """Begin a conversation with its first turn; the answer names its run."""
     state, body = state_of(request), await read_body(request)
-    body.check_names({"app", "model", "params", "text", "name"})
-    params = body.object("params")
+    body.check_names({"app", "model", "params", "person", "text", "name"})
+    params = read_params(body)
     app = await asyncio.to_thread(load_app, state.catalogue.app_file(body.text("app", "plain")))
     repository, name = repository_of(request), body.text("name", "")
-    app = await asyncio.to_thread(served_app, app, params.data if params else {}, repository)
+    app = await asyncio.to_thread(served_app, app, params, repository)
     session = await asyncio.to_thread(
-        begin_conversation, state.catalogue, repository, state.turns, app, body.text("model", ""), name
+        begin_conversation, state.catalogue, repository, state.turns, app, _model(request, body), name
     )
     followed = await state.followed.start(state.runs, caller_of(request), session, TurnRequest(body.text("text")))
     return json_response(run_to_json(followed), 202)
@@ -145,10 +162,12 @@ async def all_trees(request: Request) -> Response:
 async def say(request: Request) -> Response:
     """Begin a turn: at the end, after a node, in place of a turn, or the last one again; the answer names its run."""
     state, name, body = state_of(request), await _idle_session(request), await read_body(request)
-    body.check_names({"text", "parent", "edit", "retry", "replay", "model"})
+    body.check_names({"text", "option", "parent", "edit", "retry", "replay", "model"})
     repository = repository_of(request)
+    if (number := body.count("option", 1)) is not None:
+        body = Fields(body.data | {"text": await asyncio.to_thread(_option, repository, name, number)})
     session = await asyncio.to_thread(
-        open_conversation, state.catalogue, repository, state.turns, name, body.text("model", "")
+        open_conversation, state.catalogue, repository, state.turns, name, _model(request, body)
     )
     edit = body.data.get("edit") or 0
     if not isinstance(edit, int) or isinstance(edit, bool):
@@ -164,6 +183,46 @@ async def say(request: Request) -> Response:
     return json_response(run_to_json(followed), 202)
 
 
+def _option(repository: Repository, name: str, number: int) -> str:
+    """Return the text that chooses an option of the question back of a conversation, or of its last answer."""
+    turn = find_ask_turn(repository, repository.store.refs.tip(name))
+    options = () if turn is None else turn.result.options
+    if number > len(options):
+        what = f"choose from 1 to {len(options)}" if options else "the last turn offers none"
+        raise invalid("option", f"option {number} does not exist; {what}", "invalid_value")
+    return str(number)
+
+
+async def question(request: Request) -> Response:
+    """Return the question back at which a conversation pauses, with its options and their passages; null where it does not."""
+    name = await _session(request)
+
+    def read(repository: Repository) -> Json:
+        tip = repository.store.refs.tip(name)
+        turn = find_ask_turn(repository, tip)
+        asks = turn is not None and turn.result.question_back
+        return {"session": name, "node": tip, "ask": to_json(turn) if asks else None}
+
+    return await _reading(request, read)
+
+
+async def set_params(request: Request) -> Response:
+    """Go on with other parameters of the app, such as the indexes that are searched; those not named stay."""
+    name, body = await _idle_session(request), await read_body(request)
+    body.check_names({"params", "person"})
+    params, served = read_params(body), state_of(request).catalogue
+
+    def write(repository: Repository) -> Json:
+        here = repository.at(name).app
+        app = load_app(served.app_file(here.name))
+        changed = served_app(app, params, repository).values
+        app = app.with_params({**here.values, **{key: changed[key] for key in params}})
+        repository.trust(app.hash)
+        return {"session": name, "node": repository.change_app(name, app).tip}
+
+    return await _reading(request, write)
+
+
 async def resume(request: Request) -> Response:
     """Complete the interrupted turn; calls that were answered are not repeated. The answer names its run."""
     state, name, body = state_of(request), await _idle_session(request), await read_body(request)
@@ -174,7 +233,7 @@ async def resume(request: Request) -> Response:
         interrupted = interrupted_turn(repository, name)
         if interrupted is None:
             raise ApiError(409, f"{name!r} has no interrupted turn", "conflict_error", "conflict")
-        model = body.text("model", "") or repository.store.runs.model(interrupted.id)
+        model = _model(request, body) or repository.store.runs.model(interrupted.id)
         return open_conversation(state.catalogue, repository, state.turns, name, model)
 
     session = await asyncio.to_thread(reopen)
@@ -282,9 +341,14 @@ async def export_conversation(request: Request) -> Response:
 
 
 async def node(request: Request) -> Response:
-    """Return a node with its calls."""
+    """Return a node with its calls, and what it found and asked back in documents."""
     name = await _node(request)
-    return await _reading(request, lambda repository: to_json(show(repository, name)))
+
+    def read(repository: Repository) -> Json:
+        shown, turn = to_json(show(repository, name)), find_ask_turn(repository, repository.store.resolve(name))
+        return shown if turn is None else {**shown, "ask": to_json(turn)}
+
+    return await _reading(request, read)
 
 
 async def trace_node(request: Request) -> Response:
@@ -365,7 +429,7 @@ def _events_of(request: Request) -> AsyncIterator[tuple[str, Json]]:
     state, name, caller = state_of(request), _name(request), caller_of(request)
     if (indexing := state.indexing.find(name, caller)) is not None:
         return _events_of_indexing(indexing)
-    return _events_of_turns(state.followed.get(name, caller))
+    return _events_of_turns(state.followed.get(name, caller), repository_of(request))
 
 
 async def _events_of_indexing(run: IndexRun) -> AsyncIterator[tuple[str, Json]]:
@@ -373,9 +437,12 @@ async def _events_of_indexing(run: IndexRun) -> AsyncIterator[tuple[str, Json]]:
         yield kind, error_to_json(data) if isinstance(data, ApiError) else data
 
 
-async def _events_of_turns(run: FollowedRun) -> AsyncIterator[tuple[str, Json]]:
+async def _events_of_turns(run: FollowedRun, repository: Repository) -> AsyncIterator[tuple[str, Json]]:
     async for each in run.follow():
-        yield _kind(each), _event(each)
+        data = _event(each)
+        if isinstance(each.event, TurnResult) and each.event.ask is not None and isinstance(data, dict):
+            data = data | {"ask": to_json(await asyncio.to_thread(find_ask_turn, repository, each.event.node))}
+        yield _kind(each), data
 
 
 def _kind(each: RunEvent) -> str:
@@ -415,6 +482,8 @@ wire = Wire(
         Route(HERE, history, GET),
         Route(HERE, delete, ("DELETE",)),
         Route(f"{HERE}/turns", say, POST),
+        Route(f"{HERE}/params", set_params, POST),
+        Route(f"{HERE}/question", question, GET),
         Route(f"{HERE}/resume", resume, POST),
         Route(f"{HERE}/undo", undo, POST),
         Route(f"{HERE}/redo", redo, POST),
