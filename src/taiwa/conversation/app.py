@@ -142,6 +142,7 @@ def merge_sampling(own: Sampling, given: Sampling) -> Sampling:
         own.top_p if given.top_p is None else given.top_p,
         own.max_tokens if given.max_tokens is None else given.max_tokens,
         own.seed if given.seed is None else given.seed,
+        given.effort or own.effort,
     )
 
 

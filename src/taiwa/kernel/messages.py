@@ -228,12 +228,16 @@ Constraint: TypeAlias = JsonSchema | Regex | Grammar | Choice | ToolCallsInText 
 
 @value(tag="sampling")
 class Sampling:
-    """How tokens are drawn; None leaves the choice to the server."""
+    """How tokens are drawn; None leaves the choice to the server.
+
+    `effort` is how much a model on a server reasons before it answers, such as `low`; "" leaves it as the model was opened.
+    """
 
     temperature: float | None = 0.0
     top_p: float | None = None
     max_tokens: int | None = None
     seed: int | None = None
+    effort: str = ""
 
 
 @value(tag="tool-spec")
@@ -360,9 +364,10 @@ class TextDelta:
 
 @value(tag="thinking-delta")
 class ThinkingDelta:
-    """The next text of the reasoning content."""
+    """The next text of the reasoning content; `block` is the whole signed block that ends here."""
 
     text: str
+    block: Thinking | None = None
 
 
 @value(tag="stream-end")

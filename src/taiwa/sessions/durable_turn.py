@@ -241,6 +241,7 @@ class ActiveTurn:
             digest = turn_digest(after.turns[-1].all_messages)
             address = next_address(place.address, digest)
             repository.store.transcripts.put(place.app, address, digest, committed.tip, session)
+        repository.remember(committed)
         return committed
 
     @property

@@ -71,7 +71,7 @@ def place_after(
     """
     turns, inputs = split_turns(messages)
     session = session if _is_at(repository, session, node) else ""
-    base = repository.checkout(node)
+    base = repository.recent(node)
     if base.count == 0 and session and base.app != app:  # nothing was said yet: any app may begin
         placed = _place(repository, app, repository.start(app), "", START, turns, inputs)
         if not placed.turn_input.base.new_nodes:
@@ -250,7 +250,7 @@ def _find_prefix(
         found = repository.store.transcripts.find(app.name, tried, session)
         if found:
             entry = found[max(found, key=lengths.__getitem__)]
-            return entry, lengths[entry.address], repository.checkout(entry.node)
+            return entry, lengths[entry.address], repository.recent(entry.node)
     return None
 
 
