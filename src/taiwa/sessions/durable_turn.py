@@ -100,8 +100,8 @@ class TurnInput:
 
     `messages` take the place of the text in an app without state, and the model answers them once. A turn that `branches`
     begins a session of its own at a node of another one; with `may_branch` it does so only if the session has moved. The
-    node of a turn with a `transcript` is found again by the history that its client resends. What `compacts` is no turn: it
-    replaces all of them by a summary.
+    node of a turn with a `transcript` is found again by the history that its client resends. A node that `compacts`
+    replaces all turns before it by a summary.
     """
 
     base: Conversation
@@ -211,7 +211,7 @@ class ActiveTurn:
         return Journal(self.paid, sink(self.repository, self.run, self.priced_model))
 
     def fail(self, error: BaseException) -> None:
-        """Record how the turn failed; what is no error of ours interrupted it, and leaves it open."""
+        """Record how the turn failed; an exception other than `TaiwaError` is an interruption and leaves the turn open."""
         runs = self.repository.store.runs
         with suppress(StoreError):
             if isinstance(error, TaiwaError):
