@@ -11,7 +11,7 @@ from taiwa.apps.catalog import load_app
 from taiwa.conversation.state_paths import parse_path
 from taiwa.kernel.attachments import Attachment, read_attachments
 from taiwa.kernel.errors import CorruptError, TaiwaError
-from taiwa.kernel.messages import TextDelta
+from taiwa.kernel.messages import TextDelta, ThinkingDelta
 from taiwa.kernel.records import Json
 from taiwa.operations.ask import find_ask_turn
 from taiwa.operations.complete import served_app
@@ -531,6 +531,8 @@ def _kind(each: RunEvent) -> str:
         return "turn"
     if isinstance(each.event, ApiError):
         return "error"
+    if isinstance(each.event, ThinkingDelta):
+        return "thinking"
     return "text" if isinstance(each.event, TextDelta) else "notice"
 
 

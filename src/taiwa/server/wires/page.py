@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from taiwa.i18n import LANGUAGES
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.messages import Notice, TextDelta
+from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
 from taiwa.operations.complete import Completion
 from taiwa.operations.markdown_html import MarkdownStream
 from taiwa.server.conversations import FollowedRun, interrupted_turn
@@ -256,6 +256,8 @@ async def _written(run: FollowedRun) -> AsyncGenerator[bytes]:
             case TurnResult():
                 ended = True
                 yield event({"tip": each.event.node}, "tip")
+            case ThinkingDelta():
+                yield event({"text": each.event.text}, "thinking")
     yield _numbered(run, event({}, "done"))
 
 

@@ -111,12 +111,15 @@ function begun(said, names) {
 }
 
 const scroller = $("#transcript");
+const LONGEST_THOUGHT = 600; // characters of what a model thinks that are shown while it does
+const thoughts = Object.assign(document.createElement("p"), { className: "thinking", dir: "auto" });
 const pinned = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 120;
 
 // Parts of an answer come faster than a screen can show them: one of them is drawn per frame.
 function draw(change) {
   const follow = pinned();
   waiting?.remove();
+  thoughts.remove();
   change();
   if (follow) scroller.scrollTop = scroller.scrollHeight;
 }
@@ -136,6 +139,10 @@ const heard = {
   tail({ html }) {
     cancelAnimationFrame(frame);
     frame = requestAnimationFrame(() => draw(() => put(open, html)));
+  },
+  thinking(data) {
+    if (!thoughts.isConnected) { thoughts.textContent = ""; live.insertBefore(thoughts, waiting); }
+    thoughts.textContent = (thoughts.textContent + data.text).slice(-LONGEST_THOUGHT);
   },
   notice: (data) => notify(data.text),
   async tip({ tip }) {
