@@ -8,6 +8,8 @@ from typing import Any
 from taiwa.kernel.messages import Request, StreamEnd, TextDelta
 from tests.server.serving import Serving
 
+SECONDS = 30_000
+"""Milliseconds after which a test gives up waiting."""
 ANSWER = """A **bold** word, $x^2$.
 
 ```python
@@ -52,25 +54,25 @@ class Tab:
         self.ready()
 
     def _check(self, request: Any) -> None:
-        if not request.url.startswith(self.base):
+        if not request.url.removeprefix("blob:").startswith(self.base):
             self.problems.append(f"request to {request.url}")
 
     def count(self, selector: str, number: int) -> None:
         from playwright.sync_api import expect
 
-        expect(self.page.locator(selector)).to_have_count(number, timeout=60_000)
+        expect(self.page.locator(selector)).to_have_count(number, timeout=SECONDS)
         self.ready()
 
     def has(self, selector: str, text: str) -> None:
         from playwright.sync_api import expect
 
-        expect(self.page.locator(selector).first).to_contain_text(text, timeout=60_000)
+        expect(self.page.locator(selector).first).to_contain_text(text, timeout=SECONDS)
         if selector != "#live":
             self.ready()
 
     def ready(self) -> None:
         """Wait until the script of the page listens, and no answer is on its way."""
-        self.page.wait_for_selector("body[data-ready]", timeout=60_000)
+        self.page.wait_for_selector("body[data-ready]", timeout=SECONDS)
 
     def panel(self, name: str) -> None:
         self.page.click(f"#tab-{name}")

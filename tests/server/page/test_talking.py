@@ -9,7 +9,7 @@ from taiwa.conversation.history import add_turn
 from taiwa.models.builtin.model import BuiltinModel
 from taiwa.models.scripted import scripted_model
 from taiwa.server.options import Limits
-from tests.server.page.tab import GatedModel, Tab
+from tests.server.page.tab import ANSWER, GatedModel, Tab
 from tests.server.serving import Serving, serving
 
 PNG = bytes.fromhex(
@@ -97,7 +97,7 @@ def test_an_app_takes_its_parameters_from_a_form_and_the_model_is_changed_in_mid
 ) -> None:
     app = tmp_path / "tutor.md"
     app.write_text(
-        '---\ntaiwa: 1\nname: tutor\nparams:\n  level: { type: int, ask: Which level?, default: 1 }\n  tone: { type: \'"kind" | "strict"\', '
+        '---\ntaiwa: 1\nname: tutor\nparams:\n  level: { type: int, ask: "Which level?", default: 1 }\n  tone: { type: \'"kind" | "strict"\', '
         "default: kind }\n  brief: { type: bool, default: false }\n---\nTeach at level {{level}}, {{tone}}, {{brief}}.\n"
     )
     first, second = scripted_model("from one", name="one"), scripted_model("from two", name="two")
@@ -189,7 +189,7 @@ def test_a_turn_in_one_tab_appears_in_the_other_and_a_conflict_loses_nothing(tab
     other.ready()
     tab.say("two", 2)
     other.has(".turn:last-child .you", "two")
-    other.page.evaluate("() => fetch('/api/conversations/chat-1/undo', {method: 'POST', body: '{}'})")
+    server.client.post("/api/conversations/chat-1/undo", json={})
     tab.count(".turn", 1)
     # A tab that does not know yet where the conversation stands is refused, and what was written stays.
     stale = {"text": "three", "expected": server.repository.store.nodes.get(server.repository.at("chat-1").tip).parent}
@@ -241,7 +241,7 @@ def test_a_reload_in_mid_stream_goes_on_where_the_answer_is(browser: Any) -> Non
 
 
 def test_of_a_thousand_turns_a_window_is_in_the_document(browser: Any) -> None:
-    with serving(model=scripted_model("An answer.")) as server:
+    with serving(model=scripted_model("A summary.", ANSWER.format(n=0))) as server:
         repository = server.repository
         here = repository.start(load_app("chat").with_params({}))
         for n in range(1, 1001):
@@ -252,7 +252,7 @@ def test_of_a_thousand_turns_a_window_is_in_the_document(browser: Any) -> None:
         tab.ready()
         assert tab.page.locator(".turn").count() == 60
         tab.page.evaluate("() => { document.querySelector('#transcript').scrollTop = 0 }")
-        tab.count(".turn[data-number='850']", 1)
+        tab.count(".turn[data-number='881']", 1)
         tab.page.locator("#text").blur()
         for _ in range(3):
             tab.page.keyboard.press("k")
