@@ -250,9 +250,9 @@ def test_of_a_thousand_turns_a_window_is_in_the_document(browser: Any) -> None:
         tab = Tab(browser, server)
         tab.page.goto(f"{tab.base}/c/long")
         tab.ready()
-        assert tab.page.locator(".turn").count() == 60
+        assert tab.page.locator(".turn").count() == 50
         tab.page.evaluate("() => { document.querySelector('#transcript').scrollTop = 0 }")
-        tab.count(".turn[data-number='881']", 1)
+        tab.count(".turn[data-number='901']", 1)
         tab.page.locator("#text").blur()
         for _ in range(3):
             tab.page.keyboard.press("k")
