@@ -148,7 +148,7 @@ def _as_tool_error() -> "Generator[None]":
     except ToolError:
         raise
     except TaiwaError as error:
-        raise ToolError(error.message, code=error.tag.replace("-", "_")) from error
+        raise ToolError(error.message, code=error.tag.replace("-", "_")) from None
 
 
 def _ask(context: McpContext, question: str, conversation: str) -> ToolResult:

@@ -115,7 +115,7 @@ async def _perform(state: ServerState, completion: Completion) -> TurnResult:
                 await report_progress(written, each.event.text)
         (result,) = await run.results()
     except ApiError as problem:
-        raise ToolError(problem.message, code=problem.code or problem.type) from problem
+        raise ToolError(problem.message, code=problem.code or problem.type) from None
     return result
 
 
