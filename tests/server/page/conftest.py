@@ -1,4 +1,4 @@
-"""A browser for all tests of the page, a server, and a tab in which nothing may fail."""
+"""A browser for the tests of a module, a server, and a tab in which nothing may fail."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,7 @@ from tests.server.page.tab import ANSWER, Tab
 from tests.server.serving import Serving, serving
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with chromium() as started:
         yield started
