@@ -49,10 +49,10 @@ class ServedObjects:
         row = self._db.row(f"{SELECT} WHERE served.owner = ? AND served.id = ?", self._owner, name)
         return None if row is None else _object(row)
 
-    def of_session(self, session: str, kind: ServedKind = "response") -> tuple[ServedObject, ...]:
-        """Return the objects of a kind that belong to a session, the oldest first."""
-        where = "WHERE served.owner = ? AND served.session = ? AND served.kind = ? ORDER BY served.seq"
-        return tuple(map(_object, self._db.rows(f"{SELECT} {where}", self._owner, session, kind)))
+    def of_session(self, session: str) -> tuple[ServedObject, ...]:
+        """Return the responses of a session, the oldest first."""
+        where = "WHERE served.owner = ? AND served.session = ? AND served.kind = 'response' ORDER BY served.seq"
+        return tuple(map(_object, self._db.rows(f"{SELECT} {where}", self._owner, session)))
 
     def unfinished(self) -> tuple[ServedObject, ...]:
         """Return the responses that have no node yet, the oldest first."""
