@@ -166,6 +166,7 @@ DIGESTS: dict[str, tuple[str, ...]] = {
         "b395c22a595ec95dd0a5c3b8e43d265e",
         "be357536ce9ad5572f38bbf479515ac7",
         "56340f1e96b7cbe5c7aae014b8c41c55",
+        "56340f1e96b7cbe5c7aae014b8c41c55",
     ),
     "postgres": (
         "7d03563dc5139e07000617b19fde6573",
@@ -173,6 +174,7 @@ DIGESTS: dict[str, tuple[str, ...]] = {
         "0c074ccb1390cd5c7eb238ab2235a0ae",
         "69004d041cea1435b6ad65d0644ea922",
         "26bdb15088e4d9b97a13af094c996e5c",
+        "e14a9b7ec19b4e7d4fd32f63b5638135",
         "e14a9b7ec19b4e7d4fd32f63b5638135",
     ),
 }

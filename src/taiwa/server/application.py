@@ -80,11 +80,11 @@ def build(state: ServerState) -> ASGIApp:
     return Guard(route, state.options, state.access, error_response)
 
 
-async def start(state: ServerState) -> None:
-    """Let the wires go on with what an earlier server left unfinished."""
+async def take_over(state: ServerState) -> None:
+    """Let the wires go on with what a server that is gone left unfinished."""
     for wire in WIRES:
-        if wire.on_start is not None:
-            await wire.on_start(state)
+        if wire.take_over is not None:
+            await wire.take_over(state)
 
 
 async def _health(_: Request) -> Response:

@@ -6,6 +6,7 @@ import socket
 import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 
 import uvicorn
 
@@ -13,11 +14,14 @@ from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.runtime import AnyModel
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.server.access import Access
-from taiwa.server.application import build, start
+from taiwa.server.application import build, take_over
 from taiwa.server.catalogue import Catalogue, check_served
+from taiwa.server.conversations import FollowedRuns
 from taiwa.server.options import ServerOptions
+from taiwa.server.repositories import Repositories
 from taiwa.server.runs import Runs
-from taiwa.server.state import Repositories, ServerState
+from taiwa.server.sharing import Sharing
+from taiwa.server.state import ServerState
 from taiwa.sessions.durable_turn import TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.settings import Settings
@@ -45,6 +49,9 @@ class TaiwaServer:
         options.check()
         check_served(options.apps)
         repository.place, repository.settings = settings.store, settings
+        repositories = Repositories(repository)
+        sharing = Sharing(repositories)
+        sharing.begin()
         self.options = options
         self.socket = bind(options.host, options.port)
         self.port = int(self.socket.getsockname()[1])
@@ -52,12 +59,14 @@ class TaiwaServer:
         turns = TurnOptions(limits=UsageLimits(cost=settings.max_cost_nano))
         self.state = ServerState(
             options,
-            Repositories(repository),
+            repositories,
             Catalogue(settings, options.apps, options.models, models),
             self.access,
             turns,
             Runs(options.limits.runs),
             {},
+            sharing,
+            FollowedRuns(sharing),
         )
         for name in options.models:
             self.state.catalogue.open(
@@ -96,8 +105,9 @@ class TaiwaServer:
         self._server.should_exit = True
 
     def close(self) -> None:
-        """Release the address of a server that is not run."""
+        """Release the address and the store of a server that is not run."""
         self.socket.close()
+        self.state.sharing.leave()
 
 
 class _Uvicorn(uvicorn.Server):
@@ -111,7 +121,8 @@ class _Uvicorn(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to listen, and say so."""
         await super().startup(sockets)
-        await start(self._state)
+        await take_over(self._state)
+        self._state.sharing.watch(partial(take_over, self._state))
         if self.on_ready is not None:
             self.on_ready()
 
@@ -120,6 +131,7 @@ class _Uvicorn(uvicorn.Server):
         for server in self.servers:
             server.close()
         await self._state.runs.stop(0 if self.force_exit else self._state.options.limits.grace)
+        await self._state.sharing.close()
         await super().shutdown(sockets)
         self._captured_signals.clear()  # uvicorn would raise them again, and a stop that was asked for is no failure
         await self._state.catalogue.aclose()

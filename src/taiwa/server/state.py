@@ -1,43 +1,24 @@
 """What endpoints work with: the parts of the server, the caller, and the body of a request."""
 
 import asyncio
-from dataclasses import dataclass, field
-from threading import Lock
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
 
 from taiwa.kernel.records import Json, parse_json
-from taiwa.server.access import LOCAL_CALLER, Access
+from taiwa.server.access import Access
 from taiwa.server.catalogue import Catalogue
 from taiwa.server.conversations import FollowedRuns
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.fields import Fields
 from taiwa.server.guard import body_too_large
 from taiwa.server.options import ServerOptions
+from taiwa.server.repositories import Repositories
 from taiwa.server.runs import Runs
+from taiwa.server.sharing import Sharing
 from taiwa.sessions.durable_turn import TurnOptions
 from taiwa.sessions.repository import Repository
-
-
-class Repositories:
-    """The conversations of each caller in one store; the local caller has those of the command line."""
-
-    def __init__(self, local: Repository) -> None:
-        self._local = local
-        self._lock = Lock()
-        self._others: dict[str, Repository] = {}
-
-    def of(self, caller: str) -> Repository:
-        """Return the conversations of a caller."""
-        if caller == LOCAL_CALLER:
-            return self._local
-        with self._lock:
-            if caller not in self._others:
-                made = Repository(self._local.store.owned_by(caller))
-                made.place, made.settings = self._local.place, self._local.settings
-                self._others[caller] = made
-            return self._others[caller]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +33,8 @@ class ServerState:
     runs: Runs
     live: dict[str, Any]
     """What wires keep while it is written, by id."""
-    followed: FollowedRuns = field(default_factory=FollowedRuns)
+    sharing: Sharing
+    followed: FollowedRuns
 
     def repository(self, caller: str) -> Repository:
         """Return the conversations of a caller; nothing of another one is found in them."""

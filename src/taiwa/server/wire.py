@@ -29,8 +29,8 @@ class Wire:
     name: str
     routes: tuple[Route, ...]
     error: Callable[[ApiError], dict[str, Json]]
-    on_start: "Callable[[Any], Awaitable[None]] | None" = None
-    """Called with the `ServerState` when the server has started."""
+    take_over: "Callable[[Any], Awaitable[None]] | None" = None
+    """Called with the `ServerState` to go on with what a server left that is gone: at the start, and while others share the store."""
 
     def has(self, path: str) -> bool:
         """Report whether a path is one of this wire's or below one."""

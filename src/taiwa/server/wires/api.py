@@ -26,8 +26,9 @@ from taiwa.server.conversations import (
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.runs import RunEvent
-from taiwa.server.state import caller_of, read_body, repository_of, state_of
+from taiwa.server.state import ServerState, caller_of, read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
+from taiwa.server.wires.responses import is_response
 from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.replay import replay_history
@@ -67,7 +68,7 @@ async def _idle_session(request: Request) -> str:
         ApiError: the caller has none of that name, or it is answering.
     """
     name = await _session(request)
-    if state_of(request).followed.of_session(name, caller_of(request)) is not None:
+    if await state_of(request).followed.of_session(name, caller_of(request)) is not None:
         raise ApiError(409, f"{name!r} is answering; stop it or wait for its end", "conflict_error", "conflict")
     return name
 
@@ -163,7 +164,7 @@ async def resume(request: Request) -> Response:
         return open_conversation(state.catalogue, repository, state.turns, name, model)
 
     session = await asyncio.to_thread(reopen)
-    return json_response(run_to_json(state.followed.resume(state.runs, caller_of(request), session)), 202)
+    return json_response(run_to_json(await state.followed.resume(state.runs, caller_of(request), session)), 202)
 
 
 async def undo(request: Request) -> Response:
@@ -315,7 +316,7 @@ async def list_apps(request: Request) -> Response:
 
 async def events(request: Request) -> Response:
     """Follow a run from its first event, or from behind `Last-Event-ID`."""
-    followed = state_of(request).followed.get(_name(request), caller_of(request))
+    followed = await state_of(request).followed.get(_name(request), caller_of(request))
     last = request.headers.get("last-event-id", "")
     start = int(last) + 1 if last.isascii() and last.isdigit() else 0
 
@@ -347,13 +348,20 @@ def _event(each: RunEvent) -> Json:
 
 async def cancel(request: Request) -> Response:
     """Stop a run; its turn is committed with the text that it has."""
-    state_of(request).followed.get(_name(request), caller_of(request)).cancel()
+    run = await state_of(request).followed.get(_name(request), caller_of(request))
+    await run.stop()
     return json_response({"cancelled": True})
 
 
 def error_to_json(error: ApiError) -> dict[str, Json]:
     """Write an error."""
     return {"error": {"message": error.message, "type": error.type, "code": error.code, "param": error.param}}
+
+
+async def end_lost(state: ServerState) -> None:
+    """End the runs of a server that is gone: the turns are resumed by a caller."""
+    for run in await state.sharing.take_over(lambda name: not is_response(name)):
+        await state.sharing.end_lost(run)
 
 
 GET, POST = ("GET",), ("POST",)
@@ -386,4 +394,5 @@ wire = Wire(
         Route("/api/runs/{name}/cancel", cancel, POST),
     ),
     error_to_json,
+    end_lost,
 )

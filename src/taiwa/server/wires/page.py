@@ -9,7 +9,7 @@ from starlette.responses import Response
 from taiwa.i18n import LANGUAGES
 from taiwa.kernel.messages import Notice, TextDelta
 from taiwa.operations.markdown_html import MarkdownStream
-from taiwa.server.conversations import interrupted_turn
+from taiwa.server.conversations import FollowedRun, interrupted_turn
 from taiwa.server.errors import ApiError
 from taiwa.server.page.page import POLICY, STATIC, Page, Place, asset
 from taiwa.server.responses import EventStream, event, json_response
@@ -61,9 +61,9 @@ async def start(request: Request) -> Response:
 
 async def conversation(request: Request) -> Response:
     """Show a conversation."""
-    running = state_of(request).followed.of_session(str(request.path_params["name"]), caller_of(request))
+    running = await state_of(request).followed.of_session(str(request.path_params["name"]), caller_of(request))
     everything, run = "all" in request.query_params, running.id if running else ""
-    said = running.runs[-1].completions[0].text if running else ""
+    said = running.runs[-1].completions[0].text if isinstance(running, FollowedRun) else ""
 
     def render(page: Page) -> str:
         place = _place(request, page.repository)
@@ -110,7 +110,7 @@ async def language(request: Request) -> Response:
 
 async def run(request: Request) -> Response:
     """Follow a run: closed blocks once, and the open block each time that it grows. A reader who comes back starts anew."""
-    followed = state_of(request).followed.get(str(request.path_params["name"]), caller_of(request))
+    followed = await state_of(request).followed.get(str(request.path_params["name"]), caller_of(request))
 
     async def write() -> AsyncGenerator[bytes]:
         yield event({}, "reset")
