@@ -30,8 +30,7 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.records import value
-from taiwa.kernel.usage_limits import Limits, UsageLimits
-from taiwa.models.pricing import Prices
+from taiwa.kernel.usage_limits import Limits, Prices, UsageLimits
 from taiwa.models.scripted import Entry, scripted_model
 from taiwa.tools.function_tool import tool
 from tests.files import PNG, TEXT

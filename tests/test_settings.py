@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.kernel.errors import ConfigError
-from taiwa.models.pricing import find_prices
+from taiwa.models.registry import find_prices
 from taiwa.settings import Settings, config_path, load, set_value, show, unset
 from taiwa.sql import PostgresUrl
 from taiwa.yamlfile import Keys, read_settings, remove_setting, set_setting

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from evals.ordering.order_lines import OrderLine
+from taiwa.apps.app_file import Problems, suggest
 from taiwa.apps.catalog import read_bounded
-from taiwa.apps.front_matter import Problems, suggest
 from taiwa.kernel.errors import InputError
 from taiwa.yamlfile import Entry, Items, Location, Scalar, Table, Tree, parse_yaml
 

@@ -83,10 +83,8 @@ if TYPE_CHECKING:
         user,
     )
     from taiwa.kernel.records import value
-    from taiwa.kernel.runtime import Runtime
-    from taiwa.kernel.stream import AsyncStream, Stream
-    from taiwa.kernel.usage_limits import Limits, RunUsage
-    from taiwa.models.pricing import Prices
+    from taiwa.kernel.runtime import AsyncStream, Runtime, Stream
+    from taiwa.kernel.usage_limits import Limits, Prices, RunUsage
     from taiwa.models.scripted import FunctionModel, function_model, scripted_model
     from taiwa.operations.attachments import document_text
     from taiwa.sessions.async_session import AsyncSession
@@ -204,10 +202,8 @@ MODULES = {
     "kernel.journal": "Journal",
     "kernel.messages": "Choice Grammar JsonSchema Message Notice Passage Regex Request Response TextDelta Usage assistant system user",
     "kernel.records": "value",
-    "kernel.runtime": "Runtime",
-    "kernel.stream": "AsyncStream Stream",
-    "kernel.usage_limits": "Limits RunUsage",
-    "models.pricing": "Prices",
+    "kernel.runtime": "AsyncStream Runtime Stream",
+    "kernel.usage_limits": "Limits Prices RunUsage",
     "models.scripted": "FunctionModel function_model scripted_model",
     "operations.attachments": "document_text",
     "sessions.durable_turn": "TurnOptions TurnResult",

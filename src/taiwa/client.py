@@ -52,10 +52,8 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.records import Json
-from taiwa.kernel.runtime import AnyModel, Handler, Retriever, Runtime, Tool
-from taiwa.kernel.stream import AsyncStream, Done, Stream
-from taiwa.kernel.usage_limits import Limits, RunUsage, currency_units
-from taiwa.models.pricing import Prices
+from taiwa.kernel.runtime import AnyModel, AsyncStream, Done, Handler, Retriever, Runtime, Stream, Tool
+from taiwa.kernel.usage_limits import Limits, Prices, RunUsage, currency_units
 from taiwa.operations.ask import AskOptions, open_ask_app
 from taiwa.operations.documents import FindOptions, open_library
 from taiwa.operations.documents import find as find_passages

@@ -208,6 +208,11 @@ def _base(environ: Mapping[str, str], variable: str, fallback: str) -> Path:
     return Path(environ.get("HOME") or Path.home()) / fallback / "taiwa"
 
 
+def data_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """Return the folder in which conversations are kept where nothing else is set."""
+    return _base(os.environ if environ is None else environ, "XDG_DATA_HOME", ".local/share")
+
+
 def load(
     arguments: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
@@ -232,7 +237,7 @@ def load(
                 section = cast("dict[str, object]", section.setdefault(key, {}))
             section[keys[-1]] = value
     values["max_cost_nano"] = values.pop("max_cost", None)
-    values.setdefault("store", _base(environ, "XDG_DATA_HOME", ".local/share") / "taiwa.db")
+    values.setdefault("store", data_folder(environ) / "taiwa.db")
     origins = {".".join(keys): leaf.origin for keys, leaf in found.items()}
     return Settings(path=path, origins=origins, **values)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  (SETTINGS types them)
 

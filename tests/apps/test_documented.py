@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.apps import front_matter
-from taiwa.apps.parse import read_app
+from taiwa.apps import app_file
+from taiwa.apps.app_file import read_app
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "apps.md"
 
@@ -30,10 +30,10 @@ def test_the_complete_example_is_an_app_without_problems(text: str) -> None:
 @pytest.mark.parametrize(
     "key",
     [
-        *front_matter.TOP,
-        *front_matter.FIELD,
-        *front_matter.PARAM,
-        *front_matter.WINDOW,
+        *app_file.TOP,
+        *app_file.FIELD,
+        *app_file.PARAM,
+        *app_file.WINDOW,
         "user",
         "answer",
         "delta",

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.apps.parse import MAX_EXAMPLE_CHARS, MAX_FRONT_CHARS, read_app
+from taiwa.apps.app_file import MAX_EXAMPLE_CHARS, MAX_FRONT_CHARS, read_app
 from taiwa.conversation.app import App
 
 FRONT = "---\ntaiwa: 1\n---\n"

@@ -2,8 +2,8 @@
 
 import pytest
 
+from taiwa.apps.app_file import MAX_FRONT_CHARS, read_app
 from taiwa.apps.catalog import load_text
-from taiwa.apps.parse import MAX_FRONT_CHARS, read_app
 from taiwa.kernel.errors import ConfigError
 
 GOOD = """\

@@ -1,7 +1,6 @@
 import pytest
 
-from taiwa.apps.front_matter import Problems
-from taiwa.apps.parse import Block, split_file
+from taiwa.apps.app_file import Block, Problems, split_file
 
 FRONT = "---\ntaiwa: 1\n---\n"
 

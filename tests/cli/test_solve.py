@@ -531,3 +531,11 @@ def test_documents_are_looked_up_in_the_middle_of_a_rationale(
 
     assert "[1] leave.md › Leave: # Leave Three years of work give 14 days of leave." in done.out
     assert done.out.endswith("\n14\n")
+
+
+def test_the_command_exits_with_4_and_names_the_way_on(taiwa: Taiwa) -> None:
+    shown = taiwa("solve", "How many litres are 3 gallons?", "-m", "builtin")
+
+    assert shown.code == 4
+    assert "taiwa config set model" in shown.err
+    assert not shown.out.strip().endswith("3000")

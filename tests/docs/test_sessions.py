@@ -10,7 +10,8 @@ import click
 import pytest
 
 from taiwa.cli.main import COMMANDS, SECTIONS, cli
-from taiwa.models.pricing import Prices, find_prices
+from taiwa.kernel.usage_limits import Prices
+from taiwa.models.registry import find_prices
 from taiwa.settings import load
 from tests.house.source import ROOT
 

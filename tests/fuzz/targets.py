@@ -10,8 +10,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, cast
 
+from taiwa.apps.app_file import read_app
 from taiwa.apps.catalog import load_app
-from taiwa.apps.parse import read_app
 from taiwa.cli.output import plain
 from taiwa.constraints.earley import GrammarGuide
 from taiwa.constraints.vocabulary import small_vocabulary

@@ -10,7 +10,7 @@ from tests.house.source import ROOT, Source, called, sources
 
 # The runtimes throw the error of a handler into the program; the error of a program is its outcome, for its parent, and that
 # of a call in a thread the outcome of its future.
-CATCHERS = {"taiwa.kernel.runtime", "taiwa.kernel.async_runtime", "taiwa.kernel.execution", "taiwa.kernel.threads"}
+CATCHERS = {"taiwa.kernel.runtime", "taiwa.kernel.async_runtime", "taiwa.kernel.execution"}
 EVALUATORS = {"eval", "exec", "compile", "__import__"}
 BROAD = {"Exception", "BaseException"}
 LOADERS = {"pickle", "marshal", "shelve", "dill", "code", "codeop"}

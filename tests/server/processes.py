@@ -39,7 +39,7 @@ settings = replace(configured.load({}, {}), model=None)
 model = Dictated((), "dictated", ALL_CAPABILITIES, 7, None)
 options = ServerOptions(port=0, token="test-key", apps=tuple(apps), limits=Limits(grace=0.0))
 server = TaiwaServer(Repository(Store.open(store)), settings, options, models={"dictated": model})
-print(server.url, flush=True)
+print(server.login_url, flush=True)
 server.run()
 print("ended", flush=True)
 """
@@ -50,8 +50,11 @@ class ServerProcess:
 
     def __init__(self, child: "subprocess.Popen[str]") -> None:
         self.child = child
+        self.login_url = self.line()
         self.client = httpx.Client(
-            base_url=self.line(), headers={"authorization": f"Bearer {KEY}"}, timeout=httpx.Timeout(120)
+            base_url=self.login_url.partition("/login")[0],
+            headers={"authorization": f"Bearer {KEY}"},
+            timeout=httpx.Timeout(120),
         )
 
     def line(self) -> str:

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -51,6 +52,8 @@ def serving(
     """Serve a scripted model in a thread, until the block ends."""
     scripted = model or scripted_model(*entries)  # type: ignore[arg-type]
     settings = replace(configured.load({}, {}), model=None)
+    if store != ":memory:":
+        settings = replace(settings, store=Path(store))
     repository = Repository(Store.open(store))
     server = TaiwaServer(
         repository,

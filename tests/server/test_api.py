@@ -262,8 +262,16 @@ def test_an_interrupted_turn_is_not_offered_once_its_conversation_went_on(tmp_pa
         post(server, f"/api/conversations/{session}/resume", 409)
 
 
-@pytest.mark.parametrize("params", [{"as": ["group:hr"]}, {"in": ["."]}, {"user": "ann"}])
-def test_a_request_does_not_choose_what_is_searched_for_whom(server: Serving, params: Json) -> None:
+@pytest.mark.parametrize(
+    ("params", "problem"),
+    [
+        ({"as": ["group:hr"]}, "a request may not set 'as' of the app 'ask'"),
+        ({"in": ["."]}, "index '.' not found"),
+        ({"in": ["/etc"]}, "index '/etc' not found"),
+        ({"user": "ann"}, "user 'ann' not found"),
+    ],
+)
+def test_a_request_does_not_choose_what_is_searched_for_whom(server: Serving, params: Json, problem: str) -> None:
     asked = {"messages": [{"role": "user", "content": "What is the pay?"}], "input": "What is the pay?", "model": "ask"}
     begun = post(server, "/api/conversations", 400, app="ask", text="What is the pay?", params=params)
     chat = server.client.post("/v1/chat/completions", json={**asked, "taiwa": {"params": params}} | {"input": None})
@@ -271,5 +279,26 @@ def test_a_request_does_not_choose_what_is_searched_for_whom(server: Serving, pa
 
     assert [chat.status_code, responses.status_code] == [400, 400]
     for refused in (begun, chat.json(), responses.json()):
-        assert f"a request may not set {next(iter(params))!r} of the app 'ask'" in refused["error"]["message"]
+        assert problem in refused["error"]["message"]
     assert get(server, "/api/conversations") == []
+
+
+OWN_GRANTS = """---
+taiwa: 1
+name: pay
+about: Questions on the pay of one department
+flow: ask
+params:
+  in: { type: "list[str]", default: [pay] }
+  as: { type: "list[str]", default: ["group:hr"] }
+---
+Answer.
+"""
+
+
+@pytest.mark.parametrize("params", [{"in": ["handbook"]}, {"as": ["group:all"]}])
+def test_what_the_file_of_an_app_grants_is_not_for_a_request_to_change(tmp_path: Path, params: Json) -> None:
+    (tmp_path / "pay.md").write_text(OWN_GRANTS)
+    with serving("Answer.", apps=(str(tmp_path / "pay.md"),)) as server:
+        refused = post(server, "/api/conversations", 400, app="pay", text="What is the pay?", params=params)
+        assert refused["error"]["message"].startswith(f"a request may not set {next(iter(params))!r} of the app 'pay'")

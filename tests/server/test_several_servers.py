@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.kernel.messages import Notice, Response, TextDelta, ToolResult, Usage, assistant
 from taiwa.kernel.usage_limits import RunUsage
+from taiwa.server.access import COOKIE_SECONDS, Access
 from taiwa.server.errors import ApiError
 from taiwa.server.runs import RunEvent
 from taiwa.server.sharing import event_from_json, event_to_json
@@ -108,6 +110,27 @@ def test_a_run_of_the_page_is_followed_and_stopped_through_another_server(two: T
         *_, turn, end = events
     assert (turn["text"].strip(), end) == ("One", {})
     assert other.client.get("/api/conversations/counting").json()[-1]["answer"].strip() == "One"
+
+
+def test_a_browser_that_logged_in_at_one_server_is_known_to_the_others(two: Two) -> None:
+    writer, other = two
+    with httpx.Client() as browser:
+        assert browser.get(writer.login_url).status_code == 303
+        assert browser.get(writer.login_url.replace("code=", "code=x")).status_code == 303  # it has its cookie
+        assert browser.get(other.client.base_url.join("/api/apps")).status_code == 200
+        ((name, value),) = browser.cookies.items()
+    forged = {"cookie": f"{name}=9{value}"}
+    assert httpx.get(other.client.base_url.join("/api/apps"), headers=forged).status_code == 401
+
+
+def test_a_cookie_expires() -> None:
+    now = 1_000_000.0
+    access = Access("key", 1, clock=lambda: now)
+    cookie = {"cookie": f"{access.cookie}={access.exchange(access.new_code())}"}
+    assert access.authenticate(cookie) == ""
+    now += COOKIE_SECONDS
+    with pytest.raises(ApiError, match="the key is wrong"):
+        access.authenticate(cookie)
 
 
 def test_a_deleted_conversation_leaves_no_events_behind(two: Two, postgres_server: Database) -> None:

@@ -21,8 +21,7 @@ from taiwa.kernel.errors import (
 )
 from taiwa.kernel.messages import Request, Response, TextDelta, Usage, assistant
 from taiwa.kernel.records import Json
-from taiwa.kernel.usage_limits import UsageLimits
-from taiwa.models.pricing import Prices
+from taiwa.kernel.usage_limits import Prices, UsageLimits
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions, TurnResult
 from taiwa.sessions.replay import replay_history

@@ -10,8 +10,7 @@ from taiwa.flows.extract import ExtractError
 from taiwa.flows.retry_invalid_output import RepairPolicy
 from taiwa.kernel.errors import LimitError
 from taiwa.kernel.messages import Request, Usage
-from taiwa.kernel.usage_limits import UsageLimits
-from taiwa.models.pricing import Prices
+from taiwa.kernel.usage_limits import Prices, UsageLimits
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.sessions import batch
 from taiwa.sessions.batch import BatchInput

@@ -49,6 +49,7 @@ def test_a_part_is_a_real_command_and_is_gone_on_with(plan: Plan, server: FaultS
     assert (told["failed"], told["rows"][0]["n"]) == (0, 2)
     assert found["refusals"]["refused"]["count"] == 2
     assert found["refusals"]["number"]["share"] == 0
+    assert found["confidence"]["unknown compounds: unanswerable"]["answered"]["count"] == 0
     assert found["validity"]["all"] == {**found["validity"]["all"], "count": 2, "of": 2}
     assert found["left_out"] == {"orders": "there is no typechat_inputs.jsonl here"}
     assert len(server.seen) == asked
@@ -65,8 +66,8 @@ def test_a_part_that_cannot_be_run_is_left_out_with_its_reason(plan: Plan) -> No
 
 def test_every_part_is_named_once_and_needs_files(plan: Plan) -> None:
     found = list(parts(plan))
-    assert len({part.name for part in found}) == len(found) == 7
-    assert [part.name for part in found if not part.missing()] == ["numglue", "numglue, no tool"]
+    assert len({part.name for part in found}) == len(found) == 8
+    assert [part.name for part in found if not part.missing()] == ["numglue", "numglue, no tool", "outside"]
 
 
 def test_parts_that_were_run_before_stay(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:

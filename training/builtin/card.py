@@ -31,12 +31,16 @@ LIMITS = (
 
 
 def write(folder: Path, shipped: Path) -> Found:
-    """Write the card beside the weights.
+    """Write the card beside the weights. What no step has made anew is taken from the card that is there.
 
     Raises:
         OSError: the training has left nothing to write a card of.
     """
     card = card_of(folder, shipped)
+    before = _read(shipped / "card.json") or {}
+    if not card["made"]:  # the model was not trained anew
+        card |= {name: before[name] for name in ("made", "data", "training", "held_out") if name in before}
+        card["headline"] = headline(card["held_out"], card["evaluation"])
     (shipped / "card.json").write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n", "utf-8")
     return card
 

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 from taiwa.evals.report import parse_number
 from taiwa.evals.run import program_version
 from taiwa.evals.statistics import Proportion
+from training.builtin.headline import ALL_TOOLS
 from training.builtin.unknown import refused, write
 
 __all__ = ["Part", "Plan", "digest_of", "evaluate", "parts"]
@@ -29,6 +30,8 @@ Found: TypeAlias = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "taiwa"
 KEY = Path(__file__).with_name("keys") / "coffee_shop.yaml"
+OUTSIDE = Path(__file__).with_name("keys") / "outside.jsonl"
+"""Questions written by hand, in words and of kinds that no generator draws; 74 of them cannot be answered at all."""
 CARD = "card.json"
 LEFT_OUT = frozenset(
     "requests input_tokens cached_tokens output_tokens tokens_at_most cost cost_at_most wall_ms shots mode order tools memo "
@@ -115,6 +118,10 @@ def parts(plan: Plan) -> Iterator[Part]:
         "unknown compounds", "made-up names: is it said that the formula is not known?",
         ("reason", "--data", str(unknown), "--shots", "0", "--tools-on", "all"), (unknown,),
     )  # fmt: skip
+    yield Part(
+        "outside", "everyday questions in other words, and ones that cannot be answered: right or silent?",
+        ("reason", "--data", str(OUTSIDE), "--shots", "0", "--tools-on", "all"), (OUTSIDE,),
+    )  # fmt: skip
     sets = [rag / f"{name}.jsonl" for name in ("qulac", "abg_coqa", "pacific")]
     yield Part(
         "asking back", "when to ask back, in recorded dialogues",
@@ -165,6 +172,7 @@ def evaluate(plan: Plan) -> Found:
         print(f"{part.name}: {told['seconds']:.0f} s", flush=True)
     found["refusals"] = _refusals(plan.work / "unknown compounds")
     found["validity"] = _validity(plan.work)
+    found["confidence"] = _confidence(plan.work)
     path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
     return found
 
@@ -228,6 +236,24 @@ def _refusals(folder: Path) -> Found | None:
     }
 
 
+def _confidence(work: Path) -> Found:
+    """How many questions of each set were answered, and how many of the answers are right, within 0.5 %."""
+    found: Found = {}
+    for name in ("numglue", "chemistry", "outside", "unknown compounds"):
+        kinds: dict[str, list[Mapping[str, Any]]] = {}
+        for row in _rows(work / name):
+            if row["setting"] == ALL_TOOLS and row["error"] is None:
+                is_unknown = str(row["found"]["gold"]) == "unknown"
+                kinds.setdefault(f"{name}: unanswerable" if is_unknown else name, []).append(row["found"])
+        for kind, rows in kinds.items():
+            answered = [row for row in rows if row["answer"]]
+            found[kind] = {
+                "answered": _shared(len(answered), len(rows)),
+                "right": _shared(sum(row["near"] for row in answered), len(answered)),
+            }
+    return found
+
+
 def _validity(work: Path) -> Found | None:
     """How many of all answers have the form that they must have."""
     counts: dict[str, list[int]] = {}
@@ -247,7 +273,7 @@ def _sound(found: Mapping[str, Any]) -> bool:
     """A rationale that came to its end, of text and calls that can be read; a reply with its delta; of scores and queries: a row."""
     if "ending" in found:
         stray = any(mark in CALL.sub("", found["text"]) for mark in ("<<", ">>"))
-        return found["ending"] == "end" and not stray and not MALFORMED & {*found["tool_errors"]}
+        return found["ending"] in ("end", "unsure") and not stray and not MALFORMED & {*found["tool_errors"]}
     return found.get("sound", True) is True
 
 

@@ -48,6 +48,17 @@ def _evaluated(evaluation: Mapping[str, Any]) -> Iterator[Found]:
         share = (evaluation.get("refusals") or {}).get(name)
         if share is not None:
             yield _row(f"made-up compounds: {what}", share["share"], share["interval"], share["of"])
+    for name, rates in (evaluation.get("confidence") or {}).items():
+        yield _row(
+            f"{name}: answered", rates["answered"]["share"], rates["answered"]["interval"], rates["answered"]["of"]
+        )
+        if rates["right"]["of"] and "unanswerable" not in name:
+            yield _row(
+                f"{name}: right of the answers",
+                rates["right"]["share"],
+                rates["right"]["interval"],
+                rates["right"]["of"],
+            )
     if evaluation.get("validity"):
         whole = evaluation["validity"]["all"]
         yield _row("answers that have their form, over all evaluations", whole["share"], whole["interval"], whole["of"])

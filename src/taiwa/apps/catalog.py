@@ -9,8 +9,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Literal
 
-from taiwa.apps.front_matter import APP_NAME, Problem, Problems, quoted, suggest
-from taiwa.apps.parse import read_app, split_file
+from taiwa.apps.app_file import APP_NAME, Problem, Problems, quoted, read_app, split_file, suggest
 from taiwa.apps.user_reducers import ReducerFile, pin_files, reducer_files
 from taiwa.conversation.app import (
     App,

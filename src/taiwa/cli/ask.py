@@ -247,18 +247,20 @@ def show_(common: CommonOptions, name: str) -> None:
     \b
     taiwa user show ann
     """
+    from taiwa.operations.result_json import learned_to_json, profile_to_json, thresholds_of
+
     users = _users(common)
     profile = users.get(name)
     counts = Counter(each.verdict for each in users.feedback(name))
     if common.as_json:
         feedback: dict[str, Json] = {str(verdict): count for verdict, count in counts.items()}
-        print_json({**_profile(profile), "learned": _learned(profile), "feedback": feedback})
+        print_json({**profile_to_json(profile), "learned": learned_to_json(profile), "feedback": feedback})
         return
     print_line(profile.name, "bold")
     facts = [("language", profile.language)] if profile.language else []
     table((), [*facts, *profile.facts] or [("no", "facts")])
     print_line("")
-    own, moved = _thresholds(profile), _thresholds(replace(profile, thresholds=profile.effective_thresholds))
+    own, moved = thresholds_of(profile), thresholds_of(replace(profile, thresholds=profile.effective_thresholds))
     rows = [(each, f"{own[each]:g}", f"{moved[each]:g}") for each in own]
     table(("threshold", "own", "with feedback"), rows, frozenset({1, 2}))
     print_line("")
@@ -278,6 +280,7 @@ def set_(common: CommonOptions, name: str, facts: tuple[str, ...], file: Path | 
     taiwa user set ann office=Osaka language=en
     """
     from taiwa.ask.types import UserProfile
+    from taiwa.operations.result_json import profile_to_json
     from taiwa.sessions.users import load_profile, set_profile_value
 
     users = _users(common)
@@ -285,7 +288,7 @@ def set_(common: CommonOptions, name: str, facts: tuple[str, ...], file: Path | 
     for key, value in read_params(facts).items():
         profile = set_profile_value(profile, key, value)
     users.put(replace(profile, name=name))
-    print_item(_profile(users.get(name)), f"{name}: saved", as_json=common.as_json)
+    print_item(profile_to_json(users.get(name)), f"{name}: saved", as_json=common.as_json)
 
 
 @user.command("rate")
@@ -300,11 +303,12 @@ def rate_(common: CommonOptions, name: str, verdict: str, asked: bool) -> None:
     taiwa user rate ann good
     """
     from taiwa.ask.types import Feedback, parse_verdict
+    from taiwa.operations.result_json import learned_to_json
 
     meant = parse_verdict(verdict)
     asked = asked or meant == "should_not_have_asked"
     profile = _users(common).add_feedback(name, Feedback(meant, asked))
-    item: Json = {"user": profile.name, "verdict": meant, "learned": _learned(profile)}
+    item: Json = {"user": profile.name, "verdict": meant, "learned": learned_to_json(profile)}
     line = f"{profile.name}: a question back is welcome: {profile.tolerance.mean:.0%}"
     print_item(item, line, as_json=common.as_json)
 
@@ -345,7 +349,7 @@ def export_(common: CommonOptions, name: str) -> None:
     \b
     taiwa user export ann > ann.json
     """
-    from taiwa.operations.result_json import members
+    from taiwa.operations.result_json import members, profile_to_json
     from taiwa.sessions.users import write_profile
 
     users = _users(common, reading=True)
@@ -353,20 +357,6 @@ def export_(common: CommonOptions, name: str) -> None:
     if common.as_json:
         feedback: list[Json] = [members(each, "verdict asked decision") for each in users.feedback(name)]
         sessions: list[Json] = list(common.repository(reading=True).store.users.sessions(name))
-        print_json({**_profile(profile), "feedback": feedback, "sessions": sessions})
+        print_json({**profile_to_json(profile), "feedback": feedback, "sessions": sessions})
     else:
         print_line(write_profile(profile).rstrip("\n"))
-
-
-def _thresholds(profile: "UserProfile") -> dict[str, float]:
-    own = profile.thresholds
-    return {name: float(getattr(own, name)) for name in type(own).__dataclass_fields__}
-
-
-def _profile(profile: "UserProfile") -> dict[str, Json]:
-    facts, thresholds = dict[str, Json](profile.facts), dict[str, Json](_thresholds(profile))
-    return {"user": profile.name, "language": profile.language, "facts": facts, "thresholds": thresholds}
-
-
-def _learned(profile: "UserProfile") -> dict[str, Json]:
-    return {"welcome": round(profile.tolerance.mean, 4), "unclear": round(profile.effective_thresholds.unclear, 4)}

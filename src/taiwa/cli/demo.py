@@ -60,14 +60,20 @@ PROBLEMS = DemoPart(
         DemoStep(
             gettext_noop("A reaction: which of the two is used up first?"),
             "taiwa solve {text}",
-            "4 mol of methane and 6 mol of oxygen react. How many moles of carbon dioxide are formed?",
-            "answer is 3 mol",
+            "2 mol of hydrogen and 3 mol of oxygen react. How many moles of water are formed?",
+            "answer is 2 mol",
         ),
         DemoStep(
             gettext_noop("Everyday life."),
             "taiwa solve {text}",
             "A train travels 210 km in 2.5 hours. What is its average speed in km/h?",
             "answer is 84 km/h",
+        ),
+        DemoStep(
+            gettext_noop("Beyond its training: it shows what it tried, and gives no answer."),
+            "taiwa solve {text}",
+            "How many litres are 3 gallons?",
+            code=4,
         ),
     ),
     'taiwa solve "What is the mass percent of oxygen in water?" --trace',

@@ -59,7 +59,7 @@ def log(common: CommonOptions, revision: str, tree: bool, limit: int) -> None:
 
 
 def _print_sessions(repository: "Repository", limit: int, *, as_json: bool) -> None:
-    from taiwa.models.pricing import format_cost
+    from taiwa.kernel.usage_limits import format_cost
     from taiwa.operations import inspect
     from taiwa.operations.result_json import format_time
 
@@ -143,7 +143,7 @@ def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
     taiwa show chat-1~2    two turns before its last one
     taiwa show 3f9a12      by the beginning of its hash
     """
-    from taiwa.flows.solve.readable_calls import readable_answer
+    from taiwa.flows.solve.tool_call_formats import readable_answer
     from taiwa.operations import inspect
 
     found = inspect.show(common.repository(reading=True), common.place(revision), reasoning=reasoning)

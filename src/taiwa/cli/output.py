@@ -247,15 +247,15 @@ def print_stream(
     no_stream: bool = False,
 ) -> "TurnResult":
     """Print an answer while it is written, then its warnings; with JSON only the committed turn."""
-    from taiwa.flows.solve.readable_calls import ResultText
     from taiwa.flows.solve.text_loop import TRANSCRIPT_CODES
+    from taiwa.flows.solve.tool_call_formats import ReadableText
     from taiwa.kernel.messages import TextDelta
     from taiwa.sessions.durable_turn import TurnResult
 
     started, first = time.monotonic(), 0.0
     turn: TurnResult | None = None
     notes: list[Notice] = []
-    written, held = ResultText(), list[str]()
+    written, held = ReadableText(), list[str]()
     try:
         with answer_display(raw=raw or as_json) as display:
 
@@ -343,7 +343,7 @@ def _warning(text: str) -> str:
 
 def bill_line(spent: "RunUsage") -> str:
     """Write a bill on one line."""
-    from taiwa.models.pricing import format_cost
+    from taiwa.kernel.usage_limits import format_cost
 
     usage = spent.usage
     tokens = _("{input} in ({cached} cached) + {output} out tokens",
@@ -385,7 +385,7 @@ def progress_bar(rows: int | None, *, is_shown: bool = True) -> "Generator[Calla
 
 def progress_text(name: str, failed: int, cost: int | None) -> str:
     """Describe rows for a progress bar: how many of them failed, and what all of them cost."""
-    from taiwa.models.pricing import format_cost
+    from taiwa.kernel.usage_limits import format_cost
 
     return name + (" · " + _("{failed} failed", failed=failed) if failed else "") + f" · {format_cost(cost)}"
 

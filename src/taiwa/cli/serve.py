@@ -2,12 +2,15 @@
 
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from taiwa.cli.options import CommonOptions, common_options
 from taiwa.cli.output import print_line, print_notice
+
+if TYPE_CHECKING:
+    from taiwa.settings import Settings
 
 TOKEN_VARIABLE = "TAIWA_SERVE_TOKEN"  # noqa: S105  (the name of a variable)
 
@@ -33,6 +36,13 @@ TOKEN_VARIABLE = "TAIWA_SERVE_TOKEN"  # noqa: S105  (the name of a variable)
     help="Serve this model; the first one answers where a request names an app.",
 )
 @click.option(
+    "--in",
+    "indexes",
+    metavar="INDEX|FOLDER",
+    multiple=True,
+    help="Serve the documents of this index to every caller; a folder is indexed first.",
+)
+@click.option(
     "--token", metavar="TOKEN", help=f"Let clients in with this key; by default ${TOKEN_VARIABLE}, else a new one."
 )
 @click.option("--no-token", is_flag=True, help="Let every program on this machine in.")
@@ -42,7 +52,14 @@ TOKEN_VARIABLE = "TAIWA_SERVE_TOKEN"  # noqa: S105  (the name of a variable)
 )
 @click.option("--json-log", is_flag=True, help="Write the log as JSON lines.")
 @common_options("max_cost", "retry_paid", "store")
-def serve(common: CommonOptions, token: str | None, *, no_token: bool, **values: Any) -> None:  # noqa: ANN401  (what click parsed)
+def serve(
+    common: CommonOptions,
+    token: str | None,
+    *,
+    no_token: bool,
+    indexes: tuple[str, ...],
+    **values: Any,  # noqa: ANN401  (what click parsed)
+) -> None:
     """Serve apps and models to clients of the OpenAI API, with state, branches and the store behind them.
 
     Clients use the address as their base URL, with /v1, and the printed key as their API key. `model` names an app, a model,
@@ -51,6 +68,7 @@ def serve(common: CommonOptions, token: str | None, *, no_token: bool, **values:
     \b
     taiwa serve -m ollama:qwen3
     taiwa serve --app order --app plain -m openai:gpt-5 --max-cost 0.10
+    taiwa serve --in ~/handbook -m ollama:qwen3
     curl localhost:7474/v1/chat/completions -H "Authorization: Bearer $KEY" \\
          -H "Content-Type: application/json" \\
          -d '{"model": "order", "messages": [{"role": "user", "content": "two teas"}]}'
@@ -70,7 +88,7 @@ def serve(common: CommonOptions, token: str | None, *, no_token: bool, **values:
     given = "" if no_token else token or os.environ.get(TOKEN_VARIABLE) or ""
     key = given or ("" if no_token else token_urlsafe(24))
     settings = common.settings()
-    options = ServerOptions(token=key, **values)
+    options = ServerOptions(token=key, indexes=_read_indexes(settings, indexes), **values)
     server = TaiwaServer(common.repository(settings), settings, options)
     print_line(
         f"taiwa serves {', '.join(server.state.catalogue.models)} and {len(server.state.catalogue.apps)} apps at {server.url}"
@@ -85,3 +103,14 @@ def serve(common: CommonOptions, token: str | None, *, no_token: bool, **values:
     sys.stdout.flush()  # for a reader of a pipe, who waits for the key
     start_log(as_json=options.json_log)
     server.run()
+
+
+def _read_indexes(settings: "Settings", names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of the indexes to serve; folders, and what changed in them, are read first."""
+    if not names:
+        return ()
+    from taiwa.cli.index import reporter
+    from taiwa.operations.documents import find_indexes, open_library
+
+    with open_library(settings) as library:
+        return tuple(index.name for index in find_indexes(library, names, settings, reporter()))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from taiwa.sessions.stored_solve import ReasonRun, SolveEvent
     from taiwa.settings import Settings
 
-FAILED, INTERRUPTED = 1, 130
+FAILED, UNSURE, INTERRUPTED = 1, 4, 130
 TOOL_FORMATS = ("tagged", "inline", "gsm", "react", "fence", "native")
 TOOL_MODES = ("auto", "prefill", "stop", "native")
 ON_ERROR = click.Choice(("report", "let-model-answer", "stop"))
@@ -52,6 +52,10 @@ RESPONSE_MEMBERS = (
 LONGEST_MARK = 30
 """Characters within which the text of a failed result begins, behind the mark of its tool-call format."""
 ENDINGS: "Mapping[EndReason, str]" = {
+    "unsure": gettext_noop(
+        "the model is not sure of this, so it gives no answer (--min-confidence 0 takes it all the same); for another model: "
+        "taiwa config set model NAME, or -m NAME"
+    ),
     "calls": gettext_noop(
         "the limit of tool calls was reached before the end; the answer is unreliable (raise the limit with --max-tool-calls)"
     ),
@@ -112,6 +116,10 @@ ENDINGS: "Mapping[EndReason, str]" = {
     "--answer-by", type=click.Choice(("auto", "line", "prompt")), default="auto", show_default=True,
     help="Take the answer from the last line, or ask for it in a second request; auto asks where the line has none.",
 )  # fmt: skip
+@click.option(
+    "--min-confidence", type=click.FloatRange(0, 1), default=0.6, show_default=True, metavar="P",
+    help="Give no answer below this confidence, if the model states one.",
+)  # fmt: skip
 @click.option("--type", "target", metavar="TYPE", help="Return the answer as a value of TYPE, as for taiwa extract.")
 @click.option("--trace", is_flag=True, help="Show each step with times and tokens.")
 @click.option("--trace-file", type=NEW_FILE, metavar="FILE", help="Write the trace as JSONL.")
@@ -119,8 +127,8 @@ ENDINGS: "Mapping[EndReason, str]" = {
 def solve(common: CommonOptions, question: str, trace: bool, trace_file: Path | None, **values: Any) -> None:  # noqa: ANN401
     """Solve QUESTION (`-` for standard input) step by step; tools calculate what can be calculated.
 
-    The rationale is printed while it is written, and the answer last, on a line of its own. The exit code is 1 if there is no
-    answer, or none of the --type, or if the rationale was cut off. Ctrl-C ends the answer and keeps what was paid for. -v
+    The rationale is printed while it is written, and the answer last, on a line of its own. The exit code is 4 if the
+    model is not sure, and 1 if there is no answer, or none of the --type, or if the rationale was cut off. Ctrl-C ends the answer and keeps what was paid for. -v
     shows the calls and the bill.
 
     \b
@@ -166,6 +174,7 @@ def _reason_run(settings: "Settings", values: Mapping[str, Any], stack: ExitStac
         limits=limits if tokens is None else replace(limits, max_tokens=tokens),
         output_type=None if values["target"] is None else load_output_type(values["target"]),
         answer_by=("typed", "line", "prompt") if values["answer_by"] == "auto" else ("typed", values["answer_by"]),
+        min_confidence=values["min_confidence"],
     )
     text_only = mode == "auto" and form not in (None, "native")
     tools, examples = _tools(settings, values, stack), _examples(values["examples"])
@@ -272,7 +281,8 @@ def _solve(
         print_line(pretty(found.value) if is_json else found.answer, "bold")
     is_untyped = reason_run.options.output_type is not None and found.answered_by != "typed"
     if interrupts.pressed or not found.complete or not found.answer or is_untyped:
-        raise click.exceptions.Exit(INTERRUPTED if interrupts.pressed else FAILED)
+        code = UNSURE if found.ending == "unsure" else FAILED
+        raise click.exceptions.Exit(INTERRUPTED if interrupts.pressed else code)
 
 
 def _opened(path: Path) -> TextIO:

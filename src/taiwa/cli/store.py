@@ -152,7 +152,7 @@ def cost(common: CommonOptions, by: "Axis") -> None:
     taiwa cost
     taiwa cost --by day --json
     """
-    from taiwa.models.pricing import format_cost
+    from taiwa.kernel.usage_limits import format_cost
     from taiwa.operations.results import CostResult
 
     lines = common.repository(reading=True).store.costs(by)

@@ -16,6 +16,7 @@ from taiwa.evals.data import Item
 from taiwa.evals.grid import Setting
 from taiwa.evals.report import is_exact, is_near
 from taiwa.evals.run import Job, Measurement, ModelTask
+from taiwa.flows.solve.answers import last_number
 from taiwa.flows.solve.examples import (
     ResultOf,
     WorkedExample,
@@ -24,7 +25,6 @@ from taiwa.flows.solve.examples import (
     render_native,
     select_examples,
 )
-from taiwa.flows.solve.numbers import last_number
 from taiwa.flows.solve.rationale import (
     AnswerSource,
     EndReason,

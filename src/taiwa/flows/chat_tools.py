@@ -5,8 +5,7 @@ from copy import copy
 from dataclasses import replace
 
 from taiwa.conversation.app import App
-from taiwa.conversation.find_delta import find_delta
-from taiwa.conversation.replies import reply_watcher
+from taiwa.conversation.replies import find_delta, reply_watcher
 from taiwa.flows.solve.find_tool_calls import CallMatch, Scanner
 from taiwa.flows.solve.native_call_loop import FunctionCallingLoop
 from taiwa.flows.solve.rationale import CallBudget, EndReason, SolveLimits, TextPart

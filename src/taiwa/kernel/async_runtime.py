@@ -13,8 +13,7 @@ from taiwa.kernel.errors import ToolErrorBoundary
 from taiwa.kernel.execution import Execution, PendingEffect, RunResult
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.messages import Notice, Request, TextDelta, ToolResult
-from taiwa.kernel.runtime import AsyncModel, AsyncTool, BaseRuntime, check_result
-from taiwa.kernel.threads import start_in_thread
+from taiwa.kernel.runtime import AsyncModel, AsyncTool, BaseRuntime, check_result, start_in_thread
 
 T = TypeVar("T")
 R = TypeVar("R")

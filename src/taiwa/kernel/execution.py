@@ -32,10 +32,11 @@ from taiwa.kernel.messages import (
     Text,
     TextDelta,
     Thinking,
+    ThinkingSplitter,
     collect_response,
+    split_unopened,
 )
 from taiwa.kernel.records import value
-from taiwa.kernel.thinking import ThinkingSplitter, split_unopened
 from taiwa.kernel.usage_limits import RunUsage, UsageLedger, UsageLimits, max_attempt_usage, max_usage
 
 T = TypeVar("T")

@@ -3,6 +3,7 @@
 Independent of providers, without I/O but the reading of attachments. `collect_response` joins a stream of chunks into a response.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
@@ -329,7 +330,8 @@ class Response:
     """One answer. `usage` None means that the server did not report it; it never counts as zero.
 
     Where a watcher cut the answer, `discarded` is the text behind the cut in the same chunk, and `max_usage` bounds the
-    usage if it is unknown. `enforcement` says how the constraint was enforced, None without a constraint.
+    usage if it is unknown. `enforcement` says how the constraint was enforced, None without a constraint. `confidence` is the
+    probability, 0 to 1, that the model itself gives to the whole answer, None where it states none.
     """
 
     message: Message
@@ -341,6 +343,7 @@ class Response:
     max_usage: Usage | None = None
     logprobs: tuple[TokenLogprob, ...] = ()
     enforcement: Enforcement | None = None
+    confidence: float | None = None
 
     @property
     def text(self) -> str:
@@ -374,6 +377,7 @@ class StreamEnd:
     logprobs: tuple[TokenLogprob, ...] = ()
     enforcement: Enforcement | None = None
     thinking: tuple[Thinking, ...] = ()
+    confidence: float | None = None
 
 
 @value(tag="notice")
@@ -412,8 +416,9 @@ def collect_response(chunks: Iterable[Chunk]) -> Response:
     blocks = end.thinking or ((Thinking("".join(thinking)),) if thinking else ())
     message = Message("assistant", (*blocks, Text("".join(text)), *end.tool_calls))
     return Response(
-        message, end.finish, end.stop, end.usage, end.model, logprobs=end.logprobs, enforcement=end.enforcement
-    )
+        message, end.finish, end.stop, end.usage, end.model,
+        logprobs=end.logprobs, enforcement=end.enforcement, confidence=end.confidence,
+    )  # fmt: skip
 
 
 @value(tag="passage")
@@ -477,3 +482,106 @@ def fuse_rankings(rankings: Sequence[Sequence[Passage]], k: int) -> tuple[Passag
             passages.setdefault(key, passage)
     ranked = sorted(scores, key=lambda key: -scores[key])
     return tuple(replace(passages[key], score=scores[key]) for key in ranked[: max(k, 0)])
+
+
+Delta: TypeAlias = TextDelta | ThinkingDelta
+
+BLOCKS = {
+    "<think>": "</think>", "<thinking>": "</thinking>", "<thought>": "</thought>", "<seed:think>": "</seed:think>",
+    "[think]": "[/think]",
+}  # fmt: skip
+
+MAX_BLANK_CHARS = 1_000
+"""White space before an answer that is held back to see whether a block follows."""
+
+UNOPENED = re.compile(r"\n[ \t]*</think(?:ing)?>[ \t]*\r?\n\s*(?=\S)", re.IGNORECASE)
+
+FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
+
+
+class ThinkingSplitter:
+    """Splits the text of an answer, in pieces, into thinking and text. Thinking stands in blocks at the start of the answer.
+
+    >>> splitter = ThinkingSplitter()
+    >>> [*splitter.feed("<think>One and one"), *splitter.feed("…</th"), *splitter.feed("ink>\\n\\nTwo.")]
+    [ThinkingDelta(text='One and one'), ThinkingDelta(text='…'), TextDelta(text='Two.')]
+    """
+
+    __slots__ = ("_after_block", "_closing", "_held", "_is_text")
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._closing = ""
+        self._after_block = False
+        self._is_text = False
+
+    def feed(self, text: str) -> list[Delta]:
+        """Take the next piece of the answer; return what is certain of it."""
+        if self._is_text:
+            return [TextDelta(text)]
+        deltas: list[Delta] = []
+        self._held += text
+        while self._held and (self._think(deltas) if self._closing else self._begin(deltas)):
+            pass
+        return deltas
+
+    def close(self) -> list[Delta]:
+        """Return what was held back at the end of the answer."""
+        held, self._held = self._held, ""
+        if self._closing:
+            return [ThinkingDelta(held)] if held else []
+        held = held.lstrip() if self._after_block else held
+        return [TextDelta(held)] if held else []
+
+    def _begin(self, deltas: list[Delta]) -> bool:
+        """Decide whether a block or the text begins; return whether that is decided."""
+        begun = self._held.lstrip()
+        lower = begun[: max(map(len, BLOCKS))].lower()
+        opening = next((opening for opening in BLOCKS if lower.startswith(opening)), None)
+        if opening is not None:
+            self._closing, self._held = BLOCKS[opening], begun[len(opening) :]
+            if self._after_block:
+                deltas.append(ThinkingDelta("\n\n"))
+            return True
+        if any(opening.startswith(lower) for opening in BLOCKS) and len(self._held) < MAX_BLANK_CHARS:
+            return False
+        deltas.append(TextDelta(begun if self._after_block else self._held))
+        self._is_text, self._held = True, ""
+        return True
+
+    def _think(self, deltas: list[Delta]) -> bool:
+        """Add what is certain of a block; return whether it has ended."""
+        end = self._held.lower().find(self._closing)
+        if end >= 0:
+            thought, self._held = self._held[:end], self._held[end + len(self._closing) :]
+            self._closing, self._after_block = "", True
+        else:
+            keep = max(
+                (n for n in range(1, len(self._closing)) if self._held.lower().endswith(self._closing[:n])), default=0
+            )
+            thought, self._held = self._held[: len(self._held) - keep], self._held[len(self._held) - keep :]
+        if thought:
+            deltas.append(ThinkingDelta(thought))
+        return end >= 0
+
+
+@value
+class SplitAnswer:
+    """The thinking of an answer and its text."""
+
+    thinking: str
+    text: str
+
+
+def split_unopened(text: str) -> SplitAnswer | None:
+    """Split an answer whose thinking was opened by the chat template, so that it has only a closing tag; None for others.
+
+    The tag stands on a line of its own, outside of code. While such an answer streams, nothing tells its thinking from text.
+    """
+    closing = UNOPENED.search(text)
+    if closing is None:
+        return None
+    thinking = text[: closing.start()]
+    if any(opening in thinking.lower() for opening in BLOCKS) or len(FENCE.findall(thinking)) % 2:
+        return None
+    return SplitAnswer(thinking.strip(), text[closing.end() :])

@@ -1,15 +1,17 @@
-"""The protocols of models, tools and retrievers; how effects find their handlers; the blocking runtime."""
+"""The protocols of models, tools and retrievers; how effects find their handlers; the blocking runtime; streams of events."""
 
 import queue
 import threading
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import closing
+from contextvars import copy_context
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeGuard, TypeVar, cast, runtime_checkable
+from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypeGuard, TypeVar, cast, runtime_checkable
 
 from taiwa.kernel.effects import CallTool, Complete, Effect, GetCapabilities, GetEvidence, GetPrice, Program, Retrieve
-from taiwa.kernel.errors import ConfigError, ToolError, ToolErrorBoundary, UnknownToolError
+from taiwa.kernel.errors import ConfigError, InputError, ToolError, ToolErrorBoundary, UnknownToolError
 from taiwa.kernel.execution import Execution, Observer, PendingEffect, RunResult
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.messages import (
@@ -448,3 +450,131 @@ def _close(chunks: Iterator[Chunk] | None) -> None:
 
 def _raise(error: BaseException) -> None:
     raise error
+
+
+E = TypeVar("E")
+R = TypeVar("R")
+
+CLOSED = "the stream was closed before its end, so it has no result"
+
+
+def start_in_thread(call: Callable[[], R], name: str) -> "Future[R]":
+    """Start a call in a daemon thread of its own, with the context of the caller; the future gets its result or error.
+
+    The threads of `concurrent.futures` and `asyncio.to_thread` would keep the program from ending where a call never ends.
+    """
+    future: Future[R] = Future()
+    future.set_running_or_notify_cancel()  # a caller that is cancelled does not wait, and leaves the call to its end
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=copy_context().run, args=(run,), name=name, daemon=True).start()
+    return future
+
+
+class Stream(Generic[E, R]):
+    """The events of an answer while it is written; `result` is what they lead to.
+
+    Iterating yields events as they arrive. Closing the stream, or leaving its `with` block, cancels the call. It is made of a
+    generator that yields the events and returns the result.
+    """
+
+    def __init__(self, events: Generator[E, None, R]) -> None:
+        self._events = events
+        self._results: list[R] = []
+        self._open = True
+
+    def __iter__(self) -> Iterator[E]:
+        return self
+
+    def __next__(self) -> E:
+        try:
+            return next(self._events)
+        except StopIteration as end:
+            if self._open:
+                self._results.append(end.value)
+                self._open = False
+            raise StopIteration from None
+
+    @property
+    def result(self) -> R:
+        """The result; waits for the end of the answer.
+
+        Raises:
+            InputError: the stream was closed before its end.
+            TaiwaError: what the call raised.
+        """
+        for _ in self:
+            pass
+        if not self._results:
+            raise InputError(CLOSED)
+        return self._results[0]
+
+    def close(self) -> None:
+        """Cancel the call."""
+        self._open = False
+        self._events.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Done(Generic[R]):
+    """The last item of an asynchronous generator, which cannot return a value."""
+
+    __slots__ = ("result",)
+
+    def __init__(self, result: R) -> None:
+        self.result = result
+
+
+class AsyncStream(Generic[E, R]):
+    """As `Stream`, on an event loop; `await stream.result()` waits for what the events lead to.
+
+    It is made of an asynchronous generator that yields the events and then `Done(result)`.
+    """
+
+    def __init__(self, events: "AsyncGenerator[E | Done[R]]") -> None:
+        self._events = events
+        self._done: Done[R] | None = None
+
+    def __aiter__(self) -> AsyncIterator[E]:
+        return self
+
+    async def __anext__(self) -> E:
+        event = await anext(self._events)
+        if not isinstance(event, Done):
+            return event
+        self._done = event
+        await self._events.aclose()
+        raise StopAsyncIteration
+
+    async def result(self) -> R:
+        """Wait for the end of the answer and return the result.
+
+        Raises:
+            InputError: the stream was closed before its end.
+            TaiwaError: what the call raised.
+        """
+        async for _ in self:
+            pass
+        if self._done is None:
+            raise InputError(CLOSED)
+        return self._done.result
+
+    async def aclose(self) -> None:
+        """Cancel the call."""
+        await self._events.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

@@ -1,4 +1,7 @@
-"""Usage limits and the usage of a run. One ledger is shared by all strands of a run."""
+"""Prices, usage limits and the usage of a run. One ledger is shared by all strands of a run.
+
+An unknown price is `None`, never zero.
+"""
 
 import json
 import time
@@ -9,7 +12,7 @@ from typing import TypeAlias
 
 from taiwa.kernel.errors import ConfigError, InputError, LimitError, TaiwaError
 from taiwa.kernel.messages import Request, Response, Text, Thinking, Usage
-from taiwa.kernel.records import record, value
+from taiwa.kernel.records import digest, record, value
 
 Price: TypeAlias = Callable[[str, Usage], int | None]
 """The cost of a call in billionths of the currency unit, from the model's name and usage; None where the price is unknown."""
@@ -18,6 +21,53 @@ Price: TypeAlias = Callable[[str, Usage], int | None]
 def currency_units(nano: int | None) -> Decimal | None:
     """Convert a cost from billionths of the currency unit to units; None where it is unknown."""
     return None if nano is None else Decimal(nano) / 10**9
+
+
+def format_cost(cost_nano: int | None, currency: str = "USD") -> str:
+    """Write a cost for display.
+
+    >>> format_cost(1_234_000), format_cost(0), format_cost(None)
+    ('0.001234 USD', '0 USD', 'unknown')
+    """
+    cost = currency_units(cost_nano)
+    if cost is None:
+        return "unknown"
+    text = f"{cost:f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {currency}"
+
+
+NANO_PER_MILLION = 1000
+"""Billionths of a unit that one token costs at a rate of one unit per million tokens."""
+
+
+@value(tag="prices")
+class Prices:
+    """Currency units per million tokens, as decimal text; an empty cache rate equals the input rate."""
+
+    input: str
+    output: str
+    cache_read: str = ""
+    cache_write: str = ""
+    currency: str = "USD"
+
+    @property
+    def id(self) -> str:
+        """The name of these prices in the records of costs."""
+        return digest(self)[:12]
+
+    def cost(self, usage: Usage) -> int:
+        """Return the cost of a call in billionths of the currency unit."""
+        fresh = usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens
+        total = (
+            max(fresh, 0) * Decimal(self.input)
+            + usage.cache_read_tokens * Decimal(self.cache_read or self.input)
+            + usage.cache_write_tokens * Decimal(self.cache_write or self.input)
+            + usage.output_tokens * Decimal(self.output)
+        )
+        return int((total * NANO_PER_MILLION).to_integral_value())
+
+
+FREE = Prices("0", "0")
 
 
 @value(tag="usage-limits")

@@ -8,7 +8,9 @@ A provider with a protocol of its own needs a codec: see `http_api.provider_inte
 import re
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, get_args
 from urllib.parse import urlsplit
@@ -17,6 +19,7 @@ from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.messages import Capability, Request, Sampling, user
 from taiwa.kernel.records import Json, items_at, parse_json, text_at
 from taiwa.kernel.runtime import AsyncModel, Model
+from taiwa.kernel.usage_limits import FREE, Prices
 from taiwa.models.http_api.anthropic import AnthropicMessages
 from taiwa.models.http_api.api_keys import Secret, find_key
 from taiwa.models.http_api.capabilities import Capabilities, capabilities, load_report
@@ -535,3 +538,27 @@ def _lists_without_key(target: Target, limits: RequestLimits) -> bool:
             return _listing(opened, "models") is not None
         except ModelError:
             return False
+
+
+RATES = ("input", "output", "cache_read", "cache_write")
+
+
+def find_prices(prices: Mapping[str, Mapping[str, object]], model: str, *, local: bool = False) -> Prices | None:
+    """Find the prices of a model: under its own name, else under the longest pattern (`openai:gpt-*`) that matches it.
+
+    Raises:
+        ConfigError: the price of input or of output is missing, or a price is not a number.
+    """
+    model, _ = split_options(model)
+    matching = [pattern for pattern in prices if pattern == model or fnmatchcase(model, pattern)]
+    if not matching:
+        return FREE if local else None
+    name = model if model in prices else max(matching, key=len)
+    entry = prices[name]
+    for key in ("input", "output"):
+        if key not in entry:
+            raise ConfigError(f"prices.{name} lacks {key!r}; add it, because an unknown price is not zero")
+    for key in RATES:
+        if key in entry and not isinstance(entry[key], (Decimal, int, float)):
+            raise ConfigError(f"prices.{name}.{key} must be a number such as 0.25, got {str(entry[key])[:40]!r}")
+    return Prices(**{key: str(entry[key]) for key in (*RATES, "currency") if key in entry})

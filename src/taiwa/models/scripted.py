@@ -90,7 +90,7 @@ class ScriptedModel:
         blocks = message.thinking if message.signed_thinking else ()
         yield StreamEnd(
             response.finish, response.stop, response.usage, response.model, message.tool_calls, response.logprobs,
-            thinking=blocks,
+            thinking=blocks, confidence=response.confidence,
         )  # fmt: skip
 
     def _respond_with(self, text: str, request: Request) -> Response:

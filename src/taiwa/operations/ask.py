@@ -1,14 +1,20 @@
 """Questions to documents: the app that answers them, with its options as parameters."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
+from typing import cast
 
 from taiwa.apps.catalog import load_app
 from taiwa.ask.policy_file import read_policy
+from taiwa.ask.result import AskResult
 from taiwa.conversation.app import App
 from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.messages import Passage, passage_key
 from taiwa.kernel.records import Json
 from taiwa.operations.documents import SILENT, Reporter, find_indexes, open_library
+from taiwa.operations.results import AskTurn
+from taiwa.sessions.repository import Repository
 from taiwa.sessions.stored_ask import BUNDLED_HANDBOOK
 from taiwa.settings import Settings
 
@@ -71,3 +77,23 @@ def open_ask_app(settings: Settings, options: AskOptions, reporter: Reporter = S
         "max_questions": options.max_questions,
     }
     return load_app("ask").with_params({name: each for name, each in values.items() if each not in (None, "", [])})
+
+
+def find_ask_turn(repository: Repository, node: str) -> AskTurn | None:
+    """Return what a turn of the flow `ask` did, from its records; None for every other node."""
+    result = AskResult.from_delta(repository.store.nodes.get(node).delta)
+    if result is None:
+        return None
+    found: dict[str, Passage] = {}
+    answers = (entry.answer for entry in repository.store.runs.journal_of(node))
+    retrieved = (cast("tuple[object, ...]", answer) for answer in answers if isinstance(answer, tuple))
+    for each in chain.from_iterable(retrieved):
+        if not isinstance(each, Passage):
+            continue
+        key = passage_key(each)
+        found[key] = max(found.get(key, each), each, key=lambda passage: passage.score)
+    used = {each.id: each for each in result.passages}
+    passages = tuple(replace(each, score=used[key].score) for key in used if (each := found.get(key)) is not None)
+    misses = sorted((each for key, each in found.items() if key not in used), key=lambda passage: -passage.score)
+    candidates = tuple(tuple(found[key] for key in option.passages if key in found) for option in result.options)
+    return AskTurn(result, passages, tuple(misses), candidates)

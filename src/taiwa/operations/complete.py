@@ -13,6 +13,7 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message
 from taiwa.kernel.records import Json, record
 from taiwa.kernel.text import estimate_tokens
+from taiwa.operations.documents import has_library, open_library
 from taiwa.operations.say import request_tokens
 from taiwa.sessions.async_session import AsyncSession, AsyncTurnStream
 from taiwa.sessions.durable_turn import PricedModel, TurnInput, TurnOptions
@@ -82,7 +83,7 @@ def begin_completion(
         ConfigError: the app is not found or has an error.
         InputError: a parameter is missing or unknown, or there is nothing to answer.
     """
-    app = _open_app(options)
+    app = _open_app(options, repository)
     repository.trust(app.hash)  # the operator of the server serves it
     if after is None:
         placed = place_turn(repository, app, options.messages)
@@ -106,7 +107,7 @@ def begin_compaction(
         ConfigError: the app is not found or has an error.
         InputError: a parameter is missing or unknown.
     """
-    app = _open_app(options)
+    app = _open_app(options, repository)
     repository.trust(app.hash)
     placed = place_compaction(repository, app, options.messages, "" if after is None else after.node)
     session = AsyncSession(repository, placed.session, placed.turn_input.base, priced_model, options=turns)
@@ -120,34 +121,55 @@ def estimate_input(repository: Repository, options: CompletionOptions, after: Pl
         ConfigError: the app is not found or has an error.
         InputError: a parameter is missing or unknown.
     """
-    app = _open_app(options)
+    app = _open_app(options, repository)
     base = repository.start(app) if after is None else change_app(repository.checkout(after.node), app)
     request = turn_request(base, "", inputs=options.messages)
     tools = sum(estimate_tokens(str(record(tool))) for tool in request.tools)
     return request_tokens(request) + tools
 
 
-GRANTED = frozenset({"in", "as", "user"})
+GRANTED = ("in", "as", "user")
 """The parameters of an app that searches documents that say which ones, for whom, and whose profile is read."""
 
 
-def served_app(app: App, params: Mapping[str, Json]) -> App:
-    """Return a served app with the parameters of a request; what it may open is for its file to say.
+def served_app(app: App, params: Mapping[str, Json], repository: Repository) -> App:
+    """Return a served app with the parameters of a request.
+
+    Where its file names no indexes and no principals, a request may choose from the indexes of its caller; where it names no
+    user, from the caller's persons.
 
     Raises:
         InputError: a parameter is missing, unknown or of another type, or grants access.
     """
-    granted = sorted(GRANTED & params.keys()) if app.flow == "ask" else []
-    if granted:
-        raise InputError(
-            f"a request may not set {granted[0]!r} of the app {app.name!r}, which decides what is searched for whom; "
-            "serve an app file with a default of its own"
-        )
+    if app.flow == "ask":
+        own = {param.name for param in app.params if param.name in GRANTED and param.default not in (None, "", [])}
+        closed = {"as", *own, *(("in",) if "as" in own else ())}
+        refused = next((name for name in GRANTED if name in params and name in closed), None)
+        if refused is not None:
+            raise InputError(
+                f"a request may not set {refused!r} of the app {app.name!r}, which decides what is searched for whom; "
+                "serve an app file with a default of its own"
+            )
+        _check_indexes(params.get("in"), repository)
+        if (name := params.get("user")) and isinstance(name, str) and repository.store.users.get(name) is None:
+            raise repository.store.users.unknown(name)
     return app.with_params(params)
 
 
-def _open_app(options: CompletionOptions) -> App:
-    app = served_app(load_app(options.app), options.params)
+def _check_indexes(names: Json, repository: Repository) -> None:
+    """Check that the indexes of a request are some of its caller; a folder is none."""
+    if not names or repository.settings is None:
+        return
+    with open_library(repository.settings, reading=not has_library(repository.settings)) as library:
+        known = library.names() if repository.scope is None else repository.scope.names(library)
+    unknown = next((name for name in (names if isinstance(names, list) else [names]) if name not in known), None)
+    if unknown is not None:
+        listed = f"choose from {', '.join(known[:8])}" if known else "there is none yet"
+        raise InputError(f"index {str(unknown)[:80]!r} not found; {listed}")
+
+
+def _open_app(options: CompletionOptions, repository: Repository) -> App:
+    app = served_app(load_app(options.app), options.params, repository)
     return app.with_options(AnswerOptions(request=options.request))
 
 

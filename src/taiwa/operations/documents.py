@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from taiwa.kernel.errors import ConflictError, InputError, StoreError, TaiwaError
 from taiwa.models.http_api.embeddings import EmbeddingEndpoint, add_missing_vectors, open_embedder, with_embeddings
-from taiwa.operations.results import EmbeddingsResult, FindResult, MarkedPassage
+from taiwa.operations.results import DocumentText, EmbeddingsResult, FindResult, MarkedPassage
 from taiwa.retrieval import Index, Library, ScopedRetriever
 from taiwa.retrieval.types import ENOUGH, EmbedderChoice, IndexSummary
 from taiwa.settings import Settings
@@ -53,13 +53,14 @@ class FindOptions:
 
     - `indexes`: names of indexes, or folders, which are indexed first; all indexes without any.
     - `audience`: the principals for whom passages are shown (`user:ann`, `group:hr`); without any, what everyone may see.
-    - `limit`: the most passages.
+    - `limit`: the most passages. `near_misses`: further ones, which came next.
     """
 
     query: str
     indexes: tuple[str, ...] = ()
     audience: tuple[str, ...] = ()
     limit: int = 5
+    near_misses: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +131,36 @@ def find(library: Library, settings: Settings, options: FindOptions, reporter: R
         raise InputError("the query is empty; give at least one word")
     indexes = find_indexes(library, options.indexes, settings, reporter)
     within = ScopedRetriever(indexes, options.audience)
-    found = within.find(options.query, options.limit)
+    found = within.find(options.query, options.limit + options.near_misses)
     analyzer = indexes[0].analyzer
     terms = frozenset(term for index in indexes for term in index.analyzer.asked(options.query))
     marked = tuple(MarkedPassage(passage, tuple(analyzer.marks(passage.text, terms))) for passage in found)
-    return FindResult(marked, tuple(within.troubles))
+    return FindResult(marked[: options.limit], tuple(within.troubles), marked[options.limit :])
+
+
+def document_text(
+    index: Index, path: str, principals: Iterable[str] | None = (), start: int = 0, end: int | None = None
+) -> DocumentText:
+    """Return the plain text of a document, or that from one character to another.
+
+    Raises:
+        InputError: the principals see no document at the path; None are those of the owner of the index.
+    """
+    listed = next((each for each in index.documents(principals) if each.path == path), None)
+    if listed is None:
+        raise InputError(f"document {path[-80:]!r} not found in {index.name!r}")
+    passages = index.backend.passages(path)
+    whole = max((each.start + len(each.text) for each in passages), default=0)
+    start = min(max(start, 0), whole)
+    end = whole if end is None else min(max(end, start), whole)
+    shown = tuple(each for each in passages if each.start < end and each.start + len(each.text) > start)
+    parts, at = list[str](), start
+    for each in shown:
+        parts.append("\n" * (each.start - at))
+        parts.append(each.text[max(start - each.start, 0) : end - each.start])
+        at = min(each.start + len(each.text), end)
+    text = "".join(parts) + "\n" * (end - at)
+    return DocumentText(index.name, path, listed.title, listed.known.digest[:12], whole, start, text, shown)
 
 
 def find_indexes(
@@ -155,7 +181,7 @@ def find_indexes(
 
 def _index(library: Library, name: str, settings: Settings, reporter: Reporter) -> Index:
     # As with commands, a folder that has the name of an index is written ./name.
-    if name in library.names():
+    if name in library.names(None):
         index = library.index(name)
         with reporter.progress() as moved:
             if trouble := index.catch_up(progress=moved):
@@ -181,7 +207,7 @@ def index_folder(
         ConflictError: the name belongs to the index of another folder.
         TaiwaError: the embedder cannot be opened; a new index is removed again.
     """
-    before = library.names()
+    before = library.names(None)
     folder = options.folder
     known = library.index(folder) if not Path(folder).is_dir() and folder in before else None
     index = known or _index_of(library, folder, options.name, options.language.lower())
@@ -209,7 +235,7 @@ def _index_of(library: Library, folder: str, name: str = "", language: str = "en
     base = Path(folder).resolve().name or "root"
     for number in range(1, MAX_NAMES):
         free = base if number == 1 else f"{base}-{number}"
-        if free in library.names():
+        if free in library.names(None):
             continue
         try:
             return library.create(folder, free, language)

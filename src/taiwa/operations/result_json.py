@@ -18,8 +18,10 @@ from taiwa.kernel.records import Json, record
 from taiwa.kernel.usage_limits import RunUsage, currency_units
 from taiwa.operations.generate import describe_constraint, token_text
 from taiwa.operations.results import (
+    AskTurn,
     CostResult,
     DiffResult,
+    DocumentText,
     EmbeddingsResult,
     ExplainResult,
     ExtractResult,
@@ -48,6 +50,8 @@ from taiwa.structured import Fix
 
 if TYPE_CHECKING:
     from taiwa.ask.result import AskResult
+    from taiwa.ask.types import UserProfile
+    from taiwa.kernel.messages import Passage
     from taiwa.retrieval.ingest import RefreshReport
     from taiwa.retrieval.types import DocumentListing, IndexSummary
 
@@ -127,19 +131,44 @@ def ask_to_json(question: str, turn: TurnResult, ask: "AskResult | None" = None)
     """Return a turn of the app `ask` as JSON: the question, the decision, the passages, the answer, and the bill."""
     ask = ask or turn.ask
     assert ask is not None, "a turn of the app ask has a result"
+    bill = {name: each for name, each in to_json(turn).items() if name != "delta"}
+    return {"question": question, **_ask_result(ask), **bill}
+
+
+def _ask_result(ask: "AskResult") -> dict[str, Json]:
     delta = ask.to_delta()
     cited = [citation for claim in _rows(delta.get("claims")) for citation in _rows(claim.get("citations"))]
     decision = ("act", "policy", "reasons", "language", "numbers", "scores", "evidence", "query", "queries", "passages")
     answer = ("documented", "is_uncertain", "source", "missing", "assumption", "case")
     return {
-        "question": question,
         **{name: delta.get(name) for name in decision},
         "answer": delta.get("answer") if ask.act_name == "search" else None,
         "claims": delta.get("claims") or [],
         "citations": [each for at, each in enumerate(cited) if each not in cited[:at]],
         "options": delta.get("options") or [],
         **{name: delta.get(name) for name in answer},
-        **{name: each for name, each in to_json(turn).items() if name != "delta"},
+    }
+
+
+@to_json.register
+def _ask_turn(turn: AskTurn) -> Json:
+    cited = {each.passage for each in turn.result.citations}
+
+    def shown(passage: "Passage") -> Json:
+        found: dict[str, Json] = {"path": passage.source, **members(passage, "id title heading page? start")}
+        found |= {"end": passage.start + len(passage.text), "score": round(passage.score, 4), "text": passage.text}
+        return found | {"cited": passage.id in cited}
+
+    options: list[Json] = [
+        {"number": number, **members(option, "label count preview"), "passages": [shown(each) for each in about]}
+        for number, (option, about) in enumerate(zip(turn.result.options, turn.candidates, strict=True), 1)
+    ]
+    return {
+        **_ask_result(turn.result),
+        "question": turn.result.question_back or None,
+        "options": options,
+        "passages": [shown(each) for each in turn.passages],
+        "near_misses": [shown(each) for each in turn.near_misses],
     }
 
 
@@ -216,6 +245,14 @@ def _passage(found: MarkedPassage) -> Json:
         **members(passage, "id text"),
         "marks": to_json(found.marks),
     }
+
+
+@to_json.register
+def _document(found: DocumentText) -> Json:
+    passages: list[Json] = [
+        {**members(each, "id heading page? start"), "end": each.start + len(each.text)} for each in found.passages
+    ]
+    return {**members(found, "index path title version characters offset text"), "passages": passages}
 
 
 @to_json.register
@@ -340,3 +377,20 @@ def document_to_json(listed: "DocumentListing") -> dict[str, Json]:
     """Return a document of an index as JSON."""
     known = "bytes=known.size sha256=known.digest versions reader=known.reader audience=known.audience problem=known.problem"
     return members(listed, f"path title passages characters {known}")
+
+
+def profile_to_json(profile: "UserProfile") -> dict[str, Json]:
+    """Return the profile of a user as JSON."""
+    facts = dict[str, Json](profile.facts)
+    return {"user": profile.name, "language": profile.language, "facts": facts, "thresholds": thresholds_of(profile)}
+
+
+def thresholds_of(profile: "UserProfile") -> dict[str, Json]:
+    """Return the thresholds of a profile by their names."""
+    own = profile.thresholds
+    return {name: float(getattr(own, name)) for name in type(own).__dataclass_fields__}
+
+
+def learned_to_json(profile: "UserProfile") -> dict[str, Json]:
+    """Return what feedback has changed for a user: how welcome questions back are, and the threshold that follows."""
+    return {"welcome": round(profile.tolerance.mean, 4), "unclear": round(profile.effective_thresholds.unclear, 4)}

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from taiwa.ask.result import AskResult
     from taiwa.constraints.explain import GuideTrace
     from taiwa.constraints.guide import Guide
     from taiwa.conversation.history import Conversation, Node
@@ -118,10 +119,42 @@ class MarkedPassage:
 
 @dataclass(frozen=True, slots=True)
 class FindResult:
-    """The passages that fit a query, best first; `warnings` tell why embeddings were not used."""
+    """The passages that fit a query, best first, and those behind them; `warnings` tell why embeddings were not used."""
 
     passages: tuple[MarkedPassage, ...]
     warnings: tuple[str, ...] = ()
+    near_misses: tuple[MarkedPassage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentText:
+    """A part of the plain text of a document.
+
+    `text` begins at character `offset` of the `characters` of the document; `passages` are those that stand in it. White
+    space between passages is shown as line breaks.
+    """
+
+    index: str
+    path: str
+    title: str
+    version: str
+    characters: int
+    offset: int
+    text: str
+    passages: "tuple[Passage, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class AskTurn:
+    """A turn that looked into documents, with the texts of what it found.
+
+    `near_misses` were found and came behind `passages`; `candidates` are the passages that each of its options is about.
+    """
+
+    result: "AskResult"
+    passages: "tuple[Passage, ...]"
+    near_misses: "tuple[Passage, ...]"
+    candidates: "tuple[tuple[Passage, ...], ...]"
 
 
 @dataclass(frozen=True, slots=True)

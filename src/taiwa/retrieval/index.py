@@ -439,9 +439,9 @@ class Library:
         """Close it."""
         self._backend.close()
 
-    def names(self) -> tuple[str, ...]:
-        """Return the names of all indexes."""
-        return self._backend.names()
+    def names(self, owner: str | None = "") -> tuple[str, ...]:
+        """Return the names of the indexes of an owner: "" is the command line, and callers of a server have theirs; None is all."""
+        return self._backend.names(owner)
 
     def index(self, name: str) -> Index:
         """Return an index.
@@ -454,9 +454,9 @@ class Library:
     def find_by_folder(self, folder: str | Path) -> Index | None:
         """Return the index of a folder, if there is one."""
         root = str(Path(folder).resolve())
-        return next((index for index in map(self.index, self.names()) if index.root == root), None)
+        return next((index for index in map(self.index, self.names(None)) if index.root == root), None)
 
-    def create(self, folder: str | Path, name: str = "", language: str = "english") -> Index:
+    def create(self, folder: str | Path, name: str = "", language: str = "english", owner: str = "") -> Index:
         """Return a new index of a folder, which is still empty; `refresh` fills it. Words are stemmed for the language.
 
         Raises:
@@ -466,15 +466,15 @@ class Library:
         root = Path(folder).resolve()
         if not root.is_dir():
             raise InputError(f"folder {folder} not found")
-        return self.create_empty(_checked(name or root.name or "root"), str(root), language)
+        return self.create_empty(_checked(name or root.name or "root"), str(root), language, owner)
 
-    def create_empty(self, name: str, root: str = "", language: str = "english") -> Index:
+    def create_empty(self, name: str, root: str = "", language: str = "english", owner: str = "") -> Index:
         """Return a new index of no folder, whose documents come from elsewhere.
 
         Raises:
             ConflictError: an index of that name exists.
         """
-        return Index(self._backend.create(_checked(name), root, Analyzer(language)))
+        return Index(self._backend.create(_checked(name), root, Analyzer(language), owner))
 
     def drop(self, name: str) -> None:
         """Delete an index; the documents themselves stay as they are.

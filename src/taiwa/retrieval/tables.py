@@ -156,12 +156,14 @@ MIGRATION = Migration(
         "CREATE INDEX tally_index ON tally(doc_index)",
     ),
 )
+# Whose an index is: "" is the one who works on the command line. A name is unique among all owners.
+OWNERS = Migration(("ALTER TABLE doc_index ADD COLUMN owner {text} NOT NULL DEFAULT ''",))
 LIBRARY = DatabaseSpec(
     "library",
     schema="taiwa_library",
     application_id=0x74776978,  # `twix`
     unreleased_id=0x7461696C,
-    migrations=(MIGRATION,),
+    migrations=(MIGRATION, OWNERS),
     created_by="`taiwa index FOLDER` creates one",
     repair="delete it with the folder beside it, and index again",
     # The planner takes it for cheap to compare arrays, and would compare those of every passage instead of asking GIN.
@@ -274,15 +276,15 @@ class IndexBackend(ABC):
         )
         return {row[0]: _file_facts(row[1:]) for row in self._db.rows(select, self.seq)}
 
-    def passage(self, id: str, principals: Principals) -> Passage | None:  # noqa: A002  (the field of a passage)
-        """Return the passage of an id, if that version still exists and the principals may see it.
+    def passage(self, id: str, principals: Principals | None) -> Passage | None:  # noqa: A002  (the field of a passage)
+        """Return the passage of an id, if that version still exists and the principals may see it; None is the owner of the index.
 
         Ids are unique within a library.
         """
         stored = self._stored(id)
         if stored is None:
             return None
-        visible = self._visible_audiences(principals)
+        visible = None if principals is None else self._visible_audiences(principals)
         return stored.passage if visible is None or stored.audience in visible else None
 
     def documents(self, principals: Principals | None) -> tuple[DocumentListing, ...]:
@@ -467,9 +469,10 @@ class LibraryBackend(ABC, Generic[S]):
     def _gone(self, backend: S) -> None:
         """Delete what an index has besides rows."""
 
-    def names(self) -> tuple[str, ...]:
-        """Return the names of all indexes."""
-        return tuple(name for (name,) in self._db.rows("SELECT name FROM doc_index ORDER BY name"))
+    def names(self, owner: str | None = "") -> tuple[str, ...]:
+        """Return the names of the indexes of an owner; None stands for all."""
+        rows = self._db.rows("SELECT name, owner FROM doc_index ORDER BY name")
+        return tuple(name for name, whose in rows if owner in (None, whose))
 
     def open(self, name: str) -> S:
         """Return an index.
@@ -486,8 +489,8 @@ class LibraryBackend(ABC, Generic[S]):
             self._open[seq] = self._open_backend(seq, (name, root), Analyzer.named(analyzer))
         return self._open[seq]
 
-    def create(self, name: str, root: str, analyzer: Analyzer) -> S:
-        """Return a new, empty index.
+    def create(self, name: str, root: str, analyzer: Analyzer, owner: str = "") -> S:
+        """Return a new, empty index of an owner.
 
         Raises:
             ConflictError: an index of that name exists.
@@ -495,9 +498,9 @@ class LibraryBackend(ABC, Generic[S]):
         with self._db.transaction():
             stamp = secrets.token_bytes(8)
             seq = self._db.insert(
-                "INSERT INTO doc_index(name, root, analyzer, generation, stamp, at_us) VALUES(?, ?, ?, 0, ?, ?)"
+                "INSERT INTO doc_index(name, root, analyzer, generation, stamp, at_us, owner) VALUES(?, ?, ?, 0, ?, ?, ?)"
                 " ON CONFLICT(name) DO NOTHING",
-                name, root, analyzer.name, stamp, self._db.clock(),
+                name, root, analyzer.name, stamp, self._db.clock(), owner,
             )  # fmt: skip
             if seq is None:
                 raise ConflictError(f"index {name!r} already exists; choose another name")

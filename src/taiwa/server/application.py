@@ -9,18 +9,20 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route as StarletteRoute
+from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from taiwa.kernel.errors import TaiwaError
 from taiwa.kernel.records import Json
+from taiwa.server.access import COOKIE_SECONDS
 from taiwa.server.errors import INTERNAL, INVALID, ApiError, api_error
 from taiwa.server.guard import Guard
 from taiwa.server.responses import json_response
 from taiwa.server.state import ServerState, state_of
 from taiwa.server.wire import Endpoint, Wire
-from taiwa.server.wires import api, chat_completions, page, responses
+from taiwa.server.wires import api, chat_completions, documents, page, persons, responses
 
-WIRES: tuple[Wire, ...] = (chat_completions.wire, responses.wire, api.wire, page.wire)
+WIRES: tuple[Wire, ...] = (chat_completions.wire, responses.wire, api.wire, documents.wire, persons.wire, page.wire)
 """The first one writes the errors of paths that no wire has."""
 ESCAPED_SLASH = re.compile(rb"%(?=2[Ff5])")
 """In a path: of a slash that belongs to a name, and of a percent sign."""
@@ -77,7 +79,12 @@ def build(state: ServerState) -> ASGIApp:
             scope["path"] = unquote(ESCAPED_SLASH.sub(b"%25", scope["raw_path"]).decode("ascii", "replace"))
         await app(scope, receive, send)
 
-    return Guard(route, state.options, state.access, error_response)
+    uploads = [compile_path(each.path)[0] for wire in WIRES for each in wire.routes if each.takes_files]
+
+    def takes_files(path: str) -> bool:
+        return any(pattern.match(path) for pattern in uploads)
+
+    return Guard(route, state.options, state.access, error_response, takes_files)
 
 
 async def take_over(state: ServerState) -> None:
@@ -103,7 +110,7 @@ async def _log_in(request: Request) -> Response:
             used = "the link was used before; restart `taiwa serve` for a new one"
             raise ApiError(401, used, code="invalid_code") from None
         return response  # the browser has its cookie
-    response.set_cookie(access.cookie, value, httponly=True, samesite="strict", path="/")
+    response.set_cookie(access.cookie, value, httponly=True, samesite="strict", path="/", max_age=COOKIE_SECONDS)
     return response
 
 

@@ -107,7 +107,9 @@ class Catalogue:
     def _open(self, app: App, name: str) -> PricedModel:
         if name in self._given:
             return open_priced_model(self._given[name], self.settings)
-        chosen = replace(self.settings, model=name, origins={**self.settings.origins, "model": "argument"})
+        # The built-in model writes stories; without another one answers from documents are quotations.
+        named = None if name == BUILTIN and app.flow == "ask" else name
+        chosen = replace(self.settings, model=named, origins={**self.settings.origins, "model": "argument"})
         with self._lock:
             return open_priced_model(None, chosen, app, opened=self._opened)
 
@@ -118,6 +120,18 @@ class Catalogue:
             ConfigError: the model is unknown, or its key is missing.
         """
         return self._open(app, model if model in self.models else self._model_of(app))
+
+    def model_named(self, name: str) -> AnyModel | None:
+        """Return a served model by its name; None for one that is not served.
+
+        Raises:
+            ConfigError: its key is missing.
+        """
+        if name not in self.models or name in self._given:
+            return self._given.get(name)
+        chosen = replace(self.settings, model=name, origins={**self.settings.origins, "model": "argument"})
+        with self._lock:
+            return open_priced_model(None, chosen, opened=self._opened).model
 
     def app_file(self, name: str) -> str:
         """Return the name or file of a served app.

@@ -1,47 +1,81 @@
 """The extension of every wire: an object `taiwa` in a request asks for one in the response."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from taiwa.kernel.records import Json
 from taiwa.kernel.usage_limits import currency_units
+from taiwa.operations.ask import find_ask_turn
+from taiwa.operations.result_json import to_json
+from taiwa.operations.trace import tokens, trace
+from taiwa.server.catalogue import Catalogue
+from taiwa.server.errors import invalid
 from taiwa.server.fields import Fields
 from taiwa.sessions.durable_turn import TurnResult
+from taiwa.sessions.repository import Repository
+
+PARTS = ("state", "trace", "masks")
+"""What a request may include: the state after the turn, its calls, tools and scores, and the tokens under their masks."""
+PREFIX = "taiwa:"
 
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """What a request asks for: `params` of the app."""
+    """What a request asks for: `params` of the app, and the parts of the answer to include."""
 
     params: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    include: tuple[str, ...] = ()
 
-    def write(self, results: list[TurnResult]) -> Json:
-        """Write where the turns stand: an object for one answer, an array for several."""
-        written: list[Json] = [_write(result) for result in results]
+    def write(self, results: list[TurnResult], repository: Repository, catalogue: Catalogue) -> Json:
+        """Write where the turns stand: an object for one answer, an array for several. It reads from the store."""
+        written: list[Json] = [self._write(result, repository, catalogue) for result in results]
         return written[0] if len(written) == 1 else written
 
+    def _write(self, result: TurnResult, repository: Repository, catalogue: Catalogue) -> Json:
+        cost = currency_units(result.spent.cost)
+        written: dict[str, Json] = {
+            "session": result.session,
+            "node": result.node,
+            "parent": result.parent,
+            "delta": result.delta,
+            "cost": None if cost is None else str(cost),
+            "warnings": list(result.warnings),
+        }
+        if (turn := find_ask_turn(repository, result.node)) is not None:
+            found = cast("dict[str, Json]", to_json(turn))
+            written |= {name: found[name] for name in ("question", "options", "citations", "passages")}
+        if "state" in self.include:
+            written["state"] = dict(repository.checkout(result.node).state)
+        if "trace" in self.include:
+            found = cast("dict[str, Json]", to_json(trace(repository, result.node)))
+            written["trace"] = {name: part for name, part in found.items() if name != "node"}
+        if "masks" in self.include:
+            listed = cast("dict[str, Json]", to_json(tokens(repository, result.node, catalogue.model_named)))
+            written["masks"] = listed["answers"]
+        return written
 
-def read_extension(body: Fields) -> Extension | None:
-    """Read the object `taiwa` of a request; None without one.
+
+def read_extension(body: Fields, included: Collection[str] = ()) -> Extension | None:
+    """Read the object `taiwa` of a request; None without one, and without parts that the protocol's own field includes.
 
     Raises:
         ApiError: a field of it is unknown or has a wrong type.
     """
     given = body.object("taiwa")
+    parts = tuple(name.removeprefix(PREFIX) for name in included if name.startswith(PREFIX))
     if given is None:
-        return None
-    given.check_names({"params"})
-    params = given.object("params")
-    return Extension({} if params is None else params.data)
+        return Extension(include=parts) if parts else None
+    given.check_names({"params", "person", "include"})
+    params, include = read_params(given), given.texts("include")
+    unknown = next((name for name in include if name not in PARTS), None)
+    if unknown is not None:
+        path = given.at("include")
+        raise invalid(path, f"unknown {path} {unknown[:40]!r}; choose from {', '.join(PARTS)}", "invalid_value")
+    return Extension(params, (*parts, *include))
 
 
-def _write(result: TurnResult) -> Json:
-    cost = currency_units(result.spent.cost)
-    return {
-        "session": result.session,
-        "node": result.node,
-        "parent": result.parent,
-        "delta": result.delta,
-        "cost": None if cost is None else str(cost),
-        "warnings": list(result.warnings),
-    }
+def read_params(given: Fields) -> dict[str, Json]:
+    """Read the parameters of an app, and the person, whose profile is the parameter `user`."""
+    params, person = given.object("params"), given.optional_text("person")
+    return ({} if params is None else params.data) | ({} if person is None else {"user": person})

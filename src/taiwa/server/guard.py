@@ -36,14 +36,16 @@ class Guard:
         options: ServerOptions,
         access: Access,
         error: Callable[[ApiError, str], Response],
+        takes_files: Callable[[str], bool],
     ) -> None:
         self._app = app
         self._access = access
         self._error = error
+        self._takes_files = takes_files
         self._hosts = LOOPBACK_NAMES | {options.host, *options.hosts}
         self._addresses = not options.is_local
         self._origins = frozenset(options.origins)
-        self._most_bytes = options.limits.body
+        self._limits = options.limits
         self._most_requests = options.limits.streams
         self._active = 0
 
@@ -91,7 +93,7 @@ class Guard:
                 return Response(status_code=204)
             self._check_origin(scope["method"], path, headers)
             scope["caller"] = "" if path in PUBLIC else self._access.authenticate(headers)
-            self._check_body(scope["method"], headers)
+            self._check_body(scope["method"], headers, takes_files=self._takes_files(path))
         except ApiError as error:
             return self._error(error, path)
         return None
@@ -119,17 +121,18 @@ class Guard:
         if crossing and not (method in READING and path in VISITED):
             raise ApiError(403, "requests of other sites are refused", "permission_error", "origin_not_allowed")
 
-    def _check_body(self, method: str, headers: Headers) -> None:
+    def _check_body(self, method: str, headers: Headers, *, takes_files: bool) -> None:
+        most = self._limits.upload if takes_files else self._limits.body
         length = headers.get("content-length", "")
         if length and (not length.isascii() or not length.isdigit()):
             raise invalid(None, "the Content-Length header is invalid")
-        if length and int(length[:20]) > self._most_bytes:
-            raise body_too_large(self._most_bytes)
+        if length and int(length[:20]) > most:
+            raise body_too_large(most)
         if method in READING:
             return
         has_body = "transfer-encoding" in headers or (length and int(length) > 0)
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json" and (has_body or kind):
+        if kind != "application/json" and (has_body or kind) and not takes_files:
             raise ApiError(415, "the Content-Type must be application/json", code="unsupported_media_type")
         if headers.get("content-encoding", "identity") != "identity":
             raise ApiError(415, "compressed bodies are not supported", code="unsupported_media_type")

@@ -12,12 +12,14 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 class Limits:
     """Limits of one request and of all together; bytes, counts and seconds.
 
-    `body_seconds` is the time in which a body must arrive. `runs` are answers that are written at the same time, `streams`
+    `body_seconds` is the time in which a body must arrive; `upload` and `upload_seconds` are those of files. `runs` are answers that are written at the same time, `streams`
     the connections that follow them. `grace` is how long open runs may go on when the server is stopped.
     """
 
     body: int = 32 << 20
     body_seconds: float = 30.0
+    upload: int = 128 << 20
+    upload_seconds: float = 600.0
     messages: int = 5_000
     choices: int = 16
     runs: int = 256
@@ -31,6 +33,7 @@ class ServerOptions:
 
     - `apps`: names or files of the served apps, the first one for requests that name a model only; () serves all.
     - `models`: names of the served models, the first one for requests that name an app only; () serves the configured one.
+    - `indexes`: names of the indexes of documents that are served to every caller; () serves all to the holder of the token.
     - `token`: the key that API clients send; "" lets everybody in.
     - `hosts`: names beside the loopback ones by which browsers and clients may address the server.
     - `origins`: origins of pages that may call it from a browser (CORS).
@@ -40,6 +43,7 @@ class ServerOptions:
     port: int = 7474
     apps: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
+    indexes: tuple[str, ...] = ()
     token: str = ""
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()

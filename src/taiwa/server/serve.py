@@ -13,10 +13,13 @@ import uvicorn
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.runtime import AnyModel
 from taiwa.kernel.usage_limits import UsageLimits
+from taiwa.operations.uploads import uploads_folder
+from taiwa.retrieval.scope import IndexScope
 from taiwa.server.access import Access
 from taiwa.server.application import build, take_over
 from taiwa.server.catalogue import Catalogue, check_served
 from taiwa.server.conversations import FollowedRuns
+from taiwa.server.indexing import Indexing
 from taiwa.server.options import ServerOptions
 from taiwa.server.repositories import Repositories
 from taiwa.server.runs import Runs
@@ -49,7 +52,9 @@ class TaiwaServer:
         options.check()
         check_served(options.apps)
         repository.place, repository.settings = settings.store, settings
-        repositories = Repositories(repository)
+        repositories = Repositories(
+            repository, IndexScope(served=options.indexes or None, uploads=str(uploads_folder(settings)))
+        )
         sharing = Sharing(repositories)
         sharing.begin()
         self.options = options
@@ -64,6 +69,7 @@ class TaiwaServer:
             self.access,
             turns,
             Runs(options.limits.runs),
+            Indexing(settings),
             {},
             sharing,
             FollowedRuns(sharing),
@@ -130,6 +136,7 @@ class _Uvicorn(uvicorn.Server):
         """Take no more requests, let runs end, then close the connections."""
         for server in self.servers:
             server.close()
+        await self._state.indexing.stop()
         await self._state.runs.stop(0 if self.force_exit else self._state.options.limits.grace)
         await self._state.sharing.close()
         await super().shutdown(sockets)

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, cast
 
+from taiwa.ask.result import AskResult
 from taiwa.kernel.errors import ConfigError, StoreError
 from taiwa.kernel.records import Json, record, restore
 from taiwa.server.errors import SERVER, ApiError
@@ -225,6 +226,7 @@ def event_to_json(each: RunEvent) -> Json:
         texts: dict[str, Json] = {
             name: getattr(event, name) for name in ("text", "delta", "session", "node", "parent", "state")
         }
+        texts |= {"is_ask": event.ask is not None}
         return {"index": each.index, "turn": {**texts, "warnings": list(event.warnings), **values}}
     return {"index": each.index, "event": record(event)}
 
@@ -238,5 +240,6 @@ def event_from_json(data: Json) -> RunEvent:
     if "turn" in read:
         turn: dict[str, Any] = {**read["turn"], "warnings": tuple(read["turn"]["warnings"])}
         turn |= {name: restore(turn[name]) for name in ("spent", "calls", "response")}
+        turn["ask"] = AskResult.from_delta(turn["delta"]) if turn.pop("is_ask") else None
         return RunEvent(index, TurnResult(**turn))
     return RunEvent(index, restore(read["event"]))

@@ -13,6 +13,7 @@ from taiwa.server.conversations import FollowedRuns
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.fields import Fields
 from taiwa.server.guard import body_too_large
+from taiwa.server.indexing import Indexing
 from taiwa.server.options import ServerOptions
 from taiwa.server.repositories import Repositories
 from taiwa.server.runs import Runs
@@ -31,6 +32,7 @@ class ServerState:
     access: Access
     turns: TurnOptions
     runs: Runs
+    indexing: Indexing
     live: dict[str, Any]
     """What wires keep while it is written, by id."""
     sharing: Sharing

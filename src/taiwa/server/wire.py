@@ -15,11 +15,15 @@ Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A route of a wire: `endpoint` reads a request and returns a response, or raises `ApiError` or an error of taiwa."""
+    """A route of a wire: `endpoint` reads a request and returns a response, or raises `ApiError` or an error of taiwa.
+
+    What `takes_files` gets bodies of any type, and larger ones than JSON.
+    """
 
     path: str
     endpoint: Endpoint
     methods: tuple[str, ...] = ("POST",)
+    takes_files: bool = False
 
 
 @dataclass(frozen=True, slots=True)

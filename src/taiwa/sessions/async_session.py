@@ -15,7 +15,7 @@ from taiwa.kernel.async_runtime import AsyncRuntime, finish_in_thread
 from taiwa.kernel.attachments import AttachmentSource
 from taiwa.kernel.errors import TaiwaError
 from taiwa.kernel.execution import RunResult
-from taiwa.kernel.stream import AsyncStream, Done
+from taiwa.kernel.runtime import AsyncStream, Done
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.sessions.durable_turn import ActiveTurn, TurnInput, TurnResult
 from taiwa.sessions.replay import ReplayedNode

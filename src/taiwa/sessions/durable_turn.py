@@ -19,8 +19,7 @@ from taiwa.kernel.journal import Entry, Journal
 from taiwa.kernel.messages import Message, Notice, Response, TextDelta, ToolResult, Usage
 from taiwa.kernel.records import Json, items_at, record, restore, value
 from taiwa.kernel.runtime import AnyModel, Handler, Interrupts, Retriever, Runtime, Tool
-from taiwa.kernel.usage_limits import Price, RunUsage, UsageLimits, currency_units
-from taiwa.models.pricing import Prices
+from taiwa.kernel.usage_limits import Price, Prices, RunUsage, UsageLimits, currency_units
 from taiwa.sessions.repository import Repository
 from taiwa.store import Run, check_name, conflict_message
 

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node
 from taiwa.flows.chat import Reply, complete_turn, say
-from taiwa.kernel.effects import Complete, Step
+from taiwa.kernel.effects import Complete, Effect, Step
 from taiwa.kernel.errors import ConfigError, OutputValidationError, ReplayError
 from taiwa.kernel.execution import EffectStarted, Event, Observer, replay
 from taiwa.kernel.journal import Entry, Journal
@@ -46,11 +47,28 @@ def replay_history(repository: Repository, revision: str) -> Iterator[ReplayedNo
 
 def recorded_requests(repository: Repository, revision: str) -> tuple[Request, ...]:
     """Return the exact requests that made a turn, found by doing it again from its records; () where it cannot be."""
-    requests: list[Request] = []
-    *_, (entry, before) = _with_bases(repository, revision)
-    if entry.node.kind == "turn" and _replay_turn(repository, entry, before, requests).difference:
-        return ()
-    return tuple(requests)
+    effects = (step.effect for step in recorded_steps(repository, revision))
+    return tuple(effect.request for effect in effects if isinstance(effect, Complete))
+
+
+@value
+class RecordedStep:
+    """An effect of a turn and its entry in the journal; the effect is None where the turn cannot be done again."""
+
+    entry: Entry
+    effect: Effect[Any] | None = None
+
+
+def recorded_steps(repository: Repository, revision: str) -> tuple[RecordedStep, ...]:
+    """Return the effects of a turn with their answers, in the order of its journal; () for nodes made without calls."""
+    name = repository.store.resolve(revision)
+    started: list[EffectStarted] = []
+    *_, (entry, before) = _with_bases(repository, name)
+    if entry.node.kind == "turn" and _replay_turn(repository, entry, before, started).difference:
+        started.clear()
+    effects = {(each.strand, each.index): each.effect for each in started}
+    entries = repository.store.runs.journal_of(name)
+    return tuple(RecordedStep(each, effects.get((each.strand, each.index))) for each in entries)
 
 
 def _with_bases(repository: Repository, revision: str) -> Iterator[tuple[HistoryEntry, Conversation | None]]:
@@ -70,14 +88,14 @@ def _with_bases(repository: Repository, revision: str) -> Iterator[tuple[History
 
 
 def _replay_turn(
-    repository: Repository, entry: HistoryEntry, before: Conversation | None, requests: list[Request] | None = None
+    repository: Repository, entry: HistoryEntry, before: Conversation | None, effects: list[EffectStarted] | None = None
 ) -> ReplayedNode:
-    """Do a turn again; its requests are added to a list."""
-    sent: list[Request] = [] if requests is None else requests
+    """Do a turn again; its effects are added to a list."""
+    started: list[EffectStarted] = [] if effects is None else effects
 
     def watch(event: Event) -> None:
-        if isinstance(event, EffectStarted) and isinstance(event.effect, Complete):
-            sent.append(event.effect.request)
+        if isinstance(event, EffectStarted):
+            started.append(event)
 
     entries = repository.store.runs.journal_of(entry.hash)
     answers = sum(isinstance(entry.answer, Response) for entry in entries)
@@ -90,7 +108,7 @@ def _replay_turn(
     # One answer is the reply, those after it are repairs; before it may be a summary of a full window, and calls of tools.
     # A turn may also have been recorded when a reply without a delta line was asked for one.
     for repairs, exact in product(range(answers - 1, -1, -1), (False, True)):
-        sent.clear()
+        started.clear()
         try:
             program = _program(repository, entry.node, before.app, repairs, exact=exact)
             _, after = replay(program(before), Journal(entries), (watch,))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from taiwa.apps.catalog import load_app, load_source
 from taiwa.conversation.app import App
@@ -29,6 +30,9 @@ from taiwa.kernel.text import plural
 from taiwa.settings import Settings
 from taiwa.sql import PostgresUrl
 from taiwa.store import Checkout, FsckProblem, Store
+
+if TYPE_CHECKING:
+    from taiwa.retrieval.scope import IndexScope
 
 SNAPSHOT_EVERY = 32
 
@@ -61,7 +65,7 @@ class Repository:
     """Conversations by name or revision. Each change of a session is one transaction of the store.
 
     `tools` are those that apps may name beside the built-in ones; `place` is the file beside which indexes are stored, or
-    their server; `settings` name the embedding model of indexes.
+    their server; `settings` name the embedding model of indexes. `scope` limits which indexes are searched, for callers of a server.
     """
 
     def __init__(self, store: Store) -> None:
@@ -69,6 +73,7 @@ class Repository:
         self.place: Path | PostgresUrl | None = store.path
         self.settings: Settings | None = None
         self.retriever: Retriever | None = None
+        self.scope: IndexScope | None = None
         self.tools: dict[str, Tool] = {}
         self._apps: dict[str, App] = {}
 

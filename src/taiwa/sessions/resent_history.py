@@ -13,7 +13,7 @@ from taiwa.kernel.messages import Message, Text
 from taiwa.kernel.records import value
 from taiwa.sessions.durable_turn import TurnInput, branch_name
 from taiwa.sessions.repository import Repository
-from taiwa.store.transcripts import TranscriptEntry
+from taiwa.store.served import TranscriptEntry
 
 FIRST_LOOKUP = 4
 """How many of the longest prefixes are looked up at once; an unchanged history is found among them."""

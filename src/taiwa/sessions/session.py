@@ -18,10 +18,9 @@ from taiwa.kernel.attachments import AttachmentSource, read_attachments
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, TaiwaError
 from taiwa.kernel.execution import Observer, RunResult
 from taiwa.kernel.messages import Message, Notice, TextDelta, ToolResult, Usage, assistant, user
-from taiwa.kernel.runtime import AnyModel, Runtime
-from taiwa.kernel.stream import Stream
-from taiwa.kernel.usage_limits import RunUsage, UsageLimits, currency_units
-from taiwa.models.pricing import Prices, find_prices
+from taiwa.kernel.runtime import AnyModel, Runtime, Stream
+from taiwa.kernel.usage_limits import Prices, RunUsage, UsageLimits, currency_units
+from taiwa.models.registry import find_prices
 from taiwa.sessions.durable_turn import (
     ActiveTurn,
     PricedModel,

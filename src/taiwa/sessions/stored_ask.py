@@ -172,7 +172,7 @@ def open_rag_resources(
             return RagResources(
                 replace(options, terms=Analyzer().name), repository.retriever, handlers, stack.pop_all()
             )
-        indexes = _indexes(_strings(app.values.get("in")), repository.place, stack)
+        indexes = _indexes(app, repository, stack)
         shipped = indexes[0].name == BUNDLED_HANDBOOK and not app.values.get("in")
         options = replace(options, terms=indexes[0].analyzer.name, notice=NOTICE if shipped and is_first_turn else "")
         return _resources(app, repository, options, indexes, stack)
@@ -183,7 +183,7 @@ def reopen_rag_resources(app: App, repository: "Repository", options: AskTurnOpt
     with ExitStack() as stack:
         if repository.retriever is not None and not app.values.get("in"):
             return RagResources(options, repository.retriever, UserProfiles(repository.store).handlers, stack.pop_all())
-        indexes = _indexes(_strings(app.values.get("in")), repository.place, stack)
+        indexes = _indexes(app, repository, stack)
         return _resources(app, repository, options, indexes, stack)
 
 
@@ -196,7 +196,8 @@ def _resources(
         from taiwa.models.http_api.embeddings import with_embeddings
 
         indexes = [with_embeddings(index, settings) for index in indexes]
-    within = ScopedRetriever(indexes, _strings(app.values.get("as")))
+    principals = frozenset() if repository.scope is None else repository.scope.principals
+    within = ScopedRetriever(indexes, principals.union(_strings(app.values.get("as"))))
     return RagResources(options, within, UserProfiles(repository.store).handlers, stack.pop_all())
 
 
@@ -260,15 +261,25 @@ def term_weights_of(terms: str) -> TermWeights:
     return TermWeights(weighed, analyzer.terms)
 
 
-def _indexes(names: Sequence[str], place: Path | PostgresUrl | None, stack: ExitStack) -> "list[Index]":
-    """Open the named indexes, by default all; the handbook if there are none."""
+def _indexes(app: App, repository: "Repository", stack: ExitStack) -> "list[Index]":
+    """Open the indexes that an app names, by default all that may be searched; the handbook if there are none.
+
+    Raises:
+        InputError: a name is neither an index nor a folder, or may not be searched (any more).
+    """
+    names, place, scope = _strings(app.values.get("in")), repository.place, repository.scope
     wanted = [name for name in dict.fromkeys(names) if name != BUNDLED_HANDBOOK]
     beside = place.with_name(f"{place.stem}-library.db") if isinstance(place, Path) else place
     there = beside.exists() if isinstance(beside, Path) else beside is not None
     found: list[Index] = []
     if wanted or (there and not names):
         library = _library(beside, stack)
-        found = [_index(library, name) for name in (wanted or library.names())]
+        listed = library.names() if scope is None else scope.names(library)
+        given = any(param.name == "in" and param.default for param in app.params)  # by the file of the app
+        unserved = next((name for name in wanted if name not in listed), None)
+        if scope is not None and not scope.is_whole and not given and unserved is not None:
+            raise InputError(f"index {unserved!r} not found; begin a conversation with another one")
+        found = [_index(library, name) for name in (wanted or listed)]
     if found and BUNDLED_HANDBOOK not in names:
         return found
     return [*found, _handbook(place.with_name(f"{place.stem}-handbook.db") if isinstance(place, Path) else None, stack)]
@@ -285,7 +296,7 @@ def _library(place: Path | PostgresUrl | None, stack: ExitStack) -> "Library":
 
 def _index(library: "Library", name: str) -> "Index":
     """Open the index of a name, or of a folder; what changed in its folder is read first, where that is possible."""
-    if name in library.names():
+    if name in library.names(None):
         index = library.index(name)
         index.catch_up()
         return index

@@ -17,8 +17,7 @@ from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.errors import ConfigError, ConflictError, CorruptError, InputError
 from taiwa.kernel.records import Json, canonical, record
 from taiwa.sql import Database
-from taiwa.store.blobs import check_content
-from taiwa.store.nodes import KINDS, OPTIONAL, Nodes, check_json, short_hash
+from taiwa.store.nodes import KINDS, OPTIONAL, Nodes, check_content, check_json, short_hash
 from taiwa.store.refs import Refs, check_name
 from taiwa.store.runs import Runs
 

@@ -8,20 +8,18 @@ from typing import Self
 
 from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node
-from taiwa.kernel.errors import InputError
+from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.sql import Clock, Database, PostgresUrl, is_postgres_url, now_us
 from taiwa.store.batches import Batches
-from taiwa.store.commit_turn import commit_turn
 from taiwa.store.export import export_lines, import_lines
 from taiwa.store.maintenance import KEPT_MOVES, DeleteResult, FsckProblem, GcResult, delete_session, fsck, gc
-from taiwa.store.nodes import Nodes, Snapshots
-from taiwa.store.refs import Refs, composed
+from taiwa.store.nodes import Nodes, Snapshots, hash_to_bytes
+from taiwa.store.refs import Refs, check_name, composed, conflict_message
 from taiwa.store.runs import Axis, CostLine, Runs, costs
 from taiwa.store.schema import STORE
 from taiwa.store.search import Hit, search
-from taiwa.store.served import ServedObjects
+from taiwa.store.served import ServedObjects, Transcripts
 from taiwa.store.shared_runs import SharedRuns
-from taiwa.store.transcripts import Transcripts
 from taiwa.store.users import Users
 
 LONGEST_OWNER = 100
@@ -153,10 +151,39 @@ class Store:
             ConflictError: the session is not at `expected`; nothing is changed, and the costs of the run stay.
             InputError: a node does not follow the one before it, or the name is not allowed.
         """
-        return commit_turn(
-            self._db, self.nodes, self.refs, self.runs, ref, nodes,
-            expected=expected, reason=reason, run=run, apps=apps,
-        )  # fmt: skip
+        hashes = _check_linked(nodes)
+        name = check_name(ref) if expected is None else composed(ref)
+        try:
+            with self._db.transaction():
+                self._db.lock(name)
+                session = self.refs.find(name)
+                at = None if session is None else session[2]
+                if at != expected:
+                    raise ConflictError(conflict_message(name, at, expected))
+                for app in apps:
+                    self.nodes.put_app(app)
+                parent = nodes[0].parent
+                base: int | None = None
+                if session is not None and parent == at:
+                    base = session[1]
+                elif parent is not None:
+                    base = self.nodes.seq(parent)
+                tip = 0
+                for node, key in zip(nodes, map(hash_to_bytes, hashes), strict=True):
+                    tip = self.nodes.insert(node, key, base)
+                    # A session can be undone back to its root, so what is committed together with a root goes back to that.
+                    base = tip if base is None else base
+                if session is None:
+                    self.refs.begin(name, tip, reason)
+                else:
+                    self.refs.log(session[0], "commit", session[1], tip, reason)
+                if run is not None:
+                    self.runs.finish(run, tip)
+        except ConflictError:
+            if run is not None:
+                self.runs.end(run, "conflict")
+            raise
+        return hashes[-1]
 
     def undo(self, name: str, steps: int = 1) -> str:
         """Move a session some steps back and return its new tip; everything that one commit added goes together.
@@ -256,3 +283,15 @@ class Store:
     def _whole(self, what: str) -> None:
         if self.owner:
             raise InputError(f"{what} concerns the sessions of all owners; open the store without an owner")
+
+
+def _check_linked(nodes: Sequence[Node]) -> tuple[str, ...]:
+    """Return the hashes of the nodes, each of which must be the parent of the next."""
+    if not nodes:
+        raise InputError("a commit must have at least one node")
+    hashes: list[str] = []
+    for index, node in enumerate(nodes):
+        if hashes and node.parent != hashes[-1]:
+            raise InputError(f"node {index + 1} of the commit does not follow the one before it")
+        hashes.append(node.hash)
+    return tuple(hashes)

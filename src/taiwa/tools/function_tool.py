@@ -16,7 +16,7 @@ from taiwa.isolation import IsolatedProcess, ProcessLimits, in_child
 from taiwa.kernel.errors import InputError, OutputValidationError, ToolError
 from taiwa.kernel.messages import ToolResult, ToolSpec
 from taiwa.kernel.records import Json, canonical, restore
-from taiwa.kernel.threads import start_in_thread
+from taiwa.kernel.runtime import start_in_thread
 from taiwa.structured import OutputType
 
 P = ParamSpec("P")

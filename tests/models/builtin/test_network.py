@@ -103,3 +103,16 @@ def test_refuses_the_vocabulary_of_another_model() -> None:
 def test_is_a_track_of_the_decode_loop() -> None:
     assert isinstance(NETWORK.start(), CachedSequence)
     assert NETWORK.start().batch(2) is None
+
+
+@settings(max_examples=20)
+@given(st.lists(TOKEN, min_size=1, max_size=9), st.lists(TOKEN, min_size=1, max_size=CHUNK + 20))
+def test_the_probabilities_of_a_text_are_those_of_its_tokens_one_by_one(known: list[int], text: list[int]) -> None:
+    found = NETWORK.log_probabilities(known, text)
+
+    sequence, expected = NETWORK.start(), []
+    logits = sequence.read(known).astype(np.float64)
+    for token in text:
+        expected.append(logits[token] - np.log(np.exp(logits).sum()))
+        logits = sequence.read([token]).astype(np.float64)
+    assert np.allclose(found, expected, rtol=1e-3, atol=1e-3)

@@ -18,9 +18,9 @@ ToolMode: TypeAlias = Literal["prefill", "stop", "native"]
 continue · they answer a function call."""
 
 EndReason: TypeAlias = Literal[
-    "end", "calls", "repeat", "tool", "stops", "tokens", "limit", "length", "interrupted", "refusal"
+    "end", "unsure", "calls", "repeat", "tool", "stops", "tokens", "limit", "length", "interrupted", "refusal"
 ]
-"""Why a rationale ended: the model finished · no call was left · the same call too often · a tool failed · too many false
+"""Why a rationale ended: the model finished · it finished and states too little confidence in its answer · no call was left · the same call too often · a tool failed · too many false
 stops · its limit of tokens · a limit of the run · the finish reason of the model."""
 
 AnswerSource: TypeAlias = Literal["typed", "line", "prompt", "none"]
@@ -83,7 +83,7 @@ class ExecutedCall:
 class Rationale:
     """A chain of thought with its tool calls, and the answer that was read from it ('' for none).
 
-    `value` is the answer as JSON where an output type was given.
+    `value` is the answer as JSON where an output type was given. `confidence` is what the model states, 0 to 1, None if nothing.
     """
 
     parts: tuple[TextPart | InsertedText, ...] = ()
@@ -93,6 +93,7 @@ class Rationale:
     answer: str = ""
     answered_by: AnswerSource = "none"
     value: Json = None
+    confidence: float | None = None
 
     @property
     def text(self) -> str:

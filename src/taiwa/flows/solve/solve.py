@@ -44,6 +44,7 @@ class SolveOptions:
       `forbid_own_results`: whether the instructions forbid the model to write results itself.
     - `limits`: limits of one rationale. `sampling`: how tokens are sampled.
     - `output_type`: a type of the answer. `answer_by`: where the answer may be taken from.
+    - `min_confidence`: of a model that states its confidence, a less confident rationale gives no answer; 0 takes every one.
     """
 
     tool_format: ToolCallFormat = field(default_factory=TaggedFormat)
@@ -58,6 +59,7 @@ class SolveOptions:
     sampling: Sampling = Sampling()
     output_type: "type[Any] | OutputType[Any] | None" = None
     answer_by: Collection[AnswerSource] = ("typed", "line", "prompt")
+    min_confidence: float = 0.6
 
     def check(self) -> None:
         """Check the options.
@@ -112,6 +114,8 @@ def solve(question: str, tools: Iterable[ToolSpec] = (), options: SolveOptions =
     capabilities = yield from perform(GetCapabilities())
     loop, mode = yield from _run_loop(question, specs, options, capabilities)
     ending = loop.ending or "end"
+    if ending == "end" and loop.confidence is not None and loop.confidence < options.min_confidence:
+        ending = "unsure"
     answer = FinalAnswer()
     if ending in ("end", "calls"):
         is_enforced = "json_schema" in capabilities or "tools" in capabilities
@@ -120,7 +124,7 @@ def solve(question: str, tools: Iterable[ToolSpec] = (), options: SolveOptions =
             is_enforced=is_enforced, final=loop.final,
         )  # fmt: skip
     parts, calls = tuple(loop.parts), tuple(loop.calls.executed)
-    return Rationale(parts, calls, ending, mode, answer.text, answer.answered_by, answer.value)
+    return Rationale(parts, calls, ending, mode, answer.text, answer.answered_by, answer.value, loop.confidence)
 
 
 def tool_modes(

@@ -11,12 +11,12 @@ from taiwa.constraints.guide import Guide
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Chunk, Regex, Request, StreamEnd, TextDelta, Usage
 from taiwa.models.attachments import fit_attachments
+from taiwa.models.builtin.confidence import confidence
 from taiwa.models.builtin.copy_constraint import CopyGuide, find_digits
 from taiwa.models.builtin.network import Network, load_weights
 from taiwa.models.builtin.requests import ANSWER, OUTPUTS, BuiltinPrompt, read_request, refusal_text, unsupported
 from taiwa.models.builtin.tokenizer import Tokens, builtin_tokens
 from taiwa.models.http_api.capabilities import Capabilities, capabilities
-from taiwa.models.inprocess.decode_loop import Backend
 from taiwa.models.inprocess.generator import InProcessModel, PreparedRequest
 from taiwa.models.inprocess.prefix_cache import Encode
 
@@ -37,7 +37,7 @@ LABEL = Regex("[1-5]")
 class Loaded:
     """The model in memory; see `taiwa.models.inprocess.generator.LoadedModel`."""
 
-    network: Backend
+    network: Network
     tokens: Tokens
 
     @property
@@ -131,13 +131,29 @@ class BuiltinModel(InProcessModel["Loaded"]):
         if request.task == "clarify_question":  # the program words its questions better than a model this small
             yield TextDelta("{}")
             yield StreamEnd("stop", None, Usage(), self.name)
-        elif read_request(request) is None:
+        elif (prompt := read_request(request)) is None:
             yield TextDelta(refusal_text(request))
             yield StreamEnd("stop", None, Usage(), self.name)
         else:
-            if request.sampling.temperature is None:  # greedy by default: sampling adds errors to a model this small
-                request = replace(request, sampling=replace(request.sampling, temperature=0.0))
-            yield from super().stream(request)
+            text = [request.prefix]
+            for chunk in super().stream(request):
+                if isinstance(chunk, TextDelta):
+                    text.append(chunk.text)
+                is_last = isinstance(chunk, StreamEnd) and chunk.finish == "stop" and not chunk.stop
+                yield self._with_confidence(chunk, prompt, "".join(text)) if is_last else chunk
+
+    def _with_confidence(self, end: Chunk, prompt: BuiltinPrompt, text: str) -> Chunk:
+        if prompt.task != "solve" or not isinstance(end, StreamEnd):
+            return end
+        loaded = self.generator().loaded
+        return replace(end, confidence=confidence(loaded.network, loaded.tokens, prompt.text, text))
+
+    def completed(self, request: Request) -> Request:
+        """Return a request as the network gets it: greedy by default, since sampling adds errors to a model this small."""
+        request = super().completed(request)
+        if request.sampling.temperature is not None:
+            return request
+        return replace(request, sampling=replace(request.sampling, temperature=0.0))
 
 
 Row: TypeAlias = tuple[str, str]

@@ -191,6 +191,19 @@ class Network:
         """Return an empty sequence."""
         return CachedSequence(self)
 
+    def log_probabilities(self, known: Sequence[int], text: Sequence[int]) -> Array:
+        """Return the log-probability (T,) of each token of a text behind those before it; no mask applies.
+
+        Raises:
+            InputError: the text is longer than the context of the model.
+        """
+        states = CachedSequence(self).states((*known, *text[:-1]), len(text))
+        logits = (states * _scale(states, self.config.eps)) @ self.head.T
+        highest = logits.max(-1)
+        found: Array = logits[np.arange(len(text)), np.asarray(text, np.intp)] - highest
+        found -= np.log(np.exp(logits - highest[:, None]).sum(-1))
+        return found
+
     def logits(self, state: Array, rows: "Rows | None") -> "Logits":
         """Return the logits after a state (D,): of all tokens, or of `rows`."""
         scale = np.float32(1.0 / np.sqrt(np.vdot(state, state) / self.config.dim + self.config.eps))
@@ -223,17 +236,25 @@ class CachedSequence:
         Raises:
             InputError: the text becomes longer than the context of the model.
         """
+        return self._network.logits(self.states(tokens, 1)[0], rows)
+
+    def states(self, tokens: Sequence[int], count: int) -> Array:
+        """Read more tokens and return the states (count, D) after the last ones.
+
+        Raises:
+            InputError: the text becomes longer than the context of the model.
+        """
         total, context = len(self.tokens) + len(tokens), self._network.context
         if total > context:
             raise InputError(f"the text has {total:,} tokens; the model reads at most {context:,}")
         self._grow(total)
-        state: Array | None = None
+        found: list[Array] = []
         for start in range(0, len(tokens), CHUNK):
             part = tokens[start : start + CHUNK]
-            state = self._run(part)
+            wanted = min(len(part), max(count - (len(tokens) - start - len(part)), 1))
+            found.append(self._run(part, wanted))
             self.tokens.extend(part)
-        assert state is not None, "at least one token must be read"
-        return self._network.logits(state, rows)
+        return np.concatenate(found)[-count:]
 
     def rollback(self, count: int) -> None:
         """Remove the last tokens."""
@@ -261,8 +282,8 @@ class CachedSequence:
         cache[..., : len(self.tokens), :] = self.cache[..., : len(self.tokens), :]
         self.cache = cache
 
-    def _run(self, tokens: Sequence[int]) -> Array:
-        """Return the state (D,) after the last of some tokens, and keep their keys and values; the cache has room for them."""
+    def _run(self, tokens: Sequence[int], count: int) -> Array:
+        """Return the states (count, D) after the last of some tokens, and keep their keys and values; the cache has room."""
         network, config = self._network, self._network.config
         length = len(tokens)
         here = slice(len(self.tokens), len(self.tokens) + length)
@@ -275,13 +296,12 @@ class CachedSequence:
             cache = self.cache[at]
             cache[0, :, here] = queries[1]
             cache[1, :, here] = heads[2]
-            if at + 1 == config.layers and length > 1:  # only the last position of the last layer is needed
-                queries, x, seen = queries[:, :, -1:], x[-1:], None
+            if at + 1 == config.layers and seen is not None:  # of the last layer only the last positions are needed
+                queries, x, seen = queries[:, :, -count:], x[-count:], seen[-count:]
             x = x + _float32(self._attended(queries[0], cache[:, :, : here.stop], seen) @ layer.out)
             gate, up = np.split((x @ layer.up) * _scale(x, config.eps), 2, -1)
             x = x + _float32((gate * (HALF + HALF * np.tanh(HALF * gate)) * up) @ layer.down)
-        state: Array = x[-1]
-        return state
+        return x
 
     def _rotated(self, heads: Array, here: slice) -> Array:
         """Normalise queries and keys (2, H, T, d) and rotate them by their positions."""

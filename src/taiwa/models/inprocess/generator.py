@@ -29,8 +29,11 @@ from taiwa.models.http_api.constraint_encoding import enforcement_of
 from taiwa.models.inprocess.decode_loop import Backend, DecodeJob, DecodeResult, TokenSequence, decode, decode_batch
 from taiwa.models.inprocess.prefix_cache import CachedPrefix, Encode, PrefixCache
 from taiwa.models.inprocess.shared import SharedModel
+from taiwa.models.inprocess.token_trace import TokenTrace, read_tokens, trace_as_far
 
 DEFAULT_MAX_TOKENS = 4_096
+MOST_TRACED = 2_000
+"""Tokens of an answer that are read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +164,47 @@ class TextGenerator(Generic[AnyLoaded]):
         finally:
             self.prefix_cache.put_back(sequence, started.prefix.prompt)
 
+    def trace(self, request: Request, text: str, most: int) -> TokenTrace:
+        """Read an answer again, with the `most` likeliest tokens at each position.
+
+        A request without randomness is answered once more: where that gives the same text, its tokens are the sampled ones.
+
+        Raises:
+            InputError, ModelError: see `stream`.
+        """
+        tokens = self._sampled_again(request, text)
+        exact = tokens is not None
+        started = self._start(request, CompileOptions())
+        vocabulary = started.job.vocabulary
+        try:
+            found = list(vocabulary.encode(text)) if tokens is None else tokens
+            readings = read_tokens(
+                started.prefix.sequence, started.job.unread, started.job.state, vocabulary, found[:MOST_TRACED], most
+            )
+            return trace_as_far(readings, exact=exact)
+        finally:
+            self.prefix_cache.put_back(started.prefix.sequence, started.prefix.prompt)
+
+    def _sampled_again(self, request: Request, text: str) -> list[int] | None:
+        """Return the tokens of a text that the request leads to every time; None where it is random or leads elsewhere.
+
+        A text that was cut is the beginning of what the request leads to.
+        """
+        if request.sampling.temperature != 0 and request.sampling.seed is None:
+            return None
+        *pieces, last = self.stream(request)
+        assert isinstance(last, GeneratedText), "a stream ends with the whole answer"
+        if not "".join(map(str, pieces)).startswith(text):
+            return None
+        vocabulary, left = self.loaded.network.vocabulary, len(text.encode("utf-8", "replace"))
+        found: list[int] = []
+        for token in last.result.tokens:
+            if left <= 0:
+                break
+            found.append(token)
+            left -= len(vocabulary.decode((token,)))
+        return found
+
     def _start(self, request: Request, options: CompileOptions) -> _Started:
         network = self.loaded.network
         guide = self._compile(request.constraint, options)
@@ -287,8 +331,7 @@ class InProcessModel(SharedModel, Generic[AnyLoaded]):
             ModelError: the request exceeds the context of the model; `UnsupportedError` for an unsupported feature.
         """
         self._check_capabilities(request)
-        request = fit_attachments(request, self.name, fixed=True)
-        with closing(self.generator().stream(request)) as pieces:
+        with closing(self.generator().stream(self.completed(request))) as pieces:
             for piece in pieces:
                 if isinstance(piece, str):
                     yield TextDelta(piece)
@@ -298,6 +341,19 @@ class InProcessModel(SharedModel, Generic[AnyLoaded]):
                         result.finish, result.stop, piece.usage, self.name,
                         logprobs=tuple(result.logprobs), enforcement=piece.enforcement,
                     )  # fmt: skip
+
+    def trace(self, request: Request, text: str, most: int = 5) -> TokenTrace:
+        """Read an answer again token by token, under the constraints that it was written under.
+
+        Raises:
+            ConfigError: the model cannot be loaded.
+            InputError, ModelError: the request cannot be answered by the network, see `stream`.
+        """
+        return self.generator().trace(self.completed(request), text, most)
+
+    def completed(self, request: Request) -> Request:
+        """Return a request as the network gets it."""
+        return fit_attachments(request, self.name, fixed=True)
 
     async def astream(self, request: Request) -> AsyncGenerator[Chunk]:
         """Like `stream`, in a thread; cancelling the task stops before the next token."""

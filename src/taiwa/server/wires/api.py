@@ -1,7 +1,7 @@
 """The server's own API: conversations with their trees, states and bills, for the page and for programs."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,10 +11,12 @@ from taiwa.conversation.state_paths import parse_path
 from taiwa.kernel.errors import CorruptError, TaiwaError
 from taiwa.kernel.messages import TextDelta
 from taiwa.kernel.records import Json
+from taiwa.operations.ask import find_ask_turn
 from taiwa.operations.complete import served_app
 from taiwa.operations.inspect import diff, export, log, sessions, set_value, show, tree, why
 from taiwa.operations.result_json import to_json
 from taiwa.operations.results import StateResult
+from taiwa.operations.trace import MOST_ALTERNATIVES, tokens, trace
 from taiwa.server.conversations import (
     TurnRequest,
     begin_conversation,
@@ -24,8 +26,12 @@ from taiwa.server.conversations import (
     texts_after,
 )
 from taiwa.server.errors import ApiError, invalid
+from taiwa.server.extension import read_params
+from taiwa.server.fields import Fields
+from taiwa.server.indexing import IndexRun
 from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.runs import RunEvent
+from taiwa.server.sharing import Followable
 from taiwa.server.state import ServerState, caller_of, read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.responses import is_response
@@ -61,6 +67,18 @@ async def _session(request: Request) -> str:
     return name
 
 
+async def _node(request: Request) -> str:
+    """Return the node that a path names.
+
+    Raises:
+        ApiError: the caller has none of that name.
+    """
+    name = _name(request)
+    if not await asyncio.to_thread(repository_of(request).store.nodes.has, name):
+        raise ApiError(404, f"node {name[:80]!r} not found", code="node_not_found")
+    return name
+
+
 async def _idle_session(request: Request) -> str:
     """Return the conversation that a path names.
 
@@ -73,10 +91,10 @@ async def _idle_session(request: Request) -> str:
     return name
 
 
-def _number(request: Request, name: str, default: int) -> int:
+def _number(request: Request, name: str, default: int, most: int = MOST_LISTED) -> int:
     text = request.query_params.get(name, str(default))
-    if not text.isascii() or not text.isdigit() or not 0 < int(text[:6]) <= MOST_LISTED:
-        raise invalid(name, f"{name} must be from 1 to {MOST_LISTED}")
+    if not text.isascii() or not text.isdigit() or not 0 < int(text[:6]) <= most:
+        raise invalid(name, f"{name} must be from 1 to {most}")
     return int(text)
 
 
@@ -94,11 +112,11 @@ async def list_conversations(request: Request) -> Response:
 async def begin(request: Request) -> Response:
     """Begin a conversation with its first turn; the answer names its run."""
     state, body = state_of(request), await read_body(request)
-    body.check_names({"app", "model", "params", "text", "name"})
-    params = body.object("params")
+    body.check_names({"app", "model", "params", "person", "text", "name"})
+    params = read_params(body)
     app = await asyncio.to_thread(load_app, state.catalogue.app_file(body.text("app", "plain")))
-    app = served_app(app, params.data if params else {})
     repository, name = repository_of(request), body.text("name", "")
+    app = await asyncio.to_thread(served_app, app, params, repository)
     session = await asyncio.to_thread(
         begin_conversation, state.catalogue, repository, state.turns, app, body.text("model", ""), name
     )
@@ -131,8 +149,10 @@ async def all_trees(request: Request) -> Response:
 async def say(request: Request) -> Response:
     """Begin a turn: at the end, after a node, in place of a turn, or the last one again; the answer names its run."""
     state, name, body = state_of(request), await _idle_session(request), await read_body(request)
-    body.check_names({"text", "parent", "edit", "retry", "replay", "model"})
+    body.check_names({"text", "option", "parent", "edit", "retry", "replay", "model"})
     repository = repository_of(request)
+    if (number := body.count("option", 1)) is not None:
+        body = Fields(body.data | {"text": await asyncio.to_thread(_option, repository, name, number)})
     session = await asyncio.to_thread(
         open_conversation, state.catalogue, repository, state.turns, name, body.text("model", "")
     )
@@ -148,6 +168,46 @@ async def say(request: Request) -> Response:
         turn = TurnRequest(body.text("text"), body.text("parent", ""), edit, "edit" if edit else "turn", texts)
     followed = await state.followed.start(state.runs, caller_of(request), session, turn)
     return json_response(run_to_json(followed), 202)
+
+
+def _option(repository: Repository, name: str, number: int) -> str:
+    """Return the text that chooses an option of the question back of a conversation, or of its last answer."""
+    turn = find_ask_turn(repository, repository.store.refs.tip(name))
+    options = () if turn is None else turn.result.options
+    if number > len(options):
+        what = f"choose from 1 to {len(options)}" if options else "the last turn offers none"
+        raise invalid("option", f"option {number} does not exist; {what}", "invalid_value")
+    return str(number)
+
+
+async def question(request: Request) -> Response:
+    """Return the question back at which a conversation pauses, with its options and their passages; null where it does not."""
+    name = await _session(request)
+
+    def read(repository: Repository) -> Json:
+        tip = repository.store.refs.tip(name)
+        turn = find_ask_turn(repository, tip)
+        asks = turn is not None and turn.result.question_back
+        return {"session": name, "node": tip, "ask": to_json(turn) if asks else None}
+
+    return await _reading(request, read)
+
+
+async def set_params(request: Request) -> Response:
+    """Go on with other parameters of the app, such as the indexes that are searched; those not named stay."""
+    name, body = await _idle_session(request), await read_body(request)
+    body.check_names({"params", "person"})
+    params, served = read_params(body), state_of(request).catalogue
+
+    def write(repository: Repository) -> Json:
+        here = repository.at(name).app
+        app = load_app(served.app_file(here.name))
+        changed = served_app(app, params, repository).values
+        app = app.with_params({**here.values, **{key: changed[key] for key in params}})
+        repository.trust(app.hash)
+        return {"session": name, "node": repository.change_app(name, app).tip}
+
+    return await _reading(request, write)
 
 
 async def resume(request: Request) -> Response:
@@ -268,11 +328,27 @@ async def export_conversation(request: Request) -> Response:
 
 
 async def node(request: Request) -> Response:
-    """Return a node with its calls."""
-    name = _name(request)
-    if not await asyncio.to_thread(repository_of(request).store.nodes.has, name):
-        raise ApiError(404, f"node {name[:80]!r} not found", code="node_not_found")
-    return await _reading(request, lambda repository: to_json(show(repository, name)))
+    """Return a node with its calls, and what it found and asked back in documents."""
+    name = await _node(request)
+
+    def read(repository: Repository) -> Json:
+        shown, turn = to_json(show(repository, name)), find_ask_turn(repository, repository.store.resolve(name))
+        return shown if turn is None else {**shown, "ask": to_json(turn)}
+
+    return await _reading(request, read)
+
+
+async def trace_node(request: Request) -> Response:
+    """Return the calls, tools, searches and scores that made a node."""
+    name = await _node(request)
+    return await _reading(request, lambda repository: to_json(trace(repository, name)))
+
+
+async def token_list(request: Request) -> Response:
+    """Return the tokens of the answers that made a node: what was forced, what could have come, and where in the schema."""
+    name, served = await _node(request), state_of(request).catalogue
+    most = _number(request, "top", 5, MOST_ALTERNATIVES)
+    return await _reading(request, lambda repository: to_json(tokens(repository, name, served.model_named, most)))
 
 
 async def compare(request: Request) -> Response:
@@ -316,19 +392,44 @@ async def list_apps(request: Request) -> Response:
 
 async def events(request: Request) -> Response:
     """Follow a run from its first event, or from behind `Last-Event-ID`."""
-    followed = await state_of(request).followed.get(_name(request), caller_of(request))
+    happened = await _events_of(request)
     last = request.headers.get("last-event-id", "")
     start = int(last) + 1 if last.isascii() and last.isdigit() else 0
 
     async def write() -> AsyncGenerator[bytes]:
         index = 0
-        async for each in followed.follow():
+        async for kind, data in happened:
             if index >= start:
-                yield f"id: {index}\n".encode() + event(_event(each), _kind(each))
+                yield f"id: {index}\n".encode() + event(data, kind)
             index += 1
         yield event({}, "end")
 
     return EventStream(write())
+
+
+async def _events_of(request: Request) -> AsyncIterator[tuple[str, Json]]:
+    """Return the events of a run of the caller, by their kinds.
+
+    Raises:
+        ApiError: there is none, or it belongs to another caller.
+    """
+    state, name, caller = state_of(request), _name(request), caller_of(request)
+    if (indexing := state.indexing.find(name, caller)) is not None:
+        return _events_of_indexing(indexing)
+    return _events_of_turns(await state.followed.get(name, caller), repository_of(request))
+
+
+async def _events_of_indexing(run: IndexRun) -> AsyncIterator[tuple[str, Json]]:
+    async for kind, data in run.follow():
+        yield kind, error_to_json(data) if isinstance(data, ApiError) else data
+
+
+async def _events_of_turns(run: Followable, repository: Repository) -> AsyncIterator[tuple[str, Json]]:
+    async for each in run.follow():
+        data = _event(each)
+        if isinstance(each.event, TurnResult) and each.event.ask is not None and isinstance(data, dict):
+            data = data | {"ask": to_json(await asyncio.to_thread(find_ask_turn, repository, each.event.node))}
+        yield _kind(each), data
 
 
 def _kind(each: RunEvent) -> str:
@@ -347,9 +448,12 @@ def _event(each: RunEvent) -> Json:
 
 
 async def cancel(request: Request) -> Response:
-    """Stop a run; its turn is committed with the text that it has."""
-    run = await state_of(request).followed.get(_name(request), caller_of(request))
-    await run.stop()
+    """Stop a run; a turn is committed with the text that it has, and the next run of an index reads the rest."""
+    state, name, caller = state_of(request), _name(request), caller_of(request)
+    if (indexing := state.indexing.find(name, caller)) is not None:
+        indexing.cancel()
+    else:
+        await (await state.followed.get(name, caller)).stop()
     return json_response({"cancelled": True})
 
 
@@ -374,6 +478,8 @@ wire = Wire(
         Route(HERE, history, GET),
         Route(HERE, delete, ("DELETE",)),
         Route(f"{HERE}/turns", say, POST),
+        Route(f"{HERE}/params", set_params, POST),
+        Route(f"{HERE}/question", question, GET),
         Route(f"{HERE}/resume", resume, POST),
         Route(f"{HERE}/undo", undo, POST),
         Route(f"{HERE}/redo", redo, POST),
@@ -386,6 +492,8 @@ wire = Wire(
         Route(f"{HERE}/verify", verify, GET),
         Route(f"{HERE}/export", export_conversation, GET),
         Route("/api/nodes/{name}", node, GET),
+        Route("/api/nodes/{name}/trace", trace_node, GET),
+        Route("/api/nodes/{name}/tokens", token_list, GET),
         Route("/api/tree", all_trees, GET),
         Route("/api/diff", compare, GET),
         Route("/api/cost", cost, GET),

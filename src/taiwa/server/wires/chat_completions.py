@@ -40,6 +40,7 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.messages import Response as ModelResponse
 from taiwa.kernel.records import Json, parse_json
 from taiwa.operations.complete import Completion, CompletionOptions, begin_completion, split_system
+from taiwa.server.catalogue import Catalogue
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.extension import Extension, read_extension
 from taiwa.server.fields import Fields
@@ -48,6 +49,7 @@ from taiwa.server.runs import LiveRun
 from taiwa.server.state import ServerState, caller_of, read_body, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.sessions.durable_turn import TurnResult
+from taiwa.sessions.repository import Repository
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 FILE_PARTS = frozenset({"image_url", "input_image", "file", "input_file"})
@@ -392,21 +394,27 @@ async def create(request: Request) -> Response:
     asked = read_request(body, limits.messages, limits.choices)
     completions = await asyncio.to_thread(_begin, state, caller, asked)
     run = state.runs.start(completions)
-    reply = _Reply(asked)
+    reply = _Reply(asked, state.repository(caller), state.catalogue)
     if asked.streams:
         return EventStream(reply.stream(run), lambda: run.cancel(abandon=True))
-    return await until_answered(request, run, reply.whole)
+    results = await answers_of(request, run)
+    return json_response(reply.whole(results) | await reply.extension(results))
 
 
 async def until_answered(request: Request, run: LiveRun, write: Callable[[list[TurnResult]], Json]) -> Response:
     """Wait for the answers of a run and write them; a client that leaves meanwhile cancels it."""
+    return json_response(write(await answers_of(request, run)))
+
+
+async def answers_of(request: Request, run: LiveRun) -> list[TurnResult]:
+    """Wait for the answers of a run; a client that leaves meanwhile cancels it."""
     answering = asyncio.create_task(run.results())
     leaving = asyncio.create_task(_left(request))
     await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
     leaving.cancel()
     if not answering.done():
         run.cancel(abandon=True)
-    return json_response(write(await answering))
+    return await answering
 
 
 async def _left(request: Request) -> None:
@@ -428,12 +436,14 @@ def _begin(state: ServerState, caller: str, asked: ChatRequest) -> list[Completi
 class _Reply:
     """Writes the answers of one request."""
 
-    def __init__(self, asked: ChatRequest) -> None:
+    def __init__(self, asked: ChatRequest, repository: Repository, catalogue: Catalogue) -> None:
         self._asked = asked
+        self._repository = repository
+        self._catalogue = catalogue
         self._id = f"chatcmpl-{token_hex(12)}"
         self._created = int(time.time())
 
-    def whole(self, results: list[TurnResult]) -> Json:
+    def whole(self, results: list[TurnResult]) -> dict[str, Json]:
         """Return the whole response."""
         choices: list[Json] = []
         for index, result in enumerate(results):
@@ -457,7 +467,7 @@ class _Reply:
         whole["choices"] = choices
         if (usage := write_usage(results)) is not None:
             whole["usage"] = usage
-        return whole | self._extension(results)
+        return whole
 
     async def stream(self, run: LiveRun) -> AsyncGenerator[bytes]:
         """Yield the chunks of the response."""
@@ -487,7 +497,7 @@ class _Reply:
                 yield self._chunk(each.index, more, logprobs=logprobs)
             yield self._chunk(each.index, {}, finish=_finish(response))
         ordered = [results[index] for index in sorted(results)]
-        extension = self._extension(ordered)
+        extension = await self.extension(ordered)
         if self._asked.include_usage or extension:
             chunk = self._head("chat.completion.chunk")
             chunk["choices"] = []
@@ -512,8 +522,12 @@ class _Reply:
         most, tokens = self._asked.top_logprobs, () if response is None else response.logprobs
         return {"content": [_write_token(token, most) for token in tokens], "refusal": None}
 
-    def _extension(self, results: list[TurnResult]) -> dict[str, Json]:
-        return {} if self._asked.extension is None else {"taiwa": self._asked.extension.write(results)}
+    async def extension(self, results: list[TurnResult]) -> dict[str, Json]:
+        """Return what the request asked for beside the protocol."""
+        asked = self._asked.extension
+        if asked is None:
+            return {}
+        return {"taiwa": await asyncio.to_thread(asked.write, results, self._repository, self._catalogue)}
 
 
 def _write_token(token: TokenLogprob, most: int) -> Json:

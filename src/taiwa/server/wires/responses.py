@@ -71,7 +71,7 @@ UNSUPPORTED = frozenset({"prompt"})
 INCLUDES = frozenset(
     """file_search_call.results web_search_call.results web_search_call.action.sources message.input_image.image_url
     computer_call_output.output.image_url code_interpreter_call.outputs reasoning.encrypted_content
-    message.output_text.logprobs taiwa:state""".split()
+    message.output_text.logprobs taiwa:state taiwa:trace taiwa:masks""".split()
 )
 MOST_METADATA = 16
 
@@ -91,7 +91,6 @@ class ResponseRequest:
     background: bool
     stores: bool
     extension: Extension | None
-    includes_state: bool
     begun: Body
 
 
@@ -179,8 +178,7 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
     if background and not stores:
         raise invalid("background", "background requires store: true", "invalid_value")
     begun = _begun(body, model, previous, conversation, options, instructions, form, stores=stores)
-    includes_state = "taiwa:state" in body.texts("include")
-    extension = read_extension(body) or (Extension() if includes_state else None)
+    extension = read_extension(body, body.texts("include"))
     streams = body.flag("stream")
     return ResponseRequest(
         model,
@@ -194,7 +192,6 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
         background,
         stores,
         extension,
-        includes_state,
         begun,
     )
 
@@ -330,7 +327,7 @@ async def create(request: Request) -> Response:
 
     async def on_end(run: LiveRun) -> None:
         live.final = finished(live.begun, run.events, int(time.time()), cancelled=run.abandoned)
-        live.final |= await asyncio.to_thread(_extended, repository, asked, run)
+        live.final |= await asyncio.to_thread(_extended, state, repository, asked, run)
         if asked.stores:
             await asyncio.to_thread(_store, repository, asked.items, live, run)
         state.live.pop(name, None)
@@ -387,15 +384,12 @@ def _place(repository: Repository, asked: ResponseRequest) -> Place | None:
     return None
 
 
-def _extended(repository: Repository, asked: ResponseRequest, run: LiveRun) -> Body:
+def _extended(state: ServerState, repository: Repository, asked: ResponseRequest, run: LiveRun) -> Body:
     """Return what the request asked for beside the protocol."""
     result = run.events[-1].event if run.events else None
     if asked.extension is None or not isinstance(result, TurnResult):
         return {}
-    written = cast("Body", asked.extension.write([result]))
-    if asked.includes_state:
-        written |= {"state": dict(repository.checkout(result.node).state)}
-    return {"taiwa": written}
+    return {"taiwa": asked.extension.write([result], repository, state.catalogue)}
 
 
 def _store(repository: Repository, items: list[Json], live: LiveResponse, run: LiveRun) -> None:

@@ -8,9 +8,21 @@ from hypothesis import strategies as st
 
 from taiwa.kernel.effects import Complete, Program, WatchResult, perform
 from taiwa.kernel.execution import RunResult
-from taiwa.kernel.messages import Message, Regex, Request, Response, Text, TextDelta, Thinking, collect_response, user
+from taiwa.kernel.messages import (
+    BLOCKS,
+    Message,
+    Regex,
+    Request,
+    Response,
+    Text,
+    TextDelta,
+    Thinking,
+    ThinkingSplitter,
+    collect_response,
+    split_unopened,
+    user,
+)
 from taiwa.kernel.runtime import Runtime
-from taiwa.kernel.thinking import BLOCKS, ThinkingSplitter, split_unopened
 from taiwa.models.scripted import scripted_model
 from tests.models.pieces import PLACES, cut
 from tests.strategies import texts

@@ -6,7 +6,8 @@ import pytest
 
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Usage
-from taiwa.models.pricing import FREE, Prices, find_prices
+from taiwa.kernel.usage_limits import FREE, Prices
+from taiwa.models.registry import find_prices
 
 PRICES = {
     "openai:gpt-x": {"input": Decimal("0.25"), "output": Decimal(2), "cache_read": Decimal("0.025")},

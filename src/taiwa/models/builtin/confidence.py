@@ -1,0 +1,70 @@
+"""How sure the built-in model is of a solution: the probability that it gives to its own words, and 0 where they do not fit the question.
+
+The network is asked without masks: where a mask had to force a word that the network finds unlikely, the question is of another
+kind than those that it was trained on (Kadavath et al. 2022 find that such probabilities tell right answers from wrong ones).
+"""
+
+import math
+import re
+from collections.abc import Iterator
+
+from taiwa.models.builtin.network import Network
+from taiwa.models.builtin.tokenizer import Tokens
+
+CONCLUSION = re.compile(r"answer is -?[\d.,e+-]*\d\s*([^\n]*?)\.?\s*$")
+COUNTED = re.compile(r"how many (atom|molecule|electron|proton|neutron|ion)s?\b|atomic number", re.IGNORECASE)
+"""What is asked for here, no tool of the model knows."""
+ASKED = {
+    unit: re.compile(words, re.IGNORECASE)
+    for unit, words in {
+        "g": r"gram|\bg\b|mass|weigh|heav|amount|quantity|how much|グラム|質量|重|克",
+        "mol": r"\bmol(?:e|es|s)?\b|amount|モル|摩尔",
+        "g/mol": r"molar|molecular|formula|\bmol\b|mass|weigh|heav|モル質量|分子量|式量|摩尔质量",
+        "°C": r"(?:to|in|into|degrees) celsius|°C[^°]*$|摂氏|摄氏",
+        "°F": r"(?:to|in|into|degrees) fahrenheit|°F[^°]*$|華氏|华氏",
+    }.items()
+}
+"""Of a unit of an answer: the words of questions that ask for it."""
+RESULT_END, CALL_END = "\n", ">>"
+
+
+def confidence(network: Network, tokens: Tokens, question: str, solution: str) -> float:
+    """Return the probability, 0 to 1, of the words of a solution that are the model's own; results of tools are left out."""
+    if not fits(question, solution):
+        return 0.0
+    known = (tokens.special["<solve>"], *tokens.encode(question), tokens.special["<answer>"])
+    written = tokens.encode(solution)
+    if len(known) + len(written) > network.context:
+        return 0.0
+    found = network.log_probabilities(known, written)
+    return math.exp(math.fsum(found[at] for at in own_tokens([tokens.decode([token]) for token in written])))
+
+
+def own_tokens(tokens: list[str]) -> Iterator[int]:
+    """Yield the positions of the tokens that stand in no result of a tool.
+
+    >>> list(own_tokens(["<<calculator: ", "2+3", ">>", " 5", "\\n", "So 5."]))
+    [0, 1, 2, 4, 5]
+    """
+    text, in_result = "", False
+    for at, token in enumerate(tokens):
+        in_result = in_result and RESULT_END not in token
+        if not in_result:
+            yield at
+        text = text[-1:] + token
+        in_result = in_result or text.endswith(CALL_END)
+
+
+def fits(question: str, solution: str) -> bool:
+    """Whether a solution states an answer, in a unit that the question asks for.
+
+    >>> fits("What does 1 mol of water weigh?", "The answer is 18.015 g.")
+    True
+    >>> fits("How many atoms are in 1 mol of water?", "The answer is 18.015 g/mol.")
+    False
+    """
+    stated = CONCLUSION.search(solution)
+    if stated is None or COUNTED.search(question):
+        return False
+    asked = ASKED.get(stated[1])
+    return asked is None or bool(asked.search(question))

@@ -1,0 +1,489 @@
+"""Documents in the server's own API: indexes, uploads, passages, and the text that a citation stands in."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from tempfile import SpooledTemporaryFile
+from typing import BinaryIO, TypeVar, cast
+
+from starlette.datastructures import FormData, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import Request
+from starlette.responses import Response
+
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.records import Json
+from taiwa.operations.documents import FindOptions, document_text, embeddings_of, find, has_library, open_library
+from taiwa.operations.result_json import document_to_json, format_time, summary_to_json, to_json
+from taiwa.operations.results import MarkedPassage
+from taiwa.operations.uploads import (
+    UploadedFile,
+    create_upload_index,
+    delete_upload,
+    drop_upload_index,
+    room_for_uploads,
+    upload_path,
+)
+from taiwa.retrieval import Index, Library
+from taiwa.retrieval.scope import IndexScope
+from taiwa.retrieval.types import UnreadableError
+from taiwa.server.errors import ApiError, invalid
+from taiwa.server.guard import body_too_large
+from taiwa.server.indexing import without_folder
+from taiwa.server.responses import json_response
+from taiwa.server.state import caller_of, read_body, repository_of, state_of
+from taiwa.server.wire import Route, Wire
+from taiwa.server.wires.api import error_to_json
+from taiwa.settings import Settings
+
+T = TypeVar("T")
+MOST_FOUND = 100
+NEAR_MISSES = 5
+MOST_FILES = 1_000
+"""Files of one upload."""
+MOST_CHARACTERS = 200_000
+"""Of the text of a document in one answer."""
+CONTEXT = 2_000
+"""Characters before and behind a quotation."""
+IN_MEMORY = 1 << 20
+
+
+class Documents:
+    """The indexes that the caller of a request sees, while the library is open."""
+
+    def __init__(self, request: Request, library: Library) -> None:
+        repository = repository_of(request)
+        self.library = library
+        self.caller = caller_of(request)
+        self.settings = settings_of(request)
+        self.scope = repository.scope or IndexScope()
+        self.audience = _audience(request, self.scope)
+        self.names = self.scope.names(library)
+
+    def index(self, name: str) -> Index:
+        """Return an index by its name; that of the caller may be named without `@CALLER`.
+
+        Raises:
+            ApiError: the caller sees none of that name.
+        """
+        whole = next((each for each in (name, f"{name}@{self.scope.owner}") if each in self.names), None)
+        if whole is None:
+            raise ApiError(404, f"index {name[:80]!r} not found", code="index_not_found")
+        return self.library.index(whole)
+
+    def is_own(self, index: Index) -> bool:
+        """Whether the caller may see and change everything in an index."""
+        return index.name in self.library.names(self.scope.owner)
+
+    def principals(self, index: Index) -> frozenset[str] | None:
+        """Return for whom an index is shown; None for its owner, who sees all."""
+        return None if self.is_own(index) and not self.audience else self.scope.principals | self.audience
+
+    def to_upload(self, index: Index) -> Index:
+        """Return an index to which documents may be uploaded, and whose documents may be deleted.
+
+        Raises:
+            ApiError: it is that of a folder of the server.
+        """
+        if not (self.is_own(index) and self.scope.has_uploads(index.root)):
+            raise ApiError(
+                403, f"the documents of {index.name!r} are in a folder of the server; change them there, and refresh it",
+                "permission_error", "index_read_only",
+            )  # fmt: skip
+        return index
+
+    def named(self, name: str) -> str:
+        """Return the name of an index without its caller."""
+        return name.removesuffix(f"@{self.scope.owner}") if self.scope.owner else name
+
+
+def settings_of(request: Request) -> Settings:
+    """Return the settings of the server, which say where the library is."""
+    return state_of(request).catalogue.settings
+
+
+def _audience(request: Request, scope: IndexScope) -> frozenset[str]:
+    """Return the principals that a request asks for; only the holder of the token of the server may."""
+    given = frozenset(name for name in request.query_params.getlist("as") if name)
+    if given and scope.owner:
+        raise ApiError(403, "the principals of a key are those it was made with", "permission_error", "not_permitted")
+    return given
+
+
+async def with_documents(request: Request, work: Callable[[Documents], T], *, writes: bool = False) -> T:
+    """Call a function with the indexes of the caller, in a thread."""
+
+    def run() -> T:
+        settings = settings_of(request)
+        with open_library(settings, reading=not (writes or has_library(settings))) as library:
+            return work(Documents(request, library))
+
+    return await asyncio.to_thread(run)
+
+
+async def list_indexes(request: Request) -> Response:
+    """List the indexes that the caller sees."""
+    indexing = state_of(request).indexing
+
+    def read(documents: Documents) -> Json:
+        found: list[Json] = []
+        for name in documents.names:
+            index = documents.library.index(name)
+            run = indexing.of_index(name)
+            found.append(_summary(documents, index, "" if run is None else run.id))
+        return found
+
+    return json_response(await with_documents(request, read))
+
+
+def _summary(documents: Documents, index: Index, run: str) -> dict[str, Json]:
+    summary = index.summary(documents.principals(index))
+    shown = summary_to_json(summary)
+    own = documents.is_own(index)
+    return {
+        "index": index.name,
+        "name": documents.named(index.name),
+        **(shown if own and not documents.scope.owner else without_folder(shown)),
+        "changed": format_time(summary.at_us),
+        "own": own,
+        "uploads": own and documents.scope.has_uploads(index.root),
+        "run": run or None,
+    }
+
+
+async def create(request: Request) -> Response:
+    """Create an index for uploads, which is empty."""
+    body = await read_body(request)
+    body.check_names({"name", "language"})
+    name, language = body.text("name"), body.text("language", "english")
+
+    def make(documents: Documents) -> Json:
+        scope = documents.scope
+        index = create_upload_index(documents.library, documents.settings, name, language, scope.owner)
+        return _summary(documents, index, "")
+
+    return json_response(await with_documents(request, make, writes=True), 201)
+
+
+async def show(request: Request) -> Response:
+    """Return an index: its documents, what could not be read and why, and who may see what."""
+    name, running = _name(request), state_of(request).indexing
+
+    def read(documents: Documents) -> Json:
+        index = documents.index(name)
+        principals, own = documents.principals(index), documents.is_own(index)
+        run = running.of_index(index.name)
+        files: list[Json] = [document_to_json(each) for each in index.documents(principals)]
+        shown = _summary(documents, index, "" if run is None else run.id)
+        embeddings = to_json(embeddings_of(index, is_owner=own))
+        return {**shown, "embeddings": embeddings, "rules": _rules(index) if own else [], "files": files}
+
+    return json_response(await with_documents(request, read))
+
+
+def _rules(index: Index) -> list[Json]:
+    try:
+        rules = index.rules()
+    except InputError:  # its folder is gone: the index answers from what was read
+        return []
+    return [
+        {
+            "rule": each.where.rpartition("/")[2],
+            "pattern": each.pattern,
+            "for": list[Json](each.names),
+            "files": each.files,
+        }
+        for each in rules
+    ]
+
+
+async def delete(request: Request) -> Response:
+    """Delete an index; uploaded documents are deleted with it, and those of a folder of the server stay."""
+    name = _name(request)
+
+    def remove(documents: Documents) -> Json:
+        index = documents.index(name)
+        if not documents.is_own(index):
+            raise ApiError(403, f"{index.name!r} is an index of the server", "permission_error", "index_read_only")
+        if documents.scope.has_uploads(index.root):
+            drop_upload_index(documents.library, index)
+        else:
+            documents.library.drop(index.name)
+        return {"deleted": index.name}
+
+    return json_response(await with_documents(request, remove, writes=True))
+
+
+async def refresh(request: Request) -> Response:
+    """Read what changed in the folder of an index; the answer names its run."""
+    body = await read_body(request)
+    body.check_names(set())
+    name = _name(request)
+
+    def find_root(documents: Documents) -> tuple[str, str]:
+        index = documents.index(name)
+        if not documents.is_own(index):
+            raise ApiError(403, f"{index.name!r} is an index of the server", "permission_error", "index_read_only")
+        if not index.root:
+            raise invalid(None, f"{index.name!r} has no folder; its documents come from elsewhere")
+        return index.name, index.root
+
+    index, root = await with_documents(request, find_root)
+    run = state_of(request).indexing.start(caller_of(request), index, root)
+    return json_response({"run": run.id, "index": index}, 202)
+
+
+async def upload(request: Request) -> Response:
+    """Upload documents and index them; the index is created where the caller has none of its name.
+
+    The body is a form (`multipart/form-data`) with any number of files, or the bytes of one document, whose name is in the
+    query as `path`. The answer names the run that reads them, and what was refused with reasons.
+    """
+    name = _name(request)
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    form: FormData | None = None
+    try:
+        if kind == "multipart/form-data":
+            form = await read_form(request)
+            files = [(each.filename or "", each.file) for _, each in form.multi_items() if isinstance(each, UploadFile)]
+        else:
+            files = [(request.query_params.get("path", ""), await _read_bytes(request))]
+        if not files:
+            raise invalid(None, "the form has no file", "missing_file")
+        stored = await with_documents(request, lambda documents: _store(documents, name, files), writes=True)
+    finally:
+        if form is not None:
+            await form.close()
+    index, root, accepted, refused = stored
+    run = state_of(request).indexing.start(caller_of(request), index, root)
+    shown: list[Json] = [{"path": path, "why": why} for path, why in refused]
+    return json_response({"run": run.id, "index": index, "documents": list[Json](accepted), "refused": shown}, 202)
+
+
+Files = list[tuple[str, BinaryIO]]
+
+
+def _store(documents: Documents, name: str, files: Files) -> tuple[str, str, list[str], list[tuple[str, str]]]:
+    """Put files into the folder of an index; return its name, its folder, what was accepted and what was refused."""
+    accepted, refused = list[tuple[str, BinaryIO]](), list[tuple[str, str]]()
+    for given, file in files:
+        try:
+            accepted.append((checked_path(given), file))
+        except ApiError as error:
+            if len(files) == 1:
+                raise
+            refused.append((given[-200:].encode(errors="replace").decode(), error.message))
+    if not accepted:
+        raise invalid("path", refused[0][1], "invalid_file")
+    index = _index_for_uploads(documents, name)
+    room = room_for_uploads(documents.settings, documents.scope.owner)
+    kept = list[str]()
+    for path, file in accepted:
+        try:
+            room -= _keep(documents, index, path, file, room)
+        except InputError as error:
+            refused.append((path, error.message))
+        else:
+            kept.append(path)
+    if not kept:
+        raise ApiError(413, refused[0][1], code="request_too_large", param="path")
+    return index.name, index.root, kept, refused
+
+
+def checked_path(name: str) -> str:
+    """Return where a file goes below the folder of its index.
+
+    Raises:
+        ApiError: its name leads elsewhere, or files of its type are not read.
+    """
+    try:
+        return upload_path(name)
+    except InputError as error:
+        status = 415 if isinstance(error, UnreadableError) else 400
+        raise ApiError(status, error.message, code="invalid_file", param="path") from None
+
+
+def _index_for_uploads(documents: Documents, name: str) -> Index:
+    try:
+        return documents.to_upload(documents.index(name))
+    except ApiError as error:
+        if error.status != 404:
+            raise
+    return create_upload_index(documents.library, documents.settings, name, owner=documents.scope.owner)
+
+
+def _keep(documents: Documents, index: Index, path: str, file: BinaryIO, room: int) -> int:
+    """Copy a file to its place; return its size."""
+    received = UploadedFile(documents.settings, index, path, room)
+    try:
+        while piece := file.read(IN_MEMORY):
+            received.write(piece)
+        received.keep()
+    finally:
+        received.close()
+    return received.size
+
+
+async def _bounded(request: Request) -> AsyncGenerator[bytes]:
+    """Yield the body of an upload, within the limits of size and time."""
+    limits, size = state_of(request).options.limits, 0
+    try:
+        async with asyncio.timeout(limits.upload_seconds):
+            async for part in request.stream():
+                size += len(part)
+                if size > limits.upload:
+                    raise body_too_large(limits.upload)
+                yield part
+    except TimeoutError:
+        raise ApiError(408, "the body did not arrive in time", code="request_timeout") from None
+
+
+async def read_form(request: Request) -> FormData:
+    """Read a form with files, which are kept on disk; whoever calls it closes it.
+
+    Raises:
+        ApiError: it is too large, too slow, or malformed.
+    """
+    parser = MultiPartParser(request.headers, _bounded(request), max_files=MOST_FILES, max_fields=MOST_FILES)
+    try:
+        return await parser.parse()
+    except MultiPartException as error:
+        raise invalid(None, f"the form cannot be read: {error.message}", "invalid_form") from None
+
+
+async def _read_bytes(request: Request) -> BinaryIO:
+    checked_path(request.query_params.get("path", ""))  # before anything is received
+    received = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115  (closed with its last reference)
+    async for part in _bounded(request):
+        await asyncio.to_thread(received.write, part)
+    received.seek(0)
+    return cast("BinaryIO", received)
+
+
+async def open_document(request: Request) -> Response:
+    """Return the text of a document, whole or around a quotation; deleting is another method of this path."""
+    name, path = _name(request), str(request.path_params["path"])
+    query = request.query_params
+    start, end, context = (_offset(request, each, -1) for each in ("start", "end", "context"))
+
+    def read(documents: Documents) -> Json:
+        index = documents.index(name)
+        around = CONTEXT if context < 0 else context
+        first = max(start - around, 0) if "start" in query else 0
+        last = (end if end >= 0 else start) + around if "start" in query else first + MOST_CHARACTERS
+        return _text(documents, index, path, first, min(last, first + MOST_CHARACTERS), (start, end))
+
+    return json_response(await with_documents(request, read))
+
+
+def _text(documents: Documents, index: Index, path: str, first: int, last: int, quoted: tuple[int, int]) -> Json:
+    try:
+        found = document_text(index, path, documents.principals(index), first, last)
+    except InputError as error:
+        raise ApiError(404, error.message, code="document_not_found") from None
+    start, end = quoted
+    at: dict[str, Json] = {"start": start, "end": max(end, start)} if start >= 0 else {}
+    return {**cast("dict[str, Json]", to_json(found)), **at}
+
+
+async def open_passage(request: Request) -> Response:
+    """Return a passage by its id, which citations have, and the text around it."""
+    name, context = str(request.path_params["id"]), _offset(request, "context", CONTEXT)
+
+    def read(documents: Documents) -> Json:
+        for each in documents.names:
+            index = documents.library.index(each)
+            principals = documents.principals(index)
+            found = index.backend.passage(name, principals)
+            if found is not None:
+                start, end = found.start, found.start + len(found.text)
+                first = max(start - context, 0)
+                last = min(end + context, first + MOST_CHARACTERS)
+                shown = cast("dict[str, Json]", _text(documents, index, found.source, first, last, (start, end)))
+                return {**shown, "id": name, "heading": list[Json](found.heading), "page": found.page or None}
+        raise ApiError(404, f"passage {name[:80]!r} not found; its document has changed", code="passage_not_found")
+
+    return json_response(await with_documents(request, read))
+
+
+async def delete_document(request: Request) -> Response:
+    """Delete an uploaded document; it is found no more."""
+    name, path = _name(request), str(request.path_params["path"])
+
+    def remove(documents: Documents) -> Json:
+        index = documents.to_upload(documents.index(name))
+        try:
+            delete_upload(index, path)
+        except InputError as error:
+            raise ApiError(404, error.message, code="document_not_found") from None
+        index.refresh(60.0)
+        return {"deleted": path, "index": index.name}
+
+    return json_response(await with_documents(request, remove, writes=True))
+
+
+async def find_passages(request: Request) -> Response:
+    """Find the passages that fit a query best, and those that came next."""
+    query, limit = request.query_params.get("q", ""), _offset(request, "limit", 5)
+    if not 1 <= limit <= MOST_FOUND:
+        raise invalid("limit", f"limit must be from 1 to {MOST_FOUND}")
+    if not query.strip():
+        raise invalid("q", "the query is empty; give at least one word as q")
+    wanted = [
+        *([str(request.path_params["name"])] if "name" in request.path_params else request.query_params.getlist("in"))
+    ]
+
+    def read(documents: Documents) -> Json:
+        names = tuple(documents.index(name).name for name in wanted) or documents.names
+        if not names:
+            return {"query": query, "passages": [], "near_misses": [], "warnings": []}
+        audience = tuple(documents.scope.principals | documents.audience)
+        options = FindOptions(query, names, audience, limit, NEAR_MISSES)
+        found = find(documents.library, documents.settings, options)
+
+        def shown(each: MarkedPassage) -> Json:
+            data, path = cast("dict[str, Json]", to_json(each)), each.passage.source
+            index, path = path.split("/", 1) if len(names) > 1 else (*names, path)
+            return {"index": index, **data, "path": path}
+
+        return {
+            "query": query,
+            "passages": [shown(each) for each in found.passages],
+            "near_misses": [shown(each) for each in found.near_misses],
+            "warnings": list[Json](found.warnings),
+        }
+
+    return json_response(await with_documents(request, read, writes=True))
+
+
+def _name(request: Request) -> str:
+    return str(request.path_params["name"])
+
+
+def _offset(request: Request, name: str, default: int) -> int:
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not text.isascii() or not text.isdigit() or len(text) > len(str(1 << 40)):
+        raise invalid(name, f"{name} must be a whole number of characters")
+    return int(text)
+
+
+GET, POST, DELETE = ("GET",), ("POST",), ("DELETE",)
+HERE = "/api/indexes/{name}"
+wire = Wire(
+    "documents",
+    (
+        Route("/api/indexes", list_indexes, GET),
+        Route("/api/indexes", create, POST),
+        Route(HERE, show, GET),
+        Route(HERE, delete, DELETE),
+        Route(f"{HERE}/refresh", refresh, POST),
+        Route(f"{HERE}/find", find_passages, GET),
+        Route(f"{HERE}/documents", upload, POST, takes_files=True),
+        Route(f"{HERE}/documents/{{path:path}}", open_document, GET),
+        Route(f"{HERE}/documents/{{path:path}}", delete_document, DELETE),
+        Route("/api/find", find_passages, GET),
+        Route("/api/passages/{id}", open_passage, GET),
+    ),
+    error_to_json,
+)

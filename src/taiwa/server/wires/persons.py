@@ -1,0 +1,137 @@
+"""Persons in the server's own API: the users of `taiwa user`, whose facts and feedback the apps that search documents read."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from taiwa.ask.types import Feedback, UserProfile, parse_verdict
+from taiwa.kernel.records import Json
+from taiwa.operations.result_json import learned_to_json, members, profile_to_json
+from taiwa.server.errors import ApiError
+from taiwa.server.fields import Fields
+from taiwa.server.responses import json_response
+from taiwa.server.state import read_body, repository_of
+from taiwa.server.wire import Route, Wire
+from taiwa.server.wires.api import error_to_json
+from taiwa.sessions.users import UserProfiles, set_profile_value
+
+
+async def _answer(request: Request, work: Callable[[UserProfiles], Json]) -> Response:
+    """Answer with what a function returns for the persons of the caller, in a thread."""
+    return json_response(await asyncio.to_thread(lambda: work(UserProfiles(repository_of(request).store))))
+
+
+def _known(users: UserProfiles, name: str) -> UserProfile:
+    if not users.has(name):
+        raise ApiError(404, f"person {name[:80]!r} not found", code="person_not_found")
+    return users.get(name)
+
+
+def _name(request: Request) -> str:
+    return str(request.path_params["name"])
+
+
+def _shown(users: UserProfiles, name: str) -> dict[str, Json]:
+    profile = _known(users, name)
+    counts = Counter(each.verdict for each in users.feedback(name))
+    feedback: dict[str, Json] = {str(verdict): count for verdict, count in counts.items()}
+    return {**profile_to_json(profile), "learned": learned_to_json(profile), "feedback": feedback}
+
+
+async def list_persons(request: Request) -> Response:
+    """List the persons of the caller."""
+    store = repository_of(request).store
+    listed = await asyncio.to_thread(store.users.list)
+    return json_response([members(each, "user=name feedback sessions") for each in listed])
+
+
+async def show(request: Request) -> Response:
+    """Return a person: language, facts, thresholds, and what feedback has changed."""
+    name = _name(request)
+    return await _answer(request, lambda users: _shown(users, name))
+
+
+async def change(request: Request) -> Response:
+    """Set facts, language and thresholds of a person, who is new or known; null or "" removes a fact."""
+    name, body = _name(request), await read_body(request)
+    body.check_names({"facts", "language", "thresholds"})
+    values = _values(body)
+
+    def write(users: UserProfiles) -> Json:
+        profile = users.get(name) if users.has(name) else UserProfile(name)
+        for key, text in values:
+            profile = set_profile_value(profile, key, text)
+        users.put(replace(profile, name=name))
+        return _shown(users, name)
+
+    return await _answer(request, write)
+
+
+def _values(body: Fields) -> list[tuple[str, str]]:
+    """Read the values to set, each as the text of its key."""
+    values = [("language", body.text("language", ""))] if "language" in body.data else []
+    if (facts := body.object("facts")) is not None:
+        values += [(key, facts.text(key, "")) for key in facts.data]
+    if (thresholds := body.object("thresholds")) is not None:
+        for key in thresholds.data:
+            number = thresholds.number(key, 0, 1e6)
+            values.append((f"thresholds.{key}", "" if number is None else f"{number:g}"))
+    return values
+
+
+async def delete(request: Request) -> Response:
+    """Delete a person with profile and feedback; the conversations stay."""
+    name = _name(request)
+
+    def remove(users: UserProfiles) -> Json:
+        _known(users, name)
+        repository_of(request).store.users.delete(name)
+        return {"deleted": name}
+
+    return await _answer(request, remove)
+
+
+async def rate(request: Request) -> Response:
+    """Store how a person rates the last turn: good, bad, should_have_asked or should_not_have_asked."""
+    name, body = _name(request), await read_body(request)
+    body.check_names({"verdict", "asked"})
+    verdict, asked = parse_verdict(body.text("verdict")), body.flag("asked")
+
+    def write(users: UserProfiles) -> Json:
+        _known(users, name)
+        users.add_feedback(name, Feedback(verdict, asked or verdict == "should_not_have_asked"))
+        return _shown(users, name)
+
+    return await _answer(request, write)
+
+
+async def forget(request: Request) -> Response:
+    """Delete the feedback of a person, and so its effect."""
+    name = _name(request)
+
+    def write(users: UserProfiles) -> Json:
+        _known(users, name)
+        repository_of(request).store.users.clear_feedback(name)
+        return _shown(users, name)
+
+    return await _answer(request, write)
+
+
+GET, POST, DELETE = ("GET",), ("POST",), ("DELETE",)
+HERE = "/api/persons/{name}"
+wire = Wire(
+    "persons",
+    (
+        Route("/api/persons", list_persons, GET),
+        Route(HERE, show, GET),
+        Route(HERE, change, POST),
+        Route(HERE, delete, DELETE),
+        Route(f"{HERE}/feedback", rate, POST),
+        Route(f"{HERE}/feedback", forget, DELETE),
+    ),
+    error_to_json,
+)
