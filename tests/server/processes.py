@@ -15,7 +15,7 @@ import httpx
 KEY = "test-key"
 ROOT = Path(__file__).parents[2]
 SERVER = """
-import asyncio, json, sys
+import asyncio, json, sys, threading
 from dataclasses import replace
 from taiwa import settings as configured
 from taiwa.kernel.messages import StreamEnd, TextDelta, Usage
@@ -25,12 +25,19 @@ from taiwa.server.serve import TaiwaServer
 from taiwa.sessions.repository import Repository
 from taiwa.store import Store
 
+lines = asyncio.Queue()
+
+def read(loop):
+    for line in sys.stdin:  # once, so that a turn that is cancelled takes no line from the next one
+        loop.call_soon_threadsafe(lines.put_nowait, line)
+
 class Dictated(ScriptedModel):
     async def astream(self, request):
+        if not self.requests:
+            threading.Thread(target=read, args=(asyncio.get_running_loop(),), daemon=True).start()
+        self.requests.append(request)
         print("asked", flush=True)
-        while (line := await asyncio.to_thread(sys.stdin.readline)) != "end\\n":
-            if not line:
-                await asyncio.Event().wait()  # the dictation is over
+        while (line := await lines.get()) != "end\\n":
             yield TextDelta(json.loads(line))
         yield StreamEnd("stop", None, Usage(10, 5), self.name)
 

@@ -27,18 +27,69 @@ from tests.server.test_stopping import APP, FIRST, REPAIR
 Two = list[ServerProcess]
 
 
-@pytest.fixture(scope="module")
-def two(postgres_server: Database) -> Iterator[Two]:
-    """Two servers over one database, which outlive a test."""
-    postgres_server.empty()
-    with server_processes(postgres_server.url, 2) as servers:
-        yield servers
-
-
 @pytest.fixture
 def own_two(database: Database) -> Iterator[Two]:
     """Two servers that a test may end."""
     with server_processes(database.url, 2) as servers:
+        yield servers
+
+
+def test_after_kill_9_another_server_completes_the_response_without_paying_twice(
+    database: Database, tmp_path: Path
+) -> None:
+    app = tmp_path / "cafe.md"
+    app.write_text(APP)
+    with server_processes(database.url, 2, str(app)) as (killed, other), Store.open(database.url) as store:
+        name = killed.begin("Two teas", model="cafe")
+        killed.wait_until_asked()
+        killed.dictate(FIRST)
+        killed.wait_until_asked()  # its state delta is wrong, and the model is asked again
+        with other.events(f"/v1/responses/{name}", stream="true") as events:
+            killed.kill()
+            other.wait_until_asked()
+            other.dictate(REPAIR)
+            assert [*events][-1]["type"] == "response.completed"
+        assert other.client.get(f"/v1/responses/{name}").json()["output"][0]["content"][0]["text"] == "Two teas."
+        (run,) = store.refs.list()
+        assert [call.kind for call in store.runs.calls(run.tip)].count("complete") == 2
+        assert store.fsck() == ()
+
+
+def test_what_a_server_leaves_unfinished_when_it_is_stopped_is_completed_by_another(own_two: Two) -> None:
+    stopped, other = own_two
+    name = stopped.begin("Count.")
+    stopped.wait_until_asked()
+    stopped.kill(signal.SIGTERM)
+
+    other.wait_until_asked()
+    other.dictate("One.")
+
+    with other.events(f"/v1/responses/{name}", stream="true") as events:
+        assert [*events][-1]["type"] == "response.completed"
+    assert stopped.line() == "ended"
+
+
+def test_the_run_of_a_killed_server_ends_for_its_readers_and_is_resumed_through_another(own_two: Two) -> None:
+    killed, other = own_two
+    body = {"app": "plain", "text": "Count.", "name": "counting"}
+    run = killed.client.post("/api/conversations", json=body).json()["run"]
+    killed.wait_until_asked()
+    with other.events(f"/api/runs/{run}/events") as events:
+        killed.kill()
+        error, end = events
+    assert (error["error"]["code"], end) == ("stopping", {})
+    again = other.client.post("/api/conversations/counting/resume", json={}).json()["run"]
+    other.wait_until_asked()
+    other.dictate("One.")
+    with other.events(f"/api/runs/{again}/events") as events:
+        assert [each.get("text") for each in events][-2] == "One."
+
+
+@pytest.fixture(scope="module")
+def two(postgres_server: Database) -> Iterator[Two]:
+    """Two servers over one database, which outlive a test, and would take over what those of another test leave."""
+    postgres_server.empty()
+    with server_processes(postgres_server.url, 2) as servers:
         yield servers
 
 
@@ -162,59 +213,6 @@ def test_a_file_is_served_by_one_process_at_a_time(tmp_path: Path) -> None:
 
     assert refused.returncode == 2
     assert f"another `taiwa serve` uses the store {place}; stop it" in refused.stderr
-
-
-def test_after_kill_9_another_server_completes_the_response_without_paying_twice(
-    database: Database, tmp_path: Path
-) -> None:
-    app = tmp_path / "cafe.md"
-    app.write_text(APP)
-    with server_processes(database.url, 2, str(app)) as (killed, other), Store.open(database.url) as store:
-        name = killed.begin("Two teas", model="cafe")
-        killed.wait_until_asked()
-        killed.dictate(FIRST)
-        killed.wait_until_asked()  # its state delta is wrong, and the model is asked again
-        with other.events(f"/v1/responses/{name}", stream="true") as events:
-            killed.kill()
-            other.wait_until_asked()
-            other.dictate(REPAIR)
-            assert [*events][-1]["type"] == "response.completed"
-        assert other.client.get(f"/v1/responses/{name}").json()["output"][0]["content"][0]["text"] == "Two teas."
-        (run,) = store.refs.list()
-        assert [call.kind for call in store.runs.calls(run.tip)].count("complete") == 2
-        assert store.fsck() == ()
-
-
-def test_what_a_server_leaves_unfinished_when_it_is_stopped_is_completed_by_another(own_two: Two) -> None:
-    stopped, other = own_two
-    name = stopped.begin("Count.")
-    stopped.wait_until_asked()
-    stopped.kill(signal.SIGTERM)
-    assert stopped.child.stdin is not None
-    stopped.child.stdin.close()  # where its model waits
-
-    other.wait_until_asked()
-    other.dictate("One.")
-
-    with other.events(f"/v1/responses/{name}", stream="true") as events:
-        assert [*events][-1]["type"] == "response.completed"
-    assert stopped.line() == "ended"
-
-
-def test_the_run_of_a_killed_server_ends_for_its_readers_and_is_resumed_through_another(own_two: Two) -> None:
-    killed, other = own_two
-    body = {"app": "plain", "text": "Count.", "name": "counting"}
-    run = killed.client.post("/api/conversations", json=body).json()["run"]
-    killed.wait_until_asked()
-    with other.events(f"/api/runs/{run}/events") as events:
-        killed.kill()
-        error, end = events
-    assert (error["error"]["code"], end) == ("stopping", {})
-    again = other.client.post("/api/conversations/counting/resume", json={}).json()["run"]
-    other.wait_until_asked()
-    other.dictate("One.")
-    with other.events(f"/api/runs/{again}/events") as events:
-        assert [each.get("text") for each in events][-2] == "One."
 
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
