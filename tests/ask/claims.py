@@ -1,11 +1,16 @@
-"""Claims about the sentences of the handbook: right ones in other spellings, and wrong ones with a number or a negation changed."""
+"""Claims about the sentences of the handbook: right ones in other spellings, and wrong ones with one thing changed.
+
+What is changed is a number, its unit or currency, a negation or a name. `python -m tests.ask.claims` prints how many are refused.
+"""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
 from taiwa.apps.catalog import HANDBOOK
+from taiwa.ask.check_citations import supports
 from taiwa.ask.extractive import EMPHASIS, SENTENCE
 
 CHINESE = """员工每年有十五天年假，工作满五年后增加两天。|请在出差前三天提交申请。|实习生不能申请远程办公。|宿舍晚上十一点关门。|会议室可以提前两周预订。
@@ -45,6 +50,37 @@ ENGLISH = {
     "twenty": "20",
     "thirty": "30",
 }
+
+UNITS = {
+    "en": (
+        r"(?<=[\d.a-z][ -])(day|hour|week|month|year|minute|pound|pence|cent|kilometre|mile|metre|kg|km|GB|MB|ml)(?=s?\b)|(?<=[\d.a-z][ -])euro\b|(?<=\d )%",
+        (
+            "hour day month week minute",
+            "euro dollar pound yen cent",
+            "mile kilometre metre",
+            "kg gram",
+            "GB MB",
+            "% degree",
+        ),
+    ),
+    "ja": (
+        r"(?<=[\d一二三四五六七八九十百千万])(?:日間|時間|日(?!本)|週間|か月|年(?!度)|分(?!の)|円|人|名|キロ|メートル|回|％|%|度)",
+        ("時間 日間 週間 か月 年間 分", "円 ドル ユーロ 元", "キロ メートル マイル", "人 回 台", "％ 度"),
+    ),
+    "zh": (
+        r"(?<=[\d一二三四五六七八九十百千万两])(?:天|小时|分钟|个月|年|元|周|倍|名)",
+        ("天 小时 分钟 个月 年 周", "元 美元 日元 欧元", "倍 名 台"),
+    ),
+}
+"""The units of a language that stand behind a number, and those that are put in their place."""
+
+NAMES = {"en": ("Ann Smith", "Bob Smith", "Keiko Mori", "Leith", "Galway", "Tokyo"), "ja": ("田中", "鈴木", "佐藤さん", "アルバ", "高橋"), "zh": ("王芳", "李伟", "张敏", "刘洋")}  # fmt: skip
+SUBJECT = {
+    "en": r"^[A-Z][^,;:()]{2,60}? (?=(?:may|must|can|will|should|has|approves|pays|needs|takes|brings|is|are|have) )",
+    "ja": r"^[^、。「」]{1,14}?(?=[はが](?!、))",
+    "zh": r"^(?:员工|实习生|访客|新员工|公司|每个部门|合同|食堂|班车|客户资料|图书馆|宿舍)(?!可以提前)",
+}
+"""The subject of a sentence, in whose place names are put."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +137,47 @@ def claim_cases(seed: int = 0) -> Iterator[ClaimCase]:
             if changed != sentence:
                 yield ClaimCase(language, "negation", changed, sentence)
                 break
+        for found in re.finditer(UNITS[language][0], sentence):
+            other = _other_unit(found[0], language, random)
+            if other and _counted(sentence, found.start()):
+                changed = sentence[: found.start()] + other + sentence[found.end() :]
+                yield ClaimCase(language, "unit", changed, sentence)
+        name, other_name = random.sample(NAMES[language], 2)
+        put = name + (" " if language == "en" else "")
+        about, number = re.subn(SUBJECT[language], put, sentence, count=1)
+        if number:
+            yield ClaimCase(language, "right, name", about, f"{about} {following}")
+            yield ClaimCase(language, "name", other_name + about[len(name) :], about)
+
+
+def _counted(sentence: str, at: int) -> bool:
+    """Whether a number stands right before a unit."""
+    return bool(re.search(rf"(?:\d|\b(?:{'|'.join(ENGLISH)})|[一二三四五六七八九十百千万两])[ -]?\Z", sentence[:at]))
+
+
+def _other_unit(unit: str, language: str, random: Random) -> str:
+    """Return another unit of the same kind."""
+    kin = next((words.split() for words in UNITS[language][1] if unit in words.split()), [])
+    return random.choice([each for each in kin if each != unit] or [""])
+
+
+def measure() -> dict[str, tuple[int, int]]:
+    """Return for each kind of wrong claims, and for `right` ones, how many are refused, and how many there are."""
+    counts = Counter(
+        ("right" if case.is_right else case.kind, supports(case.claim, case.quotation, sources=case.quotation))
+        for case in claim_cases()
+    )
+    return {kind: (counts[kind, False], counts[kind, False] + counts[kind, True]) for kind, _ in counts}
+
+
+def figures() -> str:
+    """Return the measured shares, as the documents have them."""
+    shares = {kind: f"{refused / total:.1%} of {total:,}" for kind, (refused, total) in measure().items()}
+    return (
+        f"Of claims made from the sentences of the handbook (English, Japanese, Chinese), {shares['number']} with another number are\n"
+        f"refused, {shares['unit']} with another unit or currency, {shares['negation']} with a negation more or less, {shares['name']}\n"
+        f"with another name, and {shares['right']} right ones (`python -m tests.ask.claims`)."
+    )
 
 
 def _other(number: str, random: Random) -> str:
@@ -109,3 +186,7 @@ def _other(number: str, random: Random) -> str:
     if number in ENGLISH:
         return random.choice([word for word in ENGLISH if word != number])
     return random.choice([each for each in ("二", "三", "五", "七", "八", "十二", "四十") if each != number])
+
+
+if __name__ == "__main__":
+    print(figures())  # noqa: T201

@@ -1,13 +1,11 @@
 """Quotations are found in spite of widths, spaces, quotation marks and emphasis, and absent words are not."""
 
-from collections import Counter
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from taiwa.ask.check_citations import clean_untrusted, find_quotation, supports
-from tests.ask.claims import claim_cases
+from tests.ask.claims import measure
 
 ALPHABET = "ab 12がﾞｶ。、\n*|“\"'’—-ß①ﬁÅ\u0301\u200b"
 
@@ -104,18 +102,16 @@ def test_a_whole_word_is_a_quotation_anywhere(words: str, text: str, found: str)
     assert text[start:end] == found
 
 
-def test_claims_with_a_changed_number_or_negation_are_refused_and_right_ones_are_not() -> None:
-    counts: Counter[tuple[str, bool]] = Counter()
-    for case in claim_cases():
-        kind = "right" if case.is_right else case.kind
-        counts[kind, supports(case.claim, case.quotation) == case.is_right] += 1
-    shares = {kind: counts[kind, True] / (counts[kind, True] + counts[kind, False]) for kind, _ in counts}
+def test_claims_with_one_thing_changed_are_refused_and_right_ones_are_not() -> None:
+    counts = measure()
+    shares = {kind: refused / total for kind, (refused, total) in counts.items()}
 
-    assert counts["number", True] > 800
-    assert counts["negation", True] > 800
-    assert shares["number"] >= 0.99  # measured: 1.0
+    assert all(total > 400 for _, total in counts.values())
+    assert shares["number"] >= 0.99  # measured: 0.998
+    assert shares["unit"] >= 0.98  # measured: 0.983
     assert shares["negation"] >= 0.99  # measured: 1.0
-    assert shares["right"] >= 0.98  # measured: 0.991
+    assert shares["name"] >= 0.99  # measured: 0.993
+    assert shares["right"] <= 0.02  # measured: 0.011
 
 
 @pytest.mark.parametrize(
@@ -177,6 +173,33 @@ def test_claims_with_a_changed_number_or_negation_are_refused_and_right_ones_are
         ("Il y a quatre-vingt-dix jours.", "Il y a quatre-vingts jours"),
         ("Tanaka approves the leave.", "Suzuki approves the leave"),
         ("Galway has 28 days of leave.", "Leith has 28 days of leave"),
+        ("Ann Smith approves the leave.", "Bob Smith approves the leave"),
+        ("Ann is the manager.", "Bob is the manager"),
+        ("Ann's desk is on the second floor.", "Bob's desk is on the second floor"),
+        ("Mr Smith approves the leave. Ann pays it out.", "Mr Smith approves the leave. Bob pays it out"),
+        ("AnnはLeithで働きます。", "BobはLeithで働きます"),
+        ("田中が休暇を承認します。", "鈴木が休暇を承認します"),
+        ("王芳批准请假。", "李伟批准请假"),
+        ("The fee is $5.", "The fee is 5 euros"),
+        ("The fee is £5.", "The fee is €5"),
+        ("The fee is 5 dollars.", "The fee is 5 pounds"),
+        ("The fee is EUR 5-10.", "The fee is $5-10"),
+        ("Der Preis ist 5 Euro.", "Der Preis ist 5 Franken"),
+        ("料金は5ドルです。", "料金は5円です"),
+        ("费用为5元。", "费用为5美元"),
+        ("It lasts 30 days.", "It lasts 30 hours"),
+        ("It lasts thirty working days.", "It lasts 30 working hours"),
+        ("It lasts half a day.", "It lasts half an hour"),
+        ("It lasts 2 weeks.", "A second person waits for two days"),
+        ("30日間有効です。", "30時間有効です"),
+        ("三か月待ちます。", "三年待ちます"),
+        ("午後3時間です。", "午後3時です"),
+        ("有效期为30天。", "有效期为30小时"),
+        ("The limit is 20 km.", "The limit is 20 miles"),
+        ("The laptop has 16 GB.", "The laptop has 16 MB"),
+        ("The fee is 5 % of the pay.", "The fee is 5 euro of the pay"),
+        ("Each of them gets 5 euros.", "5 guests get 10 euros each of them"),
+        ("The allowance is 42 pounds a month.", "The allowance is 42 pounds a day"),
     ],
 )
 def test_a_quotation_does_not_support_what_it_does_not_say(claim: str, quotation: str) -> None:
@@ -214,6 +237,16 @@ def test_a_quotation_does_not_support_what_it_does_not_say(claim: str, quotation
         ("上限は百万円です。", "上限は100万円です"),
         ("The range is 5-10 days.", "from 5 to 10 days in range"),
         ("It is kept at -5 degrees.", "It is kept at minus 5 degrees"),
+        ("The fee is 5 dollars.", "The fee is $5"),
+        ("The fee is 5,000 yen.", "料金は五千円です"),
+        ("30天有效。", "30日間有効です"),
+        ("It lasts 30 days.", "a 30-day period that lasts"),
+        ("It takes 5 days to pay.", "5 to 10 days to pay"),
+        ("The limit is 195 euro in Dublin.", "up to 150 euro in Galway, Dublin 195"),
+        ("Leave for your first 3 months is paid.", "Leave for your first three months is paid"),
+        ("Call Ann Smith.", "Ann Smith is the one to call"),
+        ("Employees may bring a dog.", "Colleagues may bring a dog"),
+        ("It is checked two times a year.", "It is checked twice a year"),
     ],
 )  # fmt: skip
 def test_a_claim_in_other_words_or_another_language_is_supported(claim: str, quotation: str) -> None:

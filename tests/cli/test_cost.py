@@ -4,8 +4,9 @@ from typing import get_args
 
 import pytest
 
+from taiwa import open as open_conversation
 from taiwa.cli.store import AXES
-from taiwa.store import Axis
+from taiwa.store import Axis, Store
 from tests.cli.conftest import ModelServer, Place, Taiwa, delta
 from tests.peers.faults import event, head, raw, speech, words
 
@@ -45,6 +46,18 @@ def test_a_bill_is_cut_by_session_app_and_day(taiwa: Taiwa, model_server: ModelS
     assert names("session") == [("chat-1", 1), ("chat-2", 1), ("code-1", 1)]
     assert names("app") == [("chat", 2), ("code", 1)]
     assert len(names("day")) == 1
+
+
+def test_the_bills_of_all_owners_stand_side_by_side(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
+    model_server(delta("a"), delta("b"), prices=PRICES)
+    taiwa.ok("say", "chat", "one")
+    with Store.open(place.store, owner="ann") as store:
+        open_conversation("chat", model=model_server.model, store=store).say("two")
+
+    assert [line.split("  ")[0] for line in taiwa.ok("cost", "--by", "owner").lines[1:]] == ["(command line)", "ann"]
+    lines = taiwa.ok("cost", "--by", "owner", "--json").json
+    assert [(line["owner"], line["requests"]) for line in lines] == [("", 1), ("ann", 1)]
+    assert [line["requests"] for line in taiwa.ok("cost", "--json").json] == [1]
 
 
 def test_usage_that_a_server_does_not_report_is_unknown_and_not_zero(taiwa: Taiwa, model_server: ModelServer) -> None:

@@ -45,6 +45,26 @@ def test_every_format_is_found_with_its_place(filled: Index) -> None:
     assert (receipts.source, receipts.page, receipts.heading) == ("part/travel.pdf", 2, ("Receipts",))
 
 
+def test_one_file_is_indexed_alone_with_the_rules_of_its_folder(library: Library, folder: Path) -> None:
+    (folder / "part").mkdir()
+    (folder / "part" / "pay.md").write_text("Pay is monthly.")
+    (folder / "part" / "leave.md").write_text("Leave is yearly.")
+    (folder / "part" / "plan.xyz").write_text("Plans are weekly.")
+    (folder / SIDECAR).write_text("part/pay.md: [group:hr]\n")
+    (folder / "part" / SIDECAR).write_text("leave.md: [user:ann]\n")
+    pay, leave = (library.create(folder / "part" / name) for name in ("pay.md", "leave.md"))
+
+    assert [pay.refresh().added, leave.refresh().added] == [1, 1]
+
+    assert (pay.name, sources(pay, "pay"), sources(pay, "pay", "group:hr")) == ("pay.md", [], ["pay.md"])
+    assert (sources(leave, "leave"), sources(leave, "leave", "user:ann")) == ([], ["leave.md"])
+    assert sources(leave, "pay", "group:hr") == []
+    (folder / "part" / "pay.md").write_text("Pay is weekly now, and this is new.")
+    assert pay.refresh().changed == 1
+    with pytest.raises(InputError, match="suffix is not that of a document"):
+        Folder(folder / "part" / "plan.xyz")
+
+
 def test_a_second_run_finds_nothing_to_do(filled: Index) -> None:
     again = filled.refresh()
 
@@ -322,15 +342,81 @@ def test_a_rule_holds_however_a_name_is_composed(index: Index, folder: Path) -> 
     assert len(sources(index, "apples", "group:a", "group:b")) == 2
 
 
-@pytest.mark.parametrize("name", [".taiwa-access.yml", "taiwa-access.yaml", ".Taiwa-Access.yaml"])
-def test_rules_that_would_not_be_read_stop_the_indexing(index: Index, folder: Path, name: str) -> None:
-    (folder / "hr").mkdir()
-    (folder / "hr" / "pay.md").write_text("apples")
-    (folder / name).write_text("hr/**: [group:hr]")
+MISNAMED = (
+    ".taiwa-access.yml taiwa-access.yaml .Taiwa-Access.yaml .TAIWA-ACCESS.YAML taiwa_access.yaml .taiwa_access.yaml taiwaaccess.yaml"
+    " .taiwa-access .taiwa.access.yaml .taiwa-acces.yaml .taiwa-access.json .taiwa-access.yaml.txt taiwa-access-rules.yml .taiwa‐access.yaml"
+    " taiwa-acl.yaml .taiwa-accessyaml"
+).split()
+LIKELY = "access.yaml access.yml .access.yaml Access.YAML access_rules.yaml access-control.json acl.yaml permissions.yaml acces.yaml rules.yaml access access.txt".split()  # fmt: skip
+RULES = (
+    "hr/**: [group:hr]",
+    '"*": hr',
+    "rules:\n  - {path: hr, read: [group:hr]}",
+    '{"hr/": ["group:hr"]}',
+    "hr: [group:hr",
+)
 
-    with pytest.raises(ConfigError, match="is not read: rules of access are called"):
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *((name, "") for name in MISNAMED),
+        *((name, RULES[0]) for name in LIKELY),
+        *(("access.yaml", text) for text in RULES),
+    ],
+)
+def test_rules_that_would_not_be_read_stop_the_indexing(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / "hr").mkdir()
+    (tmp_path / "hr" / name).write_text(text)
+
+    with pytest.raises(
+        ConfigError, match=r"is not read: rules of access are called \.taiwa-access\.yaml, so rename it"
+    ):
+        list(Folder(tmp_path).files())
+
+
+def test_nothing_is_indexed_beside_misnamed_rules(index: Index, folder: Path) -> None:
+    (folder / "pay.md").write_text("apples")
+    (folder / "access.yaml").write_text("pay.md: [group:hr]\n'*': [user:ann]")
+
+    with pytest.raises(ConfigError, match="rename it"):
         index.refresh()
     assert sources(index, "apples") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("access.md", "# Access\n\nhr/**: [group:hr] apples\n"),
+        ("taiwa-access.md", "# Access\n\n```yaml\nhr/**: [group:hr]\n```\n"),
+        ("access.txt", "The building: the group:hr has keys of hr/a."),
+        ("access.yaml", "host: db\nuser: ann\npaths:\n  /users: read\n"),
+        ("access.json", '[{"ip": "10.0.0.1", "user": "ann"}]'),
+        (".taiwa-access.yaml.bak", "hr/**: [group:hr]"),
+        (".taiwa-access.yaml~", "hr/**: [group:hr]"),
+        ("rules.yaml", "spelling: [en, ja]"),
+    ],
+)
+def test_a_file_that_only_resembles_rules_is_none(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / "pay.md").write_text("apples")
+    (tmp_path / name).write_text(text)
+
+    assert "pay.md" in [file.path for file in Folder(tmp_path).files()]
+
+
+def test_misnamed_rules_of_a_folder_above_stop_the_indexing(tmp_path: Path) -> None:
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "taiwa_access.yaml").write_text("")
+
+    with pytest.raises(ConfigError, match="rename it"):
+        list(Folder(tmp_path / "documents").files())
+
+
+def test_a_pipe_named_as_rules_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "pay.md").write_text("apples")
+    os.mkfifo(tmp_path / "access.yaml")
+
+    assert [file.path for file in Folder(tmp_path).files()] == ["pay.md"]
 
 
 def test_a_folder_in_the_place_of_rules_opens_nothing(index: Index, folder: Path) -> None:

@@ -157,6 +157,7 @@ def test_a_conversation_is_verified_costed_searched_and_exported(server: Serving
         ("POST", "/api/conversations", {"app": "plain", "text": "x", "params": {"nonsense": 1}}, 400),
         ("GET", "/api/conversations?limit=0", None, 400),
         ("GET", "/api/cost?by=nothing", None, 400),
+        ("GET", "/api/cost?by=owner", None, 400),
         ("GET", "/api/nowhere", None, 404),
     ],
 )

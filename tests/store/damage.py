@@ -1,7 +1,8 @@
 """Damages of a store file, and what every reading command must do with them: answer, or report one typed error.
 
-`python -m tests.store.damage 2000 7` damages the golden store 2,000 times from seed 7 and prints what went wrong; a third
-argument bounds the commands that each damaged store is tried with.
+`python -m tests.store.damage 2000 7` damages a store 2,000 times from seed 7 and prints what went wrong; a third argument bounds
+the commands that each damaged store is tried with. Every other time it is the golden store, else one with what format 1 had not:
+attachments, a second owner, and objects of the server.
 """
 
 import contextlib
@@ -22,10 +23,16 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from taiwa import open as open_conversation
 from taiwa.cli.main import main
+from taiwa.conversation.app import AppSource
+from taiwa.kernel.attachments import Attachment
+from taiwa.models.scripted import scripted_model
 from taiwa.store import Store
+from taiwa.store.served import ServedObject
+from tests.files import PDF, PNG, TEXT
 
-__all__ = ["COMMANDS", "DAMAGES", "damage", "failures", "golden_copy"]
+__all__ = ["COMMANDS", "DAMAGES", "damage", "failures", "golden_copy", "newest_copy"]
 
 GOLDEN = Path(__file__).parents[1] / "format_1" / "data" / "store.db"
 REPORTED = "internal error"
@@ -34,7 +41,7 @@ COMMANDS = (
     "why dictionary translate-1", "state -s travel", "state -s translate-1 history dictionary", "search good", "search 犬",
     "diff travel translate-1", "export translate-1 --calls", "export travel --format md", "export travel --format html",
     "cost --by app", "cost --by model", "cost --by day", "cost --by session --json", "replay translate-1", "user list",
-    "user export ann", "fsck", "fsck --json", "gc --dry-run",
+    "user export ann", "show files-1", "export files-1", "export files-1 --format html", "replay files-1", "apps trust", "fsck", "fsck --json", "gc --dry-run",
 )  # fmt: skip
 PAGE = 4096
 NUMBERS = (0, 1, -1, 2**31, 2**63 - 1, -(2**63), 253_402_300_800_000_000, -62_135_596_800_000_001, 7)
@@ -171,6 +178,25 @@ def golden_copy(folder: Path) -> Path:
     return path
 
 
+def newest_copy(folder: Path) -> Path:
+    """A copy of the golden store with rows in every table that came after it."""
+    path = folder / "newest.db"
+    golden_copy(folder).replace(path)
+    with Store.open(path) as store:
+        for owner, name in ((store, "files-1"), (store.owned_by("alice"), "files-2")):
+            session = open_conversation("chat", session=name, model=scripted_model("犬です\n@@delta\n{}"), store=owner)
+            session.say("犬ですか", attachments=[Attachment.from_bytes(each, "a") for each in (PNG, PDF, TEXT)])
+            tip, run = owner.refs.tip(name), owner.runs
+            owner.transcripts.put(owner.nodes.get(tip).app or session.app.hash, "ab" * 16, "cd" * 16, tip, name)
+            owner.served.put(ServedObject(f"resp_{name}", "response", name, tip, {"status": "completed", "output": []}))
+            owner.served.put(ServedObject(f"open_{name}", "response", name, None, {"status": "in_progress"}))
+            run.begin(name, tip, session.app.hash, "weiter")
+        store.nodes.put_app(
+            AppSource("gift", "---\ntaiwa: 1\nname: gift\nmodel: openai:x\n---\nHi.\n", {}), untrusted=True
+        )
+    return path
+
+
 def damage(path: Path, seed: int) -> str:
     """Damage a file in a way that follows from the seed, and name the way."""
     rng = Random(seed)
@@ -257,11 +283,11 @@ if __name__ == "__main__":
     commands = int(sys.argv[3]) if len(sys.argv) > 3 else len(COMMANDS)
     start, bad, ways = time.monotonic(), 0, Counter[str]()
     with tempfile.TemporaryDirectory() as made:
-        golden = golden_copy(Path(made))
+        copies = (newest_copy(Path(made)), golden_copy(Path(made)))
         for each in range(seed, seed + count):
             folder = Path(made) / "one"
             folder.mkdir()
-            faults = _one(golden, folder, each, commands)
+            faults = _one(copies[each % 2], folder, each, commands)
             shutil.rmtree(folder)
             bad += bool(faults)
             for line in faults:

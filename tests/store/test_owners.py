@@ -133,6 +133,21 @@ def test_what_is_listed_found_and_paid_is_the_owners_own(store: Store) -> None:
     assert (store.nodes.count(), alice.nodes.count(), bob.nodes.count()) == (0, 3, 2)
 
 
+def test_the_bills_of_all_owners_are_added_up_for_the_whole_store_only(store: Store) -> None:
+    alice, bob = store.owned_by("alice"), store.owned_by("bob")
+    for each in (store, alice, bob):
+        begin(each, "main", "a")
+    paid(alice, "main", "b")
+    tip, _ = paid(alice, "main", "c")
+    paid(store, "main", "d")
+    alice.runs.count_request(alice.runs.begin("main", tip, APP.hash, "open"), "m")
+
+    lines = {line.name: (line.requests, line.calls_without_usage) for line in store.costs("owner")}
+    assert lines == {"": (1, 0), "alice": (3, 1)}
+    with pytest.raises(InputError, match="concerns all owners"):
+        alice.costs("owner")
+
+
 def test_owners_who_write_the_same_share_its_rows_and_both_keep_it(store: Store) -> None:
     alice, bob = store.owned_by("alice"), store.owned_by("bob")
     tip = begin(store, "main", "the same")

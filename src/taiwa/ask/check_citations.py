@@ -5,12 +5,12 @@ quotation that is not found supports no claim. `supports` compares a claim with 
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from unicodedata import normalize
 
 from taiwa.ask.numbers_in_text import WORDS as NUMBER_WORDS
 from taiwa.ask.numbers_in_text import numbers
+from taiwa.ask.units_in_text import Quantity, mentioned_units, quantities, rates
 from taiwa.kernel.text import CONTROL
 
 CLUSTER = re.compile("[\\S\\s][\u0300-\u036f\u3099\u309a\uff9e\uff9f]*")
@@ -139,8 +139,25 @@ DATE = re.compile(
 )
 
 NAME = re.compile(
-    r"(?<![.!?:] )(?<!^)\b[A-Z][a-z]+\b|\b(?:[A-Z][A-Za-z]*-?\d[\w-]*|[A-Z]{2,}[\w-]*|[a-z]+[A-Z]\w*)\b"
-    r"|[\w.+-]+@[\w.-]+|[\u30a1-\u30fa\u30fc]{3,}|[\u3400-\u9fff]{1,4}(?=さん|氏|先生|女士)|[「『“\"]([^「」『』“”\"]{1,40})[」』”\"]"
+    r"(?<![.!?:] )(?<!^)(?<![A-Za-z])[A-Z][a-z]+(?![A-Za-z])|\b(?:[A-Z][A-Za-z]*-?\d[\w-]*|[A-Z]{2,}[\w-]*|[a-z]+[A-Z]\w*)\b"
+    r"|[\w.+-]+@[\w.-]+|[\u30a1-\u30fa\u30fc]{3,}|[\u3400-\u9fff]{1,4}(?=さん|氏|君|先生|女士|小姐|老师)|[「『“\"]([^「」『』“”\"]{1,40})[」』”\"]"
+)
+
+FIRST_WORD = re.compile(r"(?:^|[.!?:] )\W{0,9}([A-Z][A-Za-zà-ÿ]+(?:-[A-Z][a-z]+)?)(?![A-Za-zà-ÿ])")
+COMMON_FIRST = frozenset(
+    "applicants children colleagues customers employees everybody everyone guests leads managers members parents people staff students"
+    " teachers users visitors workers ask bring call check choose contact do email fill find follow give go hand inform keep leave make meet notify phone please"
+    " report ring see send speak take talk tell use visit wait write".split()
+)
+"""Words at the beginning of a sentence that are no names, though a name may follow."""
+JAPANESE_SURNAMES = (
+    "佐藤|鈴木|高橋|田中|伊藤|渡辺|渡邊|山本|中村|小林|加藤|吉田|山田|佐々木|山口|松本|井上|木村|斎藤|斉藤|清水|山崎|池田|橋本|阿部|石川"
+    "|山下|中島|石井|小川|前田|岡田|長谷川|藤田|後藤|近藤|村上|遠藤|青木|坂本|福田|太田|西村|藤井|金子|岡本|藤原|三浦|中野|中川|原田|松田|竹内"
+    "|小野|田村|中山|和田|石田|森田|上田|内田|柴田|酒井|宮崎|横山|高木|安藤|宮本|大野|小島|谷口|今井|工藤|増田|丸山|杉山|村田|大塚|新井|藤本"
+)
+CHINESE_SURNAMES = "王李张張刘劉陈陳杨楊赵趙黄黃周吴吳徐孙孫胡朱高林何郭马馬罗羅梁宋郑鄭谢謝韩韓唐冯馮于董萧蕭程曹袁邓鄧许許傅沈曾彭吕呂苏蘇卢盧蒋蔣蔡贾賈丁魏薛叶葉阎潘杜戴夏钟鐘汪田任姜范方石姚谭廖邹熊金陆郝孔白崔康毛邱秦江史顾侯邵孟龙万段钱汤尹黎易常武乔贺赖龚文"
+FIRST_WIDE = re.compile(
+    rf"(?:^|[。！？、，])(?:(?P<ja>{JAPANESE_SURNAMES})|(?P<name>[{CHINESE_SURNAMES}][\u3400-\u9fff]{{1,2}}?)(?P<behind>[\u3400-\u9fff]{{2}}))"
 )
 
 LATIN_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
@@ -177,6 +194,7 @@ SENTENCE_END = re.compile(r"[.;!?。；！？](?!\d)")
 
 CLAUSE_END = re.compile(r"[.,;:!?。、，；：！？](?!\d)")
 
+SHORT = 3
 SCOPE = 4
 """Content words, or pairs of characters, that a negation is about."""
 
@@ -197,17 +215,16 @@ def supports(claim: str, quotation: str, heading: str = "", sources: str = "") -
     terms, quoted = _terms(claim), _terms(quotation)
     if _content(quotation) < MIN_CONTENT and not (terms and terms <= quoted):
         return False
-    if not Counter(numbers(claim)) <= Counter([*numbers(quotation), *_singles(claim, quotation)]):
-        return False
     folded = quotation.casefold()
+    if not _counts(claim.casefold(), folded):
+        return False
     if not set(DATE.findall(claim.casefold())) <= set(DATE.findall(folded)):
         return False
     around = f"{folded}\n{normalize('NFKC', heading).casefold()}"
-    if any(name.casefold() not in around for name in _names(claim, sources)):
+    is_foreign = bool(WIDE_RUN.search(claim)) != bool(WIDE_RUN.search(quotation))
+    if any(not _stands(name.casefold(), around) for name in _names(claim, quotation, "" if is_foreign else sources)):
         return False
-    if bool(WIDE_RUN.search(claim)) != bool(
-        WIDE_RUN.search(quotation)
-    ):  # another language: its words cannot be compared
+    if is_foreign:  # its words cannot be compared
         return bool(_negations(claim)) <= bool(_negations(quotation))
     if len(terms) > 1 and terms.isdisjoint(quoted):  # one term may be a mere "yes"
         return False
@@ -252,9 +269,22 @@ def _pairs(run: str) -> frozenset[str]:
     return frozenset(run[at : at + 2] for at in range(len(run) - 1))
 
 
+def _counts(claim: str, quotation: str) -> bool:
+    """Whether each number of a claim stands in the quotation, with its unit; texts in small letters."""
+    left = [*quantities(quotation), *map(Quantity, _singles(claim, quotation))]
+    # Those with a unit first, each with one that has it: a number without may be that of any unit.
+    for counted in sorted(quantities(claim), key=lambda each: not each.units):
+        agreeing = [each for each in left if counted.agrees(each)]
+        if not agreeing:
+            return False
+        left.remove(next((each for each in agreeing if each.units & counted.units), agreeing[0]))
+    quoted_rates = frozenset[str]().union(*rates(quotation))
+    known = mentioned_units(quotation) if quoted_rates else quoted_rates
+    return not quoted_rates or all(rate & known for rate in rates(claim))
+
+
 def _singles(claim: str, quotation: str) -> Iterator[str]:
     """Yield the number one for each thing that the claim counts so, and of which the quotation speaks in the singular."""
-    claim, quotation = claim.casefold(), quotation.casefold()
     counted = {_stem(latin or wide) for latin, wide in ONE.findall(claim)}
     is_foreign = bool(WIDE_RUN.search(claim)) != bool(WIDE_RUN.search(quotation))
     for latin, wide in SINGLE.findall(quotation):
@@ -262,18 +292,57 @@ def _singles(claim: str, quotation: str) -> Iterator[str]:
             yield "1"
 
 
-def _names(claim: str, sources: str) -> Iterator[str]:
+def _names(claim: str, quotation: str, sources: str) -> Iterator[str]:
     for found in NAME.finditer(claim):
         yield found[found.lastindex or 0]
-    first = re.match(r"\W*([A-Z][a-zà-ÿ]+)\b", claim)
-    if first and sources and first[1].lower() not in STOP_WORDS | NUMBER_WORDS.keys():
-        # An ordinary word stands somewhere in small letters, at least its stem.
-        stem = re.escape(_stem(first[1].lower()))
-        if (
-            not re.search(rf"\b{stem}", sources)
-            and re.match(rf"\W*{first[1]}(?:'s\b| [a-z]+s\b| (?:has|was|will|can|may|must) )", claim)
-        ) or (re.search(rf"[a-z,;] {first[1]}\b", sources) and not re.search(rf"\b{first[1].lower()}\b", sources)):
+    for first in FIRST_WORD.finditer(claim):
+        if first[1].lower() not in STOP_WORDS | NUMBER_WORDS.keys() | COMMON_FIRST and _is_name(
+            first[1], claim[first.end() :], quotation, sources
+        ):
             yield first[1]
+    for first in FIRST_WIDE.finditer(claim):
+        if first["ja"] or any(other["name"] != first["name"] for other in _chinese_names(first["behind"], quotation)):
+            yield first["ja"] or first["name"]
+
+
+def _is_name(word: str, behind: str, quotation: str, sources: str) -> bool:
+    """Whether the first word of a sentence, which has a capital anyway, is a name."""
+    if WIDE.match(behind.lstrip()):
+        return True
+    if _is_ordinary(word, f"{sources}\n{quotation}"):
+        return False
+    if re.match(r"(?:'s)? [A-Z][a-z]", behind):
+        return True
+    if sources and (
+        re.match(r"(?:'s\b| [a-z]+s\b| (?:has|was|will|can|may|must|and|or) |, )", behind)
+        or re.search(rf"[a-z,;] {word}\b", sources)
+    ):
+        return True
+    # The quotation says the same of another name.
+    following = re.match(r"(?:'s)? [a-z]+", behind)
+    others = re.findall(rf"\b([A-Z][\w'-]+?){re.escape(following[0])}\b", quotation) if following else ()
+    return any(
+        other != word and other.lower() not in STOP_WORDS and not _is_ordinary(other, f"{sources}\n{quotation}")
+        for other in others
+    )
+
+
+def _is_ordinary(word: str, text: str) -> bool:
+    """Whether a word stands somewhere in small letters, at least its stem."""
+    return _stands(_stem(word.lower()), text)
+
+
+def _stands(word: str, text: str) -> bool:
+    """Whether a word of a text begins so; three letters, such as `ann`, must be all of it but a plural."""
+    if not LATIN_WORD.fullmatch(word):
+        return word in text
+    end = "" if len(word) > SHORT else "(?:'?s)?(?![a-z0-9])"
+    return re.search(f"(?<![a-z0-9]){re.escape(word)}{end}", text) is not None
+
+
+def _chinese_names(behind: str, quotation: str) -> Iterator[re.Match[str]]:
+    """Find the names in front of the same two characters."""
+    return re.finditer(rf"(?P<name>[{CHINESE_SURNAMES}][\u3400-\u9fff]{{1,2}}?)(?={re.escape(behind)})", quotation)
 
 
 def _negations(text: str) -> list[frozenset[str]]:

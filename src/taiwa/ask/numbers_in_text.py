@@ -4,6 +4,7 @@ No library reads all of these: text2num knows no Chinese characters, word2number
 """
 
 import re
+from collections.abc import Iterator
 from decimal import Decimal
 
 ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
@@ -27,6 +28,8 @@ WORDS = {
     **FRENCH_TENS,
     **SCALES,
 }  # fmt: skip
+ORDINAL_WORDS = frozenset(word for word in WORDS if word in ORDINALS.split() or word.endswith("th"))
+CARDINALS, ENDS = "|".join(word for word in WORDS if word not in ORDINAL_WORDS), "|".join(sorted(ORDINAL_WORDS))
 PARTS = {
     "dozen": "12", "dutzend": "12", "douzaine": "12", "twice": "2", "zweimal": "2", "double": "2", "doppelt": "2", "thrice": "3",
     "triple": "3", "half": "0.5", "halb": "0.5", "halbe": "0.5", "halben": "0.5", "halbes": "0.5", "moitié": "0.5", "demi": "0.5",
@@ -51,8 +54,8 @@ NUMBER = re.compile(
     + HAN
     + r"]))?"
     r"(?:(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+(?:[.:]\d+)*)(?P<unit>[十百千万萬億亿]*)"
-    rf"|(?P<han>[{HAN}]+)(?P<counted>(?<=第[一百千万])|(?=[{COUNTERS}]))?"
-    rf"|\b(?P<words>(?:{'|'.join(WORDS)})(?:(?:[ -]|\b(?:and|et)\b)+(?:{'|'.join(WORDS)}))*)\b"
+    rf"|(?P<han>[{HAN}]+)(?P<counted>(?<=第[一百千万])|(?=[{COUNTERS}つ%％]|[かカヶヵケ箇]月))?"
+    rf"|\b(?P<words>(?:{ENDS}|(?:{CARDINALS})(?:(?:[ -]|\b(?:and|et)\b)+(?:{CARDINALS}))*(?:(?:[ -]|\band\b)+(?:{ENDS}))?))\b"
     rf"|(?P<part>\b(?:{'|'.join(PARTS)})\b|半(?=[日年月額额分数時时]))"
     r"|\b(?P<german>[a-zäöü]*(?:hundert|tausend|million|zig|ssig|zehn|zwei|drei|dritt|vier|fünf|sechs|sieb|acht|neun|elf|zwölf|eins|erste)[a-zäöü]*)\b)"
 )
@@ -71,9 +74,14 @@ def numbers(text: str) -> list[str]:
     >>> numbers("-5 degrees, the twenty-first day, a dozen, fünfundzwanzig Tage, quatre-vingt-dix-sept jours, 第百回")
     ['-5', '21', '12', '25', '97', '100']
     """
-    folded = text.casefold()
-    found = ((match["minus"], _number(match, folded)) for match in NUMBER.finditer(folded))
-    return [f"-{number}" if minus else number for minus, number in found if number]
+    return [number for number, _, _ in find_numbers(text.casefold())]
+
+
+def find_numbers(folded: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the numbers of a text in small letters, each with where it begins and ends."""
+    for match in NUMBER.finditer(folded):
+        if number := _number(match, folded):
+            yield f"-{number}" if match["minus"] else number, match.start(), match.end()
 
 
 def _number(match: re.Match[str], text: str) -> str:

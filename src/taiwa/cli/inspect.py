@@ -486,5 +486,7 @@ def import_(common: CommonOptions, file: str, name: str | None, trust: bool, yes
             confirm("trust it?", UNCONFIRMED, yes=yes)
             repository.trust(here.app.hash)
         elif apps[0].lines():
-            print_notice(f"this does not count until you trust it: taiwa apps trust {here.app.name}", "yellow")
+            print_notice(
+                _("this does not count until you trust it: taiwa apps trust {app}", app=here.app.name), "yellow"
+            )
     print_item(item | {"trusted": trusted or trust}, line, as_json=common.as_json)

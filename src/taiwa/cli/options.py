@@ -305,8 +305,8 @@ principal_option = click.option(
     help="Search as this principal: user:ann, group:hr; without it only public documents.",
 )  # fmt: skip
 index_option = click.option(
-    "--in", "indexes", metavar="FOLDER|INDEX", multiple=True,
-    help="Search this index, or this folder, which is indexed first; without it all indexes.",
+    "--in", "indexes", metavar="FOLDER|FILE|INDEX", multiple=True,
+    help="Search this index, or this folder or file, which is indexed first; may be given several times.",
 )  # fmt: skip
 server_option = click.option(
     "--mcp-server", "servers", metavar="COMMAND", multiple=True,
@@ -434,10 +434,11 @@ def _mention_edited_app(session: "Session", path: str) -> None:
 def _warn_of_untrusted(repository: "Repository", settings: "Settings", app: "App") -> None:
     """Print that what an imported app names does not count, if it names anything."""
     from taiwa.cli.output import print_notice
+    from taiwa.i18n import _
     from taiwa.operations.trust import untrusted_apps
 
     if any(each.lines() for each in untrusted_apps(repository, settings, app.hash)):
-        text = f"the app {app.name!r} came with an import: what it names does not count; see taiwa apps trust"
+        text = _("the app {app} came with an import: what it names does not count; see taiwa apps trust", app=app.name)
         print_notice(text, "yellow")
 
 

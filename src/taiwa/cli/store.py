@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from taiwa.sessions.repository import Repository
     from taiwa.store import Axis
 
-AXES = ("app", "model", "day", "session")
+AXES = ("app", "model", "day", "session", "owner")
 """The values of `store.Axis`; the store itself is opened when the command runs."""
 
 
@@ -151,6 +151,7 @@ def cost(common: CommonOptions, by: "Axis") -> None:
     \b
     taiwa cost
     taiwa cost --by day --json
+    taiwa cost --by owner          the bills of all callers of a server with several
     """
     from taiwa.kernel.usage_limits import format_cost
     from taiwa.operations.results import CostResult
@@ -166,7 +167,7 @@ def cost(common: CommonOptions, by: "Axis") -> None:
     reasoned = any(line.usage.reasoning_tokens for line in lines)
     rows = [
         (
-            line.name or "(in no conversation)", str(line.requests), str(line.failed), f"{line.usage.input_tokens:,}",
+            line.name or ("(command line)" if by == "owner" else "(in no conversation)"), str(line.requests), str(line.failed), f"{line.usage.input_tokens:,}",
             f"{line.usage.cache_read_tokens:,}", f"{line.usage.output_tokens:,}",
             *((f"{line.usage.reasoning_tokens:,}",) if reasoned else ()), format_cost(line.cost_nano),
         )

@@ -154,6 +154,61 @@ def _matches(parts: Sequence[MatchName | None], names: Sequence[str]) -> bool:
     return True
 
 
+NAME_SUFFIX = re.compile(r"[._-]?(?:ya?ml|json|toml|txt|conf|cfg|ini)\s*\Z")
+SURE_NAME = re.compile(
+    r"taiwa(?:acc?ess?|acl|permissions?|principals?)(?:rules?|controls?|lists?|files?|polic(?:y|ies)|config)?"
+)
+LIKELY_NAME = re.compile(
+    r"(?:taiwa|documents?|docs?|folders?|files?|index|read|user|group)?(?:access(?:es)?|acl|permissions?|principals?|audience|visibility|readers|rules)"
+    r"(?:rules?|controls?|lists?|files?|polic(?:y|ies)|config)?"
+)
+PRINCIPAL = re.compile(r"(?:user|group|role|team|dept|department)s?:[^\s/]+")
+
+
+def is_misnamed(name: str) -> bool:
+    """Whether a file name is meant to be that of the rules, whatever stands in the file: `taiwa_access.yml`."""
+    letters = _letters(name)
+    return bool(letters and (SURE_NAME.fullmatch(letters) or _is_like(letters, "taiwaaccess")))
+
+
+def may_be_rules(name: str) -> bool:
+    """Whether a file of that name is one of rules if `has_rules` says so of its text: `access.yaml`, `acl.json`."""
+    letters = _letters(name)
+    return bool(letters) and (LIKELY_NAME.fullmatch(letters) is not None or _means_access(letters))
+
+
+def _letters(name: str) -> str:
+    folded, cut = _folded(name), 1
+    while cut:
+        folded, cut = NAME_SUFFIX.subn("", folded, count=1)
+    return re.sub(r"[\W_]", "", folded)
+
+
+def has_rules(text: str) -> bool:
+    """Whether a text has the form of rules: a pattern with names as its value, or a principal such as `group:hr` anywhere."""
+    try:
+        tree = read_yaml(text, "rules")
+    except ConfigError:
+        return PRINCIPAL.search(text) is not None
+    if isinstance(tree, Table) and any(
+        set("*/") & set(entry.key) and access_names(entry.value) is not None for entry in tree.entries
+    ):
+        return True
+    return not isinstance(tree, Scalar) and any(PRINCIPAL.fullmatch(text) for text in _texts(tree))
+
+
+def _texts(tree: Tree | None) -> Iterator[str]:
+    if isinstance(tree, Scalar):
+        yield str(tree.value)
+    elif isinstance(tree, Items):
+        for item in tree.items:
+            yield from _texts(item)
+    elif tree is not None:
+        for entry in tree.entries:
+            yield entry.key
+            yield from _texts(entry.value)
+
+
 MOST_FRONT = 64 << 10
 """Characters of front matter."""
 END = re.compile(r"^(?:---|\.\.\.)[^\S\n]*$", re.MULTILINE)
@@ -274,8 +329,11 @@ def _read_front(yaml: str, end: int) -> FrontMatter:
 
 def _means_access(key: str) -> bool:
     """Whether a key is `access`, or that with a slip: `acces`, `accèss`, `-access`."""
-    folded = re.sub(r"[\W_]", "", normalize("NFD", _folded(key)))
-    return abs(len(folded) - len("access")) < 2 and SequenceMatcher(None, folded, "access").ratio() > ALMOST
+    return _is_like(re.sub(r"[\W_]", "", normalize("NFD", _folded(key))), "access")
+
+
+def _is_like(letters: str, word: str) -> bool:
+    return abs(len(letters) - len(word)) < 2 and SequenceMatcher(None, letters, word).ratio() > ALMOST
 
 
 def _keys(tree: Tree | None) -> Iterator[str]:

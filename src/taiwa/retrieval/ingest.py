@@ -4,8 +4,8 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -13,7 +13,18 @@ from unicodedata import normalize
 
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import value
-from taiwa.retrieval.access import SIDECAR, AccessUnclearError, Rule, Rules, audience_of, read_rules, unmatched_rule
+from taiwa.retrieval.access import (
+    SIDECAR,
+    AccessUnclearError,
+    Rule,
+    Rules,
+    audience_of,
+    has_rules,
+    is_misnamed,
+    may_be_rules,
+    read_rules,
+    unmatched_rule,
+)
 from taiwa.retrieval.reader_process import MISSING, IsolatedReader, document_format, reader_name
 from taiwa.retrieval.tables import IndexBackend
 from taiwa.retrieval.types import Batch, Document, FileFacts, UnreadableError
@@ -21,10 +32,9 @@ from taiwa.retrieval.types import Batch, Document, FileFacts, UnreadableError
 LARGEST_FILE = 64 << 20
 LEFT_OUT = frozenset({"CVS", "_darcs", "RCS", "SCCS", "__pycache__", "node_modules"})
 """Folders that hold versions of other files, or what programs put there; hidden ones are left out anyway."""
-MISNAMED = frozenset(
-    {".taiwa-access.yml", "taiwa-access.yaml", "taiwa-access.yml", ".taiwa-access", ".taiwa-access.json"}
-)
 DEEPEST = 64
+MOST_RULES = 64 << 10
+"""Bytes of a file that are looked at for rules."""
 OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
@@ -39,18 +49,23 @@ class File:
 
 
 class Folder:
-    """A folder of documents. `rules` are its access rules; `others` counts files of unsupported formats by suffix."""
+    """A folder of documents, or of one file: the `only` one. `rules` are its access rules; `others` counts files of
+    unsupported formats by suffix.
+    """
 
     def __init__(self, root: str | Path) -> None:
-        self.root = Path(root).resolve()
+        path = Path(root).resolve()
         try:
-            found = self.root.is_dir()
+            found, self.only = path.is_dir(), path.name if path.is_file() else ""
         except OSError as error:
             raise InputError(
                 f"folder {root} cannot be read: {(error.strerror or 'the system refuses').lower()}"
             ) from None
-        if not found:
+        if not found and not self.only:
             raise InputError(f"folder {root} not found")
+        if self.only and document_format(self.only) is None:
+            raise InputError(f"{root} cannot be indexed; its suffix is not that of a document")
+        self.root = path.parent if self.only else path
         self.rules: Rules = ()
         self.others: dict[str, int] = {}
 
@@ -61,12 +76,15 @@ class Folder:
             ConfigError: a file of rules cannot be read, or a rule matches nothing.
         """
         self.rules, self.others = self._rules_above(), {}
+        if self.only:
+            yield from self._only_file()
+            return
         unmatched: list[Rule] = []
         seen: list[str] = []
         for folder, folders, names, handle in os.fwalk(self.root, follow_symlinks=False, onerror=self._refused):
             parts = Path(folder).relative_to(self.root).parts
             below = "".join(f"{part}/" for part in parts)
-            _no_rules_elsewhere(folder, {*folders, *names})
+            _no_rules_elsewhere(folder, handle, folders, names)
             if SIDECAR in names or SIDECAR in folders:
                 rules = read_rules(_rules_text(handle, folder), str(Path(folder, SIDECAR)), below=parts)
                 self.rules += rules
@@ -86,6 +104,14 @@ class Folder:
                     yield file
         if unmatched:
             raise unmatched_rule(unmatched[0], (path.removesuffix("/\0") for path in seen))
+
+    def _only_file(self) -> Iterator[File]:
+        handle = os.open(self.root, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
+        try:
+            if (file := self._file(handle, self.only, self.only)) is not None:
+                yield file
+        finally:
+            os.close(handle)
 
     def read(self, path: str) -> bytes:
         """Return the bytes of a document of the folder.
@@ -139,9 +165,13 @@ class Folder:
                 yield File(path, 0, 0, "a link that leads out of the folder: not followed")
 
     def _rules_above(self) -> Rules:
-        """A folder keeps the rules of the folders that it stands in: naming a part of them opens nothing."""
+        """A folder, or a file, keeps the rules of the folders that it stands in: naming a part of them opens nothing."""
         rules: Rules = ()
-        for above in self.root.parents:
+        for above in (self.root, *self.root.parents) if self.only else self.root.parents:
+            with suppress(OSError):  # of a folder that cannot be listed the names are unknown
+                _no_rules_elsewhere(
+                    str(above), None, (), [each.name for each in above.iterdir() if is_misnamed(each.name)]
+                )
             if os.path.lexists(above / SIDECAR):
                 between = self.root.relative_to(above).parts
                 read = read_rules(_rules_text(None, str(above)), str(above / SIDECAR), above=between)
@@ -171,11 +201,31 @@ def _begins_somewhere(folder: Path, pattern: str) -> bool:
     return True
 
 
-def _no_rules_elsewhere(folder: str, names: set[str]) -> None:
-    """Refuse rules under a similar file name: their author believes that they apply."""
-    for name in sorted(names):
-        if name.casefold() in MISNAMED or (name != SIDECAR and name.casefold() == SIDECAR):
+def _no_rules_elsewhere(folder: str, handle: int | None, folders: Iterable[str], names: Iterable[str]) -> None:
+    """Refuse rules under another file name: their author believes that they apply."""
+    for name in sorted(set(names) - {SIDECAR}):
+        is_document = document_format(name) is not None and not name.lower().endswith(".txt")
+        if not is_document and (
+            is_misnamed(name) or (may_be_rules(name) and has_rules(_beginning(handle, folder, name)))
+        ):
             raise ConfigError(f"{folder}/{name} is not read: rules of access are called {SIDECAR}, so rename it")
+    for name in sorted(set(folders) - {SIDECAR}):
+        if is_misnamed(name):
+            raise ConfigError(f"{folder}/{name} is a folder: rules of access are a file {SIDECAR}")
+
+
+def _beginning(handle: int | None, folder: str, name: str) -> str:
+    """Return the text of a small file; of any other one nothing."""
+    try:
+        file = os.open(Path(folder, name) if handle is None else name, OPEN_FLAGS & ~os.O_NOFOLLOW, dir_fd=handle)
+    except OSError:
+        return ""
+    try:
+        return os.read(file, MOST_RULES).decode(errors="replace") if stat.S_ISREG(os.fstat(file).st_mode) else ""
+    except OSError:
+        return ""
+    finally:
+        os.close(file)
 
 
 def _rules_text(handle: int | None, folder: str) -> str:

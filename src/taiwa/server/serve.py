@@ -140,7 +140,7 @@ class _Uvicorn(uvicorn.Server):
         await self._state.runs.stop(0 if self.force_exit else self._state.options.limits.grace)
         await self._state.sharing.close()
         await super().shutdown(sockets)
-        self._captured_signals.clear()  # uvicorn would raise them again, and a stop that was asked for is no failure
+        self._captured_signals.clear()  # uvicorn would raise them again, and a requested stop is a success
         await self._state.catalogue.aclose()
 
 

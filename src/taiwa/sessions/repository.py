@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from taiwa.retrieval.scope import IndexScope
 
 SNAPSHOT_EVERY = 32
+MOST_RECENT = 64
+LONGEST_RECENT = 250_000
+"""Characters of a conversation that is kept in memory."""
 
 
 @value
@@ -76,6 +79,7 @@ class Repository:
         self.scope: IndexScope | None = None
         self.tools: dict[str, Tool] = {}
         self._apps: dict[str, App] = {}
+        self._recent: dict[str, Conversation] = {}
 
     def app(self, name: str) -> App:
         """Open the app that a node was made with; of an untrusted one neither the model nor the tools count."""
@@ -89,6 +93,7 @@ class Repository:
         if not self.store.nodes.is_trusted(name):
             self.store.nodes.trust(name)
             self._apps.pop(name, None)
+            self._recent.clear()
 
     def last_model(self, tip: str, session: str = "") -> str:
         """Return the name of the model that wrote last on the way to a node; "" where none in this store did.
@@ -113,7 +118,7 @@ class Repository:
         unknown = next((name for name, tool in found.items() if tool is None), None)
         if unknown is not None:
             near = get_close_matches(unknown, (*self.tools, *tool_names()), 1, 0.6)
-            more = f"pass it: --tool FILE.py:{unknown}, or TurnOptions(tools=({unknown},))"
+            more = f"pass it: --tool FILE.py:{unknown}, in Python tools=[{unknown}]"
             mend = f"did you mean {near[0]!r}?" if near else more
             raise ConfigError(f"the app {app.name!r} uses the tool {unknown!r}, which is not built in; {mend}")
         return tuple(filter(None, found.values()))
@@ -185,6 +190,22 @@ class Repository:
             with suppress(StoreError):  # a store that cannot be written is only slower
                 self.store.snapshots.put(tip, _snapshot(here))
         return here
+
+    def recent(self, tip: str) -> Conversation:
+        """Check out a conversation that is likely to be one of the last that `remember` got."""
+        found = self._recent.get(tip)
+        return self.checkout(tip) if found is None or not self.store.nodes.has(tip) else found
+
+    def remember(self, conversation: Conversation) -> None:
+        """Keep a committed conversation in memory, for its next turn: one of some, if it is not long and has no files."""
+        turns = conversation.turns
+        if (
+            not any(past.attachments for past in turns)
+            and sum(len(past.user) + len(past.answer) for past in turns) <= LONGEST_RECENT
+        ):
+            self._recent[conversation.tip] = conversation
+            for oldest in list(self._recent)[:-MOST_RECENT]:
+                self._recent.pop(oldest, None)
 
     def with_attachments(self, conversation: Conversation) -> Conversation:
         """Fill in the bytes of the attachments in the window of a conversation.
@@ -332,8 +353,8 @@ class Repository:
                 "count": int(n),
                 **more,
             }:
-                nodes = [(str(name), self.store.nodes.get(str(name))) for name in turns]
-                past = tuple(past_turn(name, node) for name, node in nodes)
+                names = [str(name) for name in turns]
+                past = tuple(map(past_turn, names, self.store.nodes.get_all(names)))
                 last = more.get("last_answer")  # older snapshots do not hold it
                 last_answer = last if isinstance(last, str) else past[-1].answer if past else ""
                 here = Conversation(self.app(app), tip, state, past, summary, n, last_answer)

@@ -23,7 +23,7 @@ from taiwa.store.nodes import Nodes, decoding, hash_to_bytes, pack, unpack
 from taiwa.store.refs import composed
 
 Status: TypeAlias = Literal["open", "done", "failed", "conflict", "abandoned"]
-Axis: TypeAlias = Literal["app", "model", "day", "session"]
+Axis: TypeAlias = Literal["app", "model", "day", "session", "owner"]
 
 INSERT_CALL = """
 INSERT INTO call(run, strand, position, kind, key, answer, error, model, metered, input, output, cache_read, cache_write,
@@ -298,6 +298,7 @@ AXES: dict[Axis, str] = {
     "model": "call.model",
     "day": "call.at_us / 86400000000",
     "session": "run.ref",
+    "owner": "run.owner",
 }
 SUMS = """
     count(*) FILTER (WHERE kind = 'complete'), count(*) FILTER (WHERE kind = 'call-tool'),
@@ -307,14 +308,14 @@ SUMS = """
     count(*) FILTER (WHERE kind = 'complete' AND answer IS NOT NULL AND metered = 0),
     count(*) FILTER (WHERE metered <> 0 AND cost_nano IS NULL),
     CAST(sum(coalesce(cost_nano, 0)) AS BIGINT)
-FROM call JOIN run ON run.seq = call.run LEFT JOIN app ON app.seq = run.app WHERE run.owner = ?"""
+FROM call JOIN run ON run.seq = call.run LEFT JOIN app ON app.seq = run.app WHERE """
 
 UNANSWERED_AXES = AXES | {"model": "run.model", "day": "run.at_us / 86400000000"}
 UNANSWERED = """
     CAST(sum(run.requests - run.answered) AS BIGINT)
 FROM (SELECT run.*, (SELECT count(*) FROM call WHERE call.run = run.seq AND call.kind = 'complete') AS answered
       FROM run WHERE run.requests > 0) run
-LEFT JOIN app ON app.seq = run.app WHERE run.requests > run.answered AND run.owner = ?"""
+LEFT JOIN app ON app.seq = run.app WHERE run.requests > run.answered AND """
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,11 +344,15 @@ class CostLine:
 def costs(db: Database, by: Axis, owner: str = "", session: str | None = None) -> tuple[CostLine, ...]:
     """Add up all calls of an owner, or of one of its sessions, by app, model, day (UTC, as providers count) or session, sorted by name.
 
+    By `owner`, the calls of all owners are added up.
+
     Failed, conflicting and abandoned turns count too. A request without an answer counts as failed and unmetered, since it
     may have been paid for.
     """
     # By position: the word `name` would be the app's, which is a column.
-    where, values = ("", (owner,)) if session is None else (" AND run.ref = ?", (owner, session))
+    conditions = {} if by == "owner" else {"run.owner = ?": owner}
+    conditions |= {} if session is None else {"run.ref = ?": session}
+    where, values = " AND ".join(conditions) or "1 = 1", conditions.values()
     answered = db.rows(f"SELECT {AXES[by]}, {SUMS}{where} GROUP BY 1", *values)
     label: Callable[[Any], str] = _day if by == "day" else str
     with decoding("call"):

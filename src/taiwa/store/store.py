@@ -218,7 +218,15 @@ class Store:
         return search(self._db, self.nodes, text, limit)
 
     def costs(self, by: Axis, session: str | None = None) -> tuple[CostLine, ...]:
-        """Add up all calls, or those of one session, by app, model, day (UTC) or session; failed turns count too."""
+        """Add up all calls, or those of one session, by app, model, day (UTC) or session; failed turns count too.
+
+        By `owner` the calls of all owners are added up, without the names of their sessions.
+
+        Raises:
+            InputError: all owners were asked for, and the store was opened for one.
+        """
+        if by == "owner":
+            self._whole("the cost by owner")
         return costs(self._db, by, self.owner, session)
 
     def export(
@@ -282,7 +290,7 @@ class Store:
 
     def _whole(self, what: str) -> None:
         if self.owner:
-            raise InputError(f"{what} concerns the sessions of all owners; open the store without an owner")
+            raise InputError(f"{what} concerns all owners; open the store without an owner")
 
 
 def _check_linked(nodes: Sequence[Node]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.state_paths import parse_path
 from taiwa.kernel.errors import CorruptError, TaiwaError
-from taiwa.kernel.messages import TextDelta
+from taiwa.kernel.messages import TextDelta, ThinkingDelta
 from taiwa.kernel.records import Json
 from taiwa.operations.ask import find_ask_turn
 from taiwa.operations.complete import served_app
@@ -91,6 +91,20 @@ async def _idle_session(request: Request) -> str:
     return name
 
 
+def _model(request: Request, body: Fields) -> str:
+    """Return the model that a request names, "" for none.
+
+    Raises:
+        ApiError: it is not served.
+    """
+    name = body.text("model", "")
+    if name and name not in state_of(request).catalogue.models:
+        raise ApiError(
+            404, f"the model {name[:80]!r} does not exist here (GET /v1/models lists all)", code="model_not_found", param="model"
+        )  # fmt: skip
+    return name
+
+
 def _number(request: Request, name: str, default: int, most: int = MOST_LISTED) -> int:
     text = request.query_params.get(name, str(default))
     if not text.isascii() or not text.isdigit() or not 0 < int(text[:6]) <= most:
@@ -118,7 +132,7 @@ async def begin(request: Request) -> Response:
     repository, name = repository_of(request), body.text("name", "")
     app = await asyncio.to_thread(served_app, app, params, repository)
     session = await asyncio.to_thread(
-        begin_conversation, state.catalogue, repository, state.turns, app, body.text("model", ""), name
+        begin_conversation, state.catalogue, repository, state.turns, app, _model(request, body), name
     )
     followed = await state.followed.start(state.runs, caller_of(request), session, TurnRequest(body.text("text")))
     return json_response(run_to_json(followed), 202)
@@ -154,7 +168,7 @@ async def say(request: Request) -> Response:
     if (number := body.count("option", 1)) is not None:
         body = Fields(body.data | {"text": await asyncio.to_thread(_option, repository, name, number)})
     session = await asyncio.to_thread(
-        open_conversation, state.catalogue, repository, state.turns, name, body.text("model", "")
+        open_conversation, state.catalogue, repository, state.turns, name, _model(request, body)
     )
     edit = body.data.get("edit") or 0
     if not isinstance(edit, int) or isinstance(edit, bool):
@@ -220,7 +234,7 @@ async def resume(request: Request) -> Response:
         interrupted = interrupted_turn(repository, name)
         if interrupted is None:
             raise ApiError(409, f"{name!r} has no interrupted turn", "conflict_error", "conflict")
-        model = body.text("model", "") or repository.store.runs.model(interrupted.id)
+        model = _model(request, body) or repository.store.runs.model(interrupted.id)
         return open_conversation(state.catalogue, repository, state.turns, name, model)
 
     session = await asyncio.to_thread(reopen)
@@ -437,6 +451,8 @@ def _kind(each: RunEvent) -> str:
         return "turn"
     if isinstance(each.event, ApiError):
         return "error"
+    if isinstance(each.event, ThinkingDelta):
+        return "thinking"
     return "text" if isinstance(each.event, TextDelta) else "notice"
 
 

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from taiwa.i18n import LANGUAGES
-from taiwa.kernel.messages import Notice, TextDelta
+from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
 from taiwa.operations.markdown_html import MarkdownStream
 from taiwa.server.conversations import FollowedRun, interrupted_turn
 from taiwa.server.errors import ApiError
@@ -129,6 +129,8 @@ async def run(request: Request) -> Response:
                     return
                 case TurnResult():
                     text = MarkdownStream()
+                case ThinkingDelta():
+                    pass
         yield event({"session": followed.session}, "done")
 
     return EventStream(write())

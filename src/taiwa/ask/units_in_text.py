@@ -1,0 +1,183 @@
+"""The units and currencies of the numbers of a text, the same for every spelling and language: `$5`, `5 dollars`, `5ドル`, `5美元`."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from taiwa.ask.numbers_in_text import ORDINALS, WORDS, find_numbers
+
+SPELLINGS = {
+    "second": "second seconds sec secs s sekunde sekunden seconde secondes 秒 秒間 秒钟 秒鐘",
+    "minute": "minute minutes min mins minuten 分 分間 分钟 分鐘",
+    "hour": "hour hours hr hrs h stunde stunden heure heures 時間 小时 小時 钟头 鐘頭",
+    "o'clock": "o'clock uhr 時 时 點 点",
+    "night": "night nights nacht nächte nuit nuits 泊 晚",
+    "day": "day days tag tage tagen jour jours journée journées 日 日間 天 营业日 営業日",
+    "week": "week weeks woche wochen semaine semaines 週 週間 周 周間 星期 礼拜 禮拜",
+    "month": "month months monat monate monaten mois か月 カ月 ヶ月 ケ月 ヵ月 箇月 か月間 カ月間 ヶ月間 个月 個月",
+    "month of the year": "月",
+    "year": "year years jahr jahre jahren ans année années 年 年間",
+    "fiscal year": "年度",
+    "euro": "€ euro euros eur ユーロ 欧元 歐元",
+    "dollar": "$ us$ dollar dollars usd ドル 米ドル 美元 美金",
+    "pound": "£ pound pounds quid gbp pfund ポンド 英镑 英鎊 lb lbs",
+    "yen": "¥ yen yens jpy 円 圓 日元 日圆",
+    "yuan": "¥ yuan cny rmb renminbi 元 块 塊 人民币 人民幣",
+    "franc": "franc francs franken chf フラン 法郎",
+    "won": "₩ won krw ウォン 韩元",
+    "rupee": "₹ rupee rupees inr ルピー 卢比",
+    "cent": "¢ cent cents セント 美分",
+    "penny": "pence penny p ペンス 便士",
+    "percent": "% percent per_cent prozent pour_cent パーセント",
+    "point": "point points pts ポイント 点 點",
+    "permille": "‰",
+    "times": "times × 倍 回 次",
+    "metre": "metre metres meter meters mètre mètres m メートル 米",
+    "kilometre": "kilometre kilometres kilometer kilometers kilomètre kilomètres km キロ キロメートル 公里 千米",
+    "centimetre": "centimetre centimetres centimeter centimeters cm センチ センチメートル 厘米 公分",
+    "millimetre": "millimetre millimetres millimeter millimeters mm ミリ ミリメートル 毫米",
+    "mile": "mile miles meile meilen マイル 英里",
+    "foot": "foot feet ft フィート 英尺",
+    "inch": "inch inches zoll インチ 英寸",
+    "kilogram": "kilogram kilograms kilo kilos kg キロ キログラム 公斤 千克",
+    "gram": "gram grams gramm gramme grammes g グラム 克",
+    "milligram": "milligram milligrams mg ミリグラム 毫克",
+    "tonne": "tonne tonnes ton tons t トン 吨",
+    "litre": "litre litres liter liters l リットル 升",
+    "millilitre": "millilitre millilitres milliliter milliliters ml ミリリットル 毫升",
+    "degree": "degree degrees ° °c °f 度 grad degrés",
+    "kilobyte": "kb kilobyte kilobytes",
+    "megabyte": "mb megabyte megabytes メガバイト",
+    "gigabyte": "gb gigabyte gigabytes ギガバイト",
+    "terabyte": "tb terabyte terabytes テラバイト",
+    "watt": "watt watts w ワット 瓦",
+    "volt": "volt volts v ボルト 伏",
+}  # fmt: skip
+COUNTERS = {
+    "person": "人 名 位", "case": "件", "machine": "台", "sheet": "枚 张 張", "volume": "冊 册", "long thing": "本",
+    "floor": "階 楼 层 層", "age": "歳 才 岁 歲", "character": "字 文字",
+}  # fmt: skip
+"""What Japanese and Chinese count; other languages name the things themselves, in any words."""
+
+UNITS: dict[str, frozenset[str]] = {}
+for _unit, _words in (SPELLINGS | COUNTERS).items():
+    for _word in (each.replace("_", " ") for each in _words.split()):
+        UNITS[_word] = UNITS.get(_word, frozenset[str]()) | {_unit}
+
+LATIN = re.compile(r"[a-zäöüéè' $]+\Z")
+LATIN_UNITS = "|".join(sorted((re.escape(word) for word in UNITS if LATIN.match(word)), key=len, reverse=True))
+SIGN_UNITS = "|".join(sorted((re.escape(word) for word in UNITS if not LATIN.match(word)), key=len, reverse=True))
+BOUND = {
+    "分": "(?!の|之)",
+    "日": "(?![本曜])",
+    "月": "(?!曜)",
+    "本": "(?![社日部人当])",
+    "人": "(?!民)",
+    "年": "(?!度)",
+}
+"""What a character is not a unit before."""
+SMALL = """and or to a an the of in on at for by per than with from until but if as is are may can must be before after each every no
+not then when where which who will would should has have had was were does this these those always across unless towards perhaps plus
+minus less january february march april june july august september october november december""".split()
+OTHER = rf"(?!(?:{'|'.join((*WORDS, *SMALL))})\b)[a-z]+"
+"""A word between a number and its unit, as in `28 working days`."""
+BEHIND = re.compile(
+    r"(?:(?:st|nd|rd|th|er|e)(?=\s))?\)?"
+    r"(?:(?:営業|勤務|労働|工作|营业|个工作|個工作|自然|暦)(?P<wide>日|時間|小时)"
+    rf"|[ -]?(?P<sign>{'|'.join(f'{word}{BOUND.get(word, str())}' for word in SIGN_UNITS.split('|'))})"
+    rf"|[ -]*(?:{OTHER}[ -]+){{0,2}}?(?P<latin>{LATIN_UNITS})(?![\w'])"
+    rf"|\s?{OTHER}(?<=[a-z]{{3}}s)\b|[\u30a1-\u30fa\u3400-\u9fff](?<![以前超未約程内中後余強弱]))"
+)
+PART_OF = re.compile("[ -]*(?:of )?an? ")
+BEFORE = re.compile(
+    r"(?P<unit>[€£$¥₩₹]|us\$|(?<![a-z])(?:usd|eur|gbp|jpy|cny|rmb|chf|inr|krw)|人民币|人民幣)\s?(?:\d[\d.,]*\s?(?:-|to|bis|〜|~|至|到)\s?)?\Z"
+)
+RATE = re.compile(
+    rf"(?P<before>[a-z%€£$]+|\d) (?:an?|per(?! cent)|each|every|pro|par) (?P<latin>{LATIN_UNITS})\b|/ ?(?P<slash>{LATIN_UNITS})\b"
+    r"|\b(?P<adverb>hourly|daily|weekly|monthly|yearly|annual|annually)\b"
+    r"|(?:毎|每|一(?=[日年月週周泊]))(?P<wide>日|天|週|周|月|年|時|时|泊|晚)"
+)
+ADVERBS = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month", "yearly": "year", "annual": "year", "annually": "year"}  # fmt: skip
+HAVE = frozenset(
+    "have has had take takes took is was get gets for in within after of on at to and or half such".split()
+)
+"""Words behind which `a day` is one day, and not each day."""
+ANY = frozenset[str]()
+REPEATED = frozenset({"twice", "thrice", "zweimal"})
+ORDINAL = re.compile(rf"(?:{'|'.join(ORDINALS.split())}|(?<=\d)(?:st|nd|rd|th))\b")
+COUNTED = frozenset({"day", *COUNTERS})
+"""What an ordinal without a unit can count: a day of a month, or a thing."""
+
+
+class Quantity(NamedTuple):
+    """A number, what its unit may be (nothing known: empty), and whether a thing stands behind it that is no unit."""
+
+    number: str
+    units: frozenset[str] = ANY
+    counts_things: bool = False
+
+    def agrees(self, other: "Quantity") -> bool:
+        """Whether this quantity can be the other one; a number without a unit can stand for one with it.
+
+        >>> [Quantity("5", UNITS["$"]).agrees(Quantity("5", UNITS[unit])) for unit in ("dollars", "euros")]
+        [True, False]
+        """
+        if self.number != other.number:
+            return False
+        if self.units and other.units:
+            return not self.units.isdisjoint(other.units)
+        return not (self.units and other.counts_things and self.units.isdisjoint(COUNTERS))
+
+
+def quantities(folded: str) -> list[Quantity]:
+    """Return the numbers of a text in small letters with their units.
+
+    >>> [(each.number, *sorted(each.units)) for each in quantities("£5 a day, thirty working days, 2万円, 3か月, 午後3時")]
+    [('5', 'pound'), ('30', 'day'), ('20000', 'yen'), ('3', 'month'), ('3', "o'clock")]
+    """
+    return [
+        _quantity(number, folded[max(start - 30, 0) : start], folded[start:end], folded[end : end + 60])
+        for number, start, end in find_numbers(folded)
+    ]
+
+
+def _quantity(number: str, before: str, spelling: str, behind: str) -> Quantity:
+    if found := BEFORE.search(before):
+        return Quantity(number, UNITS[found["unit"]])
+    if spelling in REPEATED:
+        return Quantity(number, UNITS["times"])
+    found = BEHIND.match(PART_OF.sub(" ", behind, count=1) if number.startswith("0.") else behind)
+    is_ordinal = ORDINAL.search(spelling + behind[:2]) is not None
+    if found is None:
+        return Quantity(number, COUNTED if is_ordinal else ANY)
+    word = found["sign"] or found["latin"] or found["wide"]
+    return Quantity(number, UNITS[word]) if word else Quantity(number, COUNTED if is_ordinal else ANY, not is_ordinal)
+
+
+def rates(folded: str) -> Iterator[frozenset[str]]:
+    """Yield the units by which something is counted: `a year`, `per mile`, `monthly`, `毎月`.
+
+    >>> [*map(sorted, rates("42 pounds a day, 45 pence per mile, and you have a week"))]
+    [['day'], ['mile']]
+    """
+    for found in RATE.finditer(folded):
+        if found["adverb"]:
+            yield frozenset({ADVERBS[found["adverb"]]})
+        elif found["wide"]:
+            yield (
+                frozenset({"month"})
+                if found["wide"] == "月"
+                else UNITS[found["wide"]] - {"o'clock", "month of the year"}
+            )
+        elif found["slash"]:
+            yield UNITS[found["slash"]]
+        elif found["before"] not in HAVE:
+            yield UNITS[found["latin"]]
+
+
+def mentioned_units(folded: str) -> frozenset[str]:
+    """Return every unit that a text names, with a number or without."""
+    return ANY.union(*(UNITS[found[0]] for found in MENTION.finditer(folded)), *rates(folded))
+
+
+MENTION = re.compile(rf"\b(?:{LATIN_UNITS})(?![\w'])|{SIGN_UNITS}")
