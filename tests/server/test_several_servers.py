@@ -1,5 +1,6 @@
 """Several servers over one PostgreSQL database: a run of one is followed, ended and taken over through another."""
 
+import asyncio
 import signal
 import subprocess
 import sys
@@ -175,12 +176,12 @@ def test_a_browser_that_logged_in_at_one_server_is_known_to_the_others(two: Two)
 
 def test_a_cookie_expires() -> None:
     now = 1_000_000.0
-    access = Access("key", 1, clock=lambda: now)
+    access = Access("key", 1, lambda _: None, lambda: now)
     cookie = {"cookie": f"{access.cookie}={access.exchange(access.new_code())}"}
-    assert access.authenticate(cookie) == ""
+    assert asyncio.run(access.authenticate(cookie)) == ""
     now += COOKIE_SECONDS
     with pytest.raises(ApiError, match="the key is wrong"):
-        access.authenticate(cookie)
+        asyncio.run(access.authenticate(cookie))
 
 
 def test_a_deleted_conversation_leaves_no_events_behind(two: Two, postgres_server: Database) -> None:

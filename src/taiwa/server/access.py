@@ -2,6 +2,7 @@
 
 import hmac
 import time
+from asyncio import to_thread
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from http.cookies import CookieError, SimpleCookie
@@ -19,21 +20,19 @@ COOKIE_SECONDS = 30 * 86400
 class Access:
     """The credentials of a server: its token, the keys of named callers, and the cookies of browsers.
 
-    `callers` maps the SHA-256 of a key to the name of its caller. A browser exchanges a one-time code, which the start line of
-    the server holds, for a cookie. The token signs it, so it is valid for all servers with that token, and after a restart.
+    `find` returns the name of the caller who has a key now, None for one that nobody has (any more); it may block. A browser
+    exchanges a one-time code, which the start line of the server holds, for a cookie. The token signs it, so it is valid for
+    all servers with that token, and after a restart.
     """
 
     def __init__(
-        self, token: str, port: int, callers: Mapping[str, str] | None = None, clock: Callable[[], float] = time.time
+        self, token: str, port: int, find: Callable[[str], str | None], clock: Callable[[], float] = time.time
     ) -> None:
-        # Browsers send the cookies of a host to all its ports.
-        self.cookie = f"taiwa-{_hashed(token)[:12]}" if token else f"taiwa-{port}"
-        self._token = token
+        self._token = _hashed(token) if token else ""
+        self._find = find
         self._clock = clock
-        self._open = not token
-        self._keys = dict(callers or {})
-        if token:
-            self._keys[_hashed(token)] = LOCAL_CALLER
+        # Browsers send the cookies of a host to all its ports.
+        self.cookie = f"taiwa-{_hashed(self._token)[:12]}" if token else f"taiwa-{port}"
         self._codes: set[str] = set()
         self._lock = Lock()
 
@@ -53,23 +52,23 @@ class Access:
         value = f"{int(self._clock()) + COOKIE_SECONDS}.{token_urlsafe(12)}"
         return f"{value}.{self._sign(value)}"
 
-    def authenticate(self, headers: Mapping[str, str]) -> str:
+    async def authenticate(self, headers: Mapping[str, str]) -> str:
         """Return the caller of a request by its `Authorization`, `x-api-key` or cookie; header names are lower-case.
 
         Raises:
             ApiError: there is no credential, or one of them is wrong.
         """
-        if self._open:
-            return LOCAL_CALLER
         given = [key for key in (_bearer(headers.get("authorization", "")), headers.get("x-api-key")) if key]
-        found = {self._caller(key) for key in given}
-        if not given and (cookie := self._read_cookie(headers.get("cookie", ""))) is not None:
+        found = {await self._caller(key) for key in given}
+        if not self._token:
+            found = {caller for caller in found if caller is not None} or {LOCAL_CALLER}
+        elif not given and (cookie := self._read_cookie(headers.get("cookie", ""))) is not None:
             found = {LOCAL_CALLER if self._is_valid(cookie) else None}
         if len(found) != 1 or None in found:
             what = "the key is wrong" if found else "a key is missing"
             raise ApiError(
                 401,
-                f"{what}; send the key that `taiwa serve` printed as `Authorization: Bearer …` or `x-api-key`",
+                f"{what}; send the key that `taiwa serve` or `taiwa serve keys add` printed as `Authorization: Bearer …` or `x-api-key`",
                 "authentication_error",
                 "invalid_api_key",
             )
@@ -85,10 +84,10 @@ class Access:
         signed = hmac.compare_digest(signature.encode("utf-8", "replace"), self._sign(value).encode())
         return signed and until.isascii() and until.isdigit() and self._clock() < int(until)
 
-    def _caller(self, key: str) -> str | None:
-        hashed = _hashed(key)
-        names = [name for known, name in self._keys.items() if hmac.compare_digest(known, hashed)]
-        return names[0] if names else None
+    async def _caller(self, key: str) -> str | None:
+        if self._token and hmac.compare_digest(self._token, _hashed(key)):
+            return LOCAL_CALLER
+        return await to_thread(self._find, key)
 
     def _read_cookie(self, header: str) -> str | None:
         try:

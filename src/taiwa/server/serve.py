@@ -52,15 +52,14 @@ class TaiwaServer:
         options.check()
         check_served(options.apps)
         repository.place, repository.settings = settings.store, settings
-        repositories = Repositories(
-            repository, IndexScope(served=options.indexes or None, uploads=str(uploads_folder(settings)))
-        )
+        scope = IndexScope(served=options.indexes or None, uploads=str(uploads_folder(settings)))
+        repositories = Repositories(repository, scope)
         sharing = Sharing(repositories)
         sharing.begin()
         self.options = options
         self.socket = bind(options.host, options.port)
         self.port = int(self.socket.getsockname()[1])
-        self.access = Access(options.token, self.port)
+        self.access = Access(options.token, self.port, repositories.find)
         turns = TurnOptions(limits=UsageLimits(cost=settings.max_cost_nano))
         self.state = ServerState(
             options,
