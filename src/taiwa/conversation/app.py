@@ -299,7 +299,7 @@ class App:
             return self
         if options.effective.schema is not None and (self.model_fields or self.flow != "chat"):
             raise InputError(
-                f"the app {self.name!r} has a form of reply of its own; --schema requires one without, such as plain"
+                f"the app {self.name!r} has a form of reply of its own; a schema requires an app without, such as plain"
             )
         recorded = None if options == NO_OPTIONS else record(options)
         source = replace(self.source, options=recorded)
