@@ -1,10 +1,15 @@
 """What tests of different parts share."""
 
+import shutil
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from taiwa.retrieval.index import Index
+from taiwa.sessions import stored_ask
 from tests.database import database, postgres_server
 from tests.peers.llama import LlamaServer
 
@@ -19,6 +24,28 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"shared data absent: no folder {SHARED_DATA}")
     return SHARED_DATA
+
+
+@pytest.fixture(scope="session", autouse=True)
+def handbook_read_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The bundled handbook is read once a worker; a home without its index gets a copy, which is then brought up to date."""
+    kept = tmp_path_factory.mktemp("handbook") / "kept.db"
+    open_handbook = stored_ask._handbook
+
+    def copied(place: Path | None, stack: ExitStack) -> Index:
+        if place is None:
+            place = Path(stack.enter_context(TemporaryDirectory(prefix="taiwa-"))) / "library.db"
+        if not place.exists():
+            if not kept.exists():
+                with ExitStack() as own:
+                    open_handbook(kept, own)
+            shutil.copytree(kept.with_suffix(".words"), place.with_suffix(".words"))
+            shutil.copyfile(kept, place)
+        return open_handbook(place, stack)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stored_ask, "_handbook", copied)
+        yield
 
 
 @pytest.fixture(scope="session")
