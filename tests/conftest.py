@@ -1,14 +1,18 @@
 """What tests of different parts share."""
 
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 
 import pytest
 
+from taiwa.retrieval import ingest
 from taiwa.retrieval.index import Index
+from taiwa.retrieval.reader_process import IsolatedReader, ReadDocument
 from taiwa.sessions import stored_ask
 from tests.database import database, postgres_server
 from tests.peers.llama import LlamaServer
@@ -24,6 +28,43 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"shared data absent: no folder {SHARED_DATA}")
     return SHARED_DATA
+
+
+class KeptReader:
+    """A reader of documents whose process is kept: to start one takes longer than most tests that index a folder."""
+
+    def __init__(self) -> None:
+        self._reader = IsolatedReader()
+        self._path = list(sys.path)
+        self._lock = Lock()
+
+    def __call__(self) -> "KeptReader":
+        """Begin to read; a process that finds other packages than this one is started anew."""
+        if self._path != sys.path:
+            self.end()
+            self._path = list(sys.path)
+        return self
+
+    def read(self, raw: bytes, kind: str) -> ReadDocument:
+        with self._lock:
+            return self._reader.read(raw, kind)
+
+    def close(self) -> None:
+        """Keep the process."""
+
+    def end(self) -> None:
+        with self._lock:
+            self._reader.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_reader_process() -> Iterator[None]:
+    """Folders are indexed by one process a worker, one after the other; tests/retrieval/test_readers.py starts its own."""
+    kept = KeptReader()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ingest, "IsolatedReader", kept)
+        yield
+    kept.end()
 
 
 @pytest.fixture(scope="session", autouse=True)
