@@ -19,7 +19,7 @@ from taiwa.server.guard import Guard
 from taiwa.server.responses import json_response
 from taiwa.server.state import ServerState, state_of
 from taiwa.server.wire import Endpoint, Wire
-from taiwa.server.wires import ag_ui, api, chat_completions, documents, messages, ollama, page, persons, responses
+from taiwa.server.wires import ag_ui, api, chat_completions, documents, mcp, messages, ollama, page, persons, responses
 
 WIRES: tuple[Wire, ...] = (
     chat_completions.wire,
@@ -27,6 +27,7 @@ WIRES: tuple[Wire, ...] = (
     messages.wire,
     ollama.wire,
     ag_ui.wire,
+    mcp.wire,
     api.wire,
     documents.wire,
     persons.wire,

@@ -219,10 +219,10 @@ class Repository:
         turns = (replace(past, attachments=fill(past.attachments)) for past in conversation.turns)
         return replace(conversation, turns=tuple(turns))
 
-    def walk(self, tip: str) -> Iterator[HistoryEntry]:
-        """Follow a history from its root to a node, and check every recorded state on the way."""
-        conversation: Conversation | None = None
-        for name, node in reversed(tuple(self.store.nodes.path(tip))):
+    def walk(self, tip: str, base: str | None = None) -> Iterator[HistoryEntry]:
+        """Follow a history from its root, or from behind a node of it, and check every recorded state on the way."""
+        conversation = None if base is None else self.checkout(base)
+        for name, node in reversed(tuple(self.store.nodes.path(tip, base))):
             conversation = self._root(name, node) if conversation is None else advance(conversation, node, self.app)
             yield HistoryEntry(name, node, conversation)
 
@@ -272,10 +272,14 @@ class Repository:
             self.store.snapshots.put(committed.tip, _snapshot(committed))
         return committed
 
-    def set_state(self, session: str, values: State) -> Conversation:
-        """Set values of the state by hand; the edit is a node, so that every value has an origin."""
+    def set_state(self, session: str, values: State, *, author: str = "", at: str = "") -> Conversation:
+        """Set values of the state by hand, at the end of a session or after another node, with which it then goes on.
+
+        The edit is a node, so that every value has an origin; `author` is who made it.
+        """
         tip = self.store.refs.tip(session)
-        return self.commit(session, edit_state(self.checkout(tip), values), expected=tip, reason="state set")
+        edited = edit_state(self.checkout(at or tip), values, author)
+        return self.commit(session, edited, expected=tip, reason="state set")
 
     def change_app(self, session: str, app: App) -> Conversation:
         """Continue with another or an edited app; values that fit its fields are kept."""
