@@ -1,6 +1,5 @@
 """Inspect, export and import conversations: log, show, search, state, diff, why, export, import."""
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ from taiwa.cli.output import (
 )
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError, StoreError
-from taiwa.kernel.records import Json
+from taiwa.kernel.records import Json, parse_json
 
 if TYPE_CHECKING:
     from taiwa.conversation.history import Conversation, Node
@@ -343,7 +342,7 @@ def set_(common: CommonOptions, path: str, value: str) -> None:
     from taiwa.operations import inspect
 
     try:
-        parsed: Json = json.loads(value)
+        parsed: Json = parse_json(value)
     except ValueError:
         parsed = value
     found, changes = inspect.set_value(common.repository(), common.session, path, parsed)
