@@ -22,7 +22,6 @@ from taiwa.cli.output import (
     bill_line,
     console,
     format_place,
-    plain,
     print_item,
     print_json,
     print_line,
@@ -32,6 +31,7 @@ from taiwa.cli.output import (
 )
 from taiwa.i18n import ngettext
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.plain_text import plain
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:

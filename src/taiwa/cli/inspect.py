@@ -9,9 +9,7 @@ import click
 from taiwa.cli.options import NEW_FILE, CommonOptions, common_options, complete_session, confirm, read_whole
 from taiwa.cli.output import (
     bracketed,
-    inert,
     one_line,
-    plain,
     print_item,
     print_line,
     print_notice,
@@ -439,8 +437,7 @@ def save(repository: "Repository", revision: str, path: Path) -> None:
 def _exported(repository: "Repository", revision: str, form: str, **included: bool) -> str:
     from taiwa.operations import inspect
 
-    text = inspect.export(repository, revision, form, **included)
-    return inert(text) if form == "jsonl" else plain(text)
+    return inspect.export(repository, revision, form, **included)
 
 
 def _format_of(path: Path) -> str:
