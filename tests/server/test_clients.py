@@ -41,7 +41,7 @@ def served() -> Iterator[Serving]:
         yield running
 
 
-@pytest.mark.parametrize("form", ["openai-chat", "open-responses"])
+@pytest.mark.parametrize("form", ["openai-chat", "open-responses", "anthropic"])
 def test_llm_comply_finds_no_departure_from_the_specification(served: Serving, form: str) -> None:
     words = [BIN / "llm-comply", "-u", served.url, "-k", KEY, "-m", "scripted", "--format", form, "--json"]
     ended = subprocess.run(words, check=False, capture_output=True, text=True, timeout=300)
@@ -80,6 +80,46 @@ def test_openai_parses_streams_and_forks(served: Serving) -> None:
             client.responses.retrieve("resp_unknown")
         with pytest.raises(openai.BadRequestError):
             client.chat.completions.create(model="scripted", messages=[])
+
+
+def test_anthropic_creates_streams_parses_calls_tools_and_counts(served: Serving) -> None:
+    anthropic = pytest.importorskip("anthropic")
+    from pydantic import BaseModel
+
+    class Person(BaseModel):
+        name: str
+        age: int
+
+    tool = {"name": "get_weather", "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}}}
+    with anthropic.Anthropic(base_url=served.server.url, api_key=KEY, max_retries=0) as client:
+        said: list[dict[str, Any]] = [{"role": "user", "content": "Who?"}]
+        ask: dict[str, Any] = {"model": "scripted", "max_tokens": 100}
+        assert client.messages.create(messages=said, **ask).content[0].text == "Read: Who?"
+        with client.messages.stream(messages=said, **ask) as stream:
+            assert "".join(stream.text_stream) == "Read: Who?"
+            assert stream.get_final_message().usage.output_tokens == 5
+        assert client.messages.parse(messages=said, output_format=Person, **ask).parsed_output == Person(
+            name="Ann", age=3
+        )
+        assert client.messages.count_tokens(model="scripted", messages=said).input_tokens > 0
+        with client.messages.stream(messages=said, tools=[tool], **ask) as stream:
+            called = stream.get_final_message()
+        assert called.stop_reason == "tool_use"
+        result = {"type": "tool_result", "tool_use_id": called.content[-1].id, "content": "rain"}
+        said += [{"role": "assistant", "content": called.content}, {"role": "user", "content": [result]}]
+        assert client.messages.create(messages=said, tools=[tool], **ask).content[0].text == "The tool says rain."
+        assert "scripted" in {model.id for model in client.models.list()}
+        assert client.models.retrieve("scripted").display_name == "scripted"
+        with pytest.raises(anthropic.NotFoundError, match="does not exist here"):
+            client.messages.create(messages=said, max_tokens=9, model="unknown")
+        with pytest.raises(anthropic.BadRequestError, match="at least one message"):
+            client.messages.create(messages=[], **ask)
+    with (
+        anthropic.Anthropic(base_url=served.server.url, api_key="wrong", max_retries=0) as client,
+        pytest.raises(anthropic.AuthenticationError) as refused,
+    ):
+        client.messages.create(messages=said, **ask)
+    assert refused.value.body["error"]["type"] == "authentication_error"
 
 
 @pytest.mark.parametrize("wire", ["chat", "responses"])

@@ -271,7 +271,7 @@ def find(common: CommonOptions, query: str, indexes: tuple[str, ...], audience: 
     from taiwa.operations import documents
 
     settings = common.settings()
-    reading = not any(Path(name).is_dir() for name in indexes) and not documents.has_library(settings)
+    reading = not any(Path(name).exists() for name in indexes) and not documents.has_library(settings)
     with documents.open_library(settings, reading=reading) as library:
         found = documents.find(library, settings, documents.FindOptions(query, indexes, audience, limit), reporter())
     for trouble in found.warnings:

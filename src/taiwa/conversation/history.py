@@ -46,8 +46,10 @@ class Node:
 
 def _restored(data: Json) -> tuple[object, ...]:
     """Rebuild the values of a record: several, one, or none of None."""
+    if data is None:
+        return ()
     try:
-        found: object = () if data is None else restore(data)
+        found: object = restore(data)
     except CorruptError as error:
         raise InputError(error.message) from None
     return cast("tuple[object, ...]", found) if isinstance(found, tuple) else (found,)
@@ -59,7 +61,8 @@ def restore_thinking(data: Json) -> tuple[Thinking, ...]:
     Raises:
         InputError: the record holds something else.
     """
-    blocks = _restored(data)
+    if not (blocks := _restored(data)):
+        return ()
     thinking = tuple(block for block in blocks if isinstance(block, Thinking))
     if len(thinking) < len(blocks):
         raise InputError("the reasoning of a node cannot be read")
@@ -104,7 +107,8 @@ def restore_messages(data: Json) -> tuple[Message, ...]:
     Raises:
         InputError: the record holds something else.
     """
-    messages = _restored(data)
+    if not (messages := _restored(data)):
+        return ()
     read = tuple(message for message in messages if isinstance(message, Message) and all(map(_is_part, message.parts)))
     if len(read) != len(messages):
         raise InputError("the messages of a node cannot be read")

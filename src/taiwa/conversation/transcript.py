@@ -9,7 +9,9 @@ import re
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from itertools import groupby
+from operator import attrgetter
 
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import Message, Text, ToolCall, ToolResult
 from taiwa.kernel.records import COMPACT, DIGEST_BYTES, parse_json, value
 
@@ -41,8 +43,8 @@ def split_turns(messages: Sequence[Message]) -> tuple[tuple[tuple[Message, ...],
 
 def turn_digest(messages: Iterable[Message]) -> str:
     """Return the digest of a turn, 32 hex characters; equal for turns that differ only in what clients change."""
-    normal = [_normal(role, tuple(group)) for role, group in groupby(messages, _role) if role != "system"]
-    return _hashed(COMPACT.encode([each for each in normal if each[1:] != EMPTY]))
+    groups = (_normal(role, group) for role, group in groupby(messages, attrgetter("role")) if role != "system")
+    return _hashed(COMPACT.encode([each for each in groups if each[1:] != EMPTY]))
 
 
 def next_address(address: str, digest: str) -> str:
@@ -54,19 +56,22 @@ def _hashed(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()
 
 
-def _role(message: Message) -> str:
-    return message.role
-
-
-def _normal(role: str, messages: tuple[Message, ...]) -> list[object]:
-    parts = [part for message in messages for part in message.parts]
-    text = " ".join(part.text for part in parts if isinstance(part, Text))
-    files = sorted(file.sha256 for message in messages for file in message.attachments)
+def _normal(role: str, messages: Iterable[Message]) -> list[object]:
+    texts, calls, results, files = list[str](), list[object](), list[str](), list[str]()
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, Text):
+                texts.append(part.text)
+            elif isinstance(part, ToolCall):
+                calls.append([part.name, _normal_json(part.arguments)])
+            elif isinstance(part, ToolResult):
+                results.append(_collapsed(part.text))
+            elif isinstance(part, Attachment):
+                files.append(part.sha256)
+    text = " ".join(texts)
     if role == "assistant" and "<think>" in text:
         text = REASONING.sub("", text)
-    calls = [[part.name, _normal_json(part.arguments)] for part in parts if isinstance(part, ToolCall)]
-    results = [_collapsed(part.text) for part in parts if isinstance(part, ToolResult)]
-    return [role, _collapsed(text), calls, results, files]
+    return [role, _collapsed(text), calls, results, sorted(files)]
 
 
 def _collapsed(text: str) -> str:

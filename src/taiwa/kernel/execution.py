@@ -1,7 +1,7 @@
 """The state machine of one run of a program, without I/O: a runtime performs the effects and feeds the answers back."""
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -12,6 +12,7 @@ from taiwa.kernel.effects import (
     Effect,
     Gather,
     GetCapabilities,
+    HideOutput,
     Notify,
     Program,
     Watcher,
@@ -32,6 +33,7 @@ from taiwa.kernel.messages import (
     Text,
     TextDelta,
     Thinking,
+    ThinkingDelta,
     ThinkingSplitter,
     collect_response,
     split_unopened,
@@ -113,6 +115,11 @@ class PendingEffect:
         return Response(message, "cut", None, response.usage, response.model, response.text[end:], bound)
 
     @property
+    def is_hidden(self) -> bool:
+        """Say whether nothing of the answer is shown."""
+        return isinstance(self._watcher, HideOutput)
+
+    @property
     def is_complete(self) -> bool:
         """Say whether no more chunks are needed."""
         return self._cut is not None or self.refusal is not None or not self.active
@@ -152,7 +159,7 @@ class RunResult(Generic[T]):
     journal: Journal
 
 
-Event: TypeAlias = EffectStarted | EffectFinished | TextDelta | Notice
+Event: TypeAlias = EffectStarted | EffectFinished | TextDelta | ThinkingDelta | Notice
 
 Observer: TypeAlias = Callable[[Event], None]
 
@@ -186,6 +193,9 @@ class _Strand:
 class Execution(Generic[T]):
     """One run of one program. Runtimes take its pending effects and report answers, chunks and errors."""
 
+    shows_thinking = False
+    """Whether the reasoning of answers that are shown is among the events."""
+
     def __init__(
         self,
         program: Program[T],
@@ -199,7 +209,7 @@ class Execution(Generic[T]):
         self.ledger = ledger
         self.journal = Journal() if journal is None else journal
         self.done = False
-        self.events: deque[TextDelta | Notice] = deque()
+        self.events: deque[TextDelta | ThinkingDelta | Notice] = deque()
         self._observers = tuple(observers)
         self._recorded_only = recorded_only
         self._untaken: list[PendingEffect] = []
@@ -218,6 +228,13 @@ class Execution(Generic[T]):
         taken, self._untaken = self._untaken, []
         return [pending for pending in taken if pending.active]
 
+    def take_shown(self) -> Iterator[TextDelta | Notice]:
+        """Yield the texts and notices that are to be shown, each once."""
+        while self.events:
+            event = self.events.popleft()
+            if not isinstance(event, ThinkingDelta):
+                yield event
+
     def feed(self, pending: PendingEffect, chunk: Chunk) -> bool:
         """Add a chunk of a `Complete`; False means that the runtime should close the stream."""
         if pending.is_complete:
@@ -226,8 +243,15 @@ class Execution(Generic[T]):
             self._emit(chunk)
         elif isinstance(chunk, FailedAttempt):
             self._repeat(pending)
-        elif show := pending.add(chunk):
-            self._emit(TextDelta(show))
+        else:
+            known = len(pending.chunks)
+            show = pending.add(chunk)
+            if self.shows_thinking and not pending.is_hidden:
+                for each in pending.chunks[known:]:
+                    if isinstance(each, ThinkingDelta):
+                        self._emit(each)
+            if show:
+                self._emit(TextDelta(show))
         if pending.refusal is None and self.ledger.limits.seconds is not None and not isinstance(chunk, StreamEnd):
             pending.refusal = self.ledger.time_error()
         return not pending.is_complete
@@ -293,7 +317,7 @@ class Execution(Generic[T]):
 
     # Transitions
 
-    def _emit(self, event: TextDelta | Notice) -> None:
+    def _emit(self, event: TextDelta | ThinkingDelta | Notice) -> None:
         self.events.append(event)
         self._notify(event)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
+from taiwa.kernel.arguments import check_list
 from taiwa.kernel.attachments import Attachment, AttachmentSource, read_attachments
 from taiwa.kernel.records import Json, digest, value
 
@@ -169,9 +170,14 @@ class Grammar:
 
 @value(tag="one-of")
 class Choice:
-    """The answer must be one of these texts."""
+    """The answer must be one of these texts: `Choice("tea", "coffee")`, or a list of them."""
 
     texts: tuple[str, ...]
+
+    def __init__(self, texts: str | Sequence[str], *more: str) -> None:
+        given = (texts, *more) if more or isinstance(texts, str) else texts
+        check_list("texts", given, str, "texts")
+        object.__setattr__(self, "texts", tuple(given))
 
 
 @value(tag="tool-calls-in-text")
@@ -228,12 +234,16 @@ Constraint: TypeAlias = JsonSchema | Regex | Grammar | Choice | ToolCallsInText 
 
 @value(tag="sampling")
 class Sampling:
-    """How tokens are drawn; None leaves the choice to the server."""
+    """How tokens are drawn; None leaves the choice to the server.
+
+    `effort` is how much a model on a server reasons before it answers, such as `low`; "" leaves it as the model was opened.
+    """
 
     temperature: float | None = 0.0
     top_p: float | None = None
     max_tokens: int | None = None
     seed: int | None = None
+    effort: str = ""
 
 
 @value(tag="tool-spec")
@@ -360,9 +370,10 @@ class TextDelta:
 
 @value(tag="thinking-delta")
 class ThinkingDelta:
-    """The next text of the reasoning content."""
+    """The next text of the reasoning content; `block` is the whole signed block that ends here."""
 
     text: str
+    block: Thinking | None = None
 
 
 @value(tag="stream-end")

@@ -13,7 +13,7 @@ from taiwa.kernel.effects import Complete, GetCapabilities, Program, Step, bind,
 from taiwa.kernel.errors import InputError, ModelError, TaiwaError
 from taiwa.kernel.execution import EffectStarted, Event, Execution, PendingEffect
 from taiwa.kernel.journal import Entry, Journal
-from taiwa.kernel.messages import Capability, Notice, Request, StreamEnd, TextDelta, Usage, user
+from taiwa.kernel.messages import Capability, Notice, Request, StreamEnd, TextDelta, ThinkingDelta, Usage, user
 from taiwa.kernel.records import Json, canonical, digest, record
 from taiwa.kernel.usage_limits import UsageLedger, UsageLimits
 
@@ -244,7 +244,7 @@ def _perform(session: Execution[T], wish: PendingEffect, oracle: Oracle) -> None
 def _log_lines(event: Event) -> list[str]:
     if isinstance(event, Notice):
         return [f"notice: {event.text}"]
-    if isinstance(event, TextDelta):
+    if isinstance(event, (TextDelta, ThinkingDelta)):
         return []
     if isinstance(event, EffectStarted):
         return [f"effect at {_position(event.strand, event.index)}: {canonical(record(event.effect)).decode()}"]

@@ -86,6 +86,8 @@ class ScriptedModel:
                 kind = TextDelta if isinstance(part, Text) else ThinkingDelta
                 for start in range(0, len(part.text), self.chunk):
                     yield kind(part.text[start : start + self.chunk])
+            if isinstance(part, Thinking) and part.data is not None:
+                yield ThinkingDelta("", part)
         message = response.message
         blocks = message.thinking if message.signed_thinking else ()
         yield StreamEnd(

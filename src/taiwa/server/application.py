@@ -19,9 +19,20 @@ from taiwa.server.guard import Guard
 from taiwa.server.responses import json_response
 from taiwa.server.state import ServerState, state_of
 from taiwa.server.wire import Endpoint, Wire
-from taiwa.server.wires import api, chat_completions, documents, page, persons, responses
+from taiwa.server.wires import ag_ui, api, chat_completions, documents, mcp, messages, ollama, page, persons, responses
 
-WIRES: tuple[Wire, ...] = (chat_completions.wire, responses.wire, api.wire, documents.wire, persons.wire, page.wire)
+WIRES: tuple[Wire, ...] = (
+    chat_completions.wire,
+    responses.wire,
+    messages.wire,
+    ollama.wire,
+    ag_ui.wire,
+    mcp.wire,
+    api.wire,
+    documents.wire,
+    persons.wire,
+    page.wire,
+)
 """The first one writes the errors of paths that no wire has."""
 ESCAPED_SLASH = re.compile(rb"%(?=2[Ff5])")
 """In a path: of a slash that belongs to a name, and of a percent sign."""
@@ -33,7 +44,8 @@ def build(state: ServerState) -> ASGIApp:
 
     def error_response(error: ApiError, path: str) -> Response:
         wire = next((wire for wire in WIRES if wire.has(path)), WIRES[0])
-        return json_response(wire.error(error), error.status, error.headers)
+        status = error.status if wire.status is None else wire.status(error)
+        return json_response(wire.error(error), status, error.headers)
 
     def endpoint(function: Endpoint) -> Callable[[Request], Awaitable[Response]]:
         async def run(request: Request) -> Response:
@@ -115,12 +127,16 @@ async def _log_in(request: Request) -> Response:
 
 async def _models(request: Request) -> Response:
     ids = state_of(request).catalogue.ids()
-    return json_response({"object": "list", "data": [_model_object(name) for name in ids]})
+    if "anthropic-version" not in request.headers:
+        return json_response({"object": "list", "data": [_model_object(name) for name in ids]})
+    data: list[Json] = [messages.model_object(name) for name in ids]
+    return json_response({"data": data, "has_more": False, "first_id": ids[0], "last_id": ids[-1]})
 
 
 async def _model(request: Request) -> Response:
     chosen = state_of(request).catalogue.choose(request.path_params["name"])
-    return json_response(_model_object(chosen.id))
+    write = messages.model_object if "anthropic-version" in request.headers else _model_object
+    return json_response(write(chosen.id))
 
 
 def _model_object(name: str) -> Json:

@@ -1,8 +1,9 @@
 """The extension of every wire: an object `taiwa` in a request asks for one in the response."""
 
-from collections.abc import Collection, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TypeAlias, cast
 
 from taiwa.kernel.records import Json
 from taiwa.kernel.usage_limits import currency_units
@@ -79,3 +80,18 @@ def read_params(given: Fields) -> dict[str, Json]:
     """Read the parameters of an app, and the person, whose profile is the parameter `user`."""
     params, person = given.object("params"), given.optional_text("person")
     return ({} if params is None else params.data) | ({} if person is None else {"user": person})
+
+
+Extend: TypeAlias = Callable[[list[TurnResult]], Awaitable[dict[str, Json]]]
+"""Returns the fields that a request asked for beside its protocol."""
+
+
+def extender(extension: Extension | None, repository: Repository, catalogue: Catalogue) -> Extend:
+    """Return what writes the object `taiwa` of a response; nothing where it was not asked for."""
+
+    async def extend(results: list[TurnResult]) -> dict[str, Json]:
+        if extension is None:
+            return {}
+        return {"taiwa": await asyncio.to_thread(extension.write, results, repository, catalogue)}
+
+    return extend

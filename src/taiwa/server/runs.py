@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeAlias
 
 from taiwa.kernel.errors import StoreError, TaiwaError
-from taiwa.kernel.messages import Notice, TextDelta
+from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
 from taiwa.operations.complete import Completion
 from taiwa.server.errors import INTERNAL, STOPPING, ApiError, api_error, too_many
 from taiwa.sessions.durable_turn import TurnResult
@@ -21,11 +21,11 @@ logger = logging.getLogger("taiwa.server")
 class RunEvent:
     """An event of a run: of the answer with this index, one of `Completion.choices` of the request.
 
-    `event` is text or a notice, then the committed turn or the error that ended the answer.
+    `event` is text, reasoning or a notice, then the committed turn or the error that ended the answer.
     """
 
     index: int
-    event: TextDelta | Notice | TurnResult | ApiError
+    event: TextDelta | ThinkingDelta | Notice | TurnResult | ApiError
 
     @property
     def is_last(self) -> bool:
@@ -126,7 +126,7 @@ class LiveRun:
             logger.error("a turn failed", exc_info=problem)
             self._publish(index, INTERNAL)
 
-    def _publish(self, index: int, event: TextDelta | Notice | TurnResult | ApiError) -> None:
+    def _publish(self, index: int, event: TextDelta | ThinkingDelta | Notice | TurnResult | ApiError) -> None:
         self.events.append(RunEvent(index, event))
         self._wake()
 
@@ -137,7 +137,7 @@ class LiveRun:
 
 
 def _abandon(completion: Completion) -> None:
-    """End the interrupted runs of a turn that nobody waits for."""
+    """End the interrupted runs of a turn after its client left."""
     runs = completion.session.repository.store.runs
     with suppress(StoreError):
         for run in runs.open_runs(completion.session.name):

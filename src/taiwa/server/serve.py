@@ -123,10 +123,11 @@ class _Uvicorn(uvicorn.Server):
         """Take no more requests, let runs end, then close the connections."""
         for server in self.servers:
             server.close()
+        self._state.followed.stop()
         await self._state.indexing.stop()
         await self._state.runs.stop(0 if self.force_exit else self._state.options.limits.grace)
         await super().shutdown(sockets)
-        self._captured_signals.clear()  # uvicorn would raise them again, and a stop that was asked for is no failure
+        self._captured_signals.clear()  # uvicorn would raise them again, and a requested stop is a success
         await self._state.catalogue.aclose()
 
 

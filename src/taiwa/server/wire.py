@@ -28,13 +28,17 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """A protocol. `error` writes an error in its form; errors before routing have the form of the wire of the path."""
+    """A protocol. `error` writes an error in its form; errors before routing have the form of the wire of the path.
+
+    `status` is the status of an error where the protocol has one of its own.
+    """
 
     name: str
     routes: tuple[Route, ...]
     error: Callable[[ApiError], dict[str, Json]]
     on_start: "Callable[[Any], Awaitable[None]] | None" = None
     """Called with the `ServerState` when the server has started."""
+    status: Callable[[ApiError], int] | None = None
 
     def has(self, path: str) -> bool:
         """Report whether a path is one of this wire's or below one."""

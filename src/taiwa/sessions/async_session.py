@@ -15,6 +15,7 @@ from taiwa.kernel.async_runtime import AsyncRuntime, finish_in_thread
 from taiwa.kernel.attachments import AttachmentSource
 from taiwa.kernel.errors import TaiwaError
 from taiwa.kernel.execution import RunResult
+from taiwa.kernel.messages import ThinkingDelta
 from taiwa.kernel.runtime import AsyncStream, Done
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.sessions.durable_turn import ActiveTurn, TurnInput, TurnResult
@@ -22,7 +23,8 @@ from taiwa.sessions.replay import ReplayedNode
 from taiwa.sessions.repository import ValueOrigin
 from taiwa.sessions.session import BaseSession, TurnEvent, TurnValue
 
-AsyncTurnStream: TypeAlias = AsyncStream[TurnEvent, TurnResult]
+AsyncTurnEvent: TypeAlias = TurnEvent | ThinkingDelta
+AsyncTurnStream: TypeAlias = AsyncStream[AsyncTurnEvent, TurnResult]
 
 
 class AsyncSession(BaseSession):
@@ -61,11 +63,11 @@ class AsyncSession(BaseSession):
         return AsyncStream(self._events(lambda: self._say(text, attachments)))
 
     def stream_turn(self, turn_input: TurnInput, stop: asyncio.Event | None = None) -> "AsyncTurnStream":
-        """Complete a turn that is described in full, with the events of `stream`.
+        """Complete a turn that is described in full, with the events of `stream` and the reasoning.
 
         Once `stop` is set, the answer ends with the text that it has, and the turn is committed.
         """
-        return AsyncStream(self._events(lambda: self._begin(turn_input), stop))
+        return AsyncStream(self._events(lambda: self._begin(turn_input), stop, shows_thinking=True))
 
     def stream_retry(self) -> "AsyncTurnStream":
         """As `Session.stream_retry`."""
@@ -78,9 +80,9 @@ class AsyncSession(BaseSession):
         return AsyncStream(self._events(lambda: self._edit(text, turn, attachments)))
 
     async def stream_resume(self, stop: asyncio.Event | None = None) -> "AsyncTurnStream | None":
-        """As `Session.stream_resume`; `stop` as that of `stream_turn`."""
+        """As `Session.stream_resume`; the reasoning and `stop` as those of `stream_turn`."""
         turn = await to_thread(self._resume)
-        return None if turn is None else AsyncStream(self._events(lambda: turn, stop))
+        return None if turn is None else AsyncStream(self._events(lambda: turn, stop, shows_thinking=True))
 
     async def undo(self, turns: int = 1) -> Conversation:
         """As `Session.undo`."""
@@ -150,14 +152,16 @@ class AsyncSession(BaseSession):
                 turn.resources.close()
 
     async def _events(
-        self, begin: Callable[[], ActiveTurn], stop: asyncio.Event | None = None
-    ) -> "AsyncGenerator[TurnEvent | Done[TurnResult]]":
+        self, begin: Callable[[], ActiveTurn], stop: asyncio.Event | None = None, *, shows_thinking: bool = False
+    ) -> "AsyncGenerator[AsyncTurnEvent | Done[TurnResult]]":
         turn = await self._begin_in_thread(begin)
         done: list[RunResult[TurnValue]] = []
         # Closed here and not by the garbage collector, so that closing the iterator cancels the call.
         async with (
             self._record_failure(turn),
-            aclosing(self._runtime(turn, stop).stream(turn.program, turn.journal)) as events,
+            aclosing(
+                self._runtime(turn, stop, shows_thinking=shows_thinking).stream(turn.program, turn.journal)
+            ) as events,
         ):
             async for event in events:
                 if isinstance(event, RunResult):
@@ -168,5 +172,8 @@ class AsyncSession(BaseSession):
         yield result
         yield Done(result)
 
-    def _runtime(self, turn: ActiveTurn, stop: asyncio.Event | None = None) -> AsyncRuntime:
-        return AsyncRuntime(self.priced_model.model, stop=stop, **self._runtime_options(turn))
+    def _runtime(
+        self, turn: ActiveTurn, stop: asyncio.Event | None = None, *, shows_thinking: bool = False
+    ) -> AsyncRuntime:
+        options = self._runtime_options(turn)
+        return AsyncRuntime(self.priced_model.model, stop=stop, shows_thinking=shows_thinking, **options)

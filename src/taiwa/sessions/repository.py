@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from taiwa.retrieval.scope import IndexScope
 
 SNAPSHOT_EVERY = 32
+MOST_RECENT = 64
+LONGEST_RECENT = 250_000
+"""Characters of a conversation that is kept in memory."""
 
 
 @value
@@ -76,6 +79,7 @@ class Repository:
         self.scope: IndexScope | None = None
         self.tools: dict[str, Tool] = {}
         self._apps: dict[str, App] = {}
+        self._recent: dict[str, Conversation] = {}
 
     def app(self, name: str) -> App:
         """Open the app that a node was made with; of an untrusted one neither the model nor the tools count."""
@@ -89,6 +93,7 @@ class Repository:
         if not self.store.nodes.is_trusted(name):
             self.store.nodes.trust(name)
             self._apps.pop(name, None)
+            self._recent.clear()
 
     def last_model(self, tip: str, session: str = "") -> str:
         """Return the name of the model that wrote last on the way to a node; "" where none in this store did.
@@ -113,7 +118,7 @@ class Repository:
         unknown = next((name for name, tool in found.items() if tool is None), None)
         if unknown is not None:
             near = get_close_matches(unknown, (*self.tools, *tool_names()), 1, 0.6)
-            more = f"pass it: --tool FILE.py:{unknown}, or TurnOptions(tools=({unknown},))"
+            more = f"pass it: --tool FILE.py:{unknown}, in Python tools=[{unknown}]"
             mend = f"did you mean {near[0]!r}?" if near else more
             raise ConfigError(f"the app {app.name!r} uses the tool {unknown!r}, which is not built in; {mend}")
         return tuple(filter(None, found.values()))
@@ -186,6 +191,22 @@ class Repository:
                 self.store.snapshots.put(tip, _snapshot(here))
         return here
 
+    def recent(self, tip: str) -> Conversation:
+        """Check out a conversation that is likely to be one of the last that `remember` got."""
+        found = self._recent.get(tip)
+        return self.checkout(tip) if found is None or not self.store.nodes.has(tip) else found
+
+    def remember(self, conversation: Conversation) -> None:
+        """Keep a committed conversation in memory, for its next turn: one of some, if it is not long and has no files."""
+        turns = conversation.turns
+        if (
+            not any(past.attachments for past in turns)
+            and sum(len(past.user) + len(past.answer) for past in turns) <= LONGEST_RECENT
+        ):
+            self._recent[conversation.tip] = conversation
+            for oldest in list(self._recent)[:-MOST_RECENT]:
+                self._recent.pop(oldest, None)
+
     def with_attachments(self, conversation: Conversation) -> Conversation:
         """Fill in the bytes of the attachments in the window of a conversation.
 
@@ -198,10 +219,10 @@ class Repository:
         turns = (replace(past, attachments=fill(past.attachments)) for past in conversation.turns)
         return replace(conversation, turns=tuple(turns))
 
-    def walk(self, tip: str) -> Iterator[HistoryEntry]:
-        """Follow a history from its root to a node, and check every recorded state on the way."""
-        conversation: Conversation | None = None
-        for name, node in reversed(tuple(self.store.nodes.path(tip))):
+    def walk(self, tip: str, base: str | None = None) -> Iterator[HistoryEntry]:
+        """Follow a history from its root, or from behind a node of it, and check every recorded state on the way."""
+        conversation = None if base is None else self.checkout(base)
+        for name, node in reversed(tuple(self.store.nodes.path(tip, base))):
             conversation = self._root(name, node) if conversation is None else advance(conversation, node, self.app)
             yield HistoryEntry(name, node, conversation)
 
@@ -251,10 +272,14 @@ class Repository:
             self.store.snapshots.put(committed.tip, _snapshot(committed))
         return committed
 
-    def set_state(self, session: str, values: State) -> Conversation:
-        """Set values of the state by hand; the edit is a node, so that every value has an origin."""
+    def set_state(self, session: str, values: State, *, author: str = "", at: str = "") -> Conversation:
+        """Set values of the state by hand, at the end of a session or after another node, with which it then goes on.
+
+        The edit is a node, so that every value has an origin; `author` is who made it.
+        """
         tip = self.store.refs.tip(session)
-        return self.commit(session, edit_state(self.checkout(tip), values), expected=tip, reason="state set")
+        edited = edit_state(self.checkout(at or tip), values, author)
+        return self.commit(session, edited, expected=tip, reason="state set")
 
     def change_app(self, session: str, app: App) -> Conversation:
         """Continue with another or an edited app; values that fit its fields are kept."""
@@ -332,8 +357,8 @@ class Repository:
                 "count": int(n),
                 **more,
             }:
-                nodes = [(str(name), self.store.nodes.get(str(name))) for name in turns]
-                past = tuple(past_turn(name, node) for name, node in nodes)
+                names = [str(name) for name in turns]
+                past = tuple(map(past_turn, names, self.store.nodes.get_all(names)))
                 last = more.get("last_answer")  # older snapshots do not hold it
                 last_answer = last if isinstance(last, str) else past[-1].answer if past else ""
                 here = Conversation(self.app(app), tip, state, past, summary, n, last_answer)

@@ -300,8 +300,8 @@ def _index(library: "Library", name: str) -> "Index":
         index = library.index(name)
         index.catch_up()
         return index
-    if not Path(name).is_dir():
-        raise InputError(f"{name!r} is neither an index nor a folder; see `taiwa index list`")
+    if not Path(name).exists():
+        raise InputError(f"{name!r} is neither an index nor a folder or file; see `taiwa index list`")
     index = library.find_by_folder(name) or library.create(name)
     index.refresh(REFRESH_SECONDS)
     return index

@@ -231,6 +231,18 @@ class Runs:
         order = "ORDER BY CASE WHEN ref = ? THEN 0 ELSE 1 END, run.seq LIMIT 1"
         return str(self._db.one(f"{select} {order}", hash_to_bytes(node), self._owner, session) or "")
 
+    def bill_of(self, node: str) -> "CostLine | None":
+        """Return what a node cost with those that were committed together with it, under the name of the model that was
+        asked first; None for a node that is not the last of a commit with calls.
+        """
+        where = "run.owner = ? AND run.node = (SELECT seq FROM node WHERE hash = ?)"
+        rows = self._db.rows(f"SELECT min(nullif(call.model, '')), {SUMS}{where}", self._owner, hash_to_bytes(node))
+        name, requests, tools, failed, *rest = rows[0]
+        if not requests and not tools:
+            return None
+        with decoding("call"):
+            return CostLine(str(name or ""), requests, tools, failed, Usage(*map(int, rest[:5])), *map(int, rest[5:]))
+
     def journal_of(self, node: str) -> tuple[Entry, ...]:
         """Return the journal of the first run that ended with exactly this node; empty for nodes made without a run."""
         run: int | None = self._db.one(f"{HERE} ORDER BY run.seq LIMIT 1", hash_to_bytes(node), self._owner)

@@ -88,13 +88,14 @@ class AnthropicMessages:
             InputError: it has no message to answer, its text is not valid Unicode, or `tool_choice` names an unknown tool.
         """
         request = fit_attachments(request, self.model, self.capabilities.inputs)
+        options = self.options.with_effort(request.sampling.effort)
         instructions, rest = _split(request.messages)
         body: dict[str, Json] = {
             "model": self.model,
             "max_tokens": request.sampling.max_tokens or DEFAULT_MAX_TOKENS,
             "messages": self._messages(request, rest),
             "stream": True,
-            **self._reasoning(request),
+            **self._reasoning(request, options),
         }
         if instructions.lasting or instructions.transient:
             body["system"] = self._blocks(instructions, marked=True)
@@ -106,7 +107,7 @@ class AnthropicMessages:
             body["stop_sequences"] = self._stops(request.stop)
         if request.top_logprobs:
             raise UnsupportedError(f"{self.label} does not return log probabilities", capability="logprobs")
-        output = self._effort()
+        output = self._effort(options)
         if request.constraint is not None:
             output["format"] = self._format(request.constraint)
         if output:
@@ -137,18 +138,18 @@ class AnthropicMessages:
         """What can read the reasoning of this model."""
         return f"messages:{self.label}:{self.model}"
 
-    def _effort(self) -> dict[str, Json]:
+    def _effort(self, options: ModelOptions) -> dict[str, Json]:
         """Return how much the model reasons and writes; older models have a budget instead."""
-        effort = {"none": "", "minimal": "low"}.get(self.options.effort, self.options.effort)
+        effort = {"none": "", "minimal": "low"}.get(options.effort, options.effort)
         return {"effort": effort} if effort and takes_effort(self.model) else {}
 
-    def _reasoning(self, request: Request) -> dict[str, Json]:
+    def _reasoning(self, request: Request, options: ModelOptions) -> dict[str, Json]:
         """Return the field that turns reasoning on or off, and the limit that has room for it.
 
         Raises:
             UnsupportedError: the limit of the request is smaller than the budget of the reasoning.
         """
-        options, most = self.options, request.sampling.max_tokens
+        most = request.sampling.max_tokens
         if options.budget is None and reasons_adaptively(self.model):
             if not options.effort:
                 return {}
@@ -368,6 +369,10 @@ def _portable(schema: Json, path: str) -> Json:
     return portable
 
 
+def _is_signed(block: Block) -> bool:
+    return bool(text_at(block, "signature") or text_at(block, "data"))
+
+
 class _Reader:
     """Reads events of the Messages protocol into a `ResponseBuilder`."""
 
@@ -387,6 +392,8 @@ class _Reader:
                 self._read_block(item_at(data, "content_block"), count_at(data, "index"))
             case "content_block_delta":
                 self._read_delta(item_at(data, "delta"), count_at(data, "index"))
+            case "content_block_stop":
+                self._end_block(count_at(data, "index"))
             case "message_delta":
                 self._read_usage(item_at(data, "usage"))
                 self._read_finish(item_at(data, "delta"))
@@ -403,6 +410,7 @@ class _Reader:
         self._read_head(data)
         for index, block in enumerate(items_at(data, "content")):
             self._read_block(block, index)
+            self._end_block(index)
         self._read_finish(data)
 
     def _read_head(self, message: Json) -> None:
@@ -446,10 +454,15 @@ class _Reader:
         if (block := self._thinking.get(-1 if index is None else index)) is not None:
             block[name] = text_at(block, name) + text
 
+    def _end_block(self, index: int | None) -> None:
+        block = self._thinking.get(-1 if index is None else index)
+        if block is not None and _is_signed(block):
+            self._response.end_thinking(text_at(block, "thinking"), block, self._origin)
+
     def _keep_thinking(self) -> None:
         """Keep the signed blocks: a block without a signature would be refused."""
         for block in self._thinking.values():
-            if text_at(block, "signature") or text_at(block, "data"):
+            if _is_signed(block):
                 self._response.keep_thinking(text_at(block, "thinking"), block, self._origin)
 
     def _read_finish(self, data: Json) -> None:

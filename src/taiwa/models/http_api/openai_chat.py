@@ -76,7 +76,7 @@ class ChatCompletions(OpenAICodec):
         body: dict[str, Json] = {"model": self.model, "messages": self._messages(request), "stream": True}
         if dialect.usage:
             body["stream_options"] = {"include_usage": True}
-        body |= self._sampling(request.sampling) | self._effort()
+        body |= self._sampling(request.sampling) | self._effort(request.sampling)
         if request.stop:
             self.capabilities.require("stop", self.model)
             if len(request.stop) > dialect.stops:
@@ -154,12 +154,13 @@ class ChatCompletions(OpenAICodec):
             {"tools": tools} if request.tool_choice == "auto" else {"tools": tools, "tool_choice": request.tool_choice}
         )
 
-    def _effort(self) -> dict[str, Json]:
+    def _effort(self, sampling: Sampling) -> dict[str, Json]:
         """Return the field of how much the model reasons."""
-        effort, budget = self.options.effort, self.options.budget
+        options = self.options.with_effort(sampling.effort)
+        effort, budget = options.effort, options.budget
         if self.dialect.effort == "reasoning":
             wanted: dict[str, Json] = {"effort": effort} if budget is None else {"max_tokens": budget}
-            return {"reasoning": wanted} if self.options.effort or budget is not None else {}
+            return {"reasoning": wanted} if effort or budget is not None else {}
         if budget is not None:
             raise UnsupportedError(f"{self.dialect.label} has no budget of reasoning; use effort", capability="budget")
         return {"reasoning_effort": effort} if effort else {}

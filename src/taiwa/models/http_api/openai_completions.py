@@ -39,6 +39,8 @@ class TextCompletions(OpenAICodec):
         dialect, sampling = self.dialect, request.sampling
         if request.tools:
             raise UnsupportedError("the completions protocol has no function calls", capability="tools")
+        if sampling.effort not in ("", "none"):
+            raise UnsupportedError("the completions protocol has no effort of reasoning", capability="effort")
         stops = [*request.stop]
         if _is_dialogue(request.messages) and len(stops) < dialect.stops:
             stops.append(TURN_STOP)

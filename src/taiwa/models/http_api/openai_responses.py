@@ -68,14 +68,15 @@ class Responses(OpenAICodec):
         if request.sampling.max_tokens is not None:
             body["max_output_tokens"] = request.sampling.max_tokens
         # Models that do not reason refuse it.
-        include: list[Json] = [] if self.capabilities.sampling and not self.options.reasons else [ENCRYPTED]
+        reasoning = self.options.with_effort(request.sampling.effort)
+        include: list[Json] = [] if self.capabilities.sampling and not reasoning.reasons else [ENCRYPTED]
         if request.top_logprobs:
             self.capabilities.require("logprobs", self.model)
             body["top_logprobs"] = min(request.top_logprobs, MOST_LOGPROBS)
             include.append(LOGPROBS)
         if include:
             body["include"] = include
-        options = {"effort": self.options.effort, "summary": self.options.summary}
+        options = {"effort": reasoning.effort, "summary": reasoning.summary}
         if any(options.values()):
             body["reasoning"] = {name: option for name, option in options.items() if option}
         if request.tools:

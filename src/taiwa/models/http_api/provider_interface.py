@@ -8,7 +8,7 @@ one with a protocol of its own is a new module here with a `Codec`, built on `st
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Literal, Protocol, TypeAlias, cast, get_args
 
@@ -50,6 +50,10 @@ class ModelOptions:
     budget: int | None = None
     summary: str = ""
     store: bool = False
+
+    def with_effort(self, effort: str) -> "ModelOptions":
+        """Return the options for a request with an effort of its own, "" for none; it replaces a budget too."""
+        return replace(self, effort=effort, budget=None) if effort else self
 
     @property
     def reasons(self) -> bool:

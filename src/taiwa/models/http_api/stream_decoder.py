@@ -209,6 +209,12 @@ class ResponseBuilder:
         if whole := self._thinking.feed(text):
             self._out.append(ThinkingDelta(whole))
 
+    def end_thinking(self, text: str, data: dict[str, Json], origin: str) -> None:
+        """End a signed block of reasoning, whose text was added before."""
+        self._flush()
+        block = Thinking(join_surrogates(text), _with_whole_characters(data), origin)
+        self._out.append(ThinkingDelta("", block))
+
     def keep_thinking(self, text: str, data: dict[str, Json], origin: str) -> None:
         """Keep a block of reasoning that its server wants back."""
         self.thinking.append(Thinking(join_surrogates(text), _with_whole_characters(data), origin))

@@ -7,7 +7,7 @@ import asyncio
 import re
 import time
 from base64 import b64decode
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from secrets import token_hex
 from typing import cast
@@ -32,6 +32,7 @@ from taiwa.kernel.messages import (
     Text,
     TextDelta,
     Thinking,
+    ThinkingDelta,
     TokenLogprob,
     ToolCall,
     ToolResult,
@@ -39,17 +40,16 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.messages import Response as ModelResponse
 from taiwa.kernel.records import Json, parse_json
+from taiwa.models.http_api.provider_interface import EFFORTS
 from taiwa.operations.complete import Completion, CompletionOptions, begin_completion, split_system
-from taiwa.server.catalogue import Catalogue
 from taiwa.server.errors import ApiError, invalid
-from taiwa.server.extension import Extension, read_extension
+from taiwa.server.extension import Extend, Extension, extender, read_extension
 from taiwa.server.fields import Fields
 from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.runs import LiveRun
 from taiwa.server.state import ServerState, caller_of, read_body, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.sessions.durable_turn import TurnResult
-from taiwa.sessions.repository import Repository
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 FILE_PARTS = frozenset({"image_url", "input_image", "file", "input_file"})
@@ -60,11 +60,11 @@ MOST_LOGPROBS = 20
 
 READ = frozenset(
     """model messages stream stream_options n stop max_tokens max_completion_tokens temperature top_p seed tools tool_choice
-    response_format logprobs top_logprobs structured_outputs grammar json_schema frequency_penalty presence_penalty logit_bias
+    response_format logprobs top_logprobs reasoning_effort structured_outputs grammar json_schema frequency_penalty presence_penalty logit_bias
     modalities functions function_call taiwa""".split()
 )
 IGNORED = frozenset(
-    """user metadata store service_tier parallel_tool_calls prediction verbosity reasoning_effort safety_identifier
+    """user metadata store service_tier parallel_tool_calls prediction verbosity safety_identifier
     prompt_cache_key prompt_cache_retention moderation
     top_k min_p typical_p repetition_penalty repeat_penalty cache_prompt chat_template_kwargs add_generation_prompt
     skip_special_tokens include_reasoning reasoning reasoning_format enable_thinking keep_alive""".split()
@@ -132,6 +132,7 @@ def read_request(body: Fields, most_messages: int, most_choices: int) -> ChatReq
             body.number("top_p", 0, 1),
             body.count("max_completion_tokens", 1) or body.count("max_tokens", 1),
             body.count("seed", -(2**63), 2**63),
+            read_effort(body, "reasoning_effort"),
         ),
     )
     return ChatRequest(
@@ -144,6 +145,11 @@ def read_request(body: Fields, most_messages: int, most_choices: int) -> ChatReq
         top_logprobs,
         read_extension(body),
     )
+
+
+def read_effort(body: Fields, name: str) -> str:
+    """Read how much the model is to reason; "" where the request does not say it."""
+    return "" if body.data.get(name) is None else body.choice(name, EFFORTS, "")
 
 
 def _refuse_unsupported(body: Fields) -> None:
@@ -392,18 +398,16 @@ async def create(request: Request) -> Response:
     body = await read_body(request)
     limits = state.options.limits
     asked = read_request(body, limits.messages, limits.choices)
-    completions = await asyncio.to_thread(_begin, state, caller, asked)
+    completions = await asyncio.to_thread(
+        begin_answers, state, caller, asked.model, asked.messages, asked.options, asked.extension, asked.choices
+    )
     run = state.runs.start(completions)
-    reply = _Reply(asked, state.repository(caller), state.catalogue)
+    extend = extender(asked.extension, state.repository(caller), state.catalogue)
+    reply = _Reply(asked, extend)
     if asked.streams:
         return EventStream(reply.stream(run), lambda: run.cancel(abandon=True))
     results = await answers_of(request, run)
-    return json_response(reply.whole(results) | await reply.extension(results))
-
-
-async def until_answered(request: Request, run: LiveRun, write: Callable[[list[TurnResult]], Json]) -> Response:
-    """Wait for the answers of a run and write them; a client that leaves meanwhile cancels it."""
-    return json_response(write(await answers_of(request, run)))
+    return json_response(reply.whole(results) | await extend(results))
 
 
 async def answers_of(request: Request, run: LiveRun) -> list[TurnResult]:
@@ -422,24 +426,34 @@ async def _left(request: Request) -> None:
         pass
 
 
-def _begin(state: ServerState, caller: str, asked: ChatRequest) -> list[Completion]:
-    """Find the place of each answer; those behind the first one are branches."""
-    choice = state.catalogue.choose(asked.model)
-    options = CompletionOptions(
-        choice.app, asked.messages, {} if asked.extension is None else asked.extension.params, asked.options
-    )
+def begin_answers(
+    state: ServerState,
+    caller: str,
+    model: str,
+    messages: tuple[Message, ...],
+    options: AnswerOptions,
+    extension: Extension | None,
+    choices: int = 1,
+) -> list[Completion]:
+    """Find the place of each answer to a resent history; those behind the first one are branches.
+
+    Raises:
+        ApiError: it names no served app or model.
+        TaiwaError: as `begin_completion`.
+    """
+    choice = state.catalogue.choose(model)
+    completion = CompletionOptions(choice.app, messages, {} if extension is None else extension.params, options)
     repository = state.repository(caller)
     priced_model = state.catalogue.open(choice)
-    return [begin_completion(repository, priced_model, options, state.turns) for _ in range(asked.choices)]
+    return [begin_completion(repository, priced_model, completion, state.turns) for _ in range(choices)]
 
 
 class _Reply:
     """Writes the answers of one request."""
 
-    def __init__(self, asked: ChatRequest, repository: Repository, catalogue: Catalogue) -> None:
+    def __init__(self, asked: ChatRequest, extend: Extend) -> None:
         self._asked = asked
-        self._repository = repository
-        self._catalogue = catalogue
+        self._extend = extend
         self._id = f"chatcmpl-{token_hex(12)}"
         self._created = int(time.time())
 
@@ -473,6 +487,7 @@ class _Reply:
         """Yield the chunks of the response."""
         results: dict[int, TurnResult] = {}
         begun: set[int] = set()
+        thinking: set[int] = set()
         async for each in run.follow():
             if isinstance(each.event, Notice):
                 continue
@@ -485,9 +500,14 @@ class _Reply:
             if isinstance(each.event, TextDelta):
                 yield self._chunk(each.index, {"content": each.event.text})
                 continue
+            if isinstance(each.event, ThinkingDelta):
+                if each.event.text:
+                    thinking.add(each.index)
+                    yield self._chunk(each.index, {"reasoning_content": each.event.text})
+                continue
             results[each.index] = each.event
             response = each.event.response
-            more: dict[str, Json] = dict(_thinking(response))
+            more: dict[str, Json] = {} if each.index in thinking else dict(_thinking(response))
             if calls := write_calls(response):
                 more["tool_calls"] = [
                     {"index": index, **cast("dict[str, Json]", call)} for index, call in enumerate(calls)
@@ -497,7 +517,7 @@ class _Reply:
                 yield self._chunk(each.index, more, logprobs=logprobs)
             yield self._chunk(each.index, {}, finish=_finish(response))
         ordered = [results[index] for index in sorted(results)]
-        extension = await self.extension(ordered)
+        extension = await self._extend(ordered)
         if self._asked.include_usage or extension:
             chunk = self._head("chat.completion.chunk")
             chunk["choices"] = []
@@ -522,13 +542,6 @@ class _Reply:
         most, tokens = self._asked.top_logprobs, () if response is None else response.logprobs
         return {"content": [_write_token(token, most) for token in tokens], "refusal": None}
 
-    async def extension(self, results: list[TurnResult]) -> dict[str, Json]:
-        """Return what the request asked for beside the protocol."""
-        asked = self._asked.extension
-        if asked is None:
-            return {}
-        return {"taiwa": await asyncio.to_thread(asked.write, results, self._repository, self._catalogue)}
-
 
 def _write_token(token: TokenLogprob, most: int) -> Json:
     likeliest: list[Json] = [_write_logprob(text, number) for text, number in token.top_logprobs[:most]]
@@ -550,6 +563,15 @@ def write_calls(response: ModelResponse | None) -> list[Json]:
         }
         for call in calls
     ]
+
+
+def arguments_of(call: ToolCall) -> Json:
+    """Return the arguments of a call as an object, for protocols that require one; other text is shown inside of it."""
+    try:
+        arguments = parse_json(call.arguments or "{}")
+    except ValueError:
+        arguments = None
+    return arguments if isinstance(arguments, dict) else {"invalid_json": call.arguments}
 
 
 def write_usage(results: list[TurnResult]) -> Json:

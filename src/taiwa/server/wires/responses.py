@@ -37,6 +37,7 @@ from taiwa.server.wires.chat_completions import (
     MOST_LOGPROBS,
     checked_tools,
     error,
+    read_effort,
     read_format,
     read_function,
     read_tool_choice,
@@ -132,11 +133,13 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
     logprobs = body.count("top_logprobs", 0, MOST_LOGPROBS)
     if "message.output_text.logprobs" in body.texts("include"):
         logprobs = max(logprobs or 0, 1)
+    reasoning = body.object("reasoning")
     options = AnswerOptions(
         system or None, client_tools=tools, tool_choice=read_tool_choice(body, tools), constraint=constraint,
         top_logprobs=logprobs or 0,
         sampling=Sampling(
-            body.number("temperature", 0, 2), body.number("top_p", 0, 1), body.count("max_output_tokens", 1)
+            body.number("temperature", 0, 2), body.number("top_p", 0, 1), body.count("max_output_tokens", 1),
+            effort="" if reasoning is None else read_effort(reasoning, "effort"),
         ),
     )  # fmt: skip
     previous, conversation = body.optional_text("previous_response_id") or "", _read_conversation(body)

@@ -1,0 +1,534 @@
+"""Anthropic Messages (`POST /v1/messages`), whole and streamed, and `count_tokens`.
+
+The client keeps no ids: its history is matched to the nodes of the store, see `taiwa.sessions.resent_history`. The store has the
+reasoning of a turn, so the blocks of reasoning that a client sends back are not needed.
+"""
+
+import asyncio
+from base64 import b64decode
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from dataclasses import dataclass
+from secrets import token_hex
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from taiwa.conversation.app import AnswerOptions
+from taiwa.kernel.attachments import Attachment
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.messages import (
+    Constraint,
+    FinishReason,
+    JsonSchema,
+    Message,
+    Part,
+    Sampling,
+    Text,
+    TextDelta,
+    Thinking,
+    ThinkingDelta,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Usage,
+    system,
+)
+from taiwa.kernel.messages import Request as ModelRequest
+from taiwa.kernel.messages import Response as ModelResponse
+from taiwa.kernel.records import Json, record, to_json
+from taiwa.kernel.text import estimate_tokens
+from taiwa.models.http_api.anthropic import BUDGETS
+from taiwa.models.http_api.provider_interface import EFFORTS
+from taiwa.operations.complete import CompletionOptions, estimate_input, split_system
+from taiwa.operations.say import request_tokens
+from taiwa.server.errors import ApiError, invalid
+from taiwa.server.extension import Extend, Extension, extender, read_extension
+from taiwa.server.fields import Fields
+from taiwa.server.responses import EventStream, event, json_response
+from taiwa.server.runs import LiveRun
+from taiwa.server.state import caller_of, read_body, state_of
+from taiwa.server.wire import Route, Wire
+from taiwa.server.wires.chat_completions import MOST_STOPS, answers_of, arguments_of, begin_answers, checked_tools
+from taiwa.sessions.durable_turn import TurnResult
+
+ROLES = ("user", "assistant", "system")
+READ = frozenset(
+    """model messages system max_tokens stream stop_sequences temperature top_p tools tool_choice thinking output_config
+    output_format taiwa""".split()
+)
+IGNORED = frozenset(
+    "metadata service_tier cache_control top_k context_management diagnostics inference_geo speed betas".split()
+)
+"""Fields that say how to serve or sample, and are not passed on; docs/server.md names them."""
+UNSUPPORTED = frozenset({"container", "mcp_servers", "fallbacks", "fallback_credit_token"})
+
+STOP_REASONS: Mapping[FinishReason, str] = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool_calls": "tool_use",
+    "refusal": "refusal",
+    "cut": "end_turn",
+    "interrupted": "max_tokens",
+}
+ERROR_TYPES: Mapping[int, str] = {
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+STATUSES: Mapping[int, int] = {502: 500, 503: 529}
+"""The statuses of the protocol for those that it does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesRequest:
+    """A request as it was read; `thinks` is whether its client wants the reasoning, "omitted" its signatures only."""
+
+    model: str
+    messages: tuple[Message, ...]
+    options: AnswerOptions
+    streams: bool
+    thinks: str
+    extension: Extension | None
+
+    def estimate(self) -> int:
+        """Estimate the tokens of the input, for a model whose server does not count them."""
+        opening = (system(self.options.system),) if self.options.system else ()
+        tools = sum(estimate_tokens(str(record(tool))) for tool in self.options.client_tools)
+        return request_tokens(ModelRequest((*opening, *self.messages))) + tools
+
+
+def read_request(body: Fields, most_messages: int, *, counts: bool = False) -> MessagesRequest:
+    """Read a request; one that only counts tokens needs no limit.
+
+    Raises:
+        ApiError: a field is missing, unknown, or has a wrong type or value.
+    """
+    body.check_names(READ | IGNORED, UNSUPPORTED)
+    if len(body.items("messages")) > most_messages:
+        raise invalid("messages", f"there are more than {most_messages:,} messages", "too_many_messages")
+    most = body.count("max_tokens", 1)
+    if most is None and not counts:
+        raise invalid("max_tokens", "missing required parameter: 'max_tokens'", "missing_required_parameter")
+    thinks, effort = _read_thinking(body, most)
+    tools = _read_tools(body)
+    leading = _read_system(body)
+    try:
+        system_text, messages = split_system(read_messages(body))
+    except InputError as error:
+        raise invalid("messages", error.message) from None
+    stops = tuple(dict.fromkeys(stop for stop in body.texts("stop_sequences") if stop))
+    if len(stops) > MOST_STOPS:
+        raise invalid("stop_sequences", f"there are more than {MOST_STOPS} stop sequences")
+    options = AnswerOptions(
+        system="\n\n".join(text for text in (leading, system_text) if text) or None,
+        client_tools=tools,
+        tool_choice=_read_tool_choice(body, tools),
+        constraint=_read_format(body),
+        stop=stops,
+        sampling=Sampling(body.number("temperature", 0, 1), body.number("top_p", 0, 1), most, effort=effort),
+    )
+    return MessagesRequest(body.text("model"), messages, options, body.flag("stream"), thinks, read_extension(body))
+
+
+def _read_system(body: Fields) -> str:
+    return "\n\n".join(block.text("text") for block in _blocks(body, "system", ("text",)))
+
+
+def _read_thinking(body: Fields, most: int | None) -> tuple[str, str]:
+    """Return whether the reasoning is shown, and the effort of it; a budget of tokens is the largest effort within it."""
+    output = body.object("output_config")
+    effort = ""
+    if output is not None:
+        output.check_names({"effort", "format"})
+        effort = "" if output.data.get("effort") is None else output.choice("effort", EFFORTS, "")
+    thinking = body.object("thinking")
+    if thinking is None:
+        return "", effort
+    kind = thinking.choice("type", ("enabled", "disabled", "adaptive"), "")
+    if kind == "disabled":
+        return "", "none"
+    if kind == "enabled":
+        budget = thinking.count("budget_tokens", 1024)
+        if budget is None:
+            raise invalid("thinking.budget_tokens", "missing required parameter: 'thinking.budget_tokens'")
+        if most is not None and budget >= most:
+            raise invalid("thinking.budget_tokens", "thinking.budget_tokens must be less than max_tokens")
+        effort = effort or [name for name, tokens in BUDGETS.items() if tokens <= budget][-1]
+    return thinking.choice("display", ("summarized", "omitted"), "summarized"), effort
+
+
+def _blocks(holder: Fields, name: str, kinds: tuple[str, ...]) -> Iterator[Fields]:
+    """Yield the blocks of a content, which may be one text.
+
+    Raises:
+        ApiError: a block is of another type.
+    """
+    given = holder.data.get(name)
+    if isinstance(given, str):
+        yield Fields({"type": "text", "text": holder.text(name)}, holder.at(name))
+        return
+    for block in holder.objects(name):
+        kind = block.text("type")
+        if kind not in kinds:
+            raise invalid(
+                block.at("type"), f"content of the type {kind[:40]!r} is not supported here", "unsupported_content"
+            )
+        yield block
+
+
+def read_messages(body: Fields) -> tuple[Message, ...]:
+    """Read the messages of a request.
+
+    Raises:
+        ApiError: one has an unknown role or block.
+    """
+    names: dict[str, str] = {}
+    messages: list[Message] = []
+    for item in body.objects("messages"):
+        role = item.choice("role", ROLES, "")
+        if item.data.get("content") is None:
+            raise invalid(item.at("content"), f"missing required parameter: {item.at('content')!r}")
+        if role == "system":
+            texts = [block.text("text") for block in _blocks(item, "content", ("text",))]
+            messages.append(Message("system", (Text("\n\n".join(texts)),)))
+        elif role == "user":
+            messages += _read_user(item, names)
+        else:
+            parts = _read_assistant(item, names)
+            if messages and messages[-1].role == "assistant":
+                messages[-1] = Message("assistant", (*messages[-1].parts, *parts))
+            else:
+                messages.append(Message("assistant", parts))
+    if not messages:
+        raise invalid("messages", "messages must have at least one message", "empty_array")
+    return tuple(messages)
+
+
+def _read_user(item: Fields, names: Mapping[str, str]) -> list[Message]:
+    """Read a message of the user: the results of calls, each a message of its own, then the files and the text."""
+    results: list[Message] = []
+    files: list[Attachment] = []
+    texts: list[str] = []
+    for block in _blocks(item, "content", ("text", "image", "document", "tool_result")):
+        kind = block.data["type"]
+        if kind == "text":
+            texts.append(block.text("text"))
+        elif kind == "tool_result":
+            call, said = block.text("tool_use_id"), list[str]()
+            for inner in _blocks(block, "content", ("text", "image", "document")):
+                if inner.data["type"] == "text":
+                    said.append(inner.text("text"))
+                else:
+                    files.append(_read_file(inner))
+            error = "error" if block.flag("is_error") else ""
+            results.append(Message("tool", (ToolResult("\n".join(said), names.get(call, ""), call, error=error),)))
+        else:
+            files.append(_read_file(block))
+    if results and not texts and not files:
+        return results
+    return [*results, Message("user", (*files, Text("\n\n".join(texts))))]
+
+
+def _read_file(block: Fields) -> Attachment:
+    """Read an image or a document; only one that is in the request, since no address is fetched."""
+    source = block.object("source")
+    if source is None:
+        raise invalid(block.at("source"), f"missing required parameter: {block.at('source')!r}")
+    kind, title = source.text("type"), block.text("title", "")
+    try:
+        if kind == "text":
+            return Attachment.from_bytes(source.text("data").encode(), title or "document.txt")
+        if kind == "base64":
+            return Attachment.from_bytes(b64decode(source.text("data"), validate=True), title)
+    except ValueError:
+        raise invalid(source.at("data"), f"{source.at('data')} is not Base64", "invalid_base64") from None
+    except InputError as error:
+        raise invalid(source.at("data"), error.message) from None
+    raise invalid(
+        source.at("type"),
+        f"sources of the type {kind[:40]!r} are not supported; send the data (addresses are not fetched)",
+        "unsupported_content",
+    )
+
+
+def _read_assistant(item: Fields, names: dict[str, str]) -> tuple[Part, ...]:
+    parts: list[Part] = []
+    for block in _blocks(item, "content", ("text", "thinking", "redacted_thinking", "tool_use")):
+        kind = block.data["type"]
+        if kind == "text":
+            parts.append(Text(block.text("text")))
+        elif kind == "tool_use":
+            call, given = block.text("id"), block.object("input")
+            names[call] = block.text("name")
+            parts.append(ToolCall(names[call], to_json({} if given is None else given.data).decode(), call))
+    return tuple(parts) or (Text(""),)
+
+
+def _read_tools(body: Fields) -> tuple[ToolSpec, ...]:
+    tools: list[ToolSpec] = []
+    for item in body.objects("tools"):
+        kind = item.text("type", "custom")
+        if kind != "custom":
+            raise invalid(
+                item.at("type"),
+                f"tools of the type {kind[:40]!r} are not supported; use custom",
+                "unsupported_parameter",
+            )
+        schema = item.object("input_schema")
+        if schema is None:
+            raise invalid(item.at("input_schema"), f"missing required parameter: {item.at('input_schema')!r}")
+        tools.append(ToolSpec(item.text("name"), item.text("description", ""), schema.data))
+    return checked_tools(tools, "tools")
+
+
+def _read_tool_choice(body: Fields, tools: tuple[ToolSpec, ...]) -> str:
+    given = body.object("tool_choice")
+    if given is None:
+        return "auto"
+    kind = given.choice("type", ("auto", "any", "tool", "none"), "")
+    if kind in ("any", "tool") and not tools:
+        raise invalid("tool_choice", "tool_choice is allowed only with tools", "invalid_value")
+    if kind == "tool":
+        name = given.text("name")
+        if name not in {tool.name for tool in tools}:
+            raise invalid("tool_choice", f"tool_choice names {name[:64]!r}, which is not one of tools", "invalid_value")
+        return name
+    return "required" if kind == "any" else kind if tools else "auto"
+
+
+def _read_format(body: Fields) -> Constraint | None:
+    """Read `output_config.format`, or `output_format`, which is its older name."""
+    output = body.object("output_config")
+    form = body.object("output_format") or (None if output is None else output.object("format"))
+    if form is None:
+        return None
+    form.choice("type", ("json_schema",), "")
+    schema = form.object("schema")
+    if schema is None:
+        raise invalid(form.at("schema"), f"missing required parameter: {form.at('schema')!r}")
+    return JsonSchema(schema.data)
+
+
+async def create(request: Request) -> Response:
+    """Answer a request, whole or as a stream; a client that leaves cancels the answer."""
+    state, caller = state_of(request), caller_of(request)
+    state.runs.check_room()
+    asked = read_request(await read_body(request), state.options.limits.messages)
+    completions = await asyncio.to_thread(
+        begin_answers, state, caller, asked.model, asked.messages, asked.options, asked.extension
+    )
+    run = state.runs.start(completions)
+    extend = extender(asked.extension, state.repository(caller), state.catalogue)
+    reply = _Reply(asked, extend)
+    if asked.streams:
+        return EventStream(reply.stream(run), lambda: run.cancel(abandon=True))
+    results = await answers_of(request, run)
+    return json_response(reply.whole(results) | await extend(results))
+
+
+async def count_tokens(request: Request) -> Response:
+    """Estimate the tokens of a request, without a call of a model."""
+    state, repository = state_of(request), state_of(request).repository(caller_of(request))
+    asked = read_request(await read_body(request), state.options.limits.messages, counts=True)
+    choice = state.catalogue.choose(asked.model)
+    options = CompletionOptions(choice.app, asked.messages, request=asked.options)
+    return json_response({"input_tokens": await asyncio.to_thread(estimate_input, repository, options)})
+
+
+class _Reply:
+    """Writes the answer of one request."""
+
+    def __init__(self, asked: MessagesRequest, extend: Extend) -> None:
+        self._asked = asked
+        self._extend = extend
+        self._index = -1
+        self._open = ""
+        self._id = f"msg_{token_hex(12)}"
+
+    def whole(self, results: list[TurnResult]) -> dict[str, Json]:
+        """Return the whole message."""
+        (result,) = results
+        content: list[Json] = []
+        if self._asked.thinks and result.response is not None:
+            content += [self._thinking(part) for part in result.response.message.thinking]
+        calls = _calls(result.response)
+        if result.text or not calls:
+            content.append({"type": "text", "text": result.text, "citations": None})
+        content += calls
+        return self._message(content, _ending(result.response), self._usage(result))
+
+    async def stream(self, run: LiveRun) -> AsyncGenerator[bytes]:
+        """Yield the events of the message."""
+        usage = _write_usage(Usage(self._asked.estimate()))
+        ending: dict[str, Json] = {"stop_reason": None, "stop_sequence": None, "stop_details": None}
+        yield _event("message_start", message=self._message([], ending, usage))
+        yield _event("ping")
+        has_text = False
+        async for each in run.follow():
+            match each.event:
+                case ApiError():
+                    yield event(error(each.event), "error")
+                case TextDelta(text):
+                    has_text = True
+                    yield self._delta("text", {"type": "text_delta", "text": text})
+                case ThinkingDelta():
+                    if self._asked.thinks:
+                        yield self._write_thinking(each.event)
+                case TurnResult():
+                    if not has_text and (each.event.text or not _calls(each.event.response)):
+                        yield self._delta("text", {"type": "text_delta", "text": each.event.text})
+                    yield self._end(each.event, await self._extend([each.event]))
+                case _:
+                    pass
+
+    def _write_thinking(self, delta: ThinkingDelta) -> bytes:
+        """Write the next reasoning; a signed block ends with its signature, and an encrypted one is written at once."""
+        block = delta.block
+        if block is not None and (written := self._thinking(block))["type"] != "thinking":
+            return self._close() + self._start(written) + self._close()
+        out = b""
+        if delta.text and self._asked.thinks != "omitted":
+            out = self._delta("thinking", {"type": "thinking_delta", "thinking": delta.text})
+        if block is not None:
+            signature = self._thinking(block)["signature"]
+            out += self._delta("thinking", {"type": "signature_delta", "signature": signature}) + self._close()
+        return out
+
+    def _delta(self, kind: str, delta: dict[str, Json]) -> bytes:
+        """Write a piece of a block, which is begun where another one is open."""
+        out = b""
+        if self._open != kind:
+            empty: dict[str, Json] = {"citations": None} if kind == "text" else {"signature": ""}
+            out = self._close() + self._start({"type": kind, kind: "", **empty})
+            self._open = kind
+        return out + _event("content_block_delta", index=self._index, delta=delta)
+
+    def _start(self, block: Json) -> bytes:
+        self._index += 1
+        self._open = "block"
+        return _event("content_block_start", index=self._index, content_block=block)
+
+    def _close(self) -> bytes:
+        if not self._open:
+            return b""
+        self._open = ""
+        return _event("content_block_stop", index=self._index)
+
+    def _end(self, result: TurnResult, extension: dict[str, Json]) -> bytes:
+        """Write the calls and the end of the message."""
+        out = [self._close()]
+        for call in _calls(result.response):
+            arguments = to_json(call["input"]).decode()
+            out.append(self._start(call | {"input": {}}))
+            delta: Json = {"type": "input_json_delta", "partial_json": arguments}
+            out += [_event("content_block_delta", index=self._index, delta=delta), self._close()]
+        usage = self._usage(result)
+        names = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+        totals: dict[str, Json] = {name: usage[name] for name in (*names, "output_tokens_details", "server_tool_use")}
+        delta = {**_ending(result.response), "container": None}
+        out.append(_event("message_delta", delta=delta, usage=totals, **extension))
+        return b"".join((*out, _event("message_stop")))
+
+    def _message(self, content: list[Json], ending: dict[str, Json], usage: dict[str, Json]) -> dict[str, Json]:
+        return {
+            "id": self._id, "type": "message", "role": "assistant", "model": self._asked.model, "content": content,
+            **ending, "usage": usage, "container": None,
+        }  # fmt: skip
+
+    def _thinking(self, part: Thinking) -> dict[str, Json]:
+        """Write a block of reasoning: as Anthropic signed it, without a signature that of another model."""
+        data = part.data if isinstance(part.data, dict) else {}
+        if data.get("type") == "redacted_thinking":
+            return data
+        text = "" if self._asked.thinks == "omitted" else part.text
+        signature = data.get("signature") if data.get("type") == "thinking" else ""
+        return {"type": "thinking", "thinking": text, "signature": signature or ""}
+
+    def _usage(self, result: TurnResult) -> dict[str, Json]:
+        """Write the usage of all calls; the protocol requires numbers, which are estimated where they are not known."""
+        if not result.spent.calls_without_usage:
+            return _write_usage(result.spent.usage)
+        said = result.text + "".join(call.arguments for call in _tool_calls(result.response))
+        return _write_usage(Usage(self._asked.estimate(), estimate_tokens(said)))
+
+
+def _event(kind: str, **fields: Json) -> bytes:
+    return event({"type": kind, **fields}, kind)
+
+
+def _tool_calls(response: ModelResponse | None) -> tuple[ToolCall, ...]:
+    return () if response is None else response.message.tool_calls
+
+
+def _calls(response: ModelResponse | None) -> list[dict[str, Json]]:
+    return [
+        {
+            "type": "tool_use", "id": call.id or f"toolu_{token_hex(12)}", "name": call.name,
+            "input": arguments_of(call), "caller": {"type": "direct"},
+        }
+        for call in _tool_calls(response)
+    ]  # fmt: skip
+
+
+def _ending(response: ModelResponse | None) -> dict[str, Json]:
+    finish = "stop" if response is None else response.finish
+    reason, stop = STOP_REASONS[finish], None if response is None else response.stop
+    if finish == "stop":
+        reason = "tool_use" if _tool_calls(response) else "stop_sequence" if stop else reason
+    refused: Json = {"type": "refusal", "category": None, "explanation": None}
+    return {
+        "stop_reason": reason,
+        "stop_sequence": stop if reason == "stop_sequence" else None,
+        "stop_details": refused if reason == "refusal" else None,
+    }
+
+
+def _write_usage(usage: Usage) -> dict[str, Json]:
+    """Write a usage; the protocol counts tokens read from and written to a cache apart."""
+    cached: dict[str, Json] = {
+        "cache_creation_input_tokens": usage.cache_write_tokens,
+        "cache_read_input_tokens": usage.cache_read_tokens,
+    }
+    return {
+        "input_tokens": max(usage.input_tokens - usage.cache_write_tokens - usage.cache_read_tokens, 0),
+        "output_tokens": usage.output_tokens,
+        **cached,
+        "cache_creation": None,
+        "output_tokens_details": {"thinking_tokens": usage.reasoning_tokens},
+        "server_tool_use": None,
+        "service_tier": "standard",
+        "inference_geo": None,
+    }
+
+
+def model_object(name: str) -> Json:
+    """Write a model as this protocol lists it."""
+    return {
+        "type": "model", "id": name, "display_name": name, "created_at": "1970-01-01T00:00:00Z", "capabilities": None,
+        "max_input_tokens": None, "max_tokens": None,
+    }  # fmt: skip
+
+
+def status(problem: ApiError) -> int:
+    """Return the status of an error in this protocol."""
+    return 402 if problem.code == "insufficient_quota" else STATUSES.get(problem.status, problem.status)
+
+
+def error(problem: ApiError) -> dict[str, Json]:
+    """Write an error as Anthropic does."""
+    number = status(problem)
+    kind = ERROR_TYPES.get(number, "api_error" if number >= 500 else "invalid_request_error")
+    return {"type": "error", "error": {"type": kind, "message": problem.message}, "request_id": None}
+
+
+wire = Wire(
+    "messages",
+    (Route("/v1/messages", create), Route("/v1/messages/count_tokens", count_tokens)),
+    error,
+    status=status,
+)
