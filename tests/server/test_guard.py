@@ -213,9 +213,8 @@ def test_a_request_that_can_be_read_in_two_ways_is_refused_with_what_follows_it(
     headers, body = AMBIGUOUS[what]
     own = f"Host: 127.0.0.1\r\nAuthorization: Bearer {KEY}\r\n".encode()
     with socket.create_connection(("127.0.0.1", served.server.port)) as wire:
-        wire.sendall(b"POST /api/conversations HTTP/1.1\r\n" + own + headers + b"\r\n" + body)
-        wire.sendall(b"GET /api/cost HTTP/1.1\r\n" + own + b"\r\n")
-        wire.shutdown(socket.SHUT_WR)
+        first = b"POST /api/conversations HTTP/1.1\r\n" + own + headers + b"\r\n" + body
+        wire.sendall(first + b"GET /api/cost HTTP/1.1\r\n" + own + b"\r\n")
         answer = b"".join(iter(lambda: wire.recv(65536), b""))
 
     assert answer.startswith(b"HTTP/1.1 400 ")
