@@ -116,7 +116,7 @@ async def _log_in(request: Request) -> Response:
     response = RedirectResponse("/", 303)
     if value is None:
         try:
-            access.authenticate(request.headers)
+            await access.authenticate(request.headers)
         except ApiError:
             used = "the link was used before; restart `taiwa serve` for a new one"
             raise ApiError(401, used, code="invalid_code") from None
