@@ -412,6 +412,7 @@ def test_reasoning_is_a_span_of_its_own() -> None:
         agent = Agent(server)
         agent.say("Really?")
         reasoning = agent.event("REASONING_MESSAGE_CONTENT")
+        assert agent.kinds.index("REASONING_END") < agent.kinds.index("TEXT_MESSAGE_START")
         agent.messages.append({"id": "r", "role": "reasoning", "content": "Hm."})
         agent.messages.append({"id": "p", "role": "activity", "activityType": "PLAN", "content": {}})
         agent.say("Sure?")

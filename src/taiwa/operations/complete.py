@@ -96,6 +96,8 @@ def begin_completion(
         ConfigError: the app is not found or has an error.
         InputError: a parameter is missing or unknown, or there is nothing to answer.
     """
+    if repository.quota is not None:
+        repository.quota.check()
     app = _open_app(options, repository)
     repository.trust(app.hash)  # the operator of the server serves it
     if after is None:

@@ -178,6 +178,8 @@ def place(session: AsyncSession, request: TurnRequest) -> TurnInput:
         InputError: the place does not exist.
         ApiError: the conversation has moved.
     """
+    if session.repository.quota is not None:
+        session.repository.quota.check()
     tip, text, files = session.conversation.tip, request.text, request.attachments
     check_tip(session.name, tip, request.expected)
     branch = session.repository.at(request.parent) if request.parent else session.conversation

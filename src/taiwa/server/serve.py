@@ -51,11 +51,13 @@ class TaiwaServer:
         self.options = options
         self.socket = bind(options.host, options.port)
         self.port = int(self.socket.getsockname()[1])
-        self.access = Access(options.token, self.port)
+        scope = IndexScope(served=options.indexes or None, uploads=str(uploads_folder(settings)))
+        repositories = Repositories(repository, scope)
+        self.access = Access(options.token, self.port, repositories.find)
         turns = TurnOptions(limits=UsageLimits(cost=settings.max_cost_nano))
         self.state = ServerState(
             options,
-            Repositories(repository, IndexScope(served=options.indexes or None, uploads=str(uploads_folder(settings)))),
+            repositories,
             Catalogue(settings, options.apps, options.models, models),
             self.access,
             turns,

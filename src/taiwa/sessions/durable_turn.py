@@ -318,6 +318,7 @@ def begin_turn(
     Raises:
         ConflictError: the session has another tip, so the turn could not be committed; no call was made.
         InputError: the session name is invalid, or the app searches documents and the message has attachments.
+        RateLimitError, LimitError: the quota of the caller is used up.
     """
     store, base = repository.store, turn_input.base
     if base.app.flow == "ask" and turn_input.attachments:
@@ -335,6 +336,8 @@ def begin_turn(
                 session, turn_input = branch_name(base), replace(turn_input, branches=True)
             elif tip != turn_input.expected:
                 raise ConflictError(conflict_message(session, tip, turn_input.expected))
+            if repository.quota is not None:
+                repository.quota.admit()
             if base.new_nodes:
                 store.nodes.put_app(base.app.source)
             recorded = options.to_json() | turn_input.to_json()

@@ -33,6 +33,7 @@ from taiwa.store import Checkout, FsckProblem, Store
 
 if TYPE_CHECKING:
     from taiwa.retrieval.scope import IndexScope
+    from taiwa.sessions.quota import Quota
 
 SNAPSHOT_EVERY = 32
 MOST_RECENT = 64
@@ -68,7 +69,8 @@ class Repository:
     """Conversations by name or revision. Each change of a session is one transaction of the store.
 
     `tools` are those that apps may name beside the built-in ones; `place` is the file beside which indexes are stored, or
-    their server; `settings` name the embedding model of indexes. `scope` limits which indexes are searched, for callers of a server.
+    their server; `settings` name the embedding model of indexes. `scope` limits which indexes are searched, and `quota` what is spent, for
+    callers of a server.
     """
 
     def __init__(self, store: Store) -> None:
@@ -77,6 +79,7 @@ class Repository:
         self.settings: Settings | None = None
         self.retriever: Retriever | None = None
         self.scope: IndexScope | None = None
+        self.quota: Quota | None = None
         self.tools: dict[str, Tool] = {}
         self._apps: dict[str, App] = {}
         self._recent: dict[str, Conversation] = {}

@@ -276,7 +276,9 @@ class BaseSession:
 
     def _runtime_options(self, turn: ActiveTurn) -> RuntimeOptions:
         counter = request_counter(self.repository, turn.run, self.priced_model)
-        observers = (*self._observers, counter)
+        quota, model = self.repository.quota, self.priced_model
+        reserving = () if quota is None else (quota.observer(turn.run, model.model.name, model.price),)
+        observers = (*self._observers, *reserving, counter)
         return {**turn.runtime_options, "observers": observers, "limits": self._remaining_limits()}
 
     def _settle(self, turn: ActiveTurn, done: "RunResult[TurnValue]") -> TurnResult:

@@ -196,7 +196,7 @@ def _resources(
         from taiwa.models.http_api.embeddings import with_embeddings
 
         indexes = [with_embeddings(index, settings) for index in indexes]
-    principals = frozenset() if repository.scope is None else repository.scope.principals
+    principals = frozenset[str]() if repository.scope is None else repository.scope.principals
     within = ScopedRetriever(indexes, principals.union(_strings(app.values.get("as"))))
     return RagResources(options, within, UserProfiles(repository.store).handlers, stack.pop_all())
 

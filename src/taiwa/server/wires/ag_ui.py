@@ -9,6 +9,7 @@ from base64 import b64decode
 from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
 from starlette.requests import Request
@@ -17,7 +18,7 @@ from starlette.responses import Response
 from taiwa.conversation.app import AnswerOptions
 from taiwa.kernel.attachments import MAX_COUNT, Attachment
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.messages import Message, Part, Text, TextDelta, ToolCall, ToolResult, ToolSpec
+from taiwa.kernel.messages import Message, Part, Text, TextDelta, ThinkingDelta, ToolCall, ToolResult, ToolSpec
 from taiwa.kernel.records import Json, to_json
 from taiwa.operations.complete import Completion, CompletionOptions, Thread, begin_completion, is_relayed_app
 from taiwa.operations.trace import trace
@@ -424,8 +425,11 @@ def _finish(state: ServerState, repository: Repository, live: ThreadRun, run: Li
     if live.asked.extension is not None:
         live.extension = live.asked.extension.write([result], repository, state.catalogue)
     writer = EventWriter(live)
-    text = "".join(each.event.text for each in run.events if isinstance(each.event, TextDelta))
-    events: list[Json] = [*writer.begin(), *(writer.text(text) if text else ()), *writer.end(run.events[-1])]
+    events: list[Json] = [*writer.begin()]
+    pieces = (each.event for each in run.events if isinstance(each.event, (TextDelta, ThinkingDelta)))
+    for kind, group in groupby(pieces, type):
+        events.extend(writer.piece(kind("".join(each.text for each in group))))
+    events.extend(writer.end(run.events[-1]))
     body: dict[str, Json] = {"thread": live.asked.thread, "events": events}
     repository.store.served.put(ServedObject(_stored_id(live.asked.key), "run", result.session, result.node, body))
 
@@ -441,8 +445,8 @@ async def stream(live: ThreadRun) -> AsyncGenerator[bytes]:
         return
     last: RunEvent | None = None
     async for run_event in live.run.follow():
-        if isinstance(run_event.event, TextDelta):
-            for each in writer.text(run_event.event.text):
+        if isinstance(run_event.event, (TextDelta, ThinkingDelta)):
+            for each in writer.piece(run_event.event):
                 yield event(each)
         elif run_event.is_last:
             last = run_event
@@ -473,8 +477,9 @@ class EventWriter:
     def __init__(self, live: ThreadRun) -> None:
         self._live = live
         self._name = f"msg_{live.asked.key}"
-        self._is_open = False
         self._has_text = False
+        self._spans = 0
+        self._thinks = False
 
     def begin(self) -> Iterator[Event]:
         """Write what opens a run: its start, and what the client does not hold yet."""
@@ -488,12 +493,31 @@ class EventWriter:
         if self._live.snapshot is not None:
             yield {"type": "MESSAGES_SNAPSHOT", "messages": self._live.snapshot}
 
-    def text(self, text: str) -> Iterator[Event]:
-        """Write a piece of the answer."""
+    def piece(self, piece: TextDelta | ThinkingDelta) -> Iterator[Event]:
+        """Write a piece of the answer or of the reasoning, which is a span of its own."""
+        if isinstance(piece, ThinkingDelta):
+            if not self._thinks:
+                self._thinks = True
+                self._spans += 1
+                yield {"type": "REASONING_START", "messageId": self._span}
+                yield {"type": "REASONING_MESSAGE_START", "messageId": self._span, "role": "reasoning"}
+            yield {"type": "REASONING_MESSAGE_CONTENT", "messageId": self._span, "delta": piece.text}
+            return
+        yield from self._end_span()
         if not self._has_text:
-            self._has_text = self._is_open = True
+            self._has_text = True
             yield {"type": "TEXT_MESSAGE_START", "messageId": self._name, "role": "assistant"}
-        yield {"type": "TEXT_MESSAGE_CONTENT", "messageId": self._name, "delta": text}
+        yield {"type": "TEXT_MESSAGE_CONTENT", "messageId": self._name, "delta": piece.text}
+
+    @property
+    def _span(self) -> str:
+        return f"rsn_{self._live.asked.key}_{self._spans}"
+
+    def _end_span(self) -> Iterator[Event]:
+        if self._thinks:
+            self._thinks = False
+            yield {"type": "REASONING_MESSAGE_END", "messageId": self._span}
+            yield {"type": "REASONING_END", "messageId": self._span}
 
     def end(self, last: RunEvent) -> Iterator[Event]:
         """Write what follows the text of the answer, and the end of the run."""
@@ -503,11 +527,14 @@ class EventWriter:
             return
         result = last.event
         assert isinstance(result, TurnResult), "the last event of an answer is its turn or an error"
+        thinking = () if result.response is None else result.response.message.thinking
+        if not self._spans and (thought := "".join(part.text for part in thinking)):
+            yield from self.piece(ThinkingDelta(thought))
         if not self._has_text and result.text:
-            yield from self.text(result.text)
-        if self._is_open:
+            yield from self.piece(TextDelta(result.text))
+        yield from self._end_span()
+        if self._has_text:
             yield {"type": "TEXT_MESSAGE_END", "messageId": self._name}
-        yield from self._reasoning(result)
         yield from self._performed()
         pending = yield from self._pending(result)
         if self._live.state is not None and (patch := json_patch(dict(self._live.state), dict(result.state))):
@@ -531,16 +558,6 @@ class EventWriter:
         if result is not None and (usage := _usage(result)) is not None:
             finished["usage"] = [usage]
         yield finished
-
-    def _reasoning(self, result: TurnResult) -> Iterator[Event]:
-        thinking = () if result.response is None else result.response.message.thinking
-        if text := "".join(part.text for part in thinking):
-            name = f"rsn_{self._live.asked.key}"
-            yield {"type": "REASONING_START", "messageId": name}
-            yield {"type": "REASONING_MESSAGE_START", "messageId": name, "role": "reasoning"}
-            yield {"type": "REASONING_MESSAGE_CONTENT", "messageId": name, "delta": text}
-            yield {"type": "REASONING_MESSAGE_END", "messageId": name}
-            yield {"type": "REASONING_END", "messageId": name}
 
     def _performed(self) -> Iterator[Event]:
         """Write the tools that the server performed."""
