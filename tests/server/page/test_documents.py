@@ -80,7 +80,7 @@ def test_the_inspector_shows_scores_queries_passages_and_why(tab: Tab, server: S
     opened(tab, server, "how many days of paid leave does everybody have")
     tab.page.click("#tab-turn")
 
-    tab.has("#side .card", "is_consultation")
+    tab.has("#side .card", "answerable")
     tab.page.click("#side .steps .search summary")
     tab.has("#side .passages", "leave.md › Paid leave")
 
@@ -89,6 +89,7 @@ def test_a_question_back_is_answered_by_a_button(tab: Tab, server: Serving) -> N
     opened(tab, server, "what about that leave")
     tab.has(".question", "For sick leave a note of a doctor is due")
 
+    tab.page.select_option("#model", "builtin")
     tab.page.click(".question button:has-text('Sick leave')")
 
     tab.has("#turns", "a note of a doctor is due on day 3")
@@ -103,7 +104,7 @@ def test_the_tokens_of_an_answer_show_what_was_forced_and_what_could_have_come(t
     tab.ready()
     tab.page.click("#tab-turn")
     tab.page.click("[data-load] summary")
-    tab.has(".token.forced >> nth=0", "delta")
+    tab.has(".token.forced >> nth=0", "@@")
 
     tab.page.click(".token.p4 >> nth=0")
 
@@ -112,7 +113,8 @@ def test_the_tokens_of_an_answer_show_what_was_forced_and_what_could_have_come(t
 
 
 def test_a_document_is_deleted_after_a_question(tab: Tab, server: Serving) -> None:
-    server.client.post("/api/indexes/other/documents?path=a.md", content=b"# Tea\n")
+    run = server.client.post("/api/indexes/other/documents?path=a.md", content=b"# Tea\n").json()["run"]
+    server.client.get(f"/api/runs/{run}/events")
     tab.page.goto(f"{tab.base}/documents/other")
     tab.ready()
     tab.page.click("[data-remove]")

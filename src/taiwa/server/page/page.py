@@ -138,7 +138,12 @@ class Page:
         text, at = document["text"], document.get("offset", 0)
         spans = [(document["start"] - at, document["end"] - at)] if "start" in document else []
         return self._render(
-            "text.html", title=document["path"], index=index, document=document, parts=marked(text, spans), **self._frame()
+            "text.html",
+            title=document["path"],
+            index=index,
+            document=document,
+            parts=marked(text, spans),
+            **self._frame(),
         )
 
     def _frame(self) -> dict[str, Any]:
