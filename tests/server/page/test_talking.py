@@ -224,10 +224,8 @@ def test_a_server_that_is_killed_in_mid_stream_is_missed_and_its_turn_resumed(br
         tab.page.fill("#text", "one")
         tab.page.click("#send")
         tab.has("#live", "The first part.")
-        access = server.server.access
     tab.page.wait_for_selector("#lost:not([hidden])")
     with serving("The whole answer.", store=store, port=port) as server:
-        server.server.access._browsers.update(access._browsers)
         tab.has("#interrupted:not([hidden])", "one")
         assert tab.page.locator("#lost").is_hidden()
         tab.page.click("#interrupted button")
