@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options
+from taiwa.cli.options import CommonOptions, Group, common_options
 from taiwa.cli.output import print_json, print_line, print_notice, table
 from taiwa.kernel.errors import AuthenticationError, InputError, ModelError
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from taiwa.models.http_api.provider_interface import Target
 
 
-@click.group()
+@click.group(cls=Group)
 def config() -> None:
     """Show and change settings. Precedence: argument, TAIWA_* variable, config file, default.
 
@@ -88,7 +88,7 @@ def path_() -> None:
     click.echo(load().path)
 
 
-@click.group()
+@click.group(cls=Group)
 def keys() -> None:
     """Store the API keys of providers in a file that only you can read. A key in the environment takes precedence.
 

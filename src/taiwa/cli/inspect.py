@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import NEW_FILE, CommonOptions, common_options, complete_session, confirm, read_whole
+from taiwa.cli.options import NEW_FILE, CommonOptions, Group, common_options, complete_session, confirm, read_whole
 from taiwa.cli.output import (
     bracketed,
     inert,
@@ -293,7 +293,7 @@ def _describe_call(call: "CallRecord") -> str:
     return ", ".join((*((call.model, tokens) if call.model else (call.kind,)), f"{call.ms} ms"))
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Group, invoke_without_command=True)
 @click.pass_context
 @common_options("session", "as_json", "store")
 def state(common: CommonOptions, ctx: click.Context) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options
-from taiwa.cli.output import print_json, print_line, print_notice, table
+from taiwa.cli.options import CommonOptions, Group, common_options
+from taiwa.cli.output import print_item, print_json, print_line, print_notice, table
 from taiwa.i18n import ngettext
 from taiwa.kernel.attachments import InputKind
 from taiwa.kernel.errors import InputError, ProtocolError
@@ -28,7 +28,7 @@ OURS = ("local", "builtin")
 """Base URLs of models that the decode loop of taiwa runs."""
 
 
-@click.group()
+@click.group(cls=Group)
 def models() -> None:
     """Show the known providers and the capabilities of a model's server; give models words of your own.
 
@@ -170,13 +170,13 @@ def alias(common: CommonOptions, alias: str | None, name: str | None, remove: bo
         return
     if remove:
         unset(settings.path, f"aliases.{alias}")
-        print_line(f"{alias} is not an alias any more")
+        print_item({alias: None}, f"{alias} is not an alias any more", as_json=common.as_json)
         return
     check_alias(alias)
     added = replace(settings, aliases={**settings.aliases, alias: name or ""})
     target = resolve_probed(alias, added)
     set_value(settings.path, f"aliases.{alias}", name or "")
-    print_line(f"{alias} = {target.name}")
+    print_item({alias: target.name}, f"{alias} = {target.name}", as_json=common.as_json)
 
 
 @models.command()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from taiwa.cli.display import AnswerDisplay
+    from taiwa.cli.line_breaks import Wrapped
     from taiwa.flows.retry_invalid_output import Attempt
     from taiwa.kernel.messages import Enforcement, Notice
     from taiwa.kernel.usage_limits import RunUsage
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from taiwa.structured import Fix
 
 INTERRUPTED = "the answer was interrupted"
+CUT_OFF = gettext_noop("the turn was cut off; taiwa resume finishes it without paying again")
 STATE_UNCHANGED = "the state was left as it was: "
 WARNINGS = (
     gettext_noop("the answer was cut off at the length limit"),
@@ -136,7 +138,7 @@ def inert(text: str) -> str:
 def print_line(text: str, style: str = "") -> None:
     """Print a line of a result."""
     if sys.stdout.isatty():
-        console().print(plain(text), style=style)
+        console().print(_wrapping(text, style))
     else:
         click.echo(plain(text))
 
@@ -144,7 +146,7 @@ def print_line(text: str, style: str = "") -> None:
 def print_notice(text: str, style: str = "dim") -> None:
     """Print a notice to standard error."""
     if sys.stderr.isatty():
-        errors().print(plain(text), style=style)
+        errors().print(_wrapping(text, style))
     else:
         click.echo(plain(text), err=True)
 
@@ -193,7 +195,18 @@ def _wrapped(text: str, width: int) -> list[str]:
     """Break a text between words, and words that are longer than a line."""
     from rich.text import Text
 
-    return [line.plain.rstrip() for line in Text(text).wrap(console(), width)]
+    from taiwa.cli.line_breaks import wrap
+
+    return [line.plain for line in wrap(Text(text), width)]
+
+
+def _wrapping(text: str, style: str) -> "Wrapped":
+    """Return a text that a terminal breaks between words."""
+    from rich.text import Text
+
+    from taiwa.cli.line_breaks import Wrapped
+
+    return Wrapped(Text(plain(text), style))
 
 
 class AnswerFormat(TypedDict, total=False):
@@ -278,7 +291,7 @@ def print_stream(
             if turn is not None and not as_json:
                 display.feed(plain("".join(held) if first else turn.text))
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(_("the turn was cut off; taiwa resume finishes it without paying again")) from None
+        raise KeyboardInterrupt(_(CUT_OFF)) from None
     assert turn is not None, "the events of a turn end with its result"
     if as_json:
         print_result(turn)
@@ -310,13 +323,16 @@ def wait_for_turn(events: "Iterable[TurnEvent]") -> "tuple[TurnResult, list[Noti
 
     turn: TurnResult | None = None
     notes: list[Notice] = []
-    for event in events:
-        if isinstance(event, TurnResult):
-            turn = event
-        elif not isinstance(event, TextDelta) and event.code == "waiting":
-            print_notice(event.text)
-        elif not isinstance(event, TextDelta):
-            notes.append(event)
+    try:
+        for event in events:
+            if isinstance(event, TurnResult):
+                turn = event
+            elif not isinstance(event, TextDelta) and event.code == "waiting":
+                print_notice(event.text)
+            elif not isinstance(event, TextDelta):
+                notes.append(event)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_(CUT_OFF)) from None
     assert turn is not None, "the events of a turn end with its result"
     return turn, notes
 
