@@ -191,6 +191,7 @@ def rpc(method: str, **params: object) -> Json:
         (b'{"jsonrpc": "2.0", "id": 1}', 400, -32600),
         (b'{"jsonrpc": "2.0", "method": 7, "id": 1}', 400, -32600),
         (b'{"jsonrpc": "2.0", "method": "ping", "id": {}}', 400, -32600),
+        (b'{"jsonrpc": "2.0", "method": "ping", "id": true}', 400, -32600),
     ],
 )
 def test_malformed_messages_get_an_error_of_the_protocol(content: bytes, status: int, code: int) -> None:

@@ -57,7 +57,7 @@ def check_message(body: Fields) -> None:
         raise invalid("jsonrpc", 'jsonrpc must be "2.0"')
     if not {"result", "error"} & body.data.keys():
         body.text("method")
-    if not isinstance(body.data.get("id", ""), (str, int)):
+    if isinstance(body.data.get("id"), bool) or not isinstance(body.data.get("id", ""), (str, int)):
         raise invalid("id", "id must be a string or a number")
 
 
