@@ -23,7 +23,6 @@ from taiwa.cli.output import (
     bill_line,
     console,
     format_place,
-    plain,
     print_item,
     print_json,
     print_line,
@@ -33,6 +32,7 @@ from taiwa.cli.output import (
 )
 from taiwa.i18n import ngettext
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.plain_text import plain
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:

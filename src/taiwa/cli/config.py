@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from taiwa.models.http_api.provider_interface import Target
 
 
+LONGEST_KEY = 16_384
+"""Characters of an API key; a token of a cloud has some thousands."""
+
+
 @click.group(cls=Group)
 def config() -> None:
     """Show and change settings. Precedence: argument, TAIWA_* variable, config file, default.
@@ -118,7 +122,9 @@ def set_key_(provider: str, no_check: bool) -> None:
     if sys.stdin.isatty():
         text: str = click.prompt(f"key for {origin} (not shown)", hide_input=True, err=True)
     else:
-        text = sys.stdin.readline()
+        text = sys.stdin.readline(LONGEST_KEY + 1)
+        if len(text) > LONGEST_KEY:
+            raise InputError(f"the key for {origin} is longer than {LONGEST_KEY:,} characters")
     if not text.strip():
         raise InputError(f"no key given for {origin}")
     key = Secret(text, f"the key for {origin}")

@@ -12,8 +12,9 @@ from taiwa.cli.options import (
     read_prompt,
     whitespace_option,
 )
-from taiwa.cli.output import enforcement_lines, plain, print_line, print_notice, print_result
+from taiwa.cli.output import enforcement_lines, print_line, print_notice, print_result
 from taiwa.i18n import _, ngettext
+from taiwa.kernel.plain_text import plain
 
 if TYPE_CHECKING:
     from taiwa.operations.results import GenerateResult

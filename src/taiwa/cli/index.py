@@ -14,7 +14,6 @@ from taiwa.cli.output import (
     bracketed,
     console,
     format_place,
-    plain,
     print_item,
     print_json,
     print_line,
@@ -25,6 +24,7 @@ from taiwa.cli.output import (
 )
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.plain_text import plain
 from taiwa.kernel.records import Json
 from taiwa.kernel.text import truncate
 

@@ -5,10 +5,8 @@ Output is plain when piped, aligned for wide characters, and free of control cod
 
 import json
 import os
-import re
 import sys
 import time
-import unicodedata
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
@@ -18,8 +16,9 @@ from typing import TYPE_CHECKING, Self, TypedDict
 import click
 
 from taiwa.i18n import _, gettext_noop, ngettext
+from taiwa.kernel.plain_text import inert, plain
 from taiwa.kernel.records import Json
-from taiwa.kernel.text import IGNORABLE, truncate
+from taiwa.kernel.text import truncate
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,47 +47,8 @@ MAX_CLAUSES = 6
 MAX_SKIPPED = 5
 """Rows of another form that are shown."""
 SHOWN_CHARS = 200
-CONTROL = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]|{IGNORABLE.pattern}")
-"""Control codes, line and paragraph separators, and what is displayed as nothing: direction marks, fillers, tags, joiners."""
-JOINERS = "\u200c\u200d"
-SELECTORS = re.compile("[\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-IDEOGRAPHS = "\u2e80"
-"""From here on, characters may have the variants of ideographs."""
-KEYCAPS = "0123456789#*"
 NARROWEST = 16
 """Cells of the last column of a table below which its rows are broken as a whole."""
-
-
-def plain(text: str) -> str:
-    """Make text safe to print: control codes and invisible controls of the layout become visible characters.
-
-    >>> plain("a\\x1b[2Jb\\r")
-    'a␛[2Jb␍'
-    """
-
-    def shown(match: re.Match[str]) -> str:
-        if _is_needed(match):
-            return match[0]
-        return chr(0x2400 + ord(match[0])) if ord(match[0]) < 0x20 else "\ufffd"
-
-    return text if text.isascii() and text.isprintable() else CONTROL.sub(shown, text)
-
-
-def _is_needed(match: re.Match[str]) -> bool:
-    """Whether a script or an emoji needs an invisible character where it stands, behind a character that can take it.
-
-    At the beginning of a text it may belong to the one that was printed before.
-    """
-    sign, before = match[0], match.string[max(match.start() - 1, 0) : match.start()]
-    if sign not in JOINERS and not SELECTORS.match(sign):
-        return False
-    if not before:
-        return True
-    if before.isascii():
-        return before in KEYCAPS and sign == "\ufe0f"
-    if CONTROL.match(before) and not (sign in JOINERS and before == "\ufe0f"):
-        return False
-    return unicodedata.category(before)[0] in "LMS" and (sign < "\U000e0100" or before >= IDEOGRAPHS)
 
 
 @cache
@@ -122,17 +82,6 @@ def print_result(result: object) -> None:
 def print_item(item: Json, line: str, *, as_json: bool) -> None:
     """Print an object as JSON, or else the line that describes it."""
     print_json(item) if as_json else print_line(line)
-
-
-def inert(text: str) -> str:
-    """Escape control codes in JSON text; it is parsed to the same value."""
-
-    def escaped(match: re.Match[str]) -> str:
-        if _is_needed(match):
-            return match[0]
-        return json.dumps(match[0])[1:-1] if match[0] != "\x7f" else "\\u007f"
-
-    return CONTROL.sub(escaped, text)
 
 
 def print_line(text: str, style: str = "") -> None:

@@ -21,9 +21,10 @@ from taiwa.cli.options import (
     server_option,
     turn_options,
 )
-from taiwa.cli.output import bill_line, one_line, plain, pretty, print_line, print_notice, print_preview, print_result
+from taiwa.cli.output import bill_line, one_line, pretty, print_line, print_notice, print_preview, print_result
 from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.plain_text import plain
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
