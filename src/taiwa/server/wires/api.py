@@ -20,6 +20,37 @@ from taiwa.operations.result_json import to_json
 from taiwa.operations.results import StateResult
 from taiwa.operations.rewrite import CostEstimate, estimate_turns, rewrite_turn
 from taiwa.operations.trace import MOST_ALTERNATIVES, tokens, trace
+from taiwa.server.api_types import (
+    AppEntry,
+    BranchEnd,
+    Cancelled,
+    Cause,
+    ConversationEntry,
+    CostEntry,
+    Deleted,
+    Difference,
+    FoundNode,
+    JsonObject,
+    Moved,
+    MoveTurns,
+    NewConversation,
+    NewFork,
+    NewName,
+    NewParams,
+    NewTurn,
+    NewValue,
+    NodeEntry,
+    QuestionBack,
+    Renamed,
+    ResumeTurn,
+    Rewritten,
+    RunStarted,
+    ShownNode,
+    StateAt,
+    StateSet,
+    TurnEstimate,
+    Verified,
+)
 from taiwa.server.conversations import (
     TurnRequest,
     begin_conversation,
@@ -29,7 +60,7 @@ from taiwa.server.conversations import (
     run_to_json,
     texts_after,
 )
-from taiwa.server.errors import ApiError, invalid
+from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.extension import read_params
 from taiwa.server.fields import Fields
 from taiwa.server.indexing import IndexRun
@@ -37,7 +68,7 @@ from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.runs import RunEvent
 from taiwa.server.sharing import Followable
 from taiwa.server.state import ServerState, caller_of, read_body, repository_of, state_of
-from taiwa.server.wire import Route, Wire
+from taiwa.server.wire import COUNT, LIMIT, TEXT, Described, Route, Wire
 from taiwa.server.wires.responses import is_response
 from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.durable_turn import TurnResult
@@ -554,11 +585,6 @@ async def cancel(request: Request) -> Response:
     return json_response({"cancelled": True})
 
 
-def error_to_json(error: ApiError) -> dict[str, Json]:
-    """Write an error."""
-    return {"error": {"message": error.message, "type": error.type, "code": error.code, "param": error.param}}
-
-
 async def end_lost(state: ServerState) -> None:
     """End the runs of a server that is gone: the turns are resumed by a caller."""
     for run in await state.sharing.take_over(lambda name: not is_response(name)):
@@ -570,35 +596,50 @@ HERE = "/api/conversations/{name}"
 wire = Wire(
     "api",
     (
-        Route("/api/conversations", list_conversations, GET),
-        Route("/api/conversations", begin, POST),
-        Route(HERE, history, GET),
-        Route(HERE, delete, ("DELETE",)),
-        Route(f"{HERE}/turns", say, POST),
-        Route(f"{HERE}/rewrite", rewrite, POST),
-        Route(f"{HERE}/estimate", estimate, GET),
-        Route(f"{HERE}/params", set_params, POST),
-        Route(f"{HERE}/question", question, GET),
-        Route(f"{HERE}/resume", resume, POST),
-        Route(f"{HERE}/undo", undo, POST),
-        Route(f"{HERE}/redo", redo, POST),
-        Route(f"{HERE}/fork", fork, POST),
-        Route(f"{HERE}/rename", rename, POST),
-        Route(f"{HERE}/state", state, GET),
-        Route(f"{HERE}/state", set_state, POST),
-        Route(f"{HERE}/why", cause, GET),
-        Route(f"{HERE}/end", end, GET),
-        Route(f"{HERE}/verify", verify, GET),
-        Route(f"{HERE}/export", export_conversation, GET),
-        Route("/api/nodes/{name}", node, GET),
-        Route("/api/nodes/{name}/trace", trace_node, GET),
-        Route("/api/nodes/{name}/tokens", token_list, GET),
-        Route("/api/tree", all_trees, GET),
-        Route("/api/diff", compare, GET),
-        Route("/api/cost", cost, GET),
-        Route("/api/apps", list_apps, GET),
-        Route("/api/runs/{name}/events", events, GET),
-        Route("/api/runs/{name}/cancel", cancel, POST),
+        Route(
+            "/api/conversations",
+            list_conversations,
+            GET,
+            api=Described(list[ConversationEntry | FoundNode], query={"limit": LIMIT, "q": TEXT}),
+        ),
+        Route("/api/conversations", begin, POST, api=Described(RunStarted, NewConversation, status=202)),
+        Route(HERE, history, GET, api=Described(list[NodeEntry], query={"limit": LIMIT})),
+        Route(HERE, delete, ("DELETE",), api=Described(Deleted)),
+        Route(f"{HERE}/turns", say, POST, api=Described(RunStarted, NewTurn, status=202)),
+        Route(f"{HERE}/rewrite", rewrite, POST, api=Described(Moved, Rewritten)),
+        Route(
+            f"{HERE}/estimate",
+            estimate,
+            GET,
+            api=Described(TurnEstimate, query={"turn": LIMIT, "node": TEXT, "model": TEXT}),
+        ),
+        Route(f"{HERE}/params", set_params, POST, api=Described(Moved, NewParams)),
+        Route(f"{HERE}/question", question, GET, api=Described(QuestionBack)),
+        Route(f"{HERE}/resume", resume, POST, api=Described(RunStarted, ResumeTurn, status=202)),
+        Route(f"{HERE}/undo", undo, POST, api=Described(Moved, MoveTurns)),
+        Route(f"{HERE}/redo", redo, POST, api=Described(Moved, MoveTurns)),
+        Route(f"{HERE}/fork", fork, POST, api=Described(Moved, NewFork)),
+        Route(f"{HERE}/rename", rename, POST, api=Described(Renamed, NewName)),
+        Route(f"{HERE}/state", state, GET, api=Described(StateAt, query={"node": TEXT})),
+        Route(f"{HERE}/state", set_state, POST, api=Described(StateSet, NewValue)),
+        Route(f"{HERE}/why", cause, GET, api=Described(Cause, query={"path!": TEXT, "node": TEXT})),
+        Route(f"{HERE}/end", end, GET, api=Described(BranchEnd, query={"node!": TEXT})),
+        Route(f"{HERE}/verify", verify, GET, api=Described(Verified)),
+        Route(
+            f"{HERE}/export",
+            export_conversation,
+            GET,
+            api=Described(str, query={"form": {"enum": list(FORMS)}}, media=tuple(dict.fromkeys(FORMS.values()))),
+        ),
+        Route("/api/nodes/{name}", node, GET, api=Described(ShownNode)),
+        Route("/api/nodes/{name}/trace", trace_node, GET, api=Described(JsonObject)),
+        Route("/api/nodes/{name}/tokens", token_list, GET, api=Described(Json, query={"top": COUNT})),
+        Route("/api/tree", all_trees, GET, api=Described(list[NodeEntry])),
+        Route("/api/diff", compare, GET, api=Described(Difference, query={"before": TEXT, "after": TEXT})),
+        Route("/api/cost", cost, GET, api=Described(list[CostEntry], query={"by": {"enum": list(AXES)}})),
+        Route("/api/apps", list_apps, GET, api=Described(list[AppEntry])),
+        Route("/api/runs/{name}/events", events, GET, api=Described(str, media=("text/event-stream",))),
+        Route("/api/runs/{name}/cancel", cancel, POST, api=Described(Cancelled)),
     ),
     error_to_json,
     end_lost,
