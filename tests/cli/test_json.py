@@ -16,13 +16,16 @@ WITH_JSON = {
     for path, command in ALL.items()
     if len(path) > 1 and any("--json" in parameter.opts for parameter in command.params)
 }
-WITHOUT = """export mcp serve apps-confirm apps-new keys-remove keys-set config-path config-set config-unset completion demo
+WITHOUT = """export mcp serve serve-keys ui apps-confirm apps-new keys-remove keys-set config-path config-set config-unset completion demo
 tools eval user apps models keys config""".split()
 """Commands that print nothing to be read by a program, or another format, and groups."""
 ELSEWHERE = {
     "resume": "needs a turn that was cut off; tests/cli/test_retry_edit_replay.py",
     "models remote": "needs a server that lists models; tests/cli/test_models.py",
     "probe": "tests/cli/test_models.py",
+    "serve keys add": "test_serve_keys.py",
+    "serve keys list": "test_serve_keys.py",
+    "serve keys revoke": "test_serve_keys.py",
     "laws": "tests/cli/test_laws.py",
     "eval extract": "tests/cli/test_eval.py",
     "eval reason": "tests/cli/test_eval.py",
