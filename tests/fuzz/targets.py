@@ -20,8 +20,8 @@ from taiwa.conversation.app import App
 from taiwa.conversation.replies import parse_reply
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.errors import InputError, TaiwaError
-from taiwa.kernel.plain_text import plain
 from taiwa.kernel.records import Json, parse_json
+from taiwa.kernel.text import plain
 from taiwa.models.attachments import file_text
 from taiwa.models.http_api.stream_decoder import SseReader
 from taiwa.models.scripted import function_model

@@ -20,7 +20,19 @@ from taiwa.server.guard import Guard
 from taiwa.server.responses import json_response
 from taiwa.server.state import ServerState, state_of
 from taiwa.server.wire import Endpoint, Wire
-from taiwa.server.wires import ag_ui, api, chat_completions, documents, mcp, messages, ollama, page, persons, responses
+from taiwa.server.wires import (
+    ag_ui,
+    api,
+    chat_completions,
+    documents,
+    file_search,
+    mcp,
+    messages,
+    ollama,
+    page,
+    persons,
+    responses,
+)
 
 WIRES: tuple[Wire, ...] = (
     chat_completions.wire,
@@ -31,6 +43,7 @@ WIRES: tuple[Wire, ...] = (
     mcp.wire,
     api.wire,
     documents.wire,
+    file_search.wire,
     persons.wire,
     page.wire,
 )

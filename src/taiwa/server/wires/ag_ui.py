@@ -246,8 +246,12 @@ async def create(request: Request) -> Response:
         return EventStream(_recorded(recorded))
     state.runs.check_room()
     choice = state.catalogue.choose(str(request.path_params.get("model") or state.catalogue.models[0]))
-    begun = None if recorded is None else await asyncio.to_thread(_reopen, state, caller, choice, asked, recorded)
-    live, completion = begun or await asyncio.to_thread(_begin, state, caller, choice, asked)
+    begun: tuple[ThreadRun, Completion | None] | None = None
+    if recorded is not None:
+        begun = await asyncio.to_thread(_reopen, state, caller, choice, asked, recorded)
+    if begun is None:
+        begun = await asyncio.to_thread(_begin, state, caller, choice, asked)
+    live, completion = begun
     if completion is None:
         return EventStream(stream(live))
     key = _live_key(caller, asked.key)
@@ -265,7 +269,7 @@ async def create(request: Request) -> Response:
 
 def _reopen(
     state: ServerState, caller: str, choice: Choice, asked: RunInput, recorded: ServedObject
-) -> tuple[ThreadRun, Completion] | None:
+) -> tuple[ThreadRun, Completion | None] | None:
     """Go on with a run that a server left unfinished, without paying for answered calls again; None where nothing is left."""
     repository, session = state.repository(caller), recorded.session
     runs = repository.store.runs.open_runs(session)
