@@ -91,6 +91,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "user": CommandEntry("ask", "manage user profiles: facts, thresholds and feedback"),
     },
     "Server": {
+        "ui": CommandEntry("ui", "talk in the browser, and see state, branches and causes"),
         "serve": CommandEntry("serve", "serve apps and models to clients of the OpenAI API"),
     },
     "Setup": {
