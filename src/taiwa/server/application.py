@@ -19,13 +19,14 @@ from taiwa.server.guard import Guard
 from taiwa.server.responses import json_response
 from taiwa.server.state import ServerState, state_of
 from taiwa.server.wire import Endpoint, Wire
-from taiwa.server.wires import api, chat_completions, documents, messages, ollama, page, persons, responses
+from taiwa.server.wires import api, chat_completions, documents, embeddings, messages, ollama, page, persons, responses
 
 WIRES: tuple[Wire, ...] = (
     chat_completions.wire,
     responses.wire,
     messages.wire,
     ollama.wire,
+    embeddings.wire,
     api.wire,
     documents.wire,
     persons.wire,

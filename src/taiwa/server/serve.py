@@ -17,6 +17,7 @@ from taiwa.retrieval.scope import IndexScope
 from taiwa.server.access import Access
 from taiwa.server.application import build, start
 from taiwa.server.catalogue import Catalogue, check_served
+from taiwa.server.embedding_model import EmbeddingModel
 from taiwa.server.indexing import Indexing
 from taiwa.server.options import ServerOptions
 from taiwa.server.runs import Runs
@@ -62,6 +63,7 @@ class TaiwaServer:
             Runs(options.limits.runs),
             Indexing(settings),
             {},
+            embeddings=EmbeddingModel(options.embeddings, settings) if options.embeddings else None,
         )
         for name in options.models:
             self.state.catalogue.open(

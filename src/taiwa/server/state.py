@@ -12,6 +12,7 @@ from taiwa.retrieval.scope import IndexScope
 from taiwa.server.access import LOCAL_CALLER, Access
 from taiwa.server.catalogue import Catalogue
 from taiwa.server.conversations import FollowedRuns
+from taiwa.server.embedding_model import EmbeddingModel
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.fields import Fields
 from taiwa.server.guard import body_too_large
@@ -58,6 +59,7 @@ class ServerState:
     live: dict[str, Any]
     """What wires keep while it is written, by id."""
     followed: FollowedRuns = field(default_factory=FollowedRuns)
+    embeddings: EmbeddingModel | None = None
 
     def repository(self, caller: str) -> Repository:
         """Return the conversations of a caller; nothing of another one is found in them."""
