@@ -47,7 +47,6 @@ from taiwa.kernel.messages import (
     Request,
     Sampling,
     TextDelta,
-    ThinkingDelta,
     Usage,
     system,
     user,
@@ -774,8 +773,6 @@ class AsyncClient(BaseClient):
         with self._counting():
             async with aclosing(AsyncRuntime(self.model, **arguments).stream(program)) as events:
                 async for event in events:
-                    if isinstance(event, ThinkingDelta):
-                        continue
                     if isinstance(event, RunResult):
                         self.spent = self.spent + event.spent
                     for shown in view(event):
