@@ -6,6 +6,8 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 CORE_READY := $(VENV)/.core-ready
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
+NODE := tests/server/node
+NODE_READY := $(NODE)/node_modules/.ready
 DOCUMENTS = $(wildcard README*.md CONTRIBUTING.md docs/*.md)
 # Whole files per worker: a server or a document's namespace is set up once.
 PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
@@ -46,11 +48,16 @@ $(BENCH_READY): $(READY)
 	$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev,bench]'
 	@touch $@
 
+# Clients in JavaScript that the tests of the server run. Without npm these tests are skipped, and fail on CI.
+$(NODE_READY): $(NODE)/package-lock.json
+	@if command -v npm >/dev/null; then \
+	  npm ci --prefix $(NODE) --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null && touch $@; fi
+
 demo: $(CORE_READY) $(MESSAGES) ## watch the built-in model: solving, an order desk, a handbook, a constraint
 	@$(BIN)/python -m taiwa demo
 
 # The examples of Hypothesis are the same in every run (conftest.py).
-test: setup ## run every test, the documents' examples included
+test: setup $(NODE_READY) ## run every test, the documents' examples included
 	@$(PYTEST)
 
 explore: setup ## run the fuzzers and property tests for EXPLORE_SECONDS (600), each round with a fresh seed
@@ -100,5 +107,5 @@ lock: ## resolve every dependency anew and write constraints.txt
 	mv constraints.new constraints.txt
 
 clean: ## remove the virtual environment and every cache
-	rm -rf $(VENV) dist build .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(NODE)/node_modules dist build .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

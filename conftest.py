@@ -18,6 +18,8 @@ from sybil.parsers.rest import DocTestParser
 from sybil.sybil import SybilCollection
 
 ENVIRONMENT = dict(os.environ)
+# Two workers share the cores: threads of BLAS beside theirs would wait for each other, spinning. Set before numpy is imported.
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 IN_CI = bool(os.environ.get("CI"))
 ALLOWED_SKIP = "shared data absent"
 skips: list[tuple[str, str]] = []

@@ -71,10 +71,14 @@ def _pages() -> Iterator[str]:
 def _page(above: click.Context, name: str, command: click.Command, about: str) -> Iterator[str]:
     with command.make_context(name, [], parent=above, resilient_parsing=True) as ctx:
         yield f"\n### {ctx.command_path}\n\n{about[:1].upper()}{about[1:]}.\n\n```\n{ctx.get_help().rstrip()}\n```\n"
-        if isinstance(command, click.Group):
-            for each, inner in command.commands.items():
-                with inner.make_context(each, [], parent=ctx, resilient_parsing=True) as below:
-                    yield f"\n```\n{below.get_help().rstrip()}\n```\n"
+        yield from _subcommands(ctx, command)
+
+
+def _subcommands(above: click.Context, command: click.Command) -> Iterator[str]:
+    for name, inner in command.commands.items() if isinstance(command, click.Group) else ():
+        with inner.make_context(name, [], parent=above, resilient_parsing=True) as ctx:
+            yield f"\n```\n{ctx.get_help().rstrip()}\n```\n"
+            yield from _subcommands(ctx, inner)
 
 
 def model_errors() -> str:

@@ -37,7 +37,7 @@ def main() -> None:
             with serving(model=BuiltinModel()) as served:
                 page = browser.new_context(locale=locale, viewport={"width": 1280, "height": 800}).new_page()
                 page.goto(served.server.login_url)
-                page.select_option("#app", "order")
+                page.check("[name=app][value=order]")
                 _say(page, first)
                 expect(page.locator(".turn")).to_have_count(1, timeout=60_000)
                 _say(page, second)

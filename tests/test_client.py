@@ -116,6 +116,20 @@ def test_a_question_may_be_a_dialogue(connect: Any) -> None:
     assert client.client.model.requests[0].messages == dialogue
 
 
+def test_a_message_may_be_a_dict_as_others_write_it(connect: Any) -> None:
+    client = connect("Nara.", "Nara.")
+
+    client.generate([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Kyoto?"}])
+    client.generate(user("Kyoto?"))
+
+    assert [request.messages for request in client.client.model.requests] == [
+        (system("Be brief."), user("Kyoto?")),
+        (user("Kyoto?"),),
+    ]
+    with pytest.raises(InputError, match=r"write taiwa\.user\(…\), or {'role': …, 'content': …}"):
+        client.generate([{"role": "user", "content": [{"type": "text", "text": "Kyoto?"}]}])
+
+
 def test_every_question_takes_attachments(connect: Any, tmp_path: Any) -> None:
     (tmp_path / "notes.txt").write_bytes(TEXT)
     files = [tmp_path / "notes.txt", PNG]
@@ -146,7 +160,9 @@ def test_a_repaired_extraction_sends_the_attachments_again(connect: Any) -> None
 @pytest.mark.parametrize(
     ("constraint", "fits", "wanted", "wrong"),
     [
-        (Choice(("red", "blue")), "red", "red", "green"),
+        (Choice("red", "blue"), "red", "red", "green"),
+        (Choice(["red", "blue"]), "red", "red", "green"),
+        ({"type": "object", "required": ["a"]}, '{"a": 1}', {"a": 1}, '{"b": 1}'),
         (Regex("[0-9]{4}"), "1603", "1603", "16o3"),
         (Grammar('start: "a"+'), "aaa", "aaa", "aab"),
         (JsonSchema({"type": "object", "required": ["a"]}), '{"a": 1}', {"a": 1}, '{"b": 1}'),
@@ -157,8 +173,10 @@ def test_a_repaired_extraction_sends_the_attachments_again(connect: Any) -> None
 def test_a_constraint_decides_the_value_of_an_answer(
     connect: Any, constraint: object, fits: str, wanted: object, wrong: str
 ) -> None:
-    client = connect(fits, wrong, Response(assistant(fits), finish="length"), Response(assistant(""), finish="refusal"))
+    cut, refused = Response(assistant(fits), finish="length"), Response(assistant(""), finish="refusal")
+    client = connect(fits, fits, wrong, cut, refused)
     assert client.generate("?", constraint).value == wanted
+    assert client.events(client.stream("?", constraint))[1].value == wanted
     for error, message in (OutputValidationError, None), (OutputValidationError, "cut off"), (RefusalError, "refused"):
         with pytest.raises(error, match=message):
             client.generate("?", constraint)
@@ -183,6 +201,28 @@ def test_a_closed_stream_cancels_the_call_and_has_no_result() -> None:
 
 def test_a_value_is_extracted(connect: Any) -> None:
     assert connect('{"drink": "tea", "cups": 2}').extract(Order, "Two teas") == Order("tea", 2)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"type": "object", "properties": {"drink": {"type": "string"}, "cups": {"type": "integer"}}},
+        JsonSchema({"type": "object", "properties": {"drink": {"type": "string"}, "cups": {"type": "integer"}}}),
+        "drink, cups int",
+    ],
+)
+def test_a_value_is_extracted_by_a_schema_or_by_fields(connect: Any, wanted: Any) -> None:
+    tea = {"drink": "tea", "cups": 2}
+    client = connect(*['{"drink": "tea", "cups": 2}'] * 3)
+
+    assert client.extract(wanted, "Two teas, please.", system="Read.", temperature=0.5, max_tokens=50) == tea
+    assert client.try_extract(wanted, "Two teas, please.").value == tea
+    assert client.events(client.stream_extract(wanted, "Two teas, please."))[1] == tea
+
+    first = client.client.model.requests[0]
+    assert first.messages[-1] == user("Two teas, please.")
+    assert "Read." in first.messages[0].text
+    assert (first.sampling.temperature, first.sampling.max_tokens) == (0.5, 50)
 
 
 def test_an_extraction_tells_its_attempts_and_never_raises_for_a_misfit(connect: Any) -> None:
@@ -233,6 +273,56 @@ class Shelf:
 
     def find(self, query: str, k: int) -> tuple[Passage, ...]:
         return (Passage(query, "A burrito."),)[:k]
+
+
+def triple(number: int) -> int:
+    """Triple a number."""
+    return 3 * number
+
+
+def test_a_function_is_a_tool_as_it_is(connect: Any) -> None:
+    client = connect("<<triple: 2>>", " The answer is 6.", tools=[triple])
+
+    assert str(client.solve("What is three times two?")).startswith("<<triple: 2>> 6")
+
+
+def test_a_session_offers_tools_and_keeps_what_is_set_for_its_answers(tmp_path: Any) -> None:
+    model = scripted_model("One.", '{"drink": "tea", "cups": 2}', "Three.")
+    with Client(model, store=tmp_path / "a.db", tools=[double]) as client:
+        session = client.session(name="a", system="Be brief.", temperature=0.5, max_tokens=9)
+        assert str(session.say("Hi")) == "One."
+        client.session(name="a", schema=Order).say("Two teas")
+        client.session("chat", tools=[triple]).say("Hi")
+
+    first, second, third = model.requests
+    assert first.messages == (system("Be brief."), user("Hi"))
+    assert (first.sampling.temperature, first.sampling.max_tokens) == (0.5, 9)
+    assert [each.name for each in first.tools] == [each.name for each in second.tools] == ["double"]
+    assert second.messages[0].text.startswith("Be brief.")
+    assert "type Order = {" in second.messages[0].text
+    assert [each.name for each in third.tools] == ["triple"]
+    with pytest.raises(InputError, match="instructions of its own; a system prompt requires an app without"):
+        Client(model, store=":memory:").session("translate", params={"target_lang": "English"}, system="Be brief.")
+
+
+def test_a_session_on_an_event_loop_takes_the_same_settings() -> None:
+    async def talk() -> Request:
+        model = scripted_model("One.")
+        async with AsyncClient(model, store=":memory:") as client:
+            session = await client.session(system="Be brief.", tools=[triple], temperature=0.5)
+            await session.say("Hi")
+        return model.requests[0]
+
+    request = asyncio.run(talk())
+    assert request.messages[0] == system("Be brief.")
+    assert [each.name for each in request.tools] == ["triple"]
+
+
+def test_a_new_session_has_no_turn_to_take_back() -> None:
+    session = Client(scripted_model(), store=":memory:").session()
+    for move in session.undo, session.redo, session.retry:
+        with pytest.raises(InputError, match="there is no turn yet"):
+            move()
 
 
 def test_passages_come_from_the_own_retriever(connect: Any) -> None:

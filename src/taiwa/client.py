@@ -11,17 +11,19 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
-from inspect import iscoroutinefunction
+from inspect import iscoroutinefunction, isfunction
 from pathlib import Path
+from re import Pattern
 from types import MappingProxyType, NoneType
 from typing import Any, Generic, Self, TypeAlias, TypeVar, cast, overload
 
 from taiwa import settings as configured
 from taiwa.apps.catalog import DEFAULT_APP, load_app
 from taiwa.ask.result import AskResult
-from taiwa.conversation.app import App
+from taiwa.conversation.app import AnswerOptions, App
 from taiwa.conversation.history import Conversation
 from taiwa.flows import extract as extracting
+from taiwa.flows.extract import Schema
 from taiwa.flows.output_modes import OutputSpec
 from taiwa.flows.retry_invalid_output import DEFAULT_REPAIR, Attempt, RepairPolicy
 from taiwa.flows.route import RouteResult
@@ -48,6 +50,7 @@ from taiwa.kernel.messages import (
     Sampling,
     TextDelta,
     Usage,
+    assistant,
     system,
     user,
 )
@@ -58,6 +61,7 @@ from taiwa.operations.ask import AskOptions, open_ask_app
 from taiwa.operations.documents import FindOptions, open_library
 from taiwa.operations.documents import find as find_passages
 from taiwa.operations.generate import answer_checker
+from taiwa.operations.say import change_options, set_options
 from taiwa.plugins import make_retriever
 from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions, TurnResult
@@ -71,16 +75,19 @@ T = TypeVar("T")
 E = TypeVar("E")
 R = TypeVar("R")
 
-Prompt: TypeAlias = str | Sequence[Message]
-"""A question of the user, or the messages of a dialogue that ends with one."""
-Tools: TypeAlias = Iterable[Tool | str]
-"""Tools, or names of built-in tools and of plug-ins."""
+Messages: TypeAlias = str | tuple[Message, ...]
+Prompt: TypeAlias = str | Message | Sequence[Message | Mapping[str, str]]
+"""A question of the user, or the messages of a dialogue that ends with one: `taiwa.user(…)`, or a dict with role and content."""
+Tools: TypeAlias = Iterable[Tool | Callable[..., Any] | str]
+"""Tools, functions that `@taiwa.tool` could make tools of, or names of built-in tools and of plug-ins."""
 Attachments: TypeAlias = Iterable[AttachmentSource]
 """Images, PDFs and text files: their paths, their bytes, or `Attachment` objects."""
 TextConstraint: TypeAlias = Regex | Choice | Grammar
 Handlers: TypeAlias = Mapping[type[Effect[Any]], Handler]
 NO_HANDLERS: Handlers = MappingProxyType({})
 IN_MEMORY = ":memory:"
+MAKERS = {"system": system, "developer": system, "user": user, "assistant": assistant}
+"""What makes a message of a role."""
 View: TypeAlias = "Callable[[TextDelta | Notice | RunResult[R]], Iterator[E | Done[T]]]"
 """What a stream shows of one event of a run."""
 
@@ -126,6 +133,7 @@ class SessionStart:
     name: str
     conversation: Conversation
     priced_model: PricedModel
+    tools: tuple[Tool, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +150,8 @@ class BaseClient:
     """What both clients hold.
 
     - `model`: its name (`openai:gpt-…`, `http://127.0.0.1:8080/v1#name`), or a model; None for the configured one.
-    - `tools`: functions with `@taiwa.tool`, for `solve` and for apps that name them; names of built-in tools and plug-ins, too.
+    - `tools`: functions with `@taiwa.tool`, for `solve`, for sessions with `plain`, and for apps that name them; names of
+      built-in tools and plug-ins, too.
     - `retriever`: an object with `find(query, k)`, or the name of a plug-in, for `find` and `ask`; without one they search indexed folders.
     - `store`: a file, a PostgreSQL URL, `":memory:"` or an open store; None for the configured one. It is opened when a
       conversation needs it.
@@ -266,11 +275,13 @@ class BaseClient:
                 self.spent = self.spent + error.spent
             raise
 
-    def _start(self, app: str | App | None, name: str, params: Mapping[str, Json] | None) -> SessionStart:
-        """Return what a session is made of: the conversation of that name, or a new one.
+    def _start(
+        self, app: str | App | None, name: str, params: Mapping[str, Json] | None, changes: AnswerOptions, tools: Tools | None
+    ) -> SessionStart:  # fmt: skip
+        """Return what a session is made of: the conversation of that name, or a new one, with changes of its answers.
 
         Raises:
-            InputError: the session exists, and has another app or parameters of its own.
+            InputError: the session exists, and has another app or parameters of its own; the app does not take the changes.
         """
         check_argument("app", app, (str, App, NoneType), "the name or the path of an app, or an App")
         check_argument("name", name, str, "a text")
@@ -278,21 +289,30 @@ class BaseClient:
         repository = Repository(self.store)
         repository.place, repository.settings = self.settings.store, self.settings
         repository.retriever = self.retriever
+        given = None if tools is None else _tools(tools)
+
+        def changed(app: App) -> AnswerOptions:
+            offered = given if given is not None else self.tools if app.name == DEFAULT_APP else ()
+            names = tuple(tool.spec.name for tool in offered if tool.spec.name not in app.tools)
+            return replace(changes, tools=names)
 
         def load() -> App:
-            return (app if isinstance(app, App) else load_app(app or DEFAULT_APP)).with_params(params or {})
+            loaded = (app if isinstance(app, App) else load_app(app or DEFAULT_APP)).with_params(params or {})
+            return set_options(loaded, changed(loaded))
 
         start = repository.find_or_begin(name, app or "", params or {}, load)
         last = "" if start.new_nodes else repository.last_model(start.tip, name)
-        return SessionStart(repository, name, start, self._open_model(start.app, last))
+        if start.stored_tip is not None:
+            start = change_options(repository, start, changed(start.app))
+        return SessionStart(repository, name, start, self._open_model(start.app, last), given or ())
 
-    def _turn_options(self, options: TurnOptions | None, limits: Limits | None) -> TurnOptions:
+    def _turn_options(self, options: TurnOptions | None, limits: Limits | None, tools: tuple[Tool, ...]) -> TurnOptions:
         check_argument("options", options, (TurnOptions, NoneType), "taiwa.TurnOptions(…)")
         options = options or TurnOptions(limits=self.limits.usage_limits)
         bounds = _limits(limits)
         return replace(
             options,
-            tools=(*self.tools, *options.tools),
+            tools=(*self.tools, *tools, *options.tools),
             limits=options.limits if bounds is None else bounds.usage_limits,
         )
 
@@ -304,7 +324,7 @@ class BaseClient:
         self, query: str, documents: Sequence[str | Path], audience: Sequence[str], limit: int
     ) -> tuple[Passage, ...]:
         check_argument("query", query, str, "a text")
-        check_list("documents", documents, (str, Path), "folders or names of indexes")
+        check_list("documents", documents, (str, Path), "folders, files or names of indexes")
         check_list("audience", audience, str, "principals")
         check_argument("limit", limit, int, "a whole number")
         if self.retriever is not None and not documents:
@@ -317,7 +337,7 @@ class BaseClient:
         answer = done.value
         return Generation(answer.text, answer.value, answer.finish, answer.usage, currency_units(done.spent.cost))
 
-    def _text(self, event: "TextDelta | Notice | RunResult[_Answer[str]]") -> "Iterator[str | Done[Generation[str]]]":
+    def _text(self, event: "TextDelta | Notice | RunResult[_Answer[Any]]") -> "Iterator[str | Done[Generation[Any]]]":
         if isinstance(event, RunResult):
             yield Done(self._generation(event))
         elif isinstance(event, TextDelta):
@@ -376,7 +396,7 @@ class Client(BaseClient):
     ) -> Generation[str]: ...  # fmt: skip
     @overload
     def generate(
-        self, text: Prompt, constraint: JsonSchema, *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
+        self, text: Prompt, constraint: JsonSchema | Mapping[str, Json], *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
         stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
         limits: Limits | None = ...,
     ) -> Generation[Json]: ...  # fmt: skip
@@ -408,69 +428,76 @@ class Client(BaseClient):
         return self._generation(self._run(generate_program(request, constraint), limits=limits))
 
     def stream(
-        self,
-        text: Prompt,
-        *,
-        attachments: Attachments = (),
-        system: str = "",
-        temperature: float | None = 0.0,
-        max_tokens: int | None = None,
+        self, text: Prompt, constraint: object = None, *, attachments: Attachments = (), system: str = "", prefix: str = "",
+        stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
         limits: Limits | None = None,
-    ) -> Stream[str, Generation[str]]:
-        """Answer one question; yield the text as it arrives."""
-        request = question(
-            checked(text, attachments), system_text=system, sampling=Sampling(temperature, max_tokens=max_tokens)
-        )
-        return self._stream(generate_program(request, None), self._text, limits=limits)
+    ) -> Stream[str, Generation[Any]]:  # fmt: skip
+        """As `generate`; yield the text as it arrives."""
+        sampling = Sampling(temperature, max_tokens=max_tokens, seed=seed)
+        request = question(checked(text, attachments), system_text=system, prefix=prefix, stop=stop, sampling=sampling)
+        return self._stream(generate_program(request, constraint), self._text, limits=limits)
 
+    @overload
     def extract(
-        self,
-        output: type[T] | OutputSpec[T],
-        text: Prompt,
-        *,
-        attachments: Attachments = (),
-        repair: RepairPolicy = DEFAULT_REPAIR,
-        limits: Limits | None = None,
-    ) -> T:
+        self, output: type[T] | OutputSpec[T], text: Prompt, *, attachments: Attachments = ..., system: str = ..., temperature: float | None = ...,
+        max_tokens: int | None = ..., repair: RepairPolicy = ..., limits: Limits | None = ...,
+    ) -> T: ...  # fmt: skip
+    @overload
+    def extract(
+        self, output: Schema, text: Prompt, *, attachments: Attachments = ..., system: str = ..., temperature: float | None = ...,
+        max_tokens: int | None = ..., repair: RepairPolicy = ..., limits: Limits | None = ...,
+    ) -> Json: ...  # fmt: skip
+    def extract(
+        self, output: object, text: Prompt, *, attachments: Attachments = (), system: str = "", temperature: float | None = 0.0,
+        max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None,
+    ) -> Any:  # fmt: skip
         """Extract a value of a type from a text; an invalid answer is sent back with what is wrong.
+
+        `output` is a type, a JSON Schema (a dict, or a `JsonSchema`), or fields: `"name, age int"`.
 
         Raises:
             ExtractError: no attempt was valid; it holds the attempts.
             RefusalError: the model refused to answer.
         """
-        return self._run(
-            extracting.extract(output, checked(text, attachments), repair=repair), limits=limits
-        ).value.value
+        typed = TypedQuestion(output, text, attachments, system, temperature, max_tokens, repair)
+        return self._run(typed.program(), limits=limits).value.value
 
+    @overload
     def try_extract(
-        self,
-        output: type[T] | OutputSpec[T],
-        text: Prompt,
-        *,
-        attachments: Attachments = (),
-        repair: RepairPolicy = DEFAULT_REPAIR,
-        limits: Limits | None = None,
-    ) -> Extraction[T]:
+        self, output: type[T] | OutputSpec[T], text: Prompt, *, attachments: Attachments = ..., system: str = ..., temperature: float | None = ...,
+        max_tokens: int | None = ..., repair: RepairPolicy = ..., limits: Limits | None = ...,
+    ) -> Extraction[T]: ...  # fmt: skip
+    @overload
+    def try_extract(
+        self, output: Schema, text: Prompt, *, attachments: Attachments = ..., system: str = ..., temperature: float | None = ...,
+        max_tokens: int | None = ..., repair: RepairPolicy = ..., limits: Limits | None = ...,
+    ) -> Extraction[Json]: ...  # fmt: skip
+    def try_extract(
+        self, output: object, text: Prompt, *, attachments: Attachments = (), system: str = "", temperature: float | None = 0.0,
+        max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None,
+    ) -> Extraction[Any]:  # fmt: skip
         """As `extract`, with attempts, repairs and bill; no valid answer is an outcome and not an error."""
-        return self._extraction(
-            self._run(try_extract_program(output, checked(text, attachments), repair), limits=limits)
-        )
+        typed = TypedQuestion(output, text, attachments, system, temperature, max_tokens, repair)
+        return self._extraction(self._run(typed.try_program(), limits=limits))
 
+    @overload
     def stream_extract(
-        self,
-        output: "type[T] | OutputType[T]",
-        text: Prompt,
-        *,
-        attachments: Attachments = (),
-        repair: RepairPolicy = DEFAULT_REPAIR,
-        limits: Limits | None = None,
-    ) -> Stream[Json, T]:
+        self, output: type[T] | OutputType[T], text: Prompt, *, attachments: Attachments = ..., system: str = ..., temperature: float | None = ...,
+        max_tokens: int | None = ..., repair: RepairPolicy = ..., limits: Limits | None = ...,
+    ) -> Stream[Json, T]: ...  # fmt: skip
+    @overload
+    def stream_extract(
+        self, output: Schema, text: Prompt, *, attachments: Attachments = ..., system: str = ..., temperature: float | None = ...,
+        max_tokens: int | None = ..., repair: RepairPolicy = ..., limits: Limits | None = ...,
+    ) -> Stream[Json, Json]: ...  # fmt: skip
+    def stream_extract(
+        self, output: object, text: Prompt, *, attachments: Attachments = (), system: str = "", temperature: float | None = 0.0,
+        max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None,
+    ) -> Stream[Json, Any]:  # fmt: skip
         """As `extract`; yield the part of the value that is certain as it grows, as JSON, and last the whole value."""
-        partials = _Partials(_output_type(output))
-        program = extracting.extract(
-            partials.output_type, checked(text, attachments), repair=repair, watch=partials.watch
-        )
-        return self._stream(program, partials.view, limits=limits)
+        partials = _Partials(OutputType.of(output))
+        typed = TypedQuestion(partials.output_type, text, attachments, system, temperature, max_tokens, repair)
+        return self._stream(typed.program(partials.watch), partials.view, limits=limits)
 
     def route(
         self, text: Prompt, *targets: object, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None
@@ -499,7 +526,7 @@ class Client(BaseClient):
     ) -> tuple[Passage, ...]:
         """Find the passages that fit a query best: by the retriever of this client, or in folders and indexes.
 
-        `documents` are folders, which are indexed first, or names of indexes; all indexes without any. `audience` are the
+        `documents` are folders or files, which are indexed first, or names of indexes; all indexes without any. `audience` are the
         principals for whom documents are searched (`user:ann`, `group:hr`).
 
         Raises:
@@ -523,19 +550,26 @@ class Client(BaseClient):
 
     def session(
         self, app: str | App | None = None, name: str = "", *, params: Mapping[str, Json] | None = None,
-        limits: Limits | None = None, options: TurnOptions | None = None,
+        system: str | None = None, tools: Tools | None = None, temperature: float | None = None,
+        max_tokens: int | None = None, schema: object = None, limits: Limits | None = None,
+        options: TurnOptions | None = None,
     ) -> Session:  # fmt: skip
         """Open the conversation of that name, or begin one with an app (default: `plain`).
 
-        `limits` hold for all turns of the object together. `options` of its turns add tools to those of this client.
+        `system` are instructions for an app that has none, such as `plain`. The model may call `tools`; without them, those of
+        the client in `plain`, and in other apps those that they name. `schema` is a type: answers are JSON of it then. The
+        conversation keeps these, `temperature` and `max_tokens`, until others are given. `limits` hold for all turns of the
+        object together.
 
         Raises:
             ConfigError: the app or its model cannot be opened.
             InputError: a parameter is not valid, or the session exists with another app.
         """
-        start = self._start(app, name, params)
+        changes = answer_options(system, temperature, max_tokens, schema)
+        start = self._start(app, name, params, changes, tools)
         return Session(
-            start.repository, start.name, start.conversation, start.priced_model, options=self._turn_options(options, limits),
+            start.repository, start.name, start.conversation, start.priced_model,
+            options=self._turn_options(options, limits, start.tools),
             observers=self.observers,
         )  # fmt: skip
 
@@ -621,7 +655,7 @@ class AsyncClient(BaseClient):
     ) -> Generation[str]: ...  # fmt: skip
     @overload
     async def generate(
-        self, text: Prompt, constraint: JsonSchema, *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
+        self, text: Prompt, constraint: JsonSchema | Mapping[str, Json], *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
         stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
         limits: Limits | None = ...,
     ) -> Generation[Json]: ...  # fmt: skip
@@ -643,62 +677,69 @@ class AsyncClient(BaseClient):
         return self._generation(await self._run(generate_program(request, constraint), limits=limits))
 
     def stream(
-        self,
-        text: Prompt,
-        *,
-        attachments: Attachments = (),
-        system: str = "",
-        temperature: float | None = 0.0,
-        max_tokens: int | None = None,
+        self, text: Prompt, constraint: object = None, *, attachments: Attachments = (), system: str = "", prefix: str = "",
+        stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
         limits: Limits | None = None,
-    ) -> AsyncStream[str, Generation[str]]:
+    ) -> AsyncStream[str, Generation[Any]]:  # fmt: skip
         """As `Client.stream`."""
-        request = question(
-            checked(text, attachments), system_text=system, sampling=Sampling(temperature, max_tokens=max_tokens)
-        )
-        return self._stream(generate_program(request, None), self._text, limits=limits)
+        sampling = Sampling(temperature, max_tokens=max_tokens, seed=seed)
+        request = question(checked(text, attachments), system_text=system, prefix=prefix, stop=stop, sampling=sampling)
+        return self._stream(generate_program(request, constraint), self._text, limits=limits)
 
+    @overload
     async def extract(
-        self,
-        output: type[T] | OutputSpec[T],
-        text: Prompt,
-        *,
-        attachments: Attachments = (),
-        repair: RepairPolicy = DEFAULT_REPAIR,
-        limits: Limits | None = None,
-    ) -> T:
+        self, output: type[T] | OutputSpec[T], text: Prompt, *, attachments: Attachments = ..., system: str = ..., temperature: float | None = ...,
+        max_tokens: int | None = ..., repair: RepairPolicy = ..., limits: Limits | None = ...,
+    ) -> T: ...  # fmt: skip
+    @overload
+    async def extract(
+        self, output: Schema, text: Prompt, *, attachments: Attachments = ..., system: str = ..., temperature: float | None = ...,
+        max_tokens: int | None = ..., repair: RepairPolicy = ..., limits: Limits | None = ...,
+    ) -> Json: ...  # fmt: skip
+    async def extract(
+        self, output: object, text: Prompt, *, attachments: Attachments = (), system: str = "", temperature: float | None = 0.0,
+        max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None,
+    ) -> Any:  # fmt: skip
         """As `Client.extract`."""
-        prompt = await asyncio.to_thread(checked, text, attachments)
-        return (await self._run(extracting.extract(output, prompt, repair=repair), limits=limits)).value.value
+        typed = TypedQuestion(output, text, attachments, system, temperature, max_tokens, repair)
+        return (await self._run(await asyncio.to_thread(typed.program), limits=limits)).value.value
 
+    @overload
     async def try_extract(
-        self,
-        output: type[T] | OutputSpec[T],
-        text: Prompt,
-        *,
-        attachments: Attachments = (),
-        repair: RepairPolicy = DEFAULT_REPAIR,
-        limits: Limits | None = None,
-    ) -> Extraction[T]:
+        self, output: type[T] | OutputSpec[T], text: Prompt, *, attachments: Attachments = ..., system: str = ..., temperature: float | None = ...,
+        max_tokens: int | None = ..., repair: RepairPolicy = ..., limits: Limits | None = ...,
+    ) -> Extraction[T]: ...  # fmt: skip
+    @overload
+    async def try_extract(
+        self, output: Schema, text: Prompt, *, attachments: Attachments = ..., system: str = ..., temperature: float | None = ...,
+        max_tokens: int | None = ..., repair: RepairPolicy = ..., limits: Limits | None = ...,
+    ) -> Extraction[Json]: ...  # fmt: skip
+    async def try_extract(
+        self, output: object, text: Prompt, *, attachments: Attachments = (), system: str = "", temperature: float | None = 0.0,
+        max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None,
+    ) -> Extraction[Any]:  # fmt: skip
         """As `Client.try_extract`."""
-        prompt = await asyncio.to_thread(checked, text, attachments)
-        return self._extraction(await self._run(try_extract_program(output, prompt, repair), limits=limits))
+        typed = TypedQuestion(output, text, attachments, system, temperature, max_tokens, repair)
+        return self._extraction(await self._run(await asyncio.to_thread(typed.try_program), limits=limits))
 
+    @overload
     def stream_extract(
-        self,
-        output: "type[T] | OutputType[T]",
-        text: Prompt,
-        *,
-        attachments: Attachments = (),
-        repair: RepairPolicy = DEFAULT_REPAIR,
-        limits: Limits | None = None,
-    ) -> AsyncStream[Json, T]:
+        self, output: type[T] | OutputType[T], text: Prompt, *, attachments: Attachments = ..., system: str = ..., temperature: float | None = ...,
+        max_tokens: int | None = ..., repair: RepairPolicy = ..., limits: Limits | None = ...,
+    ) -> AsyncStream[Json, T]: ...  # fmt: skip
+    @overload
+    def stream_extract(
+        self, output: Schema, text: Prompt, *, attachments: Attachments = ..., system: str = ..., temperature: float | None = ...,
+        max_tokens: int | None = ..., repair: RepairPolicy = ..., limits: Limits | None = ...,
+    ) -> AsyncStream[Json, Json]: ...  # fmt: skip
+    def stream_extract(
+        self, output: object, text: Prompt, *, attachments: Attachments = (), system: str = "", temperature: float | None = 0.0,
+        max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None,
+    ) -> AsyncStream[Json, Any]:  # fmt: skip
         """As `Client.stream_extract`."""
-        partials = _Partials(_output_type(output))
-        program = extracting.extract(
-            partials.output_type, checked(text, attachments), repair=repair, watch=partials.watch
-        )
-        return self._stream(program, partials.view, limits=limits)
+        partials = _Partials(OutputType.of(output))
+        typed = TypedQuestion(partials.output_type, text, attachments, system, temperature, max_tokens, repair)
+        return self._stream(typed.program(partials.watch), partials.view, limits=limits)
 
     async def route(
         self, text: Prompt, *targets: object, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None
@@ -736,12 +777,16 @@ class AsyncClient(BaseClient):
 
     async def session(
         self, app: str | App | None = None, name: str = "", *, params: Mapping[str, Json] | None = None,
-        limits: Limits | None = None, options: TurnOptions | None = None,
+        system: str | None = None, tools: Tools | None = None, temperature: float | None = None,
+        max_tokens: int | None = None, schema: object = None, limits: Limits | None = None,
+        options: TurnOptions | None = None,
     ) -> AsyncSession:  # fmt: skip
         """As `Client.session`."""
-        start = await asyncio.to_thread(self._start, app, name, params)
+        changes = answer_options(system, temperature, max_tokens, schema)
+        start = await asyncio.to_thread(self._start, app, name, params, changes, tools)
         return AsyncSession(
-            start.repository, start.name, start.conversation, start.priced_model, options=self._turn_options(options, limits),
+            start.repository, start.name, start.conversation, start.priced_model,
+            options=self._turn_options(options, limits, start.tools),
             observers=self.observers,
         )  # fmt: skip
 
@@ -783,7 +828,12 @@ class AsyncClient(BaseClient):
 
 
 def question(
-    text: Prompt, *, system_text: str = "", prefix: str = "", stop: Sequence[str] = (), sampling: Sampling = Sampling()
+    text: Messages,
+    *,
+    system_text: str = "",
+    prefix: str = "",
+    stop: Sequence[str] = (),
+    sampling: Sampling = Sampling(),
 ) -> Request:
     """Make the request of one question."""
     for name, given in (("system", system_text), ("prefix", prefix)):
@@ -792,7 +842,7 @@ def question(
     check_argument("temperature", sampling.temperature, (int, float, NoneType), "a number")
     for name, number in (("max_tokens", sampling.max_tokens), ("seed", sampling.seed)):
         check_argument(name, number, (int, NoneType), "a whole number")
-    messages = (user(text),) if isinstance(text, str) else tuple(text)
+    messages = (user(text),) if isinstance(text, str) else text
     head = (system(system_text),) if system_text else ()
     return Request((*head, *messages), prefix=prefix, stop=tuple(stop), sampling=sampling)
 
@@ -803,9 +853,25 @@ def ask_options(documents: Sequence[str | Path], audience: Sequence[str], user: 
     Raises:
         InputError: an argument has the wrong type.
     """
-    check_list("documents", documents, (str, Path), "folders or names of indexes")
+    check_list("documents", documents, (str, Path), "folders, files or names of indexes")
     check_list("audience", audience, str, "principals")
     return AskOptions(tuple(map(str, documents)), tuple(audience), user, policy)
+
+
+def answer_options(
+    system_text: str | None, temperature: float | None, max_tokens: int | None, schema: object
+) -> AnswerOptions:
+    """Make the options of the answers of a conversation.
+
+    Raises:
+        InputError: an argument has the wrong type.
+    """
+    check_argument("system", system_text, (str, NoneType), "a text")
+    check_argument("temperature", temperature, (int, float, NoneType), "a number")
+    check_argument("max_tokens", max_tokens, (int, NoneType), "a whole number")
+    output_type = None if schema is None else OutputType.of(schema)
+    typed = None if output_type is None else JsonSchema(output_type.schema(), output_type.name)
+    return AnswerOptions(system_text, Sampling(temperature, max_tokens=max_tokens), schema=typed)
 
 
 def generate_program(request: Request, constraint: object) -> Program[_Answer[Any]]:
@@ -833,26 +899,52 @@ def constraint_of(constraint: object) -> "tuple[Constraint | None, Callable[[str
     """
     if constraint is None:
         return None, str
-    if isinstance(constraint, Choice):
-        check_list("texts", constraint.texts, str, "texts")
     if isinstance(constraint, (Regex, Grammar)):
         text = constraint.pattern if isinstance(constraint, Regex) else constraint.text
         check_argument(type(constraint).__name__, text, str, "made of a text")
+    if isinstance(constraint, Mapping):
+        constraint = JsonSchema(cast("Mapping[str, Json]", constraint))
     if isinstance(constraint, (Regex, Choice, Grammar, JsonSchema)):
         return constraint, answer_checker(constraint)
-    if isinstance(constraint, (str, Mapping, list, tuple)):
-        kinds = "Regex(…), Choice((…)), Grammar(…), JsonSchema({…}) or a type"
+    if isinstance(constraint, (str, list, tuple, Pattern)):
+        kinds = "Regex(…), Choice(…, …), Grammar(…), a JSON Schema or a type"
         raise InputError(f"a constraint must be {kinds}, got {describe(cast('object', constraint))}")
-    output_type = _output_type(constraint)
+    output_type = OutputType.of(constraint)
     return JsonSchema(output_type.schema(), output_type.name), lambda text: output_type.parse(text).value
 
 
-def try_extract_program(
-    output: type[T] | OutputSpec[T], text: Prompt, repair: RepairPolicy
-) -> "Program[extracting.TypedAnswer[T] | extracting.ExtractError]":
-    """As the program `extract`, with the error as a value."""
+@dataclass(frozen=True, slots=True)
+class TypedQuestion:
+    """What a value is extracted from, and how; the programs read the attachments."""
+
+    output: Any
+    text: Prompt
+    attachments: Attachments
+    system: str
+    temperature: float | None
+    max_tokens: int | None
+    repair: RepairPolicy
+
+    def program(self, watch: "Callable[[], Watcher]" = HideOutput) -> "Program[extracting.TypedAnswer[Any]]":
+        """Return the program `extract`.
+
+        Raises:
+            InputError: an argument is not valid.
+        """
+        sampling = Sampling(self.temperature, max_tokens=self.max_tokens)
+        request = question(checked(self.text, self.attachments), system_text=self.system, sampling=sampling)
+        return extracting.extract(self.output, request.messages, repair=self.repair, sampling=sampling, watch=watch)
+
+    def try_program(self) -> "Program[extracting.TypedAnswer[Any] | extracting.ExtractError]":
+        """Return the program `extract`, with the error as a value."""
+        return _with_error_as_value(self.program())
+
+
+def _with_error_as_value(
+    program: "Program[extracting.TypedAnswer[Any]]",
+) -> "Program[extracting.TypedAnswer[Any] | extracting.ExtractError]":
     try:
-        return (yield from extracting.extract(output, text, repair=repair))
+        return (yield from program)
     except extracting.ExtractError as error:
         return error
 
@@ -884,6 +976,7 @@ def _tools(tools: Tools) -> tuple[Tool, ...]:
     Raises:
         InputError: it is not a list of tools.
     """
+    from taiwa.tools.function_tool import tool as make_tool
     from taiwa.tools.registry import find_tools
 
     given = cast("object", tools)
@@ -894,7 +987,9 @@ def _tools(tools: Tools) -> tuple[Tool, ...]:
         if isinstance(tool, str):
             found += find_tools([tool])
         elif _offers(tool, "spec"):
-            found.append(tool)
+            found.append(cast("Tool", tool))
+        elif isfunction(tool):
+            found.append(make_tool(cast("Callable[..., Any]", tool)))
         else:
             raise InputError(f"tools must be tools, got {describe(tool)}; decorate a function with @taiwa.tool")
     names = [tool.spec.name for tool in found]
@@ -914,41 +1009,48 @@ def _offers(argument: object, name: str) -> bool:
     return hasattr(argument, name) and not isinstance(argument, type)
 
 
-def checked(text: Prompt, attachments: Attachments = ()) -> Prompt:
+def checked(text: Prompt, attachments: Attachments = ()) -> Messages:
     """Return the text of a question, or its messages; with attachments, a message of both.
 
     Raises:
         InputError: it is empty, or neither a text nor messages; an attachment cannot be read.
     """
     content, files = cast("object", text), read_attachments(attachments)
-    is_text = isinstance(content, str)
-    parts: list[object] = (
-        [content] if is_text else list(cast("Sequence[object]", content)) if _is_list(content) else [None]
+    if isinstance(content, str):
+        if not files and not content.strip():
+            raise InputError("the text is empty")
+        return (user(content, files),) if files else content
+    parts = (
+        (content,)
+        if isinstance(content, Message)
+        else tuple(cast("Sequence[object]", content))
+        if _is_list(content)
+        else ()
     )
-    if not is_text and not all(isinstance(part, Message) for part in parts):
+    messages = tuple(_message_of(part) for part in parts)
+    if not messages or None in messages:
         hint = "; the type comes first: extract(Order, text)" if isinstance(content, type) else ""
+        hint = hint or ("; write taiwa.user(…), or {'role': …, 'content': …}" if parts else "")
         raise InputError(f"the text must be a str, or a list of messages, got {describe(content)}{hint}")
-    if not isinstance(content, str) and files:
+    if files:
         raise InputError("attachments belong to a text; give messages theirs: taiwa.user(text, attachments)")
-    if not files and not any(map(_has_content, parts)):
+    found = tuple(filter(None, messages))
+    if not any(message.text.strip() or message.attachments for message in found):
         raise InputError("the text is empty")
-    return (user(str(content), files),) if files else text
+    return found
 
 
-def _has_content(part: object) -> bool:
-    if isinstance(part, Message):
-        return bool(part.text.strip() or part.attachments)
-    return bool(str(part).strip())
+def _message_of(part: object) -> Message | None:
+    """Return a message, or what a dict with role and content stands for; None for anything else."""
+    if isinstance(part, Message) or not isinstance(part, dict):
+        return part if isinstance(part, Message) else None
+    given = cast("dict[str, object]", part)
+    make, text = MAKERS.get(str(given.get("role"))), given.get("content")
+    return make(text) if make is not None and isinstance(text, str) and given.keys() == {"role", "content"} else None
 
 
 def _is_list(argument: object) -> bool:
     return isinstance(argument, Sequence) and not isinstance(argument, (str, bytes))
-
-
-def _output_type(output: object) -> OutputType[Any]:
-    if isinstance(output, OutputType):
-        return output  # pyright: ignore[reportUnknownVariableType]
-    return OutputType[Any](output)
 
 
 def _targets(targets: Sequence[object]) -> dict[str, object]:
@@ -1034,7 +1136,11 @@ def open(
     session: str = "",
     store: str | Path | Store | None = None,
     params: Mapping[str, Json] | None = None,
-    tools: Tools = (),
+    system: str | None = None,
+    tools: Tools | None = None,
+    temperature: float | None = None,
+    max_tokens: int | None = None,
+    schema: object = None,
     limits: Limits | None = None,
     prices: Prices | None = None,
     options: TurnOptions | None = None,
@@ -1044,7 +1150,10 @@ def open(
 
     The session has a client of its own, which `Session.close` closes.
     """
-    client = Client(model, store=store, tools=tools, limits=limits, prices=prices, retry_paid=retry_paid)
-    opened = client.session(app, session, params=params, options=options)
+    client = Client(model, store=store, limits=limits, prices=prices, retry_paid=retry_paid)
+    opened = client.session(
+        app, session, params=params, system=system, tools=tools, temperature=temperature, max_tokens=max_tokens,
+        schema=schema, options=options,
+    )  # fmt: skip
     opened.client = client
     return opened

@@ -3,7 +3,9 @@
 import re
 import shlex
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -46,6 +48,8 @@ ANSWERS = {
     "name": '{"name": "Ann", "age": 3}',
 }
 """What the model answers to an example that holds a word."""
+STORES: dict[int, bytes] = {}
+"""The store with a conversation of so many turns."""
 SHOP = "import pydantic\n\n\nclass Order(pydantic.BaseModel):\n    name: str\n    cups: int\n"
 SCHEMA = (
     '{"type": "object", "properties": {"name": {"type": "string"}, "cups": {"type": "integer"}}, "required": ["name"]}'
@@ -140,10 +144,7 @@ def prepare(taiwa: Taiwa, line: str) -> None:
     if re.search(
         r"chat-1|topics|state|log|show|undo|redo|retry|edit|fork|export|replay| -c|diff|resume|switch", command
     ):
-        turns = 9 if "chat-1:9" in command else 3
-        for number in range(turns):
-            taiwa.ok("say", "chat", "-s", "chat-1", f"turn {number}")
-            taiwa.ok("state", "set", "topics", f'["tea", "{number}"]', "-s", "chat-1")
+        restore(taiwa, 9 if "chat-1:9" in command else 3)
     if "--remove" in command:
         taiwa.ok("models", "alias", "fast", "openai:gpt-5-mini")
     if "redo" in command:
@@ -166,6 +167,18 @@ def prepare(taiwa: Taiwa, line: str) -> None:
         taiwa("ask", "days of leave", "--user", "ann")
     if command.startswith("config unset"):
         taiwa.ok("config", "set", "model", "ollama:qwen3")
+
+
+def restore(taiwa: Taiwa, turns: int) -> None:
+    """Make a store with a conversation of so many turns: the first time by commands, from then on as a copy."""
+    if turns not in STORES:
+        for number in range(turns):
+            taiwa.ok("say", "chat", "-s", "chat-1", f"turn {number}")
+            taiwa.ok("state", "set", "topics", f'["tea", "{number}"]', "-s", "chat-1")
+        with closing(sqlite3.connect(taiwa.place.store)) as store:
+            STORES[turns] = store.serialize()
+    else:
+        taiwa.place.store.write_bytes(STORES[turns])
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,15 @@ HEAVY = ("pydantic", "sqlite3", "httpx2", "httpcore2", "prompt_toolkit", "yaml",
 def every_command() -> Iterator[tuple[str, click.Command]]:
     """All commands and their sub-commands, by what a person writes."""
     for name, row in COMMANDS.items():
-        command = getattr(importlib.import_module(f"taiwa.cli.{row.module}"), row.attribute or name)
-        yield name, command
-        if isinstance(command, click.Group):
-            yield from ((f"{name} {part}", inner) for part, inner in command.commands.items())
+        yield from with_subcommands(
+            name, getattr(importlib.import_module(f"taiwa.cli.{row.module}"), row.attribute or name)
+        )
+
+
+def with_subcommands(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    yield name, command
+    for part, inner in command.commands.items() if isinstance(command, click.Group) else ():
+        yield from with_subcommands(f"{name} {part}", inner)
 
 
 EVERY = dict(every_command())
@@ -59,7 +64,7 @@ def test_every_example_in_a_help_text_is_parsed(name: str) -> None:
     text = EVERY[name].help or ""
     for example in re.findall(r"^\s*taiwa (.*)$", text, re.MULTILINE):
         words = example.partition("   ")[0].partition(" && ")[0].partition(" | ")[0].split()
-        path = " ".join(words[:2]) if " ".join(words[:2]) in EVERY else words[0]
+        path = next(path for count in (3, 2, 1) if (path := " ".join(words[:count])) in EVERY)
         known = {flag for option in EVERY[path].params for flag in option.opts}
         used = {word.partition("=")[0] for word in words if re.fullmatch(r"-\w|--[\w-]+(=.*)?", word)}
         assert used <= known, f"{example}: {used - known}"

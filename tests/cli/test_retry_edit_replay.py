@@ -170,11 +170,11 @@ def test_an_interrupted_turn_prints_how_to_continue(taiwa: Taiwa, model_server: 
     assert taiwa.ok("resume").out == "Hello!\n"
 
 
-def test_a_cut_off_turn_is_not_appended_to_a_conversation_that_continued(
+def test_a_cut_off_turn_without_answers_is_not_appended_to_a_conversation_that_continued(
     talked: Taiwa, model_server: ModelServer
 ) -> None:
-    model_server(delta("C", topics="wrong"), silence())
-    killed(talked, model_server, "say", "-c", "three")
+    model_server(silence())
+    killed(talked, model_server, "say", "-c", "three", requests=1)
     model_server(delta("D"))
     talked.ok("say", "-c", "four")
 
@@ -183,6 +183,22 @@ def test_a_cut_off_turn_is_not_appended_to_a_conversation_that_continued(
     assert done.code == 2
     assert "chat-1 has moved since its turn was interrupted; repeat the turn: 'three'" in done.err
     assert len(model_server.requests) == 1
+
+
+def test_a_cut_off_turn_with_answers_becomes_a_branch_of_a_conversation_that_continued(
+    talked: Taiwa, model_server: ModelServer
+) -> None:
+    model_server(delta("C", topics="wrong"), silence())
+    killed(talked, model_server, "say", "-c", "three")
+    model_server(delta("D"), delta("", topics=["c"]))
+    talked.ok("say", "-c", "four")
+
+    done = talked.ok("resume")
+
+    assert done.out == "C\n"
+    assert "chat-1 has moved since this turn was cut off; the turn is kept as chat-1-1" in done.err
+    assert "three" in talked.ok("show", "chat-1-1").out
+    assert "four" in talked.ok("show", "chat-1").out
 
 
 def test_other_conversations_that_were_cut_off_are_named(taiwa: Taiwa, model_server: ModelServer) -> None:

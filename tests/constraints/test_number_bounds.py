@@ -61,10 +61,11 @@ def likes_numbers(text: bytes) -> int:
 def sampled(guide: Guide, random: Random) -> bytes | None:
     """A text of a model that likes long numbers; None if it comes to no end."""
     vocabulary, state = guide.vocabulary, guide.start()
+    likings = list(map(likes_numbers, vocabulary.tokens))
     for _ in range(MOST_TOKENS):
         tokens = state.allowed(len(vocabulary)) or ()
         assert tokens, "a text that is allowed so far can be continued"
-        token = random.choices(tokens, [likes_numbers(vocabulary.tokens[token]) for token in tokens])[0]
+        token = random.choices(tokens, [likings[token] for token in tokens])[0]
         if token in vocabulary.end:
             return vocabulary.decode(state.tokens)
         state = state.advance(token)

@@ -59,13 +59,11 @@ def test_the_figures_are_written_to_a_file(tmp_path: Path) -> None:
 def test_on_the_shared_schemas_strict_lets_nothing_invalid_through_and_keeps_nothing_valid_out(
     shared_data: Path,
 ) -> None:
-    report = coverage_report(shared_data / "maskbench.jsonl")
+    rows = list(map(json.loads, (shared_data / "maskbench.jsonl").read_text(encoding="utf-8").splitlines()))
+    # What lenient lets through is no fault; to try every order of the keys of these instances is most of the work.
+    valid = [row | {"tests": [test for test in row["tests"] if test["valid"]]} for row in rows]
 
-    strict, lenient = report["strict"], report["lenient"]
-    assert isinstance(strict, dict)
-    assert isinstance(lenient, dict)
-    assert strict["let through an invalid instance"] == []
-    assert strict["kept out a valid instance"] == []
-    assert strict["exact"] == strict["compiled"]
-    assert lenient["compiled"] == report["schemas"]
-    assert lenient["kept out a valid instance"] == []
+    strict, lenient = list(check_schemas(rows)), list(check_schemas(valid, strict=False))
+
+    assert not any(each.let_through or each.kept_out for each in strict)
+    assert not any(each.refused or each.kept_out for each in lenient)

@@ -8,6 +8,8 @@ import pytest
 
 from tests.house.source import ROOT
 
+PLUGINS = ("-p", "no:langsmith_plugin", "-p", "no:anyio")
+"""Slow to import, and no part of what is tested."""
 ALLOWED = """
 import pytest
 
@@ -37,7 +39,7 @@ def run_in_ci(folder: Path, environment: dict[str, str], modules: dict[str, str]
     for name, text in modules.items():
         (folder / f"test_{name}.py").write_text(text)
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--numprocesses", "1"],
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *PLUGINS, "--numprocesses", "1"],
         check=False, cwd=folder, env=environment | {"CI": "true"}, capture_output=True, text=True,
     )  # fmt: skip
 

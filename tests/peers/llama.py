@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 from typing import Any, Self
 
-import gguf
 import numpy as np
 
 __all__ = ["KEY", "LlamaServer", "write_model"]
@@ -37,6 +36,8 @@ def bytes_as_letters() -> list[str]:
 
 def write_model(path: Path) -> None:
     """Write a Llama of random weights whose likely tokens are printable ASCII."""
+    import gguf  # takes half a second, and every test process imports this module
+
     letters = bytes_as_letters()
     tokens = [*letters, *(merge.replace(" ", "") for merge in MERGES), *CONTROL]
     writer = gguf.GGUFWriter(path, "llama")

@@ -45,6 +45,26 @@ def test_every_format_is_found_with_its_place(filled: Index) -> None:
     assert (receipts.source, receipts.page, receipts.heading) == ("part/travel.pdf", 2, ("Receipts",))
 
 
+def test_one_file_is_indexed_alone_with_the_rules_of_its_folder(library: Library, folder: Path) -> None:
+    (folder / "part").mkdir()
+    (folder / "part" / "pay.md").write_text("Pay is monthly.")
+    (folder / "part" / "leave.md").write_text("Leave is yearly.")
+    (folder / "part" / "plan.xyz").write_text("Plans are weekly.")
+    (folder / SIDECAR).write_text("part/pay.md: [group:hr]\n")
+    (folder / "part" / SIDECAR).write_text("leave.md: [user:ann]\n")
+    pay, leave = (library.create(folder / "part" / name) for name in ("pay.md", "leave.md"))
+
+    assert [pay.refresh().added, leave.refresh().added] == [1, 1]
+
+    assert (pay.name, sources(pay, "pay"), sources(pay, "pay", "group:hr")) == ("pay.md", [], ["pay.md"])
+    assert (sources(leave, "leave"), sources(leave, "leave", "user:ann")) == ([], ["leave.md"])
+    assert sources(leave, "pay", "group:hr") == []
+    (folder / "part" / "pay.md").write_text("Pay is weekly now, and this is new.")
+    assert pay.refresh().changed == 1
+    with pytest.raises(InputError, match="suffix is not that of a document"):
+        Folder(folder / "part" / "plan.xyz")
+
+
 def test_a_second_run_finds_nothing_to_do(filled: Index) -> None:
     again = filled.refresh()
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import threading
 from collections.abc import AsyncGenerator, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -201,7 +202,7 @@ def test_every_name_can_be_addressed_by_programs_and_by_the_page(server: Serving
     assert get(server, f"/api/conversations/{part}/state")["state"]["turns"] == 2
     assert f'href="/c/{part}"' in server.client.get("/").text
     assert server.client.get(f"/c/{part}").status_code == 200
-    assert server.client.get(f"/page/side/{part}").status_code == 200
+    assert server.client.get(f"/page/panel/state/{part}").status_code == 200
     assert len(get(server, f"/v1/conversations/{part}/items")["data"]) == 4
 
 
@@ -242,13 +243,11 @@ def test_a_turn_that_a_stopped_server_left_open_is_shown_and_resumed(tmp_path: P
 
     with serving(model=scripted_model(answer(1)), store=store) as server:
         assert texts(server, session) == []
-        page = server.client.get(f"/c/{session}").text
-        assert "This turn was interrupted:" in page
-        assert "Two &lt;teas&gt;" in page
+        with server.client.stream("GET", f"/page/follow/{session}") as stream:
+            assert '{"text":"Two <teas>"}' in "".join(islice(stream.iter_lines(), 4))
         happened = events(server, post(server, f"/api/conversations/{session}/resume", 202)["run"])
         assert [name for name, _ in happened][-2:] == ["turn", "end"]
         assert texts(server, session) == ["Two <teas>"]
-        assert "interrupted" not in server.client.get(f"/c/{session}").text
         again = post(server, f"/api/conversations/{session}/resume", 409)["error"]
         assert again["message"] == f"{session!r} has no interrupted turn"
 
@@ -259,7 +258,6 @@ def test_an_interrupted_turn_is_not_offered_once_its_conversation_went_on(tmp_pa
 
     with serving(model=scripted_model(answer(1)), store=store) as server:
         say(server, session, text="one")
-        assert "interrupted" not in server.client.get(f"/c/{session}").text
         post(server, f"/api/conversations/{session}/resume", 409)
 
 

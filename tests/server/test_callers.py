@@ -1,114 +1,182 @@
-"""Two callers of one server: each has conversations, runs and a bill of its own, and an id of the other's is one that does not exist."""
+"""Named callers: keys, what belongs to whom, budgets and rates, on every wire in its own form."""
 
 from collections.abc import Iterator
-from hashlib import sha256
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from taiwa.models.scripted import scripted_model
-from taiwa.server.application import WIRES
+from taiwa.kernel.messages import Response, Usage, assistant
+from taiwa.store.callers import Caller
 from tests.server.serving import Serving, serving
 
-SECRET = "mushrooms for 12,000 yen"
+Json = dict[str, Any]
+WORDS = "Tea and cake."
+DEAR = Response(assistant(WORDS), usage=Usage(400_000, 100_000))
+"""Half a unit at the prices of `priced`."""
 
 
 @pytest.fixture
-def server() -> Iterator[Serving]:
-    with serving(model=scripted_model(*[f"{SECRET} {n}" for n in range(9)])) as started:
-        started.server.access._keys[sha256(b"ann-key").hexdigest()] = "ann"
+def server(tmp_path: Path) -> Iterator[Serving]:
+    with serving(*[WORDS] * 12, store=str(tmp_path / "store.db")) as started:
         yield started
 
 
-def ann(server: Serving) -> httpx.Client:
-    return httpx.Client(base_url=server.server.url, headers={"authorization": "Bearer ann-key"}, timeout=60)
+@contextmanager
+def called(server: Serving, name: str, **limits: Any) -> Iterator[httpx.Client]:
+    key = f"key-of-{name}"
+    server.repository.store.callers.add(Caller(name, **limits), key)
+    headers = {"authorization": f"Bearer {key}"}
+    with httpx.Client(base_url=server.server.url, headers=headers, timeout=60) as client:
+        yield client
 
 
-def own(client: httpx.Client) -> dict[str, Any]:
-    """The ids of what a caller has: a conversation, a node, a run, a response, and an uploaded file."""
-    run = client.post("/api/conversations", json={"app": "plain", "text": "a", "name": "mine"}).json()["run"]
-    client.get(f"/api/runs/{run}/events")
-    node = client.get("/api/conversations/mine").json()[-1]["node"]
-    response = client.post("/v1/responses", json={"model": "scripted", "input": "b"}).json()["id"]
-    conversation = client.post("/v1/conversations", json={}).json()["id"]
-    return {"session": "mine", "node": node, "run": run, "response": response, "conversation": conversation}
+def say(client: httpx.Client, text: str, **more: object) -> Json:
+    body = {"model": "scripted", "input": text, "taiwa": {}, **more}
+    response = client.post("/v1/responses", json=body)
+    assert response.status_code == 200, response.text
+    found: Json = response.json()
+    return found
 
 
-PATHS = sorted(
-    {(route.path, method) for wire in WIRES for route in wire.routes for method in route.methods if "{" in route.path}
-)
+def test_what_belongs_to_another_caller_does_not_exist(server: Serving) -> None:
+    with called(server, "ann") as ann, called(server, "ben") as ben:
+        made = say(ann, "one")
+        conversation = ann.post("/v1/conversations", json={}).json()["id"]
+        ann.post("/api/persons/eve", json={"facts": {"office": "Osaka"}})
+        files = {"files": ("a.md", "# Tea\n\nGreen tea is hot.\n")}
+        run = ann.post("/api/indexes/notes/documents", files=files).json()["run"]
+        ann.get(f"/api/runs/{run}/events")
+        (passage,) = ann.get("/api/find", params={"q": "green tea"}).json()["passages"]
+        place = made["taiwa"]
+        foreign = [
+            ("GET", f"/v1/responses/{made['id']}"),
+            ("DELETE", f"/v1/responses/{made['id']}"),
+            ("POST", f"/v1/responses/{made['id']}/cancel"),
+            ("GET", f"/v1/responses/{made['id']}/input_items"),
+            ("GET", f"/v1/conversations/{conversation}"),
+            ("DELETE", f"/v1/conversations/{conversation}"),
+            ("GET", f"/v1/conversations/{conversation}/items"),
+            ("GET", f"/api/conversations/{place['session']}"),
+            ("DELETE", f"/api/conversations/{place['session']}"),
+            ("POST", f"/api/conversations/{place['session']}/turns"),
+            ("GET", f"/api/conversations/{place['session']}/export"),
+            ("GET", f"/api/nodes/{place['node']}"),
+            ("GET", f"/api/nodes/{place['node']}/trace"),
+            ("GET", f"/api/runs/{run}/events"),
+            ("POST", f"/api/runs/{run}/cancel"),
+            ("GET", "/api/indexes/notes"),
+            ("GET", "/api/indexes/notes@ann"),
+            ("DELETE", "/api/indexes/notes@ann"),
+            ("GET", "/api/indexes/notes@ann/documents/a.md"),
+            ("GET", "/api/indexes/notes@ann/find?q=tea"),
+            ("GET", f"/api/passages/{passage['id']}"),
+            ("GET", "/api/persons/eve"),
+            ("DELETE", "/api/persons/eve"),
+        ]
+        for method, path in foreign:
+            for other in (ben, server.client):
+                response = other.request(method, path, json={} if method == "POST" else None)
+                assert response.status_code == 404, f"{method} {path}: {response.text}"
+        for path in ("/api/conversations", "/api/indexes", "/api/persons", "/api/cost", "/api/tree"):
+            assert ben.get(path).json() == [], path
+        assert ben.get("/api/find", params={"q": "tea"}).json()["passages"] == []
+        assert ann.get(f"/v1/responses/{made['id']}").status_code == 200
+        assert ann.get("/api/indexes/notes").json()["index"] == "notes@ann"
+        assert ann.get("/api/persons/eve").status_code == 200
 
 
-def test_an_id_of_another_caller_is_one_that_does_not_exist(server: Serving) -> None:
-    ids = own(server.client)
-    before = server.client.get("/api/conversations").json(), server.client.get("/api/cost").json()
-    with ann(server) as client:
-        for path, method in PATHS:
-            if path == "/page/{name}":
-                continue  # assets
-            for value in ids.values():
-                url = (
-                    path.replace("{name}", value)
-                    .replace("{id}", value)
-                    .replace("{item}", value)
-                    .replace("{path:path}", "a.md")
-                )
-                assert "{" not in url, path
-                response = client.request(
-                    method,
-                    url,
-                    **({} if method in ("GET", "DELETE") else {"json": {"text": "x", "name": "y", "path": "a"}}),
-                )
-                assert response.status_code in (400, 404, 405, 415), (
-                    method,
-                    url,
-                    response.status_code,
-                    response.text[:200],
-                )
-                assert "mushrooms" not in response.text
-        for path in (
-            "/",
-            "/api/conversations",
-            "/api/conversations?q=mushrooms",
-            "/api/tree",
-            "/api/cost",
-            "/?q=mushrooms",
-        ):
-            found = client.get(path)
-            assert found.status_code == 200
-            assert "12,000" not in found.text
-            assert ids["node"][:12] not in found.text
-        assert client.get("/api/cost").json() == []
-
-    assert (server.client.get("/api/conversations").json(), server.client.get("/api/cost").json()) == before
+def test_an_index_of_another_caller_cannot_be_searched_by_a_question(server: Serving) -> None:
+    with called(server, "ann") as ann, called(server, "ben") as ben:
+        files = {"files": ("a.md", "# Tea\n\nGreen tea is hot.\n")}
+        ann.get(f"/api/runs/{ann.post('/api/indexes/notes/documents', files=files).json()['run']}/events")
+        body = {"app": "ask", "text": "Is green tea hot?", "params": {"in": ["notes@ann"]}}
+        for other in (ben, server.client):
+            refused = other.post("/api/conversations", json=body)
+            assert refused.status_code == 400
+            assert "index 'notes@ann' not found" in refused.json()["error"]["message"]
+        assert ann.post("/api/conversations", json=body).status_code == 202
 
 
-def test_a_caller_sees_its_own_bill_and_no_list_of_the_others(server: Serving) -> None:
-    own(server.client)
-    with ann(server) as client:
-        own(client)
-        assert [line["requests"] for line in client.get("/api/cost?by=app").json()] == [2]
-        assert client.get("/api/cost?by=owner").status_code == 400
-    assert [line["requests"] for line in server.client.get("/api/cost?by=app").json()] == [2]
-    assert server.client.get("/api/cost?by=owner").status_code == 400
+def test_two_callers_can_use_one_name(server: Serving) -> None:
+    files = {"files": ("a.md", "# Tea\n\nGreen tea is hot.\n")}
+    with called(server, "ann") as ann, called(server, "ben") as ben:
+        for each in (ann, ben, server.client):
+            assert each.post("/api/indexes/notes/documents", files=files).status_code == 202
+            begun = each.post("/api/conversations", json={"app": "plain", "text": "hi", "name": "talk"})
+            assert begun.json()["session"] == "talk", begun.text
+            each.get(f"/api/runs/{begun.json()['run']}/events")
+        assert [len(each.get("/api/conversations").json()) for each in (ann, ben, server.client)] == [1, 1, 1]
 
 
-def test_two_callers_name_their_conversations_alike(server: Serving) -> None:
-    own(server.client)
-    with ann(server) as client:
-        own(client)
-        client.delete("/api/conversations/mine")
-        assert client.get("/api/conversations/mine").status_code == 404
-    assert server.client.get("/api/conversations/mine").status_code == 200
+def test_a_revoked_key_opens_nothing_from_then_on(server: Serving) -> None:
+    with called(server, "ann") as ann:
+        assert ann.get("/v1/models").status_code == 200
+        server.repository.store.callers.revoke("ann")
+        refused = ann.get("/v1/models")
+        assert refused.status_code == 401
+        assert refused.json()["error"]["code"] == "invalid_api_key"
 
 
-def test_a_history_that_another_caller_had_begins_anew(server: Serving) -> None:
-    first = server.chat("a", taiwa={}).json()
-    said = [{"role": "user", "content": "a"}, first["choices"][0]["message"], {"role": "user", "content": "b"}]
-    with ann(server) as client:
-        other = client.post("/v1/chat/completions", json={"model": "scripted", "messages": said, "taiwa": {}}).json()
-    again = server.chat(said, taiwa={}).json()
+def test_a_key_decides_for_whom_documents_are_searched(server: Serving) -> None:
+    secret = "---\naccess: [group:hr]\n---\n# Pay\n\nThe pay of a director is 9,000.\n"
+    with called(server, "ann", principals=("group:hr",)) as ann, called(server, "ben") as ben:
+        for each in (ann, ben):
+            files = {"files": ("pay.md", secret)}
+            each.get(f"/api/runs/{each.post('/api/indexes/pay/documents', files=files).json()['run']}/events")
+        query = {"q": "pay of a director"}
+        assert len(ann.get("/api/find", params=query).json()["passages"]) == 1
+        assert ben.get("/api/find", params=query).json()["passages"] == []
+        refused = ben.get("/api/find", params={**query, "as": "group:hr"})
+        assert refused.status_code == 403
 
-    assert again["taiwa"]["session"] == first["taiwa"]["session"]
-    assert other["taiwa"]["node"] != again["taiwa"]["node"]
+
+def priced(server: Serving) -> None:
+    """Let a million tokens of the scripted model cost one unit."""
+    catalogue = server.server.state.catalogue
+    catalogue.settings = replace(catalogue.settings, prices={"scripted": {"input": 1, "output": 1}})
+
+
+AG_UI: Json = {"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": "Hi"}]}
+
+
+def requests_on_every_wire(client: httpx.Client) -> dict[str, httpx.Response]:
+    said = [{"role": "user", "content": "hi"}]
+    return {
+        "chat": client.post("/v1/chat/completions", json={"model": "scripted", "messages": said}),
+        "stream": client.post("/v1/chat/completions", json={"model": "scripted", "messages": said, "stream": True}),
+        "responses": client.post("/v1/responses", json={"model": "scripted", "input": "hi"}),
+        "api": client.post("/api/conversations", json={"app": "plain", "text": "hi"}),
+        "messages": client.post("/v1/messages", json={"model": "scripted", "messages": said, "max_tokens": 9}),
+        "ollama": client.post("/api/chat", json={"model": "scripted", "messages": said}),
+        "ag-ui": client.post("/ag-ui/agents/scripted", json=AG_UI),
+    }
+
+
+def test_a_spent_budget_is_the_error_of_each_wire(tmp_path: Path) -> None:
+    with serving(*[DEAR] * 4, store=str(tmp_path / "store.db")) as server:
+        priced(server)
+        with called(server, "ann", max_cost=10**9) as ann:
+            say(ann, "one")
+            say(ann, "two")
+            for name, response in requests_on_every_wire(ann).items():
+                status = 402 if name == "messages" else 429  # Anthropic's billing_error
+                assert response.status_code == status, f"{name}: {response.text}"
+                assert "the limit on cost per day is reached: 1 of 1" in response.text, name
+                assert 0 < int(response.headers["retry-after"]) <= 86_401
+            assert len(server.model.requests) == 2
+        say(server.client, "three")
+
+
+def test_more_answers_in_a_minute_than_a_key_may_begin_are_refused(server: Serving) -> None:
+    with called(server, "ann", rate=2) as ann:
+        say(ann, "one")
+        say(ann, "two")
+        for name, response in requests_on_every_wire(ann).items():
+            assert response.status_code == 429, f"{name}: {response.text}"
+            assert "this key may begin 2 answers in a minute" in response.text, name
+            assert 0 < int(response.headers["retry-after"]) <= 60
+        say(server.client, "three")

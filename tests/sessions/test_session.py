@@ -157,11 +157,12 @@ def test_of_two_writers_one_commits_and_the_calls_of_both_are_stored(store: Stor
         return turn("mine")
 
     mine = session_with(store, scripted_model(interrupted))
-    with pytest.raises(ConflictError, match="another program changed it first"):
+    with pytest.raises(ConflictError, match="another program changed it first; this turn is kept as session 't-1'"):
         face(mine, "mine")
 
     assert store.refs.tip("t") == other.conversation.tip
     assert sum(line.requests for line in store.costs("session")) == 3
+    assert [past.user for past in Repository(store).at("t-1").turns] == ["one", "mine"]
 
 
 def test_a_session_that_another_writer_moved_makes_no_call(store: Store, face: Face) -> None:

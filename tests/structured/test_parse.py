@@ -273,7 +273,7 @@ def test_json_in_a_string_is_parsed_where_a_string_is_not_valid() -> None:
     ],
 )
 def test_a_scalar_is_parsed_wrapped_and_bare(annotation: Any, text: str, value: Any, guessed: bool) -> None:
-    result = parse(text, annotation)
+    result = parse(annotation, text)
 
     assert result.value == value
     assert result.guessed == guessed
@@ -318,4 +318,4 @@ def test_half_a_character_is_refused_by_a_json_schema_as_well() -> None:
 
 def test_the_error_shows_a_missing_key_with_the_key_that_was_written_in_its_place() -> None:
     with pytest.raises(OutputValidationError, match=r"^not of the type Item: \$\.sku: missing .*did you mean sku\?"):
-        parse('{"skuu": "tea"}', Item)
+        parse(Item, '{"skuu": "tea"}')

@@ -50,6 +50,16 @@ def test_the_signature_gives_the_specification() -> None:
     assert list(properties) == ["place", "style"]
 
 
+def test_a_tool_may_have_another_name_and_description_than_its_function() -> None:
+    @tool(name="plus", description="Add two numbers.", isolated=False)
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    assert (add.spec.name, add.spec.description) == ("plus", "Add two numbers.")
+    assert (add.preset(b=1).spec.name, add.preset(b=1).spec.description) == ("plus", "Add two numbers.")
+    assert add.call({"a": 1, "b": 2}) == ToolResult("3", "plus", value=3)
+
+
 def test_a_function_tool_is_a_tool() -> None:
     one: Tool = describe
 

@@ -105,7 +105,7 @@ def test_a_process_serves_built_in_and_user_defined_tools() -> None:
 
     names, results = ask(PROCESS, question)
 
-    assert names == [*builtin_tools(), "double"]
+    assert names == [*builtin_tools(), "double", "ask", "find", "extract"]
     assert results == ["50", "42", "an intermediate result is too large (at most 4,096 bits)"]
 
 

@@ -180,6 +180,9 @@ class AskResult:
         own = dict[str, Json](assessment.own_scores) | dict[str, Json](assessment.own_questions)
         return {name: getattr(assessment, name) for name in (*SCORES, *questions, "source")} | own
 
+    def __str__(self) -> str:
+        return self.answer_text
+
     @property
     def question_back(self) -> str:
         """The question back; empty if there is none."""

@@ -22,7 +22,16 @@ from taiwa.cli.options import (
     open_session,
     print_default_model,
 )
-from taiwa.cli.output import AnswerFormat, bill_line, one_line, print_line, print_notice, print_stream, table
+from taiwa.cli.output import (
+    AnswerFormat,
+    bill_line,
+    one_line,
+    print_kept_apart,
+    print_line,
+    print_notice,
+    print_stream,
+    table,
+)
 from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
 
@@ -304,6 +313,7 @@ class Repl:
         if reply.strip().lower() in YES:
             try:
                 self.turn(self.session.stream_resume() or iter(()), cut[-1].text)
+                print_kept_apart(self.session, cut[-1].ref)
             except TaiwaError as error:
                 print_notice(f"taiwa: {error.message}", "red")
         else:

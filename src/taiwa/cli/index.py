@@ -142,9 +142,10 @@ for option in (each for each in folder_.params if isinstance(each, click.Option)
 
 
 @index.command("list")
+@click.option("--caller", default="", metavar="NAME", help="List those of this caller of `taiwa serve`.")
 @principal_option
 @common_options("as_json", "store")
-def list_(common: CommonOptions, audience: tuple[str, ...]) -> None:
+def list_(common: CommonOptions, audience: tuple[str, ...], caller: str) -> None:
     """List the indexes, with the numbers of documents that everyone may see.
 
     \b
@@ -154,7 +155,7 @@ def list_(common: CommonOptions, audience: tuple[str, ...]) -> None:
     from taiwa.operations.result_json import format_time, summary_to_json
 
     with open_library(common.settings(), reading=True) as library:
-        found = [library.index(name).summary(audience) for name in library.names()]
+        found = [library.index(name).summary(audience) for name in library.names(caller)]
     if common.as_json:
         print_json([summary_to_json(each) for each in found])
         return
@@ -271,7 +272,7 @@ def find(common: CommonOptions, query: str, indexes: tuple[str, ...], audience: 
     from taiwa.operations import documents
 
     settings = common.settings()
-    reading = not any(Path(name).is_dir() for name in indexes) and not documents.has_library(settings)
+    reading = not any(Path(name).exists() for name in indexes) and not documents.has_library(settings)
     with documents.open_library(settings, reading=reading) as library:
         found = documents.find(library, settings, documents.FindOptions(query, indexes, audience, limit), reporter())
     for trouble in found.warnings:

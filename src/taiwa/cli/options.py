@@ -305,8 +305,8 @@ principal_option = click.option(
     help="Search as this principal: user:ann, group:hr; without it only public documents.",
 )  # fmt: skip
 index_option = click.option(
-    "--in", "indexes", metavar="FOLDER|INDEX", multiple=True,
-    help="Search this index, or this folder, which is indexed first; without it all indexes.",
+    "--in", "indexes", metavar="FOLDER|FILE|INDEX", multiple=True,
+    help="Search this index, or this folder or file, which is indexed first; may be given several times.",
 )  # fmt: skip
 server_option = click.option(
     "--mcp-server", "servers", metavar="COMMAND", multiple=True,

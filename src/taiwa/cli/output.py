@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from taiwa.kernel.usage_limits import RunUsage
     from taiwa.operations.results import RequestPreview
     from taiwa.sessions.durable_turn import TurnResult
-    from taiwa.sessions.session import TurnEvent
+    from taiwa.sessions.session import Session, TurnEvent
     from taiwa.structured import Fix
 
 INTERRUPTED = "the answer was interrupted"
@@ -288,6 +288,19 @@ def print_stream(
         waited = _("first word after {seconds} s", seconds=f"{first:.2f}")
         print_notice(f"{turn.session} {turn.node[:12]} · {bill_line(turn.spent)} · {waited}")
     return turn
+
+
+def print_kept_apart(session: "Session", interrupted: str) -> None:
+    """Say that a turn of a session that has moved since it was interrupted was kept as a branch."""
+    if session.name != interrupted:
+        print_notice(
+            _(
+                "{session} has moved since this turn was cut off; the turn is kept as {branch}",
+                session=interrupted,
+                branch=session.name,
+            ),
+            "yellow",
+        )
 
 
 def wait_for_turn(events: "Iterable[TurnEvent]") -> "tuple[TurnResult, list[Notice]]":

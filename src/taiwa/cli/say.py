@@ -22,6 +22,7 @@ from taiwa.cli.options import (
 from taiwa.cli.output import (
     bill_line,
     print_item,
+    print_kept_apart,
     print_line,
     print_notice,
     print_preview,
@@ -161,7 +162,9 @@ def resume(common: CommonOptions, name: str) -> None:
     session, others = open_interrupted(
         common.repository(settings), settings, turn_options(common, settings), name or common.session
     )
+    interrupted = session.name
     print_stream(session.stream_resume() or (), **common.shown())
+    print_kept_apart(session, interrupted)
     if others:
         print_notice(f"turns of {', '.join(others)} were cut off too; finish them with taiwa resume NAME")
 

@@ -1,21 +1,24 @@
 """Serve apps and models to clients of other APIs: serve."""
 
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options
-from taiwa.cli.output import print_line, print_notice
+from taiwa.cli.options import CommonOptions, common_options, principal_option
+from taiwa.cli.output import print_item, print_json, print_line, print_notice, table
 
 if TYPE_CHECKING:
     from taiwa.settings import Settings
 
+CALLER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
+MOST_COST, MOST_RATE = 10**9, 10**6
 TOKEN_VARIABLE = "TAIWA_SERVE_TOKEN"  # noqa: S105  (the name of a variable)
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Listen on this address.")
 @click.option(
     "--port",
@@ -58,7 +61,10 @@ TOKEN_VARIABLE = "TAIWA_SERVE_TOKEN"  # noqa: S105  (the name of a variable)
 )
 @click.option("--json-log", is_flag=True, help="Write the log as JSON lines.")
 @common_options("max_cost", "retry_paid", "store")
+@click.pass_context
 def serve(
+    context: click.Context,
+    /,
     common: CommonOptions,
     token: str | None,
     *,
@@ -79,6 +85,8 @@ def serve(
          -H "Content-Type: application/json" \\
          -d '{"model": "order", "messages": [{"role": "user", "content": "two teas"}]}'
     """
+    if context.invoked_subcommand is not None:
+        return
     from importlib.util import find_spec
     from secrets import token_urlsafe
 
@@ -120,3 +128,124 @@ def _read_indexes(settings: "Settings", names: tuple[str, ...]) -> tuple[str, ..
 
     with open_library(settings) as library:
         return tuple(index.name for index in find_indexes(library, names, settings, reporter()))
+
+
+@serve.group()
+def keys() -> None:
+    """Manage the keys of named callers, each with conversations, documents, a bill and limits of its own.
+
+    A key works at once on every running server of the store, and is refused at once when it is revoked.
+
+    \b
+    taiwa serve keys add ann --max-cost 5/day --rate 60/min
+    taiwa serve keys list
+    taiwa serve keys revoke ann
+    taiwa cost --caller ann --by day
+    """
+
+
+@keys.command("add")
+@click.argument("name")
+@click.option("--max-cost", metavar="AMOUNT/day", help="Let the caller spend this much in a day (UTC).")
+@click.option("--rate", metavar="N/min", help="Let the caller begin this many answers in a minute.")
+@principal_option
+@common_options("as_json", "store")
+def add_(common: CommonOptions, name: str, max_cost: str | None, rate: str | None, audience: tuple[str, ...]) -> None:
+    """Make a key for the caller NAME, and print it. It is stored as its hash only, so it is shown this once.
+
+    \b
+    taiwa serve keys add ann --max-cost 5/day --as user:ann --as group:sales
+    """
+    from secrets import token_urlsafe
+
+    from taiwa.kernel.errors import InputError
+    from taiwa.store.callers import Caller
+
+    if not CALLER_NAME.fullmatch(name):
+        raise InputError(f"invalid name {name[:80]!r}; use letters, digits, - _ and . (at most 60)")
+    key = f"taiwa-{token_urlsafe(32)}"
+    caller = Caller(name, _amount(max_cost), _rate(rate), audience)
+    common.repository().store.callers.add(caller, key)
+    print_item({"caller": name, "key": key}, key, as_json=common.as_json)
+    if not common.as_json:
+        print_notice("the key is shown this once; clients send it as their API key")
+
+
+def _amount(text: str | None) -> int | None:
+    from decimal import Decimal, InvalidOperation
+
+    from taiwa.kernel.errors import InputError
+
+    if text is None:
+        return None
+    number, _, unit = text.partition("/")
+    try:
+        found = Decimal(number)
+    except InvalidOperation:
+        found = Decimal("NaN")
+    if not found.is_finite() or not 0 <= found <= MOST_COST or unit not in ("", "day"):
+        raise InputError(f"--max-cost must be an amount for a day, such as 5/day, got {text[:40]!r}")
+    return int(found * 10**9)
+
+
+def _rate(text: str | None) -> int | None:
+    from taiwa.kernel.errors import InputError
+
+    if text is None:
+        return None
+    number, _, unit = text.partition("/")
+    if not number.isascii() or not number.isdigit() or not 0 < int(number[:7]) <= MOST_RATE or unit not in ("", "min"):
+        raise InputError(f"--rate must be a number of answers for a minute, such as 60/min, got {text[:40]!r}")
+    return int(number)
+
+
+@keys.command("list")
+@common_options("as_json", "store")
+def list_(common: CommonOptions) -> None:
+    """List the callers with their limits, and what they spent today.
+
+    \b
+    taiwa serve keys list
+    """
+    from taiwa.kernel.usage_limits import format_cost
+    from taiwa.operations.result_json import cost_of, format_time
+    from taiwa.sessions.quota import start_of_day
+
+    store = common.repository(reading=True).store
+    callers = store.callers.list()
+    today = start_of_day(store.now())
+    spent = [store.owned_by(each.name).runs.spent_since(today) for each in callers]
+    if common.as_json:
+        print_json(
+            [
+                {
+                    "caller": each.name, "max_cost_per_day": cost_of(each.max_cost), "rate_per_minute": each.rate,
+                    "as": [*each.principals], "spent_today": cost_of(cost), "created": format_time(each.at_us),
+                }
+                for each, cost in zip(callers, spent, strict=True)
+            ]
+        )  # fmt: skip
+    elif not callers:
+        print_notice("there are no callers yet; make a key with taiwa serve keys add NAME")
+    else:
+        rows = [
+            (
+                each.name, "" if each.max_cost is None else f"{format_cost(each.max_cost)}/day", format_cost(cost),
+                "" if each.rate is None else f"{each.rate}/min", " ".join(each.principals), format_time(each.at_us),
+            )
+            for each, cost in zip(callers, spent, strict=True)
+        ]  # fmt: skip
+        table(("caller", "limit", "today", "rate", "as", "since"), rows, frozenset({1, 2, 3}))
+
+
+@keys.command("revoke")
+@click.argument("name")
+@common_options("as_json", "store")
+def revoke_(common: CommonOptions, name: str) -> None:
+    """Revoke the key of the caller NAME at once; its conversations stay in the store.
+
+    \b
+    taiwa serve keys revoke ann
+    """
+    common.repository().store.callers.revoke(name)
+    print_item({"revoked": name}, f"revoked the key of {name}", as_json=common.as_json)

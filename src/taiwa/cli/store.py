@@ -144,19 +144,21 @@ def _confirm(what: str, *, yes: bool) -> None:
 
 @click.command()
 @click.option("--by", type=click.Choice(AXES), default="model", show_default=True, help="Add up by this.")
+@click.option("--caller", default="", metavar="NAME", help="Add up what this caller of `taiwa serve` spent.")
 @common_options("as_json", "store")
-def cost(common: CommonOptions, by: "Axis") -> None:
+def cost(common: CommonOptions, by: "Axis", caller: str) -> None:
     """Add up what was spent, failed turns included. Unknown costs are shown as unknown, never as zero.
 
     \b
     taiwa cost
     taiwa cost --by day --json
+    taiwa cost --caller ann --by day
     taiwa cost --by owner          the bills of all callers of a server with several
     """
     from taiwa.kernel.usage_limits import format_cost
     from taiwa.operations.results import CostResult
 
-    lines = common.repository(reading=True).store.costs(by)
+    lines = common.repository(reading=True).store.owned_by(caller).costs(by)
     if common.as_json:
         print_result(CostResult(by, tuple(lines)))
         return

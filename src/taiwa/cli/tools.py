@@ -147,26 +147,42 @@ def _kind(part: Mapping[str, Json]) -> str:
 
 
 @click.command()
-@click.option("--tools", "names", metavar="NAMES", help="Serve only these built-in tools, separated by commas.")
+@click.option("--tools", "names", metavar="NAMES", help="Serve only these of taiwa's own tools, separated by commas.")
 @click.option("--tool", "own", metavar="FILE.py:NAME", multiple=True, help="Serve your own tool too; also MODULE:NAME.")
-def mcp(names: str | None, own: tuple[str, ...]) -> None:
+@common_options("model", "max_cost", "store")
+def mcp(common: CommonOptions, names: str | None, own: tuple[str, ...]) -> None:
     """Serve the tools over MCP on standard input and output, until the input ends.
 
-    A tool named with --tool runs in a process of its own, which is killed at its deadline.
+    Beside the built-in tools there are `ask` and `find`, which search the indexed documents, and `extract`. A tool named with
+    --tool runs in a process of its own, which is killed at its deadline.
 
     \b
     taiwa mcp
     taiwa mcp --tools calculator,molar_mass
+    taiwa mcp --tools ask,find -m ollama:qwen3
     taiwa mcp --tool my_tools.py:look_up
 
     \b
     In the settings of a program that starts MCP servers:
     {"mcpServers": {"taiwa": {"command": "taiwa", "args": ["mcp"]}}}
     """
+    from taiwa.tools.mcp_client import require_mcp
     from taiwa.tools.mcp_server import serve_mcp
     from taiwa.tools.registry import builtin_tools, find_tools
 
+    require_mcp()
+    from taiwa.operations.mcp_tools import NAMES, local_context, operation_tools
+
     if sys.stdin.isatty():
         click.echo("waiting for an MCP client on standard input; Ctrl-D quits", err=True)
-    settings = list(builtin_tools()) if names is None else [name.strip() for name in names.split(",") if name.strip()]
-    serve_mcp(find_tools([*settings, *own]))
+    chosen = (
+        [*builtin_tools(), *NAMES] if names is None else [name.strip() for name in names.split(",") if name.strip()]
+    )
+    operations: dict[str, Tool] = {}
+    if set(chosen) & set(NAMES):
+        settings = common.settings()
+        operations = {
+            tool.spec.name: tool for tool in operation_tools(local_context(common.repository(settings), settings))
+        }
+    simple = find_tools([*(name for name in chosen if name not in operations), *own])
+    serve_mcp([*simple, *(tool for name, tool in operations.items() if name in chosen)])

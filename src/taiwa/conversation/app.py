@@ -83,7 +83,7 @@ UNSET = Sampling(None)
 class AnswerOptions:
     """What is set for the answers of a conversation beside its app; what is None, or empty, stays as it is.
 
-    - `system`: instructions, in place of those of an app that has none, else behind them; they are no template.
+    - `system`: instructions, appended to those of the app; placeholders in them are not filled in.
     - `sampling`: its values that are not None replace those of the app, for answers and not for summaries.
     - `tools`: names of tools that the model may call, beside those of the app.
     - `schema`: the type of answers, which then are JSON that the program checks.
@@ -150,7 +150,7 @@ def restore_options(data: Json) -> AnswerOptions:
     """Rebuild the options of a stored app; None are none.
 
     Raises:
-        InputError: the data are no options, as those of another version or of a file may be.
+        InputError: the data are not valid options; they may come from a file or another version.
     """
     try:
         found = NO_OPTIONS if data is None else restore(data)
@@ -299,7 +299,7 @@ class App:
             return self
         if options.effective.schema is not None and (self.model_fields or self.flow != "chat"):
             raise InputError(
-                f"the app {self.name!r} has a form of reply of its own; --schema requires one without, such as plain"
+                f"the app {self.name!r} has a form of reply of its own; a schema requires an app without, such as plain"
             )
         recorded = None if options == NO_OPTIONS else record(options)
         source = replace(self.source, options=recorded)

@@ -5,9 +5,9 @@ accepted.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar, get_args
+from typing import Any, Generic, TypeAlias, TypeVar, cast, get_args, overload
 
 from taiwa.flows.output_modes import (
     ModeChoice,
@@ -37,12 +37,14 @@ from taiwa.kernel.arguments import check_argument
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import GetPrice, HideOutput, Program, Watcher, perform
 from taiwa.kernel.errors import ConfigError, InputError, LimitError, OutputValidationError, RefusalError
-from taiwa.kernel.messages import Message, Request, Sampling, Task, Text, Usage, user
+from taiwa.kernel.messages import JsonSchema, Message, Request, Sampling, Task, Text, Usage, user
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.text import estimate_tokens
 from taiwa.structured import Fix, OutputType, ParseOptions, ParseResult
 
 T = TypeVar("T")
+Schema: TypeAlias = JsonSchema | Mapping[str, Json] | str
+"""A JSON Schema, as a dict too, or fields: `"name, age int"`. Its values are plain JSON."""
 ALLOW_GUESS = ParseOptions()
 UNFINISHED = 1_000
 """Counts as more faults than any whole answer has."""
@@ -89,8 +91,18 @@ class ExtractError(OutputValidationError):
         return _total(self.tries)
 
 
+@overload
 def extract(
-    wanted: type[T] | OutputSpec[T],
+    wanted: type[T] | OutputSpec[T], prompt: str | Sequence[Message], *, repair: RepairPolicy = ..., mode: ModeChoice = ...,
+    style: PromptStyle = ..., sampling: Sampling = ..., watch: Callable[[], Watcher] = ..., task: Task = ...,
+) -> Program[TypedAnswer[T]]: ...  # fmt: skip
+@overload
+def extract(
+    wanted: Schema, prompt: str | Sequence[Message], *, repair: RepairPolicy = ..., mode: ModeChoice = ...,
+    style: PromptStyle = ..., sampling: Sampling = ..., watch: Callable[[], Watcher] = ..., task: Task = ...,
+) -> Program[TypedAnswer[Json]]: ...  # fmt: skip
+def extract(
+    wanted: type[T] | OutputSpec[T] | Schema,
     prompt: str | Sequence[Message],
     *,
     repair: RepairPolicy = DEFAULT_REPAIR,
@@ -99,7 +111,7 @@ def extract(
     sampling: Sampling = Sampling(),
     watch: Callable[[], Watcher] = HideOutput,
     task: Task = "extract",
-) -> Program[TypedAnswer[T]]:
+) -> Program[TypedAnswer[Any]]:
     """Ask for a value of a type: `yield from extract(Order, "Two teas, please.")`.
 
     `task` is the task of its requests; see `Request`. `style` is how they are worded; see `PromptStyle`.
@@ -117,7 +129,7 @@ def extract(
     if style not in get_args(PromptStyle):
         raise InputError(f"unknown style {style!r}; choose one of {', '.join(get_args(PromptStyle))}")
     messages = (user(prompt),) if isinstance(prompt, str) else tuple(prompt)
-    typed = TypedRequest(output_spec(wanted), messages, sampling, watch, task=task, style=style)
+    typed: TypedRequest[Any] = TypedRequest(output_spec(wanted), messages, sampling, watch, task=task, style=style)
     loop = _ExtractionLoop(typed, repair, modes)
     while True:
         found = yield from loop.attempt()
@@ -128,11 +140,11 @@ def extract(
             raise loop.failure(reason)
 
 
-def output_spec(wanted: type[T] | OutputSpec[T]) -> OutputSpec[T]:
-    """Return what can be requested: an `OutputType` or an `Api` as it is, the output type of any other type."""
+def output_spec(wanted: type[T] | OutputSpec[T] | Schema) -> OutputSpec[Any]:
+    """Return what can be requested: an `OutputType` or an `Api` as it is, `OutputType.of` anything else."""
     if not isinstance(wanted, type) and hasattr(wanted, "parse") and hasattr(wanted, "render"):
-        return wanted
-    return OutputType[Any](wanted)
+        return cast("OutputSpec[Any]", wanted)
+    return OutputType.of(wanted)
 
 
 @dataclass(slots=True)

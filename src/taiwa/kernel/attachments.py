@@ -41,8 +41,8 @@ CONTROL = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 class Attachment:
     """A file in a message of the user: an image (PNG, JPEG, WebP, GIF), a PDF, or text in UTF-8.
 
-    `sha256` is the hash of its bytes, 64 hex characters; `size` is their number. `data` are the bytes. They are no part of a
-    record, a hash or a comparison, and are empty where a store has them, which fills them in before they are sent.
+    `sha256` is the hash of its bytes, 64 hex characters; `size` is their number. `data` are the bytes. Records,
+    hashes and comparisons leave them out; they are empty where a store has them, which fills them in before they are sent.
 
     >>> Attachment.from_bytes(b"GIF89a...", "cat.gif").media_type
     'image/gif'

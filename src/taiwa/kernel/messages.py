@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
+from taiwa.kernel.arguments import check_list
 from taiwa.kernel.attachments import Attachment, AttachmentSource, read_attachments
 from taiwa.kernel.records import Json, digest, value
 
@@ -169,9 +170,14 @@ class Grammar:
 
 @value(tag="one-of")
 class Choice:
-    """The answer must be one of these texts."""
+    """The answer must be one of these texts: `Choice("tea", "coffee")`, or a list of them."""
 
     texts: tuple[str, ...]
+
+    def __init__(self, texts: str | Sequence[str], *more: str) -> None:
+        given = (texts, *more) if more or isinstance(texts, str) else texts
+        check_list("texts", given, str, "texts")
+        object.__setattr__(self, "texts", tuple(given))
 
 
 @value(tag="tool-calls-in-text")

@@ -97,7 +97,7 @@ def _make_value(cls: type[T], tag: str) -> type[T]:
     made = dataclass(init=False, eq=False, repr=False, slots=True)(cls)
     layout = fields(cast("type[Any]", made))
     for method in (
-        _lazy_init(made, own),
+        *(() if "__init__" in own else (_lazy_init(made, own),)),
         *_comparison_methods(made, layout),
         *_copy_methods(made, layout),
         *_freeze_methods(),

@@ -19,7 +19,7 @@ from taiwa.operations.say import request_tokens
 from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.durable_turn import PricedModel, TurnInput, TurnOptions, TurnResult
 from taiwa.sessions.repository import Repository
-from taiwa.sessions.resent_history import place_after, place_compaction, place_turn
+from taiwa.sessions.resent_history import is_relayed, place_after, place_compaction, place_in_session, place_turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,19 @@ class Place:
 
     node: str
     session: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A session with which a turn stays, wherever the history of its client leads.
+
+    - `after`: the node that the turn follows, "" for the one that the history leads to.
+    - `state`: the state that the client holds; what it has changed in it is set before the turn.
+    """
+
+    session: str
+    after: str = ""
+    state: Mapping[str, Json] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +85,24 @@ def begin_completion(
     priced_model: PricedModel,
     options: CompletionOptions,
     turns: TurnOptions,
-    after: Place | None = None,
+    after: Place | Thread | None = None,
 ) -> Completion:
     """Find the place of a turn in the store, and open the session that performs it; nothing is sent yet.
 
-    With `after` the turn follows that place, and the messages are those behind it.
+    With a `Place` the turn follows it, and the messages are those behind it. A turn of a `Thread` stays in its session.
 
     Raises:
         ConfigError: the app is not found or has an error.
         InputError: a parameter is missing or unknown, or there is nothing to answer.
     """
+    if repository.quota is not None:
+        repository.quota.check()
     app = _open_app(options, repository)
     repository.trust(app.hash)  # the operator of the server serves it
     if after is None:
         placed = place_turn(repository, app, options.messages)
+    elif isinstance(after, Thread):
+        placed = place_in_session(repository, app, after.session, options.messages, after.after, after.state)
     else:
         address = repository.store.transcripts.address_of(after.node) or START
         placed = place_after(repository, app, after.node, after.session, address, options.messages)
@@ -153,6 +170,16 @@ def served_app(app: App, params: Mapping[str, Json], repository: Repository) -> 
         if (name := params.get("user")) and isinstance(name, str) and repository.store.users.get(name) is None:
             raise repository.store.users.unknown(name)
     return app.with_params(params)
+
+
+def is_relayed_app(options: CompletionOptions, repository: Repository) -> bool:
+    """Report whether the app of a request relays it as it is: without state, tools and look-ups of its own.
+
+    Raises:
+        ConfigError: the app is not found or has an error.
+        InputError: a parameter is missing or unknown.
+    """
+    return is_relayed(_open_app(options, repository))
 
 
 def _check_indexes(names: Json, repository: Repository) -> None:

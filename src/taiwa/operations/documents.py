@@ -51,7 +51,7 @@ SILENT = Reporter()
 class FindOptions:
     """What to find, and where.
 
-    - `indexes`: names of indexes, or folders, which are indexed first; all indexes without any.
+    - `indexes`: names of indexes, or folders and files, which are indexed first; all indexes without any.
     - `audience`: the principals for whom passages are shown (`user:ann`, `group:hr`); without any, what everyone may see.
     - `limit`: the most passages. `near_misses`: further ones, which came next.
     """
@@ -67,7 +67,7 @@ class FindOptions:
 class IndexOptions:
     """What to index, and how.
 
-    - `folder`: a folder, or the name of an index. `name`: of a new index ("": the folder's own name).
+    - `folder`: a folder, a file, or the name of an index. `name`: of a new index ("": the folder's own name).
     - `language`: whose words are stemmed.
     - `embeddings`: the folder of a model, an endpoint (http://HOST:PORT/v1#NAME), `off`, or "" for what the index has.
     - `force_embeddings`: use them whatever the check of their gain shows.
@@ -175,7 +175,7 @@ def find_indexes(
     """
     found = [_index(library, name, settings, reporter) for name in dict.fromkeys(names) or library.names()]
     if not found:
-        raise InputError("no index found; create one with `taiwa index FOLDER`, or name a folder with --in")
+        raise InputError("no index found; create one with `taiwa index FOLDER`, or name a folder or file to search")
     return found
 
 
@@ -186,12 +186,12 @@ def _index(library: Library, name: str, settings: Settings, reporter: Reporter) 
         with reporter.progress() as moved:
             if trouble := index.catch_up(progress=moved):
                 reporter.warning(trouble)
-    elif Path(name).is_dir():
+    elif Path(name).exists():
         index = _index_of(library, name)
         for problem in _refresh(index, reporter).problems:
             reporter.notice(f"{problem.path}: {problem.why}")
     else:
-        raise InputError(f"{name!r} is neither an index nor a folder; see `taiwa index list`")
+        raise InputError(f"{name!r} is neither an index nor a folder or file; see `taiwa index list`")
     found = with_embeddings(index, settings)
     if trouble := add_missing_vectors(found):
         reporter.warning(trouble)
@@ -209,7 +209,7 @@ def index_folder(
     """
     before = library.names(None)
     folder = options.folder
-    known = library.index(folder) if not Path(folder).is_dir() and folder in before else None
+    known = library.index(folder) if not Path(folder).exists() and folder in before else None
     index = known or _index_of(library, folder, options.name, options.language.lower())
     try:
         embedder = _choose_embedder(index, options, settings)

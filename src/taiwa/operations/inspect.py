@@ -170,17 +170,22 @@ def value_history(repository: Repository, path: str, revision: str) -> tuple[Val
     return tuple(entries)
 
 
-def set_value(repository: Repository, session: str, path: str, new: Json) -> tuple[StateResult, tuple[Change, ...]]:
+def set_value(
+    repository: Repository, session: str, path: str, new: Json, *, author: str = "", at: str = ""
+) -> tuple[StateResult, tuple[Change, ...]]:
     """Set a value of the state by hand, as a node of its own; return the new state and the changes.
+
+    `author` is who did it; with `at` the session goes on from that node.
 
     Raises:
         InputError: the path does not exist, or the value does not fit the field.
     """
     session = repository.session(session)
-    before = repository.at(session)
+    before = repository.at(at or session)
     where = parse_path(path)
     field = str(where[0])
-    after = repository.set_state(session, {field: put_value(before.state.get(field), where[1:], new)})
+    values = {field: put_value(before.state.get(field), where[1:], new)}
+    after = repository.set_state(session, values, author=author, at=before.tip)
     return StateResult(after, session, before.tip), tuple(diff_states(dict(before.state), dict(after.state)))
 
 

@@ -103,7 +103,7 @@ def set_options(app: App, changes: AnswerOptions) -> App:
     """
     if changes.system is not None and app.body:
         raise InputError(
-            f"the app {app.name!r} has instructions of its own; --system requires one without, such as plain"
+            f"the app {app.name!r} has instructions of its own; a system prompt requires an app without, such as plain"
         )
     return app if changes == NO_OPTIONS else app.with_options(app.options.updated(changes))
 

@@ -457,14 +457,14 @@ class Library:
         return next((index for index in map(self.index, self.names(None)) if index.root == root), None)
 
     def create(self, folder: str | Path, name: str = "", language: str = "english", owner: str = "") -> Index:
-        """Return a new index of a folder, which is still empty; `refresh` fills it. Words are stemmed for the language.
+        """Return a new index of a folder, or of one file, still empty; `refresh` fills it. Words are stemmed for the language.
 
         Raises:
             InputError: the folder does not exist, or the name is invalid.
             ConflictError: an index of that name exists.
         """
         root = Path(folder).resolve()
-        if not root.is_dir():
+        if not root.exists():
             raise InputError(f"folder {folder} not found")
         return self.create_empty(_checked(name or root.name or "root"), str(root), language, owner)
 

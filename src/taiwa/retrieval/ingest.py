@@ -49,18 +49,23 @@ class File:
 
 
 class Folder:
-    """A folder of documents. `rules` are its access rules; `others` counts files of unsupported formats by suffix."""
+    """A folder of documents, or of one file: the `only` one. `rules` are its access rules; `others` counts files of
+    unsupported formats by suffix.
+    """
 
     def __init__(self, root: str | Path) -> None:
-        self.root = Path(root).resolve()
+        path = Path(root).resolve()
         try:
-            found = self.root.is_dir()
+            found, self.only = path.is_dir(), path.name if path.is_file() else ""
         except OSError as error:
             raise InputError(
                 f"folder {root} cannot be read: {(error.strerror or 'the system refuses').lower()}"
             ) from None
-        if not found:
+        if not found and not self.only:
             raise InputError(f"folder {root} not found")
+        if self.only and document_format(self.only) is None:
+            raise InputError(f"{root} cannot be indexed; its suffix is not that of a document")
+        self.root = path.parent if self.only else path
         self.rules: Rules = ()
         self.others: dict[str, int] = {}
 
@@ -71,6 +76,9 @@ class Folder:
             ConfigError: a file of rules cannot be read, or a rule matches nothing.
         """
         self.rules, self.others = self._rules_above(), {}
+        if self.only:
+            yield from self._only_file()
+            return
         unmatched: list[Rule] = []
         seen: list[str] = []
         for folder, folders, names, handle in os.fwalk(self.root, follow_symlinks=False, onerror=self._refused):
@@ -96,6 +104,14 @@ class Folder:
                     yield file
         if unmatched:
             raise unmatched_rule(unmatched[0], (path.removesuffix("/\0") for path in seen))
+
+    def _only_file(self) -> Iterator[File]:
+        handle = os.open(self.root, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
+        try:
+            if (file := self._file(handle, self.only, self.only)) is not None:
+                yield file
+        finally:
+            os.close(handle)
 
     def read(self, path: str) -> bytes:
         """Return the bytes of a document of the folder.
@@ -149,9 +165,9 @@ class Folder:
                 yield File(path, 0, 0, "a link that leads out of the folder: not followed")
 
     def _rules_above(self) -> Rules:
-        """A folder keeps the rules of the folders that it stands in: naming a part of them opens nothing."""
+        """A folder, or a file, keeps the rules of the folders that it stands in: naming a part of them opens nothing."""
         rules: Rules = ()
-        for above in self.root.parents:
+        for above in (self.root, *self.root.parents) if self.only else self.root.parents:
             with suppress(OSError):  # of a folder that cannot be listed the names are unknown
                 _no_rules_elsewhere(
                     str(above), None, (), [each.name for each in above.iterdir() if is_misnamed(each.name)]

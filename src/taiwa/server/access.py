@@ -1,7 +1,8 @@
 """Who calls: one function checks every kind of credential."""
 
 import hmac
-from collections.abc import Mapping
+from asyncio import to_thread
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from http.cookies import CookieError, SimpleCookie
 from secrets import token_urlsafe
@@ -17,16 +18,14 @@ MOST_BROWSERS = 64
 class Access:
     """The credentials of a server: its token, the keys of named callers, and the cookies of browsers.
 
-    `callers` maps the SHA-256 of a key to the name of its caller. A browser exchanges a one-time code, which the start line of
-    the server holds, for a cookie.
+    `find` returns the name of the caller who has a key now, None for one that nobody has (any more); it may block. A browser
+    exchanges a one-time code, which the start line of the server holds, for a cookie.
     """
 
-    def __init__(self, token: str, port: int, callers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, token: str, port: int, find: Callable[[str], str | None]) -> None:
         self.cookie = f"taiwa-{port}"  # browsers send the cookies of a host to all its ports
-        self._open = not token
-        self._keys = dict(callers or {})
-        if token:
-            self._keys[_hashed(token)] = LOCAL_CALLER
+        self._token = _hashed(token) if token else ""
+        self._find = find
         self._codes: set[str] = set()
         self._browsers: dict[str, None] = {}
         self._lock = Lock()
@@ -50,32 +49,32 @@ class Access:
                 del self._browsers[next(iter(self._browsers))]
             return value
 
-    def authenticate(self, headers: Mapping[str, str]) -> str:
+    async def authenticate(self, headers: Mapping[str, str]) -> str:
         """Return the caller of a request by its `Authorization`, `x-api-key` or cookie; header names are lower-case.
 
         Raises:
             ApiError: there is no credential, or one of them is wrong.
         """
-        if self._open:
-            return LOCAL_CALLER
         given = [key for key in (_bearer(headers.get("authorization", "")), headers.get("x-api-key")) if key]
-        found = {self._caller(key) for key in given}
-        if not given and (cookie := self._read_cookie(headers.get("cookie", ""))) is not None:
+        found = {await self._caller(key) for key in given}
+        if not self._token:
+            found = {caller for caller in found if caller is not None} or {LOCAL_CALLER}
+        elif not given and (cookie := self._read_cookie(headers.get("cookie", ""))) is not None:
             found = {LOCAL_CALLER if _hashed(cookie) in self._browsers else None}
         if len(found) != 1 or None in found:
             what = "the key is wrong" if found else "a key is missing"
             raise ApiError(
                 401,
-                f"{what}; send the key that `taiwa serve` printed as `Authorization: Bearer …` or `x-api-key`",
+                f"{what}; send the key that `taiwa serve` or `taiwa serve keys add` printed as `Authorization: Bearer …` or `x-api-key`",
                 "authentication_error",
                 "invalid_api_key",
             )
         return next(caller for caller in found if caller is not None)
 
-    def _caller(self, key: str) -> str | None:
-        hashed = _hashed(key)
-        names = [name for known, name in self._keys.items() if hmac.compare_digest(known, hashed)]
-        return names[0] if names else None
+    async def _caller(self, key: str) -> str | None:
+        if self._token and hmac.compare_digest(self._token, _hashed(key)):
+            return LOCAL_CALLER
+        return await to_thread(self._find, key)
 
     def _read_cookie(self, header: str) -> str | None:
         try:

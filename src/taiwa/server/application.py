@@ -19,7 +19,19 @@ from taiwa.server.guard import Guard
 from taiwa.server.responses import json_response
 from taiwa.server.state import ServerState, state_of
 from taiwa.server.wire import Endpoint, Wire
-from taiwa.server.wires import api, chat_completions, documents, embeddings, messages, ollama, page, persons, responses
+from taiwa.server.wires import (
+    ag_ui,
+    api,
+    chat_completions,
+    documents,
+    embeddings,
+    mcp,
+    messages,
+    ollama,
+    page,
+    persons,
+    responses,
+)
 
 WIRES: tuple[Wire, ...] = (
     chat_completions.wire,
@@ -27,6 +39,8 @@ WIRES: tuple[Wire, ...] = (
     messages.wire,
     ollama.wire,
     embeddings.wire,
+    ag_ui.wire,
+    mcp.wire,
     api.wire,
     documents.wire,
     persons.wire,
@@ -115,7 +129,7 @@ async def _log_in(request: Request) -> Response:
     response = RedirectResponse("/", 303)
     if value is None:
         try:
-            access.authenticate(request.headers)
+            await access.authenticate(request.headers)
         except ApiError:
             used = "the link was used before; restart `taiwa serve` for a new one"
             raise ApiError(401, used, code="invalid_code") from None

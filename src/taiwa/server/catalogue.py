@@ -9,9 +9,12 @@ from taiwa.conversation.app import App
 from taiwa.conversation.history import add_turn
 from taiwa.conversation.transcript import split_turns
 from taiwa.flows.chat import input_text
-from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.attachments import Attachment
+from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.messages import Message
 from taiwa.kernel.runtime import AnyModel
+from taiwa.models.attachments import REMEDIES
+from taiwa.models.registry import resolve_probed
 from taiwa.server.errors import ApiError
 from taiwa.sessions.durable_turn import PricedModel
 from taiwa.sessions.repository import Repository
@@ -120,6 +123,23 @@ class Catalogue:
             ConfigError: the model is unknown, or its key is missing.
         """
         return self._open(app, model if model in self.models else self._model_of(app))
+
+    def check_attachments(self, app: App, model: str, attachments: Sequence[Attachment]) -> None:
+        """Check that the model that would answer can read some attachments; of a model that the caller opened it is not known.
+
+        Raises:
+            InputError: it cannot, or the app takes none.
+        """
+        if attachments and app.flow == "ask":
+            raise InputError(f"the app {app.name!r} does not take attachments; index the files: taiwa index add")
+        name = model if model in self.models else self._model_of(app)
+        kinds = {each.kind: each for each in attachments if each.kind is not None}
+        if not kinds or name in self._given:
+            return
+        inputs = resolve_probed(name, self.settings).inputs
+        for kind, each in kinds.items():
+            if kind not in inputs:
+                raise InputError(f"{name!r} {REMEDIES[kind].format(name=each.label)}")
 
     def model_named(self, name: str) -> AnyModel | None:
         """Return a served model by its name; None for one that is not served.

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from secrets import token_urlsafe
 
 from taiwa.conversation.app import App
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 from taiwa.operations.complete import Completion
@@ -25,7 +27,9 @@ MOST_KEPT = 256
 class TurnRequest:
     """A turn of a conversation: a text at its end, after `parent`, or in place of a turn.
 
-    `edit` is the number of the turn that is replaced, -1 the last one; `texts` are said after it, as the turns that followed.
+    `edit` is the number of the turn that is replaced, -1 the last one, on the branch that ends at `parent`; `texts` are said
+    after it, as the turns that followed. Without `attachments`, a replaced turn keeps its own. If the conversation is not at
+    `expected`, nothing is done.
     """
 
     text: str
@@ -33,6 +37,8 @@ class TurnRequest:
     edit: int = 0
     reason: str = "turn"
     texts: tuple[str, ...] = ()
+    attachments: tuple[Attachment, ...] | None = None
+    expected: str = ""
 
 
 @dataclass(slots=True)
@@ -73,6 +79,10 @@ class FollowedRuns:
     def __init__(self) -> None:
         self._runs: dict[str, FollowedRun] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._changed = asyncio.Event()
+        self.version = 0
+        """Counts the runs that began."""
+        self.stopping = False
 
     def get(self, name: str, caller: str) -> FollowedRun:
         """Return a run of a caller.
@@ -84,6 +94,26 @@ class FollowedRuns:
         if found is None or found.caller != caller:
             raise ApiError(404, "the run does not exist, or ended long ago", code="run_not_found")
         return found
+
+    def of(self, session: str, caller: str) -> list[FollowedRun]:
+        """Return the runs of a session that can be followed, the first one first."""
+        return [run for run in self._runs.values() if run.session == session and run.caller == caller]
+
+    async def wait(self, version: int, seconds: float) -> None:
+        """Wait until a run has begun since a version, or the server stops; at most some seconds."""
+        if self.version == version and not self.stopping:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), seconds)
+
+    def stop(self) -> None:
+        """End the waiting of those who follow, because the server stops."""
+        self.stopping = True
+        self._wake()
+
+    def _wake(self) -> None:
+        self.version += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     def of_session(self, session: str, caller: str) -> FollowedRun | None:
         """Return the run that writes in a session now."""
@@ -112,6 +142,7 @@ class FollowedRuns:
         followed = FollowedRun(token_urlsafe(12), caller, completion.session.name)
         followed.runs.append(runs.start([completion]))
         self._runs[followed.id] = followed
+        self._wake()
         for old in [run.id for run in self._runs.values() if run.ended.is_set()][:-MOST_KEPT]:
             del self._runs[old]
         task = asyncio.create_task(self._perform(runs, completion.session, followed, texts))
@@ -145,18 +176,35 @@ def place(session: AsyncSession, request: TurnRequest) -> TurnInput:
 
     Raises:
         InputError: the place does not exist.
+        ApiError: the conversation has moved.
     """
-    tip = session.conversation.tip
+    if session.repository.quota is not None:
+        session.repository.quota.check()
+    tip, text, files = session.conversation.tip, request.text, request.attachments
+    check_tip(session.name, tip, request.expected)
+    branch = session.repository.at(request.parent) if request.parent else session.conversation
     if request.edit:
-        return session.edit_input(request.text, request.edit, reason=request.reason)
-    if request.parent and request.parent != tip:
-        return TurnInput(session.repository.at(request.parent), request.text, "branch", tip)
-    return TurnInput(session.conversation, request.text)
+        on_branch = AsyncSession(
+            session.repository, session.name, branch, session.priced_model, options=session.options
+        )
+        return replace(on_branch.edit_input(text, request.edit, files, request.reason), replaces=tip)
+    if branch.tip != tip:
+        return TurnInput(branch, text, "branch", tip, files or ())
+    return TurnInput(session.conversation, text, attachments=files or ())
 
 
-def texts_after(repository: Repository, session: str, turn: int) -> tuple[str, ...]:
-    """Return the texts of the user in the turns behind a turn of a session."""
-    tip = repository.store.refs.tip(session)
+def check_tip(session: str, tip: str, expected: str) -> None:
+    """Check that a conversation is where its reader believes it to be ("": anywhere).
+
+    Raises:
+        ApiError: it has moved.
+    """
+    if expected not in ("", tip):
+        raise ApiError(409, f"{session!r} went on meanwhile; read it, and try again", "conflict_error", "moved")
+
+
+def texts_after(repository: Repository, tip: str, turn: int) -> tuple[str, ...]:
+    """Return the texts of the user in the turns behind a turn of a history, by its number."""
     texts = [node.user or "" for _, node in repository.store.nodes.path(tip) if node.kind == "turn"][::-1]
     return tuple(texts[turn if turn > 0 else len(texts) + turn + 1 :])
 

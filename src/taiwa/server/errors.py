@@ -17,6 +17,7 @@ from taiwa.kernel.errors import (
     TimeoutError,
     UnsupportedError,
 )
+from taiwa.sessions.quota import BudgetError
 
 INVALID = "invalid_request_error"
 SERVER = "server_error"
@@ -60,6 +61,8 @@ def api_error(error: TaiwaError) -> ApiError:
     if isinstance(error, RateLimitError):
         wait = None if error.retry_after is None else ceil(error.retry_after)
         return ApiError(429, text, "rate_limit_error", "rate_limit_exceeded", retry_after=1 if wait is None else wait)
+    if isinstance(error, BudgetError):
+        return ApiError(429, text, "insufficient_quota", "insufficient_quota", retry_after=error.retry_after)
     if isinstance(error, LimitError):
         return ApiError(429, text, "insufficient_quota", "insufficient_quota")
     if isinstance(error, (UnsupportedError, NoValidTokenError)):

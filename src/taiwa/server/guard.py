@@ -67,7 +67,7 @@ class Guard:
 
         self._active += 1
         try:
-            response = self._check(scope)
+            response = await self._check(scope)
             if response is not None:
                 await response(scope, receive, sending)
             else:
@@ -82,7 +82,7 @@ class Guard:
                 },
             )  # fmt: skip
 
-    def _check(self, scope: Scope) -> Response | None:
+    async def _check(self, scope: Scope) -> Response | None:
         """Return the response to a request that goes no further."""
         path, headers = scope["path"], Headers(scope=scope)
         try:
@@ -92,7 +92,7 @@ class Guard:
             if scope["method"] == "OPTIONS" and headers.get("origin") in self._origins:
                 return Response(status_code=204)
             self._check_origin(scope["method"], path, headers)
-            scope["caller"] = "" if path in PUBLIC else self._access.authenticate(headers)
+            scope["caller"] = "" if path in PUBLIC else await self._access.authenticate(headers)
             self._check_body(scope["method"], headers, takes_files=self._takes_files(path))
         except ApiError as error:
             return self._error(error, path)

@@ -148,7 +148,7 @@ class LiveRun:
 
 
 def _abandon(completion: Completion) -> None:
-    """End the interrupted runs of a turn that nobody waits for."""
+    """End the interrupted runs of a turn after its client left."""
     runs = completion.session.repository.store.runs
     with suppress(StoreError):
         for run in runs.open_runs(completion.session.name):

@@ -52,11 +52,13 @@ class TaiwaServer:
         self.options = options
         self.socket = bind(options.host, options.port)
         self.port = int(self.socket.getsockname()[1])
-        self.access = Access(options.token, self.port)
+        scope = IndexScope(served=options.indexes or None, uploads=str(uploads_folder(settings)))
+        repositories = Repositories(repository, scope)
+        self.access = Access(options.token, self.port, repositories.find)
         turns = TurnOptions(limits=UsageLimits(cost=settings.max_cost_nano))
         self.state = ServerState(
             options,
-            Repositories(repository, IndexScope(served=options.indexes or None, uploads=str(uploads_folder(settings)))),
+            repositories,
             Catalogue(settings, options.apps, options.models, models),
             self.access,
             turns,
@@ -125,10 +127,11 @@ class _Uvicorn(uvicorn.Server):
         """Take no more requests, let runs end, then close the connections."""
         for server in self.servers:
             server.close()
+        self._state.followed.stop()
         await self._state.indexing.stop()
         await self._state.runs.stop(0 if self.force_exit else self._state.options.limits.grace)
         await super().shutdown(sockets)
-        self._captured_signals.clear()  # uvicorn would raise them again, and a stop that was asked for is no failure
+        self._captured_signals.clear()  # uvicorn would raise them again, and a requested stop is a success
         await self._state.catalogue.aclose()
 
 

@@ -1,6 +1,7 @@
 """What endpoints work with: the parts of the server, the caller, and the body of a request."""
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
@@ -20,6 +21,7 @@ from taiwa.server.indexing import Indexing
 from taiwa.server.options import ServerOptions
 from taiwa.server.runs import Runs
 from taiwa.sessions.durable_turn import TurnOptions
+from taiwa.sessions.quota import Quota
 from taiwa.sessions.repository import Repository
 
 
@@ -32,6 +34,19 @@ class Repositories:
         self._lock = Lock()
         self._others: dict[str, Repository] = {}
 
+    def find(self, key: str) -> str | None:
+        """Return the name of the caller who has a key now, with its present limits; None for one that nobody has."""
+        found = self._local.store.callers.find(key)
+        if found is None:
+            return None
+        here = self.of(found.name)
+        here.quota = Quota(here.store, found.max_cost, found.rate)
+        here.scope = self._scope_of(found.name, found.principals)
+        return found.name
+
+    def _scope_of(self, name: str, principals: Iterable[str]) -> IndexScope:
+        return replace(self._scope, owner=name, served=self._scope.served or (), principals=frozenset(principals))
+
     def of(self, caller: str) -> Repository:
         """Return the conversations of a caller."""
         if caller == LOCAL_CALLER:
@@ -40,7 +55,7 @@ class Repositories:
             if caller not in self._others:
                 made = Repository(self._local.store.owned_by(caller))
                 made.place, made.settings = self._local.place, self._local.settings
-                made.scope = replace(self._scope, owner=caller, served=self._scope.served or ())
+                made.scope = self._scope_of(caller, ())
                 self._others[caller] = made
             return self._others[caller]
 

@@ -60,6 +60,10 @@ class AsyncSession(BaseSession):
         """As `Session.stream`."""
         return AsyncStream(self._events(lambda: self._say(text, attachments)))
 
+    def stream_turn(self, turn_input: TurnInput) -> "AsyncTurnStream":
+        """Complete a turn that is described in full, with the events of `stream`."""
+        return AsyncStream(self._events(lambda: self._begin(turn_input)))
+
     async def perform(
         self, turn_input: TurnInput | None, observer: Observer, stop: asyncio.Event | None = None
     ) -> TurnResult | None:
@@ -129,7 +133,13 @@ class AsyncSession(BaseSession):
         turn = await self._begin_in_thread(begin)
         async with self._record_failure(turn):
             done = await self._runtime(turn, stop, observers).run_result(turn.program, turn.journal)
-        return await finish_in_thread(lambda: self._settle(turn, done))
+        settled: list[TurnResult] = []
+        try:
+            await finish_in_thread(lambda: settled.append(self._settle(turn, done)))
+        except asyncio.CancelledError:
+            if not settled:
+                raise
+        return settled[0]  # a turn that is committed while its task is cancelled is not taken back
 
     async def _begin_in_thread(self, begin: Callable[[], ActiveTurn]) -> ActiveTurn:
         """Begin a turn without blocking the event loop; a caller that is cancelled leaves no turn open."""

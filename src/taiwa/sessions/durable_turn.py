@@ -100,8 +100,8 @@ class TurnInput:
 
     `messages` take the place of the text in an app without state, and the model answers them once. A turn that `branches`
     begins a session of its own at a node of another one; with `may_branch` it does so only if the session has moved. The
-    node of a turn with a `transcript` is found again by the history that its client resends. What `compacts` is no turn: it
-    replaces all of them by a summary.
+    node of a turn with a `transcript` is found again by the history that its client resends. A node that `compacts`
+    replaces all turns before it by a summary.
     """
 
     base: Conversation
@@ -161,6 +161,9 @@ class TurnResult:
     calls: tuple[ToolResult, ...] = ()
     response: Response | None = None
 
+    def __str__(self) -> str:
+        return self.text
+
     @property
     def citations(self) -> "tuple[Citation, ...]":
         """The citations of an answer from documents."""
@@ -211,7 +214,7 @@ class ActiveTurn:
         return Journal(self.paid, sink(self.repository, self.run, self.priced_model))
 
     def fail(self, error: BaseException) -> None:
-        """Record how the turn failed; what is no error of ours interrupted it, and leaves it open."""
+        """Record how the turn failed; an exception other than `TaiwaError` is an interruption and leaves the turn open."""
         runs = self.repository.store.runs
         with suppress(StoreError):
             if isinstance(error, TaiwaError):
@@ -244,6 +247,13 @@ class ActiveTurn:
         repository.remember(committed)
         return committed
 
+    def _keep(self, after: Conversation) -> str:
+        """Commit the turn as a branch of its own and return the name of that: it was paid for."""
+        with self.repository.store.transaction():  # two processes take different names
+            branch = self.repository.store.refs.free_name(self.session)
+            self._committed(branch, after, None)
+        return branch
+
     @property
     def runtime_options(self) -> RuntimeOptions:
         """The tools of the turn and the price of its model; the retriever and handlers of one of the flow `ask`."""
@@ -258,7 +268,7 @@ class ActiveTurn:
         """Write the turn, in which tools were called with these results; the session moves to it.
 
         Raises:
-            ConflictError: another process moved the session; the answer stays in the calls of this run.
+            ConflictError: another process moved the session; the turn is kept as a branch, which the message names.
         """
         turn_input = self.turn_input
         expected = turn_input.expected
@@ -266,7 +276,7 @@ class ActiveTurn:
             committed = self._committed(self.session, after, expected)
         except ConflictError:
             if not turn_input.may_branch:
-                raise
+                raise ConflictError(moved_message(self.session, self._keep(after))) from None
             self.session = branch_name(after)
             committed = self._committed(self.session, after, None)
         parent = turn_input.follows or after.new_nodes[0].hash
@@ -290,6 +300,11 @@ class ActiveTurn:
         return result, committed
 
 
+def moved_message(session: str, branch: str) -> str:
+    """Return the message for a turn of a session that another program moved meanwhile."""
+    return f"session {session!r}: another program changed it first; this turn is kept as session {branch!r}"
+
+
 def branch_name(conversation: Conversation) -> str:
     """Return a name for a session that a program begins; it is unique without a look into the store."""
     return f"{conversation.app.name}-{token_hex(5)}"
@@ -303,6 +318,7 @@ def begin_turn(
     Raises:
         ConflictError: the session has another tip, so the turn could not be committed; no call was made.
         InputError: the session name is invalid, or the app searches documents and the message has attachments.
+        RateLimitError, LimitError: the quota of the caller is used up.
     """
     store, base = repository.store, turn_input.base
     if base.app.flow == "ask" and turn_input.attachments:
@@ -320,6 +336,8 @@ def begin_turn(
                 session, turn_input = branch_name(base), replace(turn_input, branches=True)
             elif tip != turn_input.expected:
                 raise ConflictError(conflict_message(session, tip, turn_input.expected))
+            if repository.quota is not None:
+                repository.quota.admit()
             if base.new_nodes:
                 store.nodes.put_app(base.app.source)
             recorded = options.to_json() | turn_input.to_json()
@@ -333,10 +351,10 @@ def begin_turn(
 
 
 def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedModel) -> ActiveTurn:
-    """Resume an interrupted turn; recorded calls are not repeated.
+    """Resume an interrupted turn; recorded calls are not repeated. If its session has moved, it is kept as a branch.
 
     Raises:
-        ConflictError: another process resumed it, or the session has moved.
+        ConflictError: another process resumed it; or the session has moved, and no call of the turn was answered.
     """
     store = repository.store
     run = store.runs.claim(interrupted.id)
@@ -344,7 +362,8 @@ def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedMo
     replaces = recorded.get("replaces")
     replaces = replaces if isinstance(replaces, str) else None
     branches = recorded.get("branches") is True
-    if _tip(repository, run.ref) != (None if branches else replaces or run.base):
+    has_moved = _tip(repository, run.ref) != (None if branches else replaces or run.base)
+    if has_moved and not run.calls:
         store.runs.end(run.id, "abandoned")
         raise ConflictError(f"{run.ref} has moved since its turn was interrupted; repeat the turn: {run.text[:60]!r}")
     if run.app is None:
@@ -363,7 +382,10 @@ def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedMo
     turn_input = _with_bytes(repository, turn_input)
     tools, paid = repository.tools_of(base.app), store.runs.journal(run.id)
     resources = _reopen_resources(repository, base, recorded)
-    return ActiveTurn(repository, run.ref, turn_input, run.id, priced_model, options, tools, resources, paid)
+    session = run.ref
+    if has_moved:
+        session, turn_input = store.refs.free_name(run.ref), replace(turn_input, branches=True, may_branch=True)
+    return ActiveTurn(repository, session, turn_input, run.id, priced_model, options, tools, resources, paid)
 
 
 def _with_bytes(repository: Repository, turn_input: TurnInput) -> TurnInput:

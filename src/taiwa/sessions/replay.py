@@ -32,14 +32,16 @@ class ReplayedNode:
 
 
 def replay_history(repository: Repository, revision: str) -> Iterator[ReplayedNode]:
-    """Replay a history from its root without a model: every state must have its recorded hash, and every turn whose calls
-    are recorded must end in the same node.
+    """Replay a history from its root without a model: every node and every state must have its recorded hash, and every turn
+    whose calls are recorded must end in the same node.
 
     Raises:
         CorruptError: a node leads to another state than it recorded.
     """
     for entry, before in _with_bases(repository, revision):
-        if entry.node.kind == "turn":
+        if entry.node.hash != entry.hash:
+            yield ReplayedNode(entry.hash, entry.node.kind, entry.after.count, 0, "its content has another hash")
+        elif entry.node.kind == "turn":
             yield _replay_turn(repository, entry, before)
         else:
             yield ReplayedNode(entry.hash, entry.node.kind, entry.after.count, 0)

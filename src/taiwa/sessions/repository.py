@@ -33,6 +33,7 @@ from taiwa.store import Checkout, FsckProblem, Store
 
 if TYPE_CHECKING:
     from taiwa.retrieval.scope import IndexScope
+    from taiwa.sessions.quota import Quota
 
 SNAPSHOT_EVERY = 32
 MOST_RECENT = 64
@@ -68,7 +69,8 @@ class Repository:
     """Conversations by name or revision. Each change of a session is one transaction of the store.
 
     `tools` are those that apps may name beside the built-in ones; `place` is the file beside which indexes are stored, or
-    their server; `settings` name the embedding model of indexes. `scope` limits which indexes are searched, for callers of a server.
+    their server; `settings` name the embedding model of indexes. `scope` limits which indexes are searched, and `quota` what is spent, for
+    callers of a server.
     """
 
     def __init__(self, store: Store) -> None:
@@ -77,6 +79,7 @@ class Repository:
         self.settings: Settings | None = None
         self.retriever: Retriever | None = None
         self.scope: IndexScope | None = None
+        self.quota: Quota | None = None
         self.tools: dict[str, Tool] = {}
         self._apps: dict[str, App] = {}
         self._recent: dict[str, Conversation] = {}
@@ -118,7 +121,7 @@ class Repository:
         unknown = next((name for name, tool in found.items() if tool is None), None)
         if unknown is not None:
             near = get_close_matches(unknown, (*self.tools, *tool_names()), 1, 0.6)
-            more = f"pass it: --tool FILE.py:{unknown}, or TurnOptions(tools=({unknown},))"
+            more = f"pass it: --tool FILE.py:{unknown}, in Python tools=[{unknown}]"
             mend = f"did you mean {near[0]!r}?" if near else more
             raise ConfigError(f"the app {app.name!r} uses the tool {unknown!r}, which is not built in; {mend}")
         return tuple(filter(None, found.values()))
@@ -219,10 +222,10 @@ class Repository:
         turns = (replace(past, attachments=fill(past.attachments)) for past in conversation.turns)
         return replace(conversation, turns=tuple(turns))
 
-    def walk(self, tip: str) -> Iterator[HistoryEntry]:
-        """Follow a history from its root to a node, and check every recorded state on the way."""
-        conversation: Conversation | None = None
-        for name, node in reversed(tuple(self.store.nodes.path(tip))):
+    def walk(self, tip: str, base: str | None = None) -> Iterator[HistoryEntry]:
+        """Follow a history from its root, or from behind a node of it, and check every recorded state on the way."""
+        conversation = None if base is None else self.checkout(base)
+        for name, node in reversed(tuple(self.store.nodes.path(tip, base))):
             conversation = self._root(name, node) if conversation is None else advance(conversation, node, self.app)
             yield HistoryEntry(name, node, conversation)
 
@@ -272,10 +275,14 @@ class Repository:
             self.store.snapshots.put(committed.tip, _snapshot(committed))
         return committed
 
-    def set_state(self, session: str, values: State) -> Conversation:
-        """Set values of the state by hand; the edit is a node, so that every value has an origin."""
+    def set_state(self, session: str, values: State, *, author: str = "", at: str = "") -> Conversation:
+        """Set values of the state by hand, at the end of a session or after another node, with which it then goes on.
+
+        The edit is a node, so that every value has an origin; `author` is who made it.
+        """
         tip = self.store.refs.tip(session)
-        return self.commit(session, edit_state(self.checkout(tip), values), expected=tip, reason="state set")
+        edited = edit_state(self.checkout(at or tip), values, author)
+        return self.commit(session, edited, expected=tip, reason="state set")
 
     def change_app(self, session: str, app: App) -> Conversation:
         """Continue with another or an edited app; values that fit its fields are kept."""

@@ -1,22 +1,24 @@
 """Begin a turn where the history stands that a client resends: the state of conversations for clients that keep none."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from taiwa.conversation.app import App
-from taiwa.conversation.history import Conversation, add_turn, change_app, summarize_window
+from taiwa.conversation.history import Conversation, add_turn, change_app, edit_state, summarize_window
 from taiwa.conversation.transcript import START, Transcript, next_address, split_turns, turn_digest
 from taiwa.flows.chat import input_text
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, Text
-from taiwa.kernel.records import value
+from taiwa.kernel.records import Json, value
 from taiwa.sessions.durable_turn import TurnInput, branch_name
 from taiwa.sessions.repository import Repository
 from taiwa.store.served import TranscriptEntry
 
 FIRST_LOOKUP = 4
 """How many of the longest prefixes are looked up at once; an unchanged history is found among them."""
+CLIENT = "client"
+"""The author of a state that a client of the server set."""
 FEWEST_TRIMMED = 2
 """How many turns a trimmed history must share with a stored one: one short exchange occurs in many conversations."""
 
@@ -79,6 +81,73 @@ def place_after(
     return _place(repository, app, base, session, address, turns, inputs)
 
 
+def place_in_session(
+    repository: Repository,
+    app: App,
+    session: str,
+    messages: Sequence[Message],
+    after: str = "",
+    state: Mapping[str, Json] | None = None,
+) -> PlacedTurn:
+    """Describe a turn that a session stays with, wherever the history leads: it goes on, goes back to an earlier node, or begins.
+
+    With `after` the turn follows that node, and only what the history asks last counts. `state` is what the client holds: the fields
+    that differ from the state that the session had last are set before the turn.
+
+    Raises:
+        InputError: as `place_turn`, or a field of the state does not exist, is computed, or has a value of another type.
+    """
+    turns, inputs = split_turns(messages)
+    refs = repository.store.refs
+    tip = refs.tip(session) if refs.has(session) else None
+    if after:
+        address = repository.store.transcripts.address_of(after) or START
+        found: tuple[Conversation, str, int] = (repository.checkout(after), address, len(turns))
+    else:
+        found = _find_in_session(repository, app, session if tip else "", turns)
+    base, address, known = found
+    base = repository.checkout(tip) if tip is not None and base.tip == tip else base
+    held = base.state if tip is None else repository.checkout(tip).state
+    edits = {name: each for name, each in (state or {}).items() if name not in held or held[name] != each}
+    return _place(
+        repository,
+        app,
+        base,
+        session if tip else "",
+        address,
+        turns[known:],
+        inputs,
+        name=session,
+        tip=tip,
+        edits=edits,
+    )
+
+
+def _find_in_session(
+    repository: Repository, app: App, session: str, turns: Sequence[tuple[Message, ...]]
+) -> tuple[Conversation, str, int]:
+    """Return the conversation at the end of the longest known prefix of a history, its address, and its number of turns.
+
+    What the session has counts before what others have.
+    """
+    digests = [turn_digest(turn) for turn in turns]
+    if session:
+        if found := _find_prefix(repository, app, digests, session):
+            return found[2], found[0].address, found[1]
+        own = repository.at(session).turns  # of the page, the command line, or another app
+        known = 0
+        while known < min(len(own), len(digests)) and turn_digest(own[known].all_messages) == digests[known]:
+            known += 1
+        if known:
+            name = repository.store.refs.tip(session) if known == len(own) else own[known - 1].hash
+            address = START
+            for digest in digests[:known]:
+                address = next_address(address, digest)
+            return repository.checkout(name), address, known
+    found = _find_prefix(repository, app, digests) or _find_trimmed(repository, app, turns, digests)
+    return (repository.start(app), START, 0) if found is None else (found[2], found[0].address, found[1])
+
+
 def place_compaction(repository: Repository, app: App, messages: Sequence[Message], node: str = "") -> PlacedTurn:
     """Describe the summary of the history up to a node and of the turns behind it, without messages that are not answered.
 
@@ -91,7 +160,7 @@ def place_compaction(repository: Repository, app: App, messages: Sequence[Messag
         base = add_turn(
             base, input_text(turn[:-1]), turn[-1].text, None if is_relayed(base.app) else {}, files, messages=said
         )
-    base, session = _stored(repository, base, "")
+    base, session = _stored(repository, base, "", "", None)
     turn_input = TurnInput(base, "compact", "compact", branches=not session, may_branch=True, compacts=True)
     return PlacedTurn(session or branch_name(base), turn_input, 0, len(turns))
 
@@ -104,8 +173,15 @@ def _place(
     address: str,
     turns: Sequence[tuple[Message, ...]],
     inputs: tuple[Message, ...],
+    *,
+    name: str = "",
+    tip: str | None = None,
+    edits: Mapping[str, Json] | None = None,
 ) -> PlacedTurn:
-    """Describe a turn after some turns that are adopted; "" begins a session."""
+    """Describe a turn after some turns that are adopted; without a session it begins one, with a name of its own.
+
+    A session whose `tip` is another node than the base goes back to the base. `edits` are set before the turn.
+    """
     if app.answer_options.shapes_reply and not is_relayed(app):
         kind = "searches documents" if app.flow == "ask" else "keeps a state or has tools of its own"
         raise InputError(
@@ -125,18 +201,25 @@ def _place(
         if adopts:
             files, messages = detach(turn)
             base = add_turn(base, input_text(turn[:-1]), turn[-1].text, None, files, messages=messages)
-    base, session = _stored(repository, base, session)
+    if edits:
+        base = edit_state(base, dict(edits), CLIENT)
+    drafted = bool(base.new_nodes)
+    base, session = _stored(repository, base, session, name, tip)
+    is_there = base.tip == tip or (drafted and not base.new_nodes)  # what precedes the turn has moved the session
+    leaves = None if is_there else tip
     files, inputs = detach(inputs)
     turn_input = TurnInput(
         base,
         input_text(inputs),
+        "turn" if leaves is None else "edit",
+        leaves,
         attachments=files,
         messages=inputs if is_relayed(app) else (),
         branches=not session,
         may_branch=True,
         transcript=Transcript(app.name, address),
     )
-    return PlacedTurn(session or branch_name(base), turn_input, 0, len(turns) if adopts else 0)
+    return PlacedTurn(session or name or branch_name(base), turn_input, 0, len(turns) if adopts else 0)
 
 
 def detach(messages: Sequence[Message]) -> tuple[tuple[Attachment, ...], tuple[Message, ...]]:
@@ -156,7 +239,7 @@ def detach(messages: Sequence[Message]) -> tuple[tuple[Attachment, ...], tuple[M
 
 
 def _find_prefix(
-    repository: Repository, app: App, digests: Sequence[str]
+    repository: Repository, app: App, digests: Sequence[str], session: str = ""
 ) -> tuple[TranscriptEntry, int, Conversation] | None:
     addresses, address = list[str](), START
     for digest in digests:
@@ -164,7 +247,7 @@ def _find_prefix(
         addresses.append(address)
     lengths = {address: index for index, address in enumerate(addresses, 1)}
     for tried in (addresses[-FIRST_LOOKUP:], addresses[:-FIRST_LOOKUP]):
-        found = repository.store.transcripts.find(app.name, tried)
+        found = repository.store.transcripts.find(app.name, tried, session)
         if found:
             entry = found[max(found, key=lengths.__getitem__)]
             return entry, lengths[entry.address], repository.recent(entry.node)
@@ -196,11 +279,13 @@ def _is_at(repository: Repository, session: str, node: str) -> bool:
     return bool(session) and refs.has(session) and refs.tip(session) == node
 
 
-def _stored(repository: Repository, base: Conversation, session: str) -> tuple[Conversation, str]:
+def _stored(
+    repository: Repository, base: Conversation, session: str, name: str, tip: str | None
+) -> tuple[Conversation, str]:
     """Store what precedes the turn, so that an interrupted turn can be resumed; a lone root is stored with its turn."""
     new = base.new_nodes
     if not new or (len(new) == 1 and new[0].kind == "root"):
         return base, session
-    expected = new[0].parent if session else None
-    session = session or branch_name(base)
+    expected = (tip or new[0].parent) if session else None
+    session = session or name or branch_name(base)
     return repository.commit(session, base, expected=expected, reason="history of a client"), session

@@ -122,10 +122,7 @@ class BaseSession:
         Raises:
             InputError: the conversation has fewer turns.
         """
-        tip = self.conversation.stored_tip
-        if tip is None:
-            raise InputError("there is no turn yet")
-        return self.repository.turn(tip, turns)[1].user or ""
+        return self.repository.turn(self._ensure_begun(), turns)[1].user or ""
 
     def _say(self, text: str, attachments: Iterable[AttachmentSource]) -> ActiveTurn:
         return self._begin(TurnInput(self.conversation, text, attachments=read_attachments(attachments)))
@@ -144,10 +141,7 @@ class BaseSession:
             InputError: the conversation has no such turn.
         """
         check_argument("turn", turn, int, "the number of a turn")
-        tip = self.conversation.stored_tip
-        if tip is None:
-            raise InputError("there is no turn yet")
-        count = self.conversation.count
+        tip, count = self._ensure_begun(), self.conversation.count
         if not (1 <= turn <= count or -count <= turn <= -1):
             raise InputError(f"there is no turn {turn}; the conversation has {count}")
         back = count - turn + 1 if turn > 0 else -turn
@@ -178,16 +172,31 @@ class BaseSession:
         if not runs:
             return None
         for stale in runs[:-1]:
-            self.repository.store.runs.end(stale.id, "abandoned")
-        return resume_turn(self.repository, runs[-1], self.priced_model)
+            if not stale.calls:  # one with answers that were paid for is resumed next, as a branch
+                self.repository.store.runs.end(stale.id, "abandoned")
+        turn = resume_turn(self.repository, runs[-1], self.priced_model)
+        self.name = turn.session
+        return turn
 
     def _undo(self, turns: int = 1) -> Conversation:
         check_argument("turns", turns, int, "a whole number")
+        self._ensure_begun()
         return self._check_out(self.repository.store.undo(self.name, turns))
 
     def _redo(self, turns: int = 1) -> Conversation:
         check_argument("turns", turns, int, "a whole number")
+        self._ensure_begun()
         return self._check_out(self.repository.store.redo(self.name, turns))
+
+    def _ensure_begun(self) -> str:
+        """Return the tip of the conversation.
+
+        Raises:
+            InputError: it has none yet.
+        """
+        if self.conversation.stored_tip is None:
+            raise InputError("there is no turn yet")
+        return self.conversation.stored_tip
 
     def _check_out(self, tip: str) -> Conversation:
         self.conversation = self.repository.checkout(tip)
@@ -267,7 +276,9 @@ class BaseSession:
 
     def _runtime_options(self, turn: ActiveTurn) -> RuntimeOptions:
         counter = request_counter(self.repository, turn.run, self.priced_model)
-        observers = (*self._observers, counter)
+        quota, model = self.repository.quota, self.priced_model
+        reserving = () if quota is None else (quota.observer(turn.run, model.model.name, model.price),)
+        observers = (*self._observers, *reserving, counter)
         return {**turn.runtime_options, "observers": observers, "limits": self._remaining_limits()}
 
     def _settle(self, turn: ActiveTurn, done: "RunResult[TurnValue]") -> TurnResult:

@@ -196,7 +196,7 @@ def _resources(
         from taiwa.models.http_api.embeddings import with_embeddings
 
         indexes = [with_embeddings(index, settings) for index in indexes]
-    principals = frozenset() if repository.scope is None else repository.scope.principals
+    principals = frozenset[str]() if repository.scope is None else repository.scope.principals
     within = ScopedRetriever(indexes, principals.union(_strings(app.values.get("as"))))
     return RagResources(options, within, UserProfiles(repository.store).handlers, stack.pop_all())
 
@@ -300,8 +300,8 @@ def _index(library: "Library", name: str) -> "Index":
         index = library.index(name)
         index.catch_up()
         return index
-    if not Path(name).is_dir():
-        raise InputError(f"{name!r} is neither an index nor a folder; see `taiwa index list`")
+    if not Path(name).exists():
+        raise InputError(f"{name!r} is neither an index nor a folder or file; see `taiwa index list`")
     index = library.find_by_folder(name) or library.create(name)
     index.refresh(REFRESH_SECONDS)
     return index

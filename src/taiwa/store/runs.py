@@ -46,6 +46,19 @@ SELECT run.seq FROM step JOIN run ON run.node = step.seq WHERE run.owner = ?"""
 HERE = "SELECT run.seq FROM run JOIN node ON node.seq = run.node WHERE node.hash = ? AND run.owner = ?"
 
 
+DAY_US = 86_400_000_000
+PAID = """
+SELECT CAST(sum(coalesce(cost_nano, 0)) AS BIGINT)
+FROM call JOIN run ON run.seq = call.run WHERE call.at_us >= ? AND run.owner = ?"""
+# What an ended run has reserved counts only where a call of it has an unknown cost.
+RESERVED = """
+SELECT CAST(sum(CASE WHEN reserved > paid AND (status = 'open' OR unknown > 0) THEN reserved - paid ELSE 0 END) AS BIGINT)
+FROM (SELECT run.status, run.reserved,
+        (SELECT coalesce(sum(cost_nano), 0) FROM call WHERE call.run = run.seq) AS paid,
+        (SELECT count(*) FROM call WHERE call.run = run.seq AND kind = 'complete' AND cost_nano IS NULL) AS unknown
+    FROM run WHERE run.owner = ? AND run.at_us >= ? AND run.reserved > 0) reserving"""
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """A run as it was begun: the user's text, on which tip, with which app and options.
@@ -162,6 +175,42 @@ class Runs:
             "UPDATE run SET requests = requests + 1, model = ? WHERE seq = ? AND owner = ?", model, run, self._owner
         )
 
+    def begun_before_last(self, count: int, since_us: int) -> int | None:
+        """Return when the run was begun that had `count` - 1 others begun behind it, since a time; None where there were not so many."""
+        select = (
+            "SELECT at_us FROM run WHERE owner = ? AND owner <> '' AND at_us > ? ORDER BY at_us DESC LIMIT 1 OFFSET ?"
+        )
+        at: int | None = self._db.one(select, self._owner, since_us, count - 1)
+        return at
+
+    def spent_since(self, at_us: int) -> int:
+        """Return what calls since a time cost, with what unfinished runs have reserved; in billionths.
+
+        A call of unknown cost counts as what was reserved for it.
+        """
+        paid = self._db.one(PAID, at_us, self._owner)
+        return int(paid or 0) + int(self._db.one(RESERVED, self._owner, at_us - DAY_US) or 0)
+
+    def reserve(self, run: int, most: int, since_us: int, bound: int) -> int | None:
+        """Reserve what the next call of a run may cost at most, before it is made.
+
+        Return None, or what is spent and reserved since a time, where with the call that would be more than `bound`. Of calls
+        that reserve at the same time each sees the others.
+        """
+        with self._db.transaction():
+            self.lock()
+            paid = int(self._db.one("SELECT coalesce(sum(cost_nano), 0) FROM call WHERE run = ?", run))
+            self._db.run("UPDATE run SET reserved = 0 WHERE seq = ? AND owner = ?", run, self._owner)
+            spent = self.spent_since(since_us)
+            if spent + most > bound:
+                return spent
+            self._db.run("UPDATE run SET reserved = ? WHERE seq = ? AND owner = ?", paid + most, run, self._owner)
+            return None
+
+    def lock(self) -> None:
+        """Let other transactions that admit or reserve something for this owner wait until the present one ends."""
+        self._db.lock(f"spending {self._owner}")
+
     def run(self, run: int) -> Run:
         """Return a run.
 
@@ -230,6 +279,18 @@ class Runs:
         )
         order = "ORDER BY CASE WHEN ref = ? THEN 0 ELSE 1 END, run.seq LIMIT 1"
         return str(self._db.one(f"{select} {order}", hash_to_bytes(node), self._owner, session) or "")
+
+    def bill_of(self, node: str) -> "CostLine | None":
+        """Return what a node cost with those that were committed together with it, under the name of the model that was
+        asked first; None for a node that is not the last of a commit with calls.
+        """
+        where = "run.owner = ? AND run.node = (SELECT seq FROM node WHERE hash = ?)"
+        rows = self._db.rows(f"SELECT min(nullif(call.model, '')), {SUMS}{where}", self._owner, hash_to_bytes(node))
+        name, requests, tools, failed, *rest = rows[0]
+        if not requests and not tools:
+            return None
+        with decoding("call"):
+            return CostLine(str(name or ""), requests, tools, failed, Usage(*map(int, rest[:5])), *map(int, rest[5:]))
 
     def journal_of(self, node: str) -> tuple[Entry, ...]:
         """Return the journal of the first run that ended with exactly this node; empty for nodes made without a run."""

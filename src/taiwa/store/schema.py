@@ -236,6 +236,20 @@ SERVED = (
     "CREATE INDEX served_session ON served(session)",
     "CREATE INDEX served_node ON served(node)",
 )
+# The callers of a server, who own rows by their names. `reserved` is what the calls of a run have cost, and what its next one may.
+CALLERS = (
+    """CREATE TABLE caller(
+        seq {pk},
+        name {text} NOT NULL UNIQUE,
+        key {blob} NOT NULL UNIQUE CHECK (length(key) = 32),
+        max_cost {int},
+        rate {int},
+        principals {text} NOT NULL,
+        at_us {int} NOT NULL){strict}""",
+    "ALTER TABLE run ADD COLUMN reserved {int} NOT NULL DEFAULT 0",
+    "CREATE INDEX run_reserved ON run(owner, at_us) WHERE owner <> ''",
+    "CREATE INDEX call_at ON call(at_us)",
+)
 STORE = DatabaseSpec(
     "store",
     schema="taiwa_store",
@@ -248,6 +262,7 @@ STORE = DatabaseSpec(
         Migration(BLOBS),
         Migration(TRANSCRIPTS),
         Migration(SERVED),
+        Migration(CALLERS),
     ),
     created_by="`taiwa chat` creates one",
     repair="run `taiwa fsck`, and export what is still readable or restore a backup",

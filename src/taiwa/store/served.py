@@ -11,7 +11,7 @@ from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
 from taiwa.store.nodes import Nodes, decoding, hash_to_bytes, pack, unpack
 
-ServedKind: TypeAlias = Literal["response", "conversation", "compaction"]
+ServedKind: TypeAlias = Literal["response", "conversation", "compaction", "run"]
 SELECT = """
 SELECT served.id, served.kind, served.session, node.hash, served.body
 FROM served LEFT JOIN node ON node.seq = served.node"""
@@ -49,10 +49,10 @@ class ServedObjects:
         row = self._db.row(f"{SELECT} WHERE served.owner = ? AND served.id = ?", self._owner, name)
         return None if row is None else _object(row)
 
-    def of_session(self, session: str) -> tuple[ServedObject, ...]:
-        """Return the responses of a session, the oldest first."""
-        where = "WHERE served.owner = ? AND served.session = ? AND served.kind = 'response' ORDER BY served.seq"
-        return tuple(map(_object, self._db.rows(f"{SELECT} {where}", self._owner, session)))
+    def of_session(self, session: str, kind: ServedKind = "response") -> tuple[ServedObject, ...]:
+        """Return the objects of a kind that belong to a session, the oldest first."""
+        where = "WHERE served.owner = ? AND served.session = ? AND served.kind = ? ORDER BY served.seq"
+        return tuple(map(_object, self._db.rows(f"{SELECT} {where}", self._owner, session, kind)))
 
     def unfinished(self) -> tuple[ServedObject, ...]:
         """Return the responses that have no node yet, the oldest first."""
@@ -99,17 +99,18 @@ class Transcripts:
             insert, self._owner, app, hash_to_bytes(address), hash_to_bytes(turn), self._nodes.seq(node), session
         )
 
-    def find(self, app: str, addresses: Sequence[str]) -> dict[str, TranscriptEntry]:
-        """Return the newest node of each address that is known."""
+    def find(self, app: str, addresses: Sequence[str], session: str = "") -> dict[str, TranscriptEntry]:
+        """Return the newest node of each address that is known; with a session, of those that were made in it."""
         found: dict[str, TranscriptEntry] = {}
+        within, names = (" AND transcript.session = ?", [session]) if session else ("", [])
         for start in range(0, len(addresses), MOST_AT_ONCE):
             keys = [hash_to_bytes(address) for address in addresses[start : start + MOST_AT_ONCE]]
             marks = ", ".join("?" * len(keys))
             rows = self._db.rows(
                 "SELECT node.hash, transcript.address, transcript.session FROM transcript "  # noqa: S608  (marks only)
                 f"JOIN node ON node.seq = transcript.node WHERE transcript.address IN ({marks}) "
-                "AND transcript.owner = ? AND transcript.app = ? ORDER BY transcript.seq",
-                *keys, self._owner, app,
+                f"AND transcript.owner = ? AND transcript.app = ?{within} ORDER BY transcript.seq",
+                *keys, self._owner, app, *names,
             )  # fmt: skip
             found |= {key.hex(): TranscriptEntry(node.hex(), key.hex(), session) for node, key, session in rows}
         return found

@@ -11,6 +11,7 @@ from taiwa.conversation.history import Node
 from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.sql import Clock, Database, PostgresUrl, is_postgres_url, now_us
 from taiwa.store.batches import Batches
+from taiwa.store.callers import Callers
 from taiwa.store.export import export_lines, import_lines
 from taiwa.store.maintenance import KEPT_MOVES, DeleteResult, FsckProblem, GcResult, delete_session, fsck, gc
 from taiwa.store.nodes import Nodes, Snapshots, hash_to_bytes
@@ -50,6 +51,11 @@ class Store:
     def batches(self) -> Batches:
         """The rows of batches."""
         return Batches(self._db, self.owner)
+
+    @cached_property
+    def callers(self) -> Callers:
+        """The callers of a server of this store, whoever owns it."""
+        return Callers(self._db)
 
     @cached_property
     def served(self) -> ServedObjects:
@@ -99,6 +105,10 @@ class Store:
             InputError: the owner is not one printable line of at most 100 characters.
         """
         return type(self)(self._db, owner)
+
+    def now(self) -> int:
+        """Return the time by the clock of the store, in microseconds since 1970."""
+        return self._db.clock()
 
     @property
     def path(self) -> Path | None:

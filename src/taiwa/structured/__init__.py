@@ -2,6 +2,7 @@
 
 from typing import Any, TypeVar, overload
 
+from taiwa.kernel.arguments import check_argument
 from taiwa.structured.json_repair.scanner import Fix, Level
 from taiwa.structured.output_type import OutputType
 from taiwa.structured.parse import DEFAULT_OPTIONS, ParseOptions, ParseResult
@@ -27,20 +28,22 @@ T = TypeVar("T")
 
 
 @overload
-def parse(text: str, annotation: type[T], options: ParseOptions = DEFAULT_OPTIONS) -> ParseResult[T]: ...
+def parse(output: type[T], text: str, options: ParseOptions = DEFAULT_OPTIONS) -> ParseResult[T]: ...
 
 
 @overload
-def parse(text: str, annotation: object, options: ParseOptions = DEFAULT_OPTIONS) -> ParseResult[Any]: ...
+def parse(output: object, text: str, options: ParseOptions = DEFAULT_OPTIONS) -> ParseResult[Any]: ...
 
 
-def parse(text: str, annotation: object, options: ParseOptions = DEFAULT_OPTIONS) -> ParseResult[Any]:
-    """Parse the text of an answer as a type, without a model.
+def parse(output: object, text: str, options: ParseOptions = DEFAULT_OPTIONS) -> ParseResult[Any]:
+    """Parse the text of an answer as a type, or as what `OutputType.of` takes; no model is called.
 
-    >>> parse("Sure: {'size': 2}", dict[str, int]).value
+    >>> parse(dict[str, int], "Sure: {'size': 2}").value
     {'size': 2}
 
     Raises:
         OutputValidationError: the text holds no value of the type.
     """
-    return OutputType(annotation).parse(text, options)
+    hint = "a text; the type comes first: parse(Order, text)" if isinstance(output, str) else "a text"
+    check_argument("text", text, str, hint)
+    return OutputType.of(output).parse(text, options)

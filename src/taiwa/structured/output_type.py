@@ -1,6 +1,7 @@
 """`OutputType[T]`: one type for the text of the prompt, the schema of the constraint and the value of the answer."""
 
 import json
+import re
 from collections.abc import Mapping, Set
 from copy import deepcopy
 from functools import cached_property
@@ -9,12 +10,14 @@ from typing import Any, Generic, Literal, NotRequired, TypeVar, cast, overload
 from typing_extensions import TypedDict
 
 from taiwa.kernel.errors import InputError, OutputValidationError
+from taiwa.kernel.messages import JsonSchema
 from taiwa.kernel.records import Json
 from taiwa.structured.diagnostics import find_mismatches, pointer, value_at
 from taiwa.structured.from_json_schema import type_ir_from_schema
 from taiwa.structured.ir import AnyNode, ObjectNode, Property, TypeIR, members
 from taiwa.structured.parse import DEFAULT_OPTIONS, WRAP, ParseOptions, ParseResult, ParseTarget, parse_answer
 from taiwa.structured.rendering import DIALECTS, ServerSchema, to_json_schema, to_typescript
+from taiwa.structured.type_notation import parse_fields
 from taiwa.structured.validators import (
     FieldsValidator,
     InvalidValueError,
@@ -25,6 +28,9 @@ from taiwa.structured.validators import (
 )
 
 T = TypeVar("T")
+
+FIELDS = re.compile(r"[\s,]")
+"""What stands in fields, and not in a word."""
 
 RenderStyle = Literal["typescript", "jsonschema"]
 
@@ -45,6 +51,26 @@ class OutputType(Generic[T]):
     def __init__(self: "OutputType[Any]", annotation: object, *, name: str = "") -> None: ...
     def __init__(self, annotation: object, *, name: str = "") -> None:
         self._set(PydanticValidator[T](annotation), name or _name(annotation))
+
+    @classmethod
+    def of(cls, wanted: object) -> "OutputType[Any]":
+        """Return the output type of a type, of a JSON Schema as a dict or a `JsonSchema`, or of fields: `"name, age int"`.
+
+        >>> OutputType.of("name, age int").parse('{"name": "Aiko", "age": 7}').value
+        {'name': 'Aiko', 'age': 7}
+
+        Raises:
+            InputError: it is none of these.
+        """
+        if isinstance(wanted, OutputType):
+            return wanted  # pyright: ignore[reportUnknownVariableType]
+        if isinstance(wanted, JsonSchema):
+            return cls.from_json_schema(wanted.schema, name=wanted.name)
+        if isinstance(wanted, Mapping):
+            return cls.from_json_schema(cast("Mapping[str, Json]", wanted))
+        if isinstance(wanted, str) and FIELDS.search(wanted.strip()):
+            return cls.fields("Answer", *parse_fields(wanted))
+        return OutputType[Any](wanted)
 
     @classmethod
     def fields(

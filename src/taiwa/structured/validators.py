@@ -30,11 +30,21 @@ from pydantic_core import PydanticSerializationError, SchemaError
 from taiwa.kernel.arguments import describe
 from taiwa.kernel.errors import InputError, TaiwaError
 from taiwa.kernel.records import Json
+from taiwa.structured.typed_dicts import REFUSED, TAKE_OTHER, with_bases_resolved
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-ANNOTATION_ERRORS = (PydanticUserError, SchemaError, NameError, TypeError, ValueError, AttributeError, RecursionError)
+ANNOTATION_ERRORS = (
+    PydanticUserError,
+    SchemaError,
+    NameError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    RecursionError,
+    SyntaxError,
+)
 """What pydantic raises for an annotation that it does not support."""
 
 
@@ -171,13 +181,15 @@ class PydanticValidator(Generic[T]):
 
     def __init__(self, annotation: Any) -> None:  # noqa: ANN401  (no static type says "a type expression")
         try:
-            self.adapter: TypeAdapter[T] = TypeAdapter(annotation)
+            self.adapter: TypeAdapter[T] = TypeAdapter(with_bases_resolved(annotation))
             self.schema = cast("dict[str, Json]", self.adapter.json_schema(schema_generator=_SchemaGenerator))
             add_comments(self.schema, annotation)
             self.checks_keys = _is_closed(self.schema)
         except ANNOTATION_ERRORS as error:
             first = str(error).strip().split("\n")[0]
-            if isinstance(annotation, str) or first.startswith("Unable to generate"):
+            if isinstance(error, PydanticUserError) and error.code == REFUSED:
+                first = TAKE_OTHER
+            elif isinstance(annotation, str) or first.startswith("Unable to generate"):
                 first = "use a dataclass, a pydantic model, a TypedDict, an enum, or a type made of those and JSON's"
             raise InputError(f"{describe(annotation)} cannot be an output type: {first}") from error
 

@@ -43,6 +43,7 @@ class FunctionTool(Generic[P, R]):
         name: str = "",
         fixed: Mapping[str, object] | None = None,
         *,
+        description: str = "",
         isolated: bool | None = None,
         limits: ProcessLimits = DEFAULT_LIMITS,
         secrets: Sequence[str] = (),
@@ -65,9 +66,9 @@ class FunctionTool(Generic[P, R]):
         name = name or getattr(function, "__name__", "")
         if not NAME.match(name):
             raise InputError(f"invalid tool name {name!r}; use letters, digits, _ and -, at most 64")
-        description = inspect.getdoc(function)
+        description = description or inspect.getdoc(function) or ""
         if not description:
-            raise InputError(f"the tool {name} needs a docstring, which describes it to the model")
+            raise InputError(f"the tool {name} needs a docstring, or description=…, which describes it to the model")
         self._arguments = OutputType.fields(name, {each: hints[each] for each in parameters}, required)
         self._spec = ToolSpec(name, description, self._arguments.schema())
         # Strict function calling sends null for an omitted parameter, unless null is a value of its type.
@@ -108,8 +109,9 @@ class FunctionTool(Generic[P, R]):
             raise InputError(f"{self._spec.name} has no parameter {unknown!r}")
         fixed = {**self._fixed, **fixed}
         return type(self)(
-            self._function, self._spec.name, fixed, isolated=self._isolated, limits=self._limits, secrets=self.secrets
-        )
+            self._function, self._spec.name, fixed, description=self._spec.description, isolated=self._isolated,
+            limits=self._limits, secrets=self.secrets,
+        )  # fmt: skip
 
     def call(self, arguments: Mapping[str, Json]) -> ToolResult:
         """Call the function with JSON arguments, within its limits.
@@ -215,11 +217,14 @@ class AsyncFunctionTool(FunctionTool[P, R]):
         name: str = "",
         fixed: Mapping[str, object] | None = None,
         *,
+        description: str = "",
         isolated: bool | None = None,
         limits: ProcessLimits = DEFAULT_LIMITS,
         secrets: Sequence[str] = (),
     ) -> None:
-        super().__init__(function, name, fixed, isolated=isolated, limits=limits, secrets=secrets)
+        super().__init__(
+            function, name, fixed, description=description, isolated=isolated, limits=limits, secrets=secrets
+        )
         if isolated:
             raise InputError(f"{self.spec.name} is asynchronous and runs in this process; leave out `isolated`")
         self._seconds = None if isolated is False else limits.seconds
@@ -379,6 +384,8 @@ def tool(function: Callable[P, R]) -> FunctionTool[P, R]: ...
 @overload
 def tool(
     *,
+    name: str = "",
+    description: str = "",
     isolated: bool | None = None,
     seconds: float = DEFAULT_LIMITS.seconds,
     memory_mb: int = DEFAULT_LIMITS.memory_mb,
@@ -390,6 +397,8 @@ def tool(
 def tool(
     function: Callable[P, R] | None = None,
     *,
+    name: str = "",
+    description: str = "",
     isolated: bool | None = None,
     seconds: float = DEFAULT_LIMITS.seconds,
     memory_mb: int = DEFAULT_LIMITS.memory_mb,
@@ -397,6 +406,8 @@ def tool(
     secrets: Sequence[str] = (),
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """Make a tool of a function: parameters and result need types, its docstring describes it to the model.
+
+    `name` and `description` take the place of those of the function.
 
     A model's call runs in a worker process that is killed at its deadline, if a worker can import the function: from the top
     of a module or of the program's file. Changes to variables of the program stay in the worker. Any other function runs in a
@@ -419,7 +430,7 @@ def tool(
 
     def make(function: Callable[P, R]) -> FunctionTool[P, R]:
         kind = AsyncFunctionTool[P, R] if inspect.iscoroutinefunction(cast("object", function)) else FunctionTool[P, R]
-        return kind(function, isolated=isolated, limits=limits, secrets=secrets)
+        return kind(function, name, description=description, isolated=isolated, limits=limits, secrets=secrets)
 
     return make if function is None else make(function)
 

@@ -275,7 +275,7 @@ async def _connect(
     import anyio
     from mcp import Client, StdioServerParameters, stdio_client
 
-    # A line that is no message is logged with a traceback: for those who configured logging, not on our standard error.
+    # The SDK logs a line that is not a message with its traceback: only for programs that configured logging.
     logging.getLogger("mcp").addHandler(logging.NullHandler())
     arguments = ["-IS", str(SUPERVISOR), str(max_line_bytes), *words]
     server = StdioServerParameters(command=sys.executable, args=arguments)

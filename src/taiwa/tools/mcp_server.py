@@ -1,15 +1,18 @@
-"""Tools of a program for others: an MCP server over standard input and output.
+"""Tools of a program for others: an MCP server, over standard input and output or any other transport of the SDK.
 
 Needs the extra: `pip install 'taiwa[mcp]'`, which is imported when a server is made.
 """
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from taiwa.kernel.errors import TaiwaError, ToolError, ToolErrorBoundary, UnknownToolError
-from taiwa.kernel.messages import ToolSpec
+from taiwa.kernel.messages import ToolResult, ToolSpec
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Tool
 from taiwa.tools.mcp_client import RESULT_KEY, require_mcp
@@ -19,6 +22,36 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
     from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
     from mcp.types import Tool as ListedTool
+
+
+_progress: "ContextVar[Callable[[float, None, str], Awaitable[None]] | None]" = ContextVar("progress", default=None)
+"""Sends the progress of the call that runs here, on the event loop of the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class StructuredTool:
+    """A tool whose structured results have a schema. It `stores` what it does, or only reads."""
+
+    tool: Tool
+    output: Mapping[str, Json]
+    stores: bool = False
+
+    @property
+    def spec(self) -> ToolSpec:
+        """How a client sees the tool."""
+        return self.tool.spec
+
+    def call(self, arguments: Mapping[str, Json]) -> ToolResult:
+        """As `Tool.call`."""
+        return self.tool.call(arguments)
+
+
+async def report_progress(progress: float, message: str) -> None:
+    """Report how far the call of a tool has come, to a client that asked for it; a client that has left is no failure."""
+    send = _progress.get()
+    if send is not None:
+        with suppress(Exception):  # of the SDK and its transport
+            await send(progress, None, message)
 
 
 def serve_mcp(tools: Iterable[Tool]) -> None:
@@ -49,9 +82,10 @@ def create_server(tools: Iterable[Tool]) -> "Server[Any]":
     by_name = {tool.spec.name: tool for tool in tools}
 
     async def list_tools(_: Any, __: "PaginatedRequestParams | None") -> "ListToolsResult":  # noqa: ANN401  (the SDK's context)
-        return ListToolsResult(tools=[_listed(tool.spec) for tool in by_name.values()])
+        return ListToolsResult(tools=[_listed(tool) for tool in by_name.values()])
 
-    async def call_tool(_: Any, request: "CallToolRequestParams") -> "CallToolResult":  # noqa: ANN401  (the same)
+    async def call_tool(context: Any, request: "CallToolRequestParams") -> "CallToolResult":  # noqa: ANN401  (the same)
+        _progress.set(context.session.report_progress)
         return await anyio.to_thread.run_sync(lambda: _call(by_name, request), abandon_on_cancel=True)
 
     return Server("taiwa", version=version("taiwa"), on_list_tools=list_tools, on_call_tool=call_tool)
@@ -73,16 +107,22 @@ def encode_error(error: ToolError) -> dict[str, Json]:
     return {"error": error.code, "message": error.message, "hint": error.hint}
 
 
-def _listed(spec: ToolSpec) -> "ListedTool":
+def _listed(tool: Tool) -> "ListedTool":
     """Describe a tool; built-in tools are known to change nothing and to reach no network."""
     from mcp.types import Tool as ListedTool
     from mcp.types import ToolAnnotations
 
+    spec = tool.spec
     exact = spec.name in builtin_tools() and builtin_tools()[spec.name].spec == spec
     hints = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False) if exact else None
+    output = None
+    if isinstance(tool, StructuredTool):
+        output = dict(tool.output)
+        hints = ToolAnnotations(read_only_hint=not tool.stores, destructive_hint=False, open_world_hint=False)
     return ListedTool(
-        name=spec.name, description=spec.description, input_schema=dict(spec.parameters), annotations=hints
-    )
+        name=spec.name, description=spec.description, input_schema=dict(spec.parameters), output_schema=output,
+        annotations=hints,
+    )  # fmt: skip
 
 
 def _call(by_name: Mapping[str, Tool], request: "CallToolRequestParams") -> "CallToolResult":

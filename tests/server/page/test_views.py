@@ -6,8 +6,10 @@ import pytest
 
 import taiwa
 from taiwa.models.scripted import ScriptedModel
-from taiwa.server.page.page import Page, Place
-from taiwa.server.page.views import branch_map, leaf, state_view, transcript
+from taiwa.server.page.branches import branch_map, leaf
+from taiwa.server.page.page import Page, Place, Talk
+from taiwa.server.page.state_view import state_view
+from taiwa.server.page.views import transcript
 from taiwa.sessions.replay import recorded_requests
 from taiwa.sessions.session import Session
 
@@ -32,7 +34,7 @@ def test_an_edited_turn_is_the_second_of_two_branches_and_says_what_continues_el
         session.say(text)
     session.edit("TWO", turn=2)
 
-    turns = transcript(session.repository, session.name, session.conversation.tip)
+    turns = transcript(session.repository, session.name, session.conversation.tip).turns
 
     assert [(turn.user, turn.position, len(turn.siblings), turn.elsewhere) for turn in turns] == [
         ("one", 1, 1, 0),
@@ -94,7 +96,7 @@ def test_hostile_texts_are_escaped_everywhere_on_a_page(language: str) -> None:
         session.say(bad)
         page = Page(session.repository, language)
         html = (
-            page.conversation(place(session))
+            page.conversation(place(session), Talk(("m",), "m"))
             + page.why(place(session), "summary")
             + page.start((session.app,), ("m",), "alert")
         )
@@ -130,7 +132,7 @@ def test_a_turn_shows_its_exact_request_and_the_text_of_its_answer(session: Sess
     session.say("Do you like tea?")
     session.say("And now?")
 
-    html = Page(session.repository, "en").side(
+    html = Page(session.repository, "en").panel(
         Place(session.name, session.conversation.tip, session.conversation.tip, "turn")
     )
 

@@ -95,6 +95,9 @@ class Rationale:
     value: Json = None
     confidence: float | None = None
 
+    def __str__(self) -> str:
+        return self.text
+
     @property
     def text(self) -> str:
         """The transcript; function calls stand in it as text."""

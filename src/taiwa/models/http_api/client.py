@@ -358,7 +358,7 @@ class HttpModel:
                         asked = wait_asked(attempt.headers)
                         wait = self.retry.decide(error, made, deadline.left, self.clock.random(), asked)
                     if wait is not None and error.may_be_charged and not self.retry.retry_paid:
-                        error.message += "; not repeated, because it may have been charged (--retry-paid repeats it)"
+                        error.message += "; not repeated, because it may have been charged (--retry-paid, in Python retry_paid=True, repeats it)"
                         wait = None
                     if wait is None:
                         if made > 1:

@@ -1,51 +1,48 @@
 """The pages and their fragments, rendered by templates in the language of the browser."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from taiwa.conversation.app import App
-from taiwa.conversation.state_paths import diff_states, format_path
+from taiwa.conversation.state_paths import format_path
 from taiwa.i18n import LANGUAGES, catalogue
-from taiwa.kernel.errors import CorruptError, InputError
-from taiwa.kernel.messages import Response
-from taiwa.kernel.records import Json, restore
-from taiwa.kernel.usage_limits import currency_units
-from taiwa.operations.inspect import format_value, sessions, show, value_history, why
-from taiwa.operations.markdown_html import visible
-from taiwa.operations.say import request_text
-from taiwa.server.page.views import branch_map, state_view, transcript
-from taiwa.sessions.replay import recorded_requests
+from taiwa.kernel.errors import InputError
+from taiwa.operations.inspect import format_value, said
+from taiwa.server.page.forms import choices_of, kind_of, open_params
+from taiwa.server.page.panels import PANELS, Place
+from taiwa.server.page.state_view import difference, value_story
+from taiwa.server.page.text import brief, marked, money, nano, pretty, short, size, spans_of
+from taiwa.server.page.views import Transcript, transcript
 from taiwa.sessions.repository import Repository
-from taiwa.store import CallRecord
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+__all__ = ["POLICY", "STATIC", "Page", "Place", "asset"]
+
 LANGUAGE_NAMES = {"en": "English", "ja": "日本語", "zh": "中文"}
-LAST_TURNS = 100
-SHORT = 80
-STATIC = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
+MOST_LISTED = 100
+STATIC = {
+    "page.css": "text/css", "icon.svg": "image/svg+xml",
+    **dict.fromkeys(("page.js", "server.js", "talk.js", "files.js", "places.js", "state.js"), "text/javascript"),
+}  # fmt: skip
 """The assets, by their names: no path of a request is looked up in a folder."""
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types taiwa"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What a page shows: a session, the end of the branch in its transcript, the selected node, and the open panel."""
+class Talk:
+    """What a conversation goes on with: the models that can answer, and the one that does."""
 
-    session: str
-    tip: str
-    at: str
-    panel: str = "state"
+    models: Sequence[str] = ()
+    model: str = ""
 
 
 @cache
@@ -64,87 +61,71 @@ class Page:
     def start(self, apps: Sequence[App], models: Sequence[str], query: str = "") -> str:
         """Render the page that begins a conversation, or finds one."""
         hits = [
-            {"session": hit.refs[0] if hit.refs else "", "hash": hit.hash, "text": visible(hit.excerpt.text)}
-            for hit in (self.repository.store.search(query) if query else ())
+            {"session": hit.refs[0], "hash": hit.hash, "parts": marked(hit.excerpt.text, hit.excerpt.marks)}
+            for hit in (self.repository.store.search(query) if query.split() else ())
             if hit.refs
         ]
         return self._render("start.html", title=self._("New conversation"), session="", at="", query=query, hits=hits,
-                            apps=apps, models=models, run="", said="", behind=False, **self._list())  # fmt: skip
+                            apps=apps, models=models, model="", tip="", end="", **self._list())  # fmt: skip
 
-    def conversation(
-        self, place: Place, *, run: str = "", said: str = "", interrupted: str = "", everything: bool = False
-    ) -> str:
-        """Render a conversation; `interrupted` is what the user said in the turn that can be resumed."""
-        turns = transcript(self.repository, place.session, place.tip, 1_000_000 if everything else LAST_TURNS)
-        behind = self.repository.store.refs.tip(place.session) != place.tip
-        count = self.repository.at(place.tip).count
-        return self._render("conversation.html", title=place.session, query="", transcript=turns, behind=behind, run=run, said=said,
-                            interrupted=visible(interrupted),
-                            earlier=bool(turns) and count > turns[-1].number - turns[0].number + 1 and not everything,
-                            **self._side(place), **self._list())  # fmt: skip
+    def conversation(self, place: Place, talk: Talk) -> str:
+        """Render a conversation."""
+        window = transcript(self.repository, place.session, place.tip)
+        tip = self.repository.store.refs.tip(place.session)
+        return self._render("conversation.html", title=place.session, query="", window=window,
+                            models=talk.models, model=talk.model, tip=tip, end=place.tip,
+                            **self._panel(place), **self._list())  # fmt: skip
 
-    def side(self, place: Place) -> str:
-        """Render the panels for a selected node."""
-        return self._render("side.html", **self._side(place))
+    def turns(self, window: Transcript, at: str) -> str:
+        """Render turns of a transcript."""
+        return self._render("turns.html", window=window, at=at)
+
+    def list(self, session: str) -> str:
+        """Render the list of conversations."""
+        return self._render("list.html", session=session, **self._list())
+
+    def panel(self, place: Place) -> str:
+        """Render the panel of a place."""
+        return self._render(f"panels/{place.panel}.html", **self._panel(place))
 
     def why(self, place: Place, path: str) -> str:
         """Render where a value of the state came from."""
         try:
-            found = why(self.repository, path, place.at)
+            story = value_story(self.repository, path, place.at, place.tip)
         except InputError as error:
             return self._render("why.html", path=path, problem=error.message)
-        node = found.origin.node
-        entries = value_history(self.repository, path, place.tip)
-        history = [(entry.hash, self.repository.at(entry.hash).count, short(entry.value)) for entry in entries]
-        marked = tuple(_marked(visible(node.user or ""), found.origin.after))
+        node, value = story.entry.node, story.origin.after
+        user = marked(node.user or "", spans_of(node.user or "", value))
+        answer = marked(node.answer or "", spans_of(node.answer or "", value))
+        bill = self.repository.store.runs.bill_of(story.origin.hash)
         return self._render(
-            "why.html", path=path, problem="", origin=found.origin, user=marked, json=format_value(found.origin.after),
-            by={"edit": self._("by hand"), "turn": self._("by the model")}.get(node.kind, node.kind),
-            delta=pretty(node.delta) if node.delta else "",
-            history=history,
+            "why.html", path=path, problem="", story=story, user=user, delta=pretty(node.delta) if node.delta else "", bill=bill,
+            answer=[] if any(hit for _, hit in user) or not any(hit for _, hit in answer) else answer,
+            json="" if repr(value) == "(nothing)" else format_value(cast("Any", value)), author=node.answer if node.kind == "edit" else "",
         )  # fmt: skip
 
     def difference(self, place: Place, other: str) -> str:
-        """Render what differs between a node and the end of another session, and the turn after which they part."""
-        mine, theirs = self.repository.at(place.at), self.repository.at(other)
-        path = {name for name, _ in self.repository.store.nodes.path(mine.tip)}
-        common = next((name for name, _ in self.repository.store.nodes.path(theirs.tip) if name in path), None)
-        fork = self.repository.at(common).count if common else 0
-        changes = tuple(diff_states(dict(mine.state), dict(theirs.state)))
-        return self._render("difference.html", changes=changes, fork=fork)
+        """Render what differs between a node and another one, and the turns after which they part."""
+        theirs = self.repository.store.resolve(other)
+        return self._render(
+            "difference.html", found=difference(self.repository, place.at, theirs), mine=place.session, other=other
+        )
 
-    def _side(self, place: Place) -> dict[str, Any]:
-        repository = self.repository
-        path = [name for name, node in repository.store.nodes.path(place.tip) if node.parent is not None]
-        shown = show(repository, place.at)
-        costs = repository.store.costs
+    def _panel(self, place: Place) -> Mapping[str, Any]:
+        panel = next(panel for panel in PANELS if panel.id == place.panel)
         return {
             "session": place.session,
             "at": place.at,
             "panel": place.panel,
-            "panels": (
-                ("state", self._("State")),
-                ("tree", self._("Branches")),
-                ("turn", self._("Turn")),
-                ("bill", self._("Bill")),
-            ),
-            "number": shown.conversation.count,
-            "path_length": max(len(path), 1),
-            "place": len(path) - 1 - path.index(place.at) if place.at in path else 0,
-            "state": state_view(repository, place.at),
-            "names": [ref.name for ref in repository.store.refs.list()[:LAST_TURNS]],
-            "map": branch_map(repository, place.session, place.tip),
-            "calls": [(call, answer_text(call)) for call in shown.calls],
-            "requests": [request_text(request) for request in recorded_requests(repository, place.at)],
-            "bill": (
-                (self._("Conversations"), [line for line in costs("session") if line.name == place.session]),
-                (self._("Models"), costs("model")),
-                (self._("Days"), costs("day")),
-            ),
+            "panels": [(each.id, self._(each.title)) for each in PANELS],
+            **panel.values(self.repository, place),
         }
 
     def _list(self) -> dict[str, Any]:
-        return {"conversations": sessions(self.repository, LAST_TURNS)}
+        nodes = self.repository.store.nodes
+        refs = self.repository.store.refs.list()[:MOST_LISTED]
+        first = [(ref, nodes.first_turn(ref.tip)) for ref in refs]
+        return {"conversations": [(ref, "" if node is None else short(said(node))) for ref, node in first]}
 
     def _(self, message: str, /, **values: object) -> str:
         text = catalogue("page", self.language).gettext(message)
@@ -160,34 +141,55 @@ class Page:
         return self._count("{n} turn continues elsewhere", "{n} turns continue elsewhere", n)
 
     def _render(self, template: str, **values: Any) -> str:  # noqa: ANN401
-        words = {
-            "waiting": self._("waiting for the model …"),
-            "copied": self._("copied"),
-            "checking": self._("checking …"),
-            "verified": self._("verified: {n} nodes", n="{n}"),
-            "name": self._("Name of the new branch"),
-            "link": self._("This link carries a long query. Open it?"),
-            "after": self._("After turn {n} it was: {value}", n="{n}", value="{value}"),
-            "since": self._("Wrong since turn {n}."),
-            "never": self._("It was right in every turn."),
-        }
-        keys = (
-            ("Enter", self._("send")), ("Shift+Enter", self._("new line")), ("/", self._("to the message field")),
-            ("Esc", self._("leave the message field")), ("j k", self._("next and previous turn")),
-            ("[ ]", self._("previous and next branch")), ("e", self._("edit the selected turn")),
-            ("r", self._("answer the last message again")), ("u U", self._("undo and redo")), ("f", self._("fork here")),
-            ("v", self._("verify")), ("s t d b", self._("state, branches, turn, bill")), ("n", self._("new conversation")),
-        )  # fmt: skip
         shared: dict[str, Any] = {
             "_": self._,
             "turns": self._turns,
             "elsewhere": self._elsewhere,
             "language": self.language,
             "languages": [(code, LANGUAGE_NAMES[code]) for code in LANGUAGES],
-            "texts": words,
-            "keys": keys,
+            "texts": self._texts,
+            "keys": self._keys,
         }
         return _templates().get_template(template).render(shared | values)
+
+    def _texts(self) -> dict[str, str]:
+        """The words of the scripts."""
+        return {
+            "waiting": self._("waiting for the model …"),
+            "copied": self._("copied"),
+            "checking": self._("checking …"),
+            "verified": self._("verified: {n} nodes", n="{n}"),
+            "broken": self._("broken at turn {n}", n="{n}"),
+            "name": self._("Name of the new branch"),
+            "rename": self._("New name of the conversation"),
+            "delete": self._("Delete the conversation {name}? What other conversations share with it stays.", name="{name}"),
+            "link": self._("This link carries a long query. Open it?"),
+            "after": self._("After turn {n} it was: {value}", n="{n}", value="{value}"),
+            "since": self._("Wrong since turn {n}."),
+            "never": self._("It was right in every turn."),
+            "lost": self._("No connection to the server; the page goes on when it is back."),
+            "gone": self._("The server was started anew. Open the address that it printed."),
+            "moved": self._("The conversation went on meanwhile. Read it, and send again."),
+            "cost": self._("about {n} tokens, {cost}", n="{n}", cost="{cost}"),
+            "unknown": self._("cost unknown"),
+            "free": self._("no call, no cost"),
+            "most": self._("A message can have at most {n} files.", n="{n}"),
+            "large": self._("{name} is too large: at most {n} MB.", name="{name}", n="{n}"),
+            "drop": self._("Remove {name}", name="{name}"),
+            "answered": self._("The answer is complete."),
+            "ok": self._("OK"),
+        }  # fmt: skip
+
+    def _keys(self) -> Sequence[tuple[str, str]]:
+        return (
+            ("Enter", self._("send")), ("Shift+Enter", self._("new line")), ("/", self._("to the message field")),
+            ("Esc", self._("leave the message field; stop the answer")), ("j k", self._("next and previous turn")),
+            ("[ ]", self._("previous and next branch")), ("e", self._("edit the selected turn")),
+            ("r", self._("answer the last message again")), ("c", self._("copy the selected answer")),
+            ("u U", self._("undo and redo")), ("f", self._("fork here")), ("a", self._("attach files")),
+            ("v", self._("verify")), ("s t d b", self._("state, branches, turn, bill")),
+            ("n", self._("new conversation")), ("g", self._("search all conversations")), ("?", self._("this list")),
+        )  # fmt: skip
 
 
 @cache
@@ -198,53 +200,9 @@ def _templates() -> "Environment":
         loader=PackageLoader("taiwa.server.page"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.globals |= {"path": format_path, "short": short, "money": money, "nano": nano, "pretty": pretty}
+    environment.globals |= {
+        "path": format_path, "short": short, "brief": brief, "money": money, "nano": nano, "pretty": pretty, "size": size,
+        "kind_of": kind_of, "choices_of": choices_of, "open_params": open_params,
+    }  # fmt: skip
     environment.filters["urlencode"] = partial(quote, safe="")  # a name with a slash is one part of a path
     return cast("Environment", environment)
-
-
-def answer_text(call: CallRecord) -> str:
-    """Write the answer of a call: the text of a model with the calls that it asked for, or a record."""
-    try:
-        answer = restore(call.answer) if call.answer is not None and call.error is None else None
-    except CorruptError:
-        answer = None
-    if not isinstance(answer, Response):
-        return pretty(call.error or call.answer)
-    thoughts = [part.text for part in answer.message.thinking]
-    calls = [f"{each.name} {each.arguments}" for each in answer.message.tool_calls]
-    return visible("\n\n".join(text for text in (*thoughts, answer.text, *calls) if text))
-
-
-def short(value: Json) -> str:
-    """Write a value on one short line."""
-    text = visible(value if isinstance(value, str) else format_value(value))
-    return text if len(text) <= SHORT else f"{text[: SHORT - 1]}…"
-
-
-def pretty(value: Json) -> str:
-    """Write a value as indented JSON."""
-    return visible(json.dumps(value, ensure_ascii=False, indent=1))
-
-
-def money(cost: Decimal) -> str:
-    """Write a cost in currency units."""
-    return f"{cost:f}".rstrip("0").rstrip(".") or "0"
-
-
-def nano(cost: int | None) -> str:
-    """Write a cost in billionths of a currency unit; "?" where it is unknown."""
-    units = currency_units(cost)
-    return "?" if units is None else money(units)
-
-
-def _marked(text: str, value: Json) -> "list[tuple[str, bool]]":
-    """Cut a text at the words that a value repeats."""
-    words = [value] if isinstance(value, str) else [str(value)] if isinstance(value, (int, float)) else []
-    lowered = text.lower()
-    for word in filter(None, words):
-        start = lowered.find(word.lower())
-        if start >= 0 and len(lowered) == len(text):
-            end = start + len(word)
-            return [(text[:start], False), (text[start:end], True), (text[end:], False)]
-    return [(text, False)]

@@ -1,6 +1,7 @@
 """The server's own API: conversations with their trees, states and bills, for the page and for programs."""
 
 import asyncio
+from base64 import b64decode
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 from starlette.requests import Request
@@ -8,6 +9,7 @@ from starlette.responses import Response
 
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.state_paths import parse_path
+from taiwa.kernel.attachments import Attachment, read_attachments
 from taiwa.kernel.errors import CorruptError, TaiwaError
 from taiwa.kernel.messages import TextDelta, ThinkingDelta
 from taiwa.kernel.records import Json
@@ -16,11 +18,13 @@ from taiwa.operations.complete import served_app
 from taiwa.operations.inspect import diff, export, log, sessions, set_value, show, tree, why
 from taiwa.operations.result_json import to_json
 from taiwa.operations.results import StateResult
+from taiwa.operations.rewrite import CostEstimate, estimate_turns, rewrite_turn
 from taiwa.operations.trace import MOST_ALTERNATIVES, tokens, trace
 from taiwa.server.conversations import (
     FollowedRun,
     TurnRequest,
     begin_conversation,
+    check_tip,
     interrupted_turn,
     open_conversation,
     run_to_json,
@@ -41,6 +45,8 @@ from taiwa.sessions.repository import Repository
 from taiwa.store.runs import Axis
 
 MOST_LISTED = 1000
+MOST_AUTHOR = 60
+"""Characters of the name of who edits a state."""
 FORMS = {"jsonl": "application/jsonl", "md": "text/markdown", "html": "text/html", "verifiable": "text/html"}
 AXES: tuple[Axis, ...] = ("app", "model", "day", "session")
 
@@ -111,6 +117,24 @@ def _number(request: Request, name: str, default: int, most: int = MOST_LISTED) 
     return int(text)
 
 
+def read_files(body: Fields) -> tuple[Attachment, ...]:
+    """Read the attachments of a body: objects with a `name` and their bytes in base64 as `data`.
+
+    Raises:
+        ApiError: the data is not base64.
+        InputError: there are too many, or one is neither an image, a PDF nor text.
+    """
+    files: list[Attachment] = []
+    for each in body.objects("attachments"):
+        each.check_names({"name", "data"})
+        try:
+            data = b64decode(each.text("data"), validate=True)
+        except ValueError:
+            raise invalid(each.at("data"), f"{each.at('data')} is not base64") from None
+        files.append(Attachment.from_bytes(data, each.text("name", "")))
+    return read_attachments(files)
+
+
 async def list_conversations(request: Request) -> Response:
     """List conversations, or find those with some words."""
     limit, query = _number(request, "limit", 100), request.query_params.get("q", "")
@@ -125,15 +149,17 @@ async def list_conversations(request: Request) -> Response:
 async def begin(request: Request) -> Response:
     """Begin a conversation with its first turn; the answer names its run."""
     state, body = state_of(request), await read_body(request)
-    body.check_names({"app", "model", "params", "person", "text", "name"})
-    params = read_params(body)
+    body.check_names({"app", "model", "params", "person", "text", "name", "attachments"})
+    params, files = read_params(body), await asyncio.to_thread(read_files, body)
     app = await asyncio.to_thread(load_app, state.catalogue.app_file(body.text("app", "plain")))
+    state.catalogue.check_attachments(app, body.text("model", ""), files)
     repository, name = repository_of(request), body.text("name", "")
     app = await asyncio.to_thread(served_app, app, params, repository)
     session = await asyncio.to_thread(
         begin_conversation, state.catalogue, repository, state.turns, app, _model(request, body), name
     )
-    followed = await state.followed.start(state.runs, caller_of(request), session, TurnRequest(body.text("text")))
+    turn = TurnRequest(body.text("text"), attachments=files)
+    followed = await state.followed.start(state.runs, caller_of(request), session, turn)
     return json_response(run_to_json(followed), 202)
 
 
@@ -162,25 +188,66 @@ async def all_trees(request: Request) -> Response:
 async def say(request: Request) -> Response:
     """Begin a turn: at the end, after a node, in place of a turn, or the last one again; the answer names its run."""
     state, name, body = state_of(request), await _idle_session(request), await read_body(request)
-    body.check_names({"text", "option", "parent", "edit", "retry", "replay", "model"})
+    body.check_names({"text", "option", "parent", "edit", "retry", "replay", "model", "attachments", "expected"})
     repository = repository_of(request)
     if (number := body.count("option", 1)) is not None:
         body = Fields(body.data | {"text": await asyncio.to_thread(_option, repository, name, number)})
     session = await asyncio.to_thread(
         open_conversation, state.catalogue, repository, state.turns, name, _model(request, body)
     )
+    parent, expected, edit = body.text("parent", ""), body.text("expected", ""), _edited(body)
+    end = await asyncio.to_thread(repository.store.resolve, parent or name)
+    if body.flag("retry"):
+        said = (await asyncio.to_thread(repository.turn, end))[1].user or ""
+        turn = TurnRequest(said, parent, -1, "retry", expected=expected)
+    else:
+        texts: tuple[str, ...] = ()
+        if edit and body.flag("replay"):
+            texts = await asyncio.to_thread(texts_after, repository, end, edit)
+        files = await asyncio.to_thread(read_files, body) if "attachments" in body.data else None
+        state.catalogue.check_attachments(session.app, session.priced_model.model.name, files or ())
+        reason = "edit" if edit else "turn"
+        turn = TurnRequest(body.text("text"), parent, edit, reason, texts, files, expected)
+    followed = await state.followed.start(state.runs, caller_of(request), session, turn)
+    return json_response(run_to_json(followed), 202)
+
+
+def _edited(body: Fields) -> int:
     edit = body.data.get("edit") or 0
     if not isinstance(edit, int) or isinstance(edit, bool):
         raise invalid("edit", "edit must be the number of a turn", "invalid_type")
-    texts: tuple[str, ...] = ()
-    if body.flag("retry"):
-        turn = TurnRequest(await asyncio.to_thread(session.last_turn_text), edit=-1, reason="retry")
-    else:
-        if edit and body.flag("replay"):
-            texts = await asyncio.to_thread(texts_after, repository, name, edit)
-        turn = TurnRequest(body.text("text"), body.text("parent", ""), edit, "edit" if edit else "turn", texts)
-    followed = await state.followed.start(state.runs, caller_of(request), session, turn)
-    return json_response(run_to_json(followed), 202)
+    return edit
+
+
+async def rewrite(request: Request) -> Response:
+    """Change the text of a turn in a new branch, with all its answers as they are; no model is called."""
+    name, body = await _idle_session(request), await read_body(request)
+    body.check_names({"text", "parent", "edit", "expected"})
+    edit, text, parent, expected = _edited(body), body.text("text"), body.text("parent", ""), body.text("expected", "")
+
+    def write(repository: Repository) -> Json:
+        check_tip(name, repository.store.refs.tip(name), expected)
+        return {"session": name, "node": rewrite_turn(repository, name, edit, text, parent)}
+
+    return await _reading(request, write)
+
+
+async def estimate(request: Request) -> Response:
+    """Estimate what it costs to answer a turn again, and with those that follow, from what they took before."""
+    state, name, query = state_of(request), await _session(request), request.query_params
+    turn = _number(request, "turn", 1)
+
+    def read(repository: Repository) -> Json:
+        session = open_conversation(state.catalogue, repository, state.turns, name, query.get("model", ""))
+        end = repository.store.resolve(query.get("node") or name)
+        answer, replay, following = estimate_turns(repository, session.priced_model, end, turn)
+        return {"answer": _estimate(answer), "replay": _estimate(replay), "following": following}
+
+    return await _reading(request, read)
+
+
+def _estimate(found: CostEstimate) -> Json:
+    return {"tokens": found.tokens, "cost": None if found.cost is None else str(found.cost)}
 
 
 def _option(repository: Repository, name: str, number: int) -> str:
@@ -292,9 +359,16 @@ async def state(request: Request) -> Response:
 async def set_state(request: Request) -> Response:
     """Set a value of the state by hand, as a node of its own."""
     body, name = await read_body(request), await _session(request)
-    body.check_names({"path", "value"})
-    path, value = body.text("path"), body.data.get("value")
-    return await _reading(request, lambda repository: to_json(set_value(repository, name, path, value)[0]))
+    body.check_names({"path", "value", "author", "parent", "expected"})
+    path, value, author = body.text("path"), body.data.get("value"), body.text("author", "")[:MOST_AUTHOR]
+    parent, expected = body.text("parent", ""), body.text("expected", "")
+
+    def write(repository: Repository) -> Json:
+        check_tip(name, repository.store.refs.tip(name), expected)
+        found: Json = to_json(set_value(repository, name, path, value, author=author, at=parent)[0])
+        return found
+
+    return await _reading(request, write)
 
 
 async def cause(request: Request) -> Response:
@@ -306,7 +380,7 @@ async def cause(request: Request) -> Response:
 
 async def end(request: Request) -> Response:
     """Return the end of the branch that continues a node."""
-    from taiwa.server.page.views import leaf
+    from taiwa.server.page.branches import leaf
 
     name, node = await _session(request), request.query_params.get("node", "")
     return await _reading(request, lambda repository: {"node": leaf(repository, name, repository.store.resolve(node))})
@@ -317,14 +391,21 @@ async def verify(request: Request) -> Response:
     name = await _session(request)
 
     def read(repository: Repository) -> Json:
+        path = [
+            (each, node.kind == "turn") for each, node in repository.store.nodes.path(repository.store.refs.tip(name))
+        ]
+        path.reverse()
+        nodes = replayed = 0
         try:
-            nodes = tuple(replay_history(repository, repository.session(name)))
+            for node in replay_history(repository, repository.session(name)):
+                if node.difference:
+                    raise CorruptError(f"node {node.hash[:12]}: {node.difference}")
+                nodes, replayed = nodes + 1, replayed + (node.calls > 0)
         except CorruptError as error:
-            return {"verified": False, "problem": error.message, "nodes": 0, "replayed": 0}
-        wrong = next((node for node in nodes if node.difference), None)
-        problem = "" if wrong is None else f"node {wrong.hash[:12]}: {wrong.difference}"
-        replayed = sum(1 for node in nodes if node.calls)
-        return {"verified": wrong is None, "problem": problem, "nodes": len(nodes), "replayed": replayed}
+            turn = sum(is_turn for _, is_turn in path[: nodes + 1])
+            at: dict[str, Json] = {"node": path[nodes][0], "turn": turn, "problem": error.message}
+            return {"verified": False, "nodes": nodes, "replayed": replayed} | at
+        return {"verified": True, "problem": "", "nodes": nodes, "replayed": replayed}
 
     return await _reading(request, read)
 
@@ -484,6 +565,8 @@ wire = Wire(
         Route(HERE, history, GET),
         Route(HERE, delete, ("DELETE",)),
         Route(f"{HERE}/turns", say, POST),
+        Route(f"{HERE}/rewrite", rewrite, POST),
+        Route(f"{HERE}/estimate", estimate, GET),
         Route(f"{HERE}/params", set_params, POST),
         Route(f"{HERE}/question", question, GET),
         Route(f"{HERE}/resume", resume, POST),

@@ -1,17 +1,23 @@
-"""The page: HTML, its assets, and the events of a run as rendered blocks."""
+"""The page: HTML, its assets, and what happens in a conversation as events with rendered blocks."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable
+from itertools import islice
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from taiwa.i18n import LANGUAGES
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
+from taiwa.operations.complete import Completion
 from taiwa.operations.markdown_html import MarkdownStream
-from taiwa.server.conversations import interrupted_turn
-from taiwa.server.errors import ApiError
-from taiwa.server.page.page import POLICY, STATIC, Page, Place, asset
+from taiwa.server.conversations import FollowedRun, interrupted_turn
+from taiwa.server.errors import ApiError, invalid
+from taiwa.server.page.page import POLICY, STATIC, Page, Talk, asset
+from taiwa.server.page.panels import PANELS, Place
+from taiwa.server.page.views import LAST_TURNS, common_node, transcript
 from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.state import caller_of, read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
@@ -20,7 +26,9 @@ from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.repository import Repository
 
 LANGUAGE_COOKIE = "taiwa-language"
-PANELS = ("state", "tree", "turn", "bill")
+SHA256 = re.compile("[0-9a-f]{64}")
+LOOK_SECONDS = 1.0
+"""How often a conversation is looked at that other programs may write to."""
 
 
 def language_of(request: Request) -> str:
@@ -41,16 +49,24 @@ async def _render(request: Request, render: Callable[[Page], str]) -> Response:
     return Response(await asyncio.to_thread(render, page), headers=headers, media_type="text/html")
 
 
-def _place(request: Request, repository: Repository) -> Place:
-    name, panel = str(request.path_params["name"]), request.query_params.get("panel", "")
+def _name(request: Request, repository: Repository) -> str:
+    name = str(request.path_params["name"])
     if not repository.store.refs.has(name):
         raise ApiError(404, f"conversation {name[:80]!r} not found", code="conversation_not_found")
-    tip = repository.store.refs.tip(name)
-    at = request.query_params.get("at", "")
-    at = repository.store.resolve(at) if at else ""
-    end = request.query_params.get("end", "")
-    end = repository.store.resolve(end) if end else at or tip
-    return Place(name, end, at or end, panel if panel in PANELS else "state")
+    return name
+
+
+def _node(request: Request, repository: Repository, name: str) -> str:
+    """Return the node that a parameter of the query names, "" without one."""
+    given = request.query_params.get(name, "")
+    return repository.store.resolve(given) if given else ""
+
+
+def _place(request: Request, repository: Repository, panel: str = "state") -> Place:
+    name = _name(request, repository)
+    tip, at, end = repository.store.refs.tip(name), _node(request, repository, "at"), _node(request, repository, "end")
+    end = end or at or tip
+    return Place(name, end, at or end, panel)
 
 
 async def start(request: Request) -> Response:
@@ -61,22 +77,66 @@ async def start(request: Request) -> Response:
 
 async def conversation(request: Request) -> Response:
     """Show a conversation."""
-    running = state_of(request).followed.of_session(str(request.path_params["name"]), caller_of(request))
-    everything, run = "all" in request.query_params, running.id if running else ""
-    said = running.runs[-1].completions[0].text if running else ""
+    state = state_of(request)
 
     def render(page: Page) -> str:
         place = _place(request, page.repository)
-        left = None if run else interrupted_turn(page.repository, place.session)
-        text = "" if left is None else left.text
-        return page.conversation(place, run=run, said=said, interrupted=text, everything=everything)
+        models = state.catalogue.models
+        last = page.repository.last_model(place.tip, place.session)
+        return page.conversation(place, Talk(models, last if last in models else models[0]))
 
     return await _render(request, render)
 
 
-async def side(request: Request) -> Response:
-    """Return the panels for a node."""
-    return await _render(request, lambda page: page.side(_place(request, page.repository)))
+async def window(request: Request) -> Response:
+    """Return turns of a branch: before or after a node, or from the last one on that the page has."""
+    language = language_of(request)
+
+    def read(repository: Repository) -> Response:
+        place = _place(request, repository)
+        before, after = _node(request, repository, "before"), _node(request, repository, "after")
+        have, tip = _node(request, repository, "have"), repository.store.refs.tip(place.session)
+        keep = ""
+        if have:
+            last = [name for name, _ in islice(repository.store.nodes.path(place.tip), LAST_TURNS)]
+            keep = have if have in last else common_node(repository, have, place.tip)
+            keep = keep if keep in last and repository.store.nodes.get(keep).kind != "root" else ""
+        found = transcript(repository, place.session, place.tip, before=before, after=after or keep)
+        html = Page(repository, language).turns(found, place.at)
+        return json_response(
+            {"html": html, "keep": keep, "earlier": found.earlier, "later": found.later, "end": place.tip, "tip": tip}
+        )
+
+    return await asyncio.to_thread(read, repository_of(request))
+
+
+async def step(request: Request) -> Response:
+    """Return the node some nodes before the end of a branch."""
+    back = request.query_params.get("back", "0")
+    if not back.isascii() or not back.isdigit():
+        raise invalid("back", "back must be a number")
+
+    def read(repository: Repository) -> Response:
+        path = repository.store.nodes.path(_place(request, repository).tip)
+        name = next(islice((name for name, node in path if node.kind != "root"), int(back[:9]), None), None)
+        if name is None:
+            raise invalid("back", "the conversation has fewer turns")
+        return json_response({"node": name})
+
+    return await asyncio.to_thread(read, repository_of(request))
+
+
+async def names(request: Request) -> Response:
+    """Return the list of conversations."""
+    return await _render(request, lambda page: page.list(request.query_params.get("session", "")))
+
+
+async def panel(request: Request) -> Response:
+    """Return a panel for a place."""
+    which = str(request.path_params["panel"])
+    if which not in {panel.id for panel in PANELS}:
+        raise ApiError(404, f"there is no panel {which[:40]!r}", code="not_found")
+    return await _render(request, lambda page: page.panel(_place(request, page.repository, which)))
 
 
 async def why(request: Request) -> Response:
@@ -100,6 +160,21 @@ async def static(request: Request) -> Response:
     return Response(asset(name), headers=headers, media_type=STATIC[name])
 
 
+async def file(request: Request) -> Response:
+    """Return an attachment: images to be shown, all else to be saved."""
+    name, blobs = str(request.path_params["name"]), repository_of(request).store.blobs
+    data = await asyncio.to_thread(blobs.data, name) if SHA256.fullmatch(name) else b""
+    if not data:
+        raise ApiError(404, "the bytes of the attachment are not stored here", code="not_found")
+    found = Attachment.from_bytes(data)
+    headers = {
+        "content-security-policy": "default-src 'none'; sandbox",
+        "cache-control": "private, max-age=31536000, immutable",
+        "content-disposition": "inline" if found.kind == "images" else "attachment",
+    }
+    return Response(data, headers=headers, media_type=found.media_type)
+
+
 async def language(request: Request) -> Response:
     """Choose the language of the page."""
     chosen = (await read_body(request)).choice("language", LANGUAGES, "en")
@@ -108,32 +183,93 @@ async def language(request: Request) -> Response:
     return response
 
 
-async def run(request: Request) -> Response:
-    """Follow a run: closed blocks once, and the open block each time that it grows. A reader who comes back starts anew."""
-    followed = state_of(request).followed.get(str(request.path_params["name"]), caller_of(request))
+async def follow(request: Request) -> Response:
+    """Follow a conversation as long as the page is open: the answer that is being written, and where the conversation stands.
+
+    `tip` is where the page knows it to be, `run` the first run that it wants to see; one that comes back names the last run
+    that it saw to its end (`Last-Event-ID`).
+    """
+    state, caller, repository = state_of(request), caller_of(request), repository_of(request)
+    session = await asyncio.to_thread(_name, request, repository)
+    shown, first = request.query_params.get("tip", ""), request.query_params.get("run", "")
+    last = request.headers.get("last-event-id", "")
+
+    def look() -> str:
+        return repository.store.refs.tip(session) if repository.store.refs.has(session) else ""
+
+    def left() -> str:
+        found = interrupted_turn(repository, session)
+        return "" if found is None else found.text
 
     async def write() -> AsyncGenerator[bytes]:
-        yield event({}, "reset")
-        text = MarkdownStream()
-        async for each in followed.follow():
-            match each.event:
-                case TextDelta():
-                    closed = text.feed(each.event.text)
-                    if closed:
-                        yield event({"html": closed}, "block")
-                    yield event({"html": text.open_html}, "tail")
-                case Notice():
-                    yield event({"text": each.event.text}, "notice")
-                case ApiError():
-                    yield event({"text": each.event.message}, "failed")
-                    return
-                case TurnResult():
-                    text = MarkdownStream()
-                case ThinkingDelta():
-                    pass
-        yield event({"session": followed.session}, "done")
+        nonlocal shown
+        known = state.followed.of(session, caller)
+        names = [run.id for run in known]
+        if last in names:
+            seen = set(names[: names.index(last) + 1])
+        elif first in names:
+            seen = set(names[: names.index(first)])
+        else:
+            seen = {run.id for run in known if run.ended.is_set()}
+        yield b"retry: 1000\n\n"
+        if len(seen) == len(names) and (text := await asyncio.to_thread(left)):
+            yield event({"text": text}, "interrupted")
+        ready = False
+        while not state.followed.stopping:
+            version = state.followed.version
+            for run in state.followed.of(session, caller):
+                if run.id not in seen:
+                    seen.add(run.id)
+                    async for part in _written(run):
+                        yield part
+            tip = await asyncio.to_thread(look)
+            if tip != shown:
+                shown = tip
+                yield event({"tip": tip}, "tip") if tip else event({}, "deleted")
+            if not ready:
+                ready = True
+                yield event({}, "ready")
+            await state.followed.wait(version, LOOK_SECONDS)
 
     return EventStream(write())
+
+
+async def _written(run: FollowedRun) -> AsyncGenerator[bytes]:
+    """Write the events of a run: closed blocks once, and the open block each time that it grows."""
+    text, count, ended = MarkdownStream(), 0, False
+    yield _begun(run, run.runs[0].completions[0])
+    async for each in run.follow():
+        if ended:
+            text, count, ended = MarkdownStream(), count + 1, False
+            yield _begun(run, run.runs[count].completions[0])
+        match each.event:
+            case TextDelta():
+                closed = text.feed(each.event.text)
+                if closed:
+                    yield event({"html": closed}, "block")
+                yield event({"html": text.open_html}, "tail")
+            case Notice():
+                yield event({"text": each.event.text}, "notice")
+            case ApiError():
+                yield _numbered(run, event({"text": each.event.message}, "failed"))
+                return
+            case TurnResult():
+                ended = True
+                yield event({"tip": each.event.node}, "tip")
+            case ThinkingDelta():
+                yield event({"text": each.event.text}, "thinking")
+    yield _numbered(run, event({}, "done"))
+
+
+def _begun(run: FollowedRun, completion: Completion) -> bytes:
+    given = completion.turn_input
+    parent = "" if given is None else given.follows or ""
+    files = [] if given is None else [each.label for each in given.attachments]
+    return event({"run": run.id, "said": completion.text, "files": [*files], "parent": parent}, "run")
+
+
+def _numbered(run: FollowedRun, written: bytes) -> bytes:
+    return f"id: {run.id}\n".encode() + written
 
 
 GET = ("GET",)
@@ -142,10 +278,14 @@ wire = Wire(
     (
         Route("/", start, GET),
         Route("/c/{name}", conversation, GET),
-        Route("/page/side/{name}", side, GET),
+        Route("/page/follow/{name}", follow, GET),
+        Route("/page/transcript/{name}", window, GET),
+        Route("/page/step/{name}", step, GET),
+        Route("/page/list", names, GET),
+        Route("/page/panel/{panel}/{name}", panel, GET),
         Route("/page/why/{name}", why, GET),
         Route("/page/difference/{name}", difference, GET),
-        Route("/page/runs/{name}", run, GET),
+        Route("/page/files/{name}", file, GET),
         Route("/page/language", language, ("POST",)),
         Route("/page/{name}", static, GET),
     ),

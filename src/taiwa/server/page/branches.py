@@ -1,0 +1,182 @@
+"""The branches of a conversation: the forest of its nodes, and their map."""
+
+from dataclasses import dataclass, field
+
+from taiwa.conversation.history import Node
+from taiwa.operations.markdown_html import visible
+from taiwa.sessions.repository import Repository
+
+TITLE_LENGTH = 60
+ROW_HEIGHT, LANE_WIDTH = 28, 18
+"""Of the map of branches, in CSS pixels."""
+SMALL_MAP = 40
+"""Nodes up to which every one is on the map."""
+SHORTEST_GAP = 4
+"""Turns in a row, without a branch or a name, that are drawn as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """The nodes of a conversation with their children, in the order in which they were stored."""
+
+    nodes: dict[str, Node] = field(default_factory=dict[str, Node])
+    children: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+
+    def turns_below(self, name: str) -> int:
+        """Count the turns from a node on, itself included, on every branch."""
+        count, waiting = 0, [name]
+        while waiting:
+            here = waiting.pop()
+            count += self.nodes[here].kind == "turn"
+            waiting += self.children.get(here, ())
+        return count
+
+
+def forest_of(repository: Repository, session: str) -> Forest:
+    """Return all branches of a session: what its name has pointed to, and the sessions that share a turn with it."""
+    forest = Forest()
+    _grow(forest, repository, session)
+    first = [name for name, node in forest.nodes.items() if node.parent and forest.nodes[node.parent].kind == "root"]
+    others = [ref for ref in repository.store.refs.list() if ref.name != session]
+    shared = {name for each in first for name, _ in repository.store.nodes.descendants(each)} if others else set[str]()
+    for ref in others:
+        if ref.tip in shared:
+            _grow(forest, repository, ref.name)
+    for children in forest.children.values():
+        if len(children) > 1:
+            children.sort(key=repository.store.nodes.seq)
+    return forest
+
+
+def _grow(forest: Forest, repository: Repository, session: str) -> None:
+    """Add every history that the name of a session has pointed to."""
+    tips = [tip for move in repository.store.refs.reflog(session) for tip in (move.new, move.old) if tip]
+    for tip in dict.fromkeys(tips):
+        if tip in forest.nodes:
+            continue
+        for name, node in repository.store.nodes.path(tip):
+            if name in forest.nodes:
+                break
+            forest.nodes[name] = node
+            if node.parent is not None:
+                forest.children.setdefault(node.parent, []).append(name)
+
+
+def leaf(repository: Repository, session: str, name: str) -> str:
+    """Return the end of the branch that continues a node: at each fork the child that was made last."""
+    children = forest_of(repository, session).children
+    while name in children:
+        name = children[name][-1]
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class BranchRow:
+    """A node in the map of branches, at a row and a lane; `parent_row` is None at the root.
+
+    `depth` counts the forks on the way to it, from 1. Where `hidden` is not 0, the row stands for so many turns in a row,
+    of which the node is the last.
+    """
+
+    hash: str
+    kind: str
+    label: str
+    row: int
+    lane: int
+    depth: int
+    names: tuple[str, ...]
+    on_path: bool
+    parent_row: int | None
+    parent_lane: int
+    hidden: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BranchMap:
+    """All branches of a conversation."""
+
+    rows: tuple[BranchRow, ...]
+    lanes: int
+
+    @property
+    def width(self) -> int:
+        """In CSS pixels."""
+        return self.lanes * LANE_WIDTH
+
+    @property
+    def height(self) -> int:
+        """In CSS pixels."""
+        return len(self.rows) * ROW_HEIGHT
+
+    @staticmethod
+    def x(lane: int) -> int:
+        """The middle of a lane."""
+        return lane * LANE_WIDTH + LANE_WIDTH // 2
+
+    @staticmethod
+    def y(row: int) -> int:
+        """The middle of a row."""
+        return row * ROW_HEIGHT + ROW_HEIGHT // 2
+
+
+def branch_map(repository: Repository, session: str, tip: str, at: str = "") -> BranchMap:
+    """Lay out all branches of a session: a node below its parent, the first child in its lane, others beside.
+
+    In a long conversation turns in a row are drawn as one, except for the selected one (`at`), forks, ends and names.
+    """
+    path = {name for name, _ in repository.store.nodes.path(tip)}
+    forest = forest_of(repository, session)
+    names: dict[str, list[str]] = {}
+    for ref in repository.store.refs.list():
+        names.setdefault(ref.tip, []).append(ref.name)
+    small = len(forest.nodes) <= SMALL_MAP
+
+    def only_child(name: str) -> str | None:
+        children = forest.children.get(name, [])
+        return children[0] if len(children) == 1 else None
+
+    def is_plain(name: str) -> bool:
+        """Whether a row of its own says nothing: one turn of many in a row."""
+        node = forest.nodes[name]
+        parent = node.parent
+        alone = parent is not None and only_child(parent) is not None and only_child(name) is not None
+        return alone and name not in names and name not in (at, tip) and node.kind == "turn"
+
+    roots = [name for name, node in forest.nodes.items() if node.parent is None]
+    rows: list[BranchRow] = []
+    placed: dict[str, BranchRow] = {}
+    lanes = 1
+    waiting = [(name, -1 if index else 0) for index, name in enumerate(roots)][::-1]
+    while waiting:
+        name, lane = waiting.pop()
+        parent = placed.get(forest.nodes[name].parent or "")
+        beside = lane < 0
+        if beside:
+            lane, lanes = lanes, lanes + 1
+        run = [name]
+        while not small and is_plain(run[-1]) and (following := only_child(run[-1])) and is_plain(following):
+            run.append(following)
+        if len(run) < SHORTEST_GAP:
+            run = [name]
+        name = run[-1]
+        node = forest.nodes[name]
+        row = BranchRow(
+            hash=name,
+            kind=node.kind,
+            label=" ".join(visible(node.user or "").split())[:TITLE_LENGTH],
+            row=len(rows),
+            lane=lane,
+            depth=(parent.depth if parent else 1) + beside,
+            names=tuple(names.get(name, ())),
+            on_path=name in path,
+            parent_row=parent.row if parent else None,
+            parent_lane=parent.lane if parent else 0,
+            hidden=len(run) if len(run) > 1 else 0,
+        )
+        placed[name] = row
+        rows.append(row)
+        first, *others = forest.children.get(name, [None])
+        waiting += [(each, -1) for each in reversed(others) if each is not None]
+        if first is not None:
+            waiting.append((first, lane))
+    return BranchMap(tuple(rows), lanes)

@@ -1,0 +1,170 @@
+// Places: the window of turns in the transcript, branches, the selected turn and its panel.
+import { $, $$, add, ask, call, fill, here, html, name, page, put, texts } from "./server.js";
+import { restoreDraft } from "./talk.js";
+
+const MOST = 180; // turns in the document; others are loaded when they are scrolled to
+const turns = $("#turns");
+const scroller = $("#transcript");
+
+export const shown = () => $$(".turn", turns);
+const panelName = () => $("[role=tab][aria-selected=true]").id.slice(4);
+
+// Turns behind the one that the answer follows are dimmed while it is written; "" shows all.
+export function mark(parent) {
+  const all = shown();
+  const from = parent ? all.findIndex((turn) => turn.dataset.node === parent) : -1;
+  const leaves = parent && (from >= 0 || all[0]?.dataset.number === "1");
+  all.forEach((turn, index) => turn.classList.toggle("left", Boolean(leaves) && index > from));
+  $("#behind").hidden = page.end === page.tip || Boolean(page.run);
+}
+
+export async function window_(query) {
+  return call("GET", `/page/transcript/${name}?${new URLSearchParams({ at: page.at, ...query })}`);
+}
+
+// Show a branch to its end: what it shares with the shown one stays in the document.
+export async function show(end, at = end, push = true, tip = "") {
+  const last = $("#later").hidden ? shown().at(-1)?.dataset.node ?? "" : "";
+  const found = await window_({ end, have: last });
+  page.at = at;
+  page.end = end;
+  page.tip = tip || found.tip;
+  if (found.keep) {
+    const all = shown();
+    for (const turn of all.slice(all.findIndex((each) => each.dataset.node === found.keep) + 1)) turn.remove();
+    add(turns, "beforeend", found.html);
+  } else {
+    put(turns, found.html);
+    $("#earlier").hidden = !found.earlier;
+  }
+  $("#later").hidden = true;
+  trim("top");
+  mark("");
+  const badge = $("#badge");
+  if (badge.dataset.was) { badge.textContent = badge.dataset.was; badge.className = "badge"; }
+  const url = `/c/${name}${end === page.tip ? "" : `?end=${end}`}`;
+  if (push && url !== location.pathname + location.search) history.pushState(null, "", url);
+  restoreDraft();
+  scroller.scrollTop = scroller.scrollHeight;
+  await select(at);
+}
+
+// Load more of the branch at one end of the document, and let go of it at the other.
+let loading = false;
+export async function more(way) {
+  if (loading) return;
+  loading = true;
+  try {
+    const all = shown();
+    const edge = way === "earlier" ? all[0] : all.at(-1);
+    const found = await window_(way === "earlier" ? { end: page.end, before: edge.dataset.node } : { end: page.end, after: edge.dataset.node });
+    const height = scroller.scrollHeight - scroller.scrollTop;
+    add(turns, way === "earlier" ? "afterbegin" : "beforeend", found.html);
+    $(`#${way}`).hidden = !found[way];
+    if (way === "earlier") scroller.scrollTop = scroller.scrollHeight - height;
+    trim(way === "earlier" ? "bottom" : "top");
+  } finally {
+    loading = false;
+  }
+}
+
+function trim(side) {
+  const all = shown();
+  const extra = all.length - MOST;
+  if (extra <= 0) return;
+  const height = scroller.scrollHeight;
+  for (const turn of side === "top" ? all.slice(0, extra) : all.slice(-extra)) turn.remove();
+  if (side === "top") scroller.scrollTop -= height - scroller.scrollHeight;
+  $(side === "top" ? "#earlier" : "#later").hidden = false;
+}
+
+export async function select(node) {
+  page.at = node;
+  for (const turn of shown()) turn.classList.toggle("selected", turn.dataset.node === node);
+  $(`#n-${node}`)?.scrollIntoView({ block: "nearest" });
+  await openPanel(panelName());
+}
+
+let asked = 0;
+export async function openPanel(id, focus = false) {
+  const side = $("#side");
+  const inside = side.contains(document.activeElement) ? document.activeElement : null;
+  const role = inside?.getAttribute("role");
+  const again = focus ? `#tab-${id}` : role ? `[role=${role}][tabindex="0"], [role=${role}]:not([tabindex="-1"])` : inside?.id ? `#${inside.id}` : "";
+  const mine = ++asked;
+  const got = await html(`/page/panel/${id}/${name}?at=${page.at}&end=${page.end}`);
+  if (mine !== asked) return; // another one was asked for meanwhile
+  put(side, got);
+  if (again) $(again, side)?.focus();
+}
+
+// The list of conversations and the panel, after something was added.
+export async function refresh() {
+  put($("#list"), await html(`/page/list?session=${name}`));
+}
+
+export const go = async (node) => {
+  const end = (await call("GET", `${here}/end?node=${node}`)).node;
+  await show(end, end);
+  if (node !== end) { await select(node); $(`#n-${node}`)?.scrollIntoView({ block: "center" }); }
+};
+
+export async function step(by) {
+  const all = shown();
+  const index = all.findIndex((turn) => turn.dataset.node === page.at) + by;
+  if (index < 0 && !$("#earlier").hidden) { await more("earlier"); return step(by); }
+  if (index >= all.length && !$("#later").hidden) { await more("later"); return step(by); }
+  if (all[index]) await select(all[index].dataset.node);
+}
+
+// The slider may lead to a turn that is not in the document.
+export async function scrub(value, most) {
+  const all = shown();
+  const back = most - value;
+  if ($("#later").hidden && back < all.length) await select(all[all.length - 1 - back].dataset.node);
+  else await select((await call("GET", `/page/step/${name}?end=${page.end}&back=${back}`)).node);
+  $("#scrub")?.focus();
+}
+
+export async function fork() {
+  const wanted = await ask(texts.name, "");
+  if (wanted) location.assign(`/c/${encodeURIComponent((await call("POST", `${here}/fork`, { node: page.at, name: wanted })).session)}`);
+}
+
+export async function rename() {
+  const wanted = await ask(texts.rename, page.session);
+  if (wanted && wanted !== page.session) location.assign(`/c/${encodeURIComponent((await call("POST", `${here}/rename`, { name: wanted })).session)}`);
+}
+
+export async function remove() {
+  if (!(await ask(fill(texts.delete, { name: page.session })))) return;
+  await call("DELETE", here);
+  location.assign("/");
+}
+
+export async function verify() {
+  const badge = $("#badge");
+  badge.dataset.was ??= badge.textContent;
+  badge.className = "badge";
+  badge.textContent = texts.checking;
+  const found = await call("GET", `${here}/verify`);
+  badge.className = found.verified ? "badge good" : "badge bad";
+  badge.textContent = found.verified ? `✓ ${fill(texts.verified, { n: found.nodes })}` : `✗ ${fill(texts.broken, { n: found.turn })} · ${found.problem}`;
+  badge.title = found.problem;
+  const broken = $(`#n-${found.node}`);
+  broken?.classList.add("broken");
+  broken?.scrollIntoView({ block: "center" });
+}
+
+export function listenToPlaces() {
+  if (!scroller) return;
+  scroller.scrollTo({ top: scroller.scrollHeight, behavior: "instant" });
+  $(`#n-${page.at}.selected`)?.scrollIntoView({ block: "nearest" });
+  const watch = new IntersectionObserver((seen) => { for (const each of seen) if (each.isIntersecting && scroller.scrollHeight > scroller.clientHeight) more(each.target.id); }, { root: scroller, rootMargin: "300px" });
+  watch.observe($("#earlier"));
+  watch.observe($("#later"));
+  window.addEventListener("popstate", () => {
+    const end = new URLSearchParams(location.search).get("end") ?? page.tip;
+    show(end, end, false);
+  });
+}

@@ -1,0 +1,61 @@
+// What every module uses: the server's own API, its rendered HTML, notices, and questions to the person.
+export const $ = (selector, root = document) => root.querySelector(selector);
+export const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
+const policy = window.trustedTypes ? trustedTypes.createPolicy("taiwa", { createHTML: (html) => html }) : { createHTML: (html) => html };
+export const put = (element, html) => { element.innerHTML = policy.createHTML(html); };
+export const add = (element, where, html) => element.insertAdjacentHTML(where, policy.createHTML(html));
+export const texts = JSON.parse(document.body.dataset.texts);
+export const fill = (text, values) => Object.entries(values).reduce((now, [name, value]) => now.replace(`{${name}}`, () => value), text);
+
+// The place that is shown: the selected node, the end of the branch in the transcript, and where the conversation stands.
+const { session, at, end, tip } = document.body.dataset;
+export const page = { session, at, end, tip, run: "" };
+export const name = encodeURIComponent(session);
+export const here = `/api/conversations/${name}`;
+
+export async function call(method, path, body) {
+  const options = { method, headers: {} };
+  if (body !== undefined) {
+    options.headers["content-type"] = "application/json";
+    options.body = JSON.stringify(body);
+  }
+  const response = await fetch(path, options);
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) throw Object.assign(new Error(answer.error?.message ?? `${response.status} ${response.statusText}`), { code: answer.error?.code });
+  return answer;
+}
+
+export async function html(path) {
+  const response = await fetch(path);
+  if (!response.ok) throw new Error((await response.json().catch(() => ({}))).error?.message ?? `${response.status} ${response.statusText}`);
+  return response.text();
+}
+
+export function notify(message) {
+  const line = document.createElement("p");
+  line.textContent = message;
+  $("#notices").append(line);
+  setTimeout(() => line.remove(), 8000);
+}
+
+export const attempt = (action) => async (...given) => {
+  try { await action(...given); } catch (error) { notify(error.message); }
+};
+
+// Ask for a text, or with no text given for a yes; null when it is cancelled.
+export function ask(title, value) {
+  const dialog = $("#ask");
+  const field = $("#ask-text");
+  $("#ask-title").textContent = title;
+  field.hidden = value === undefined;
+  field.value = value ?? "";
+  dialog.returnValue = "cancel";
+  dialog.showModal();
+  if (value === undefined) $("#ask-ok").focus(); else field.select();
+  return new Promise((resolve) => { dialog.onclose = () => resolve(dialog.returnValue === "ok" ? field.value.trim() || (field.hidden ? "ok" : null) : null); });
+}
+
+document.addEventListener("keydown", (event) => {
+  // Enter in the field would press the first button, which cancels.
+  if (event.target.id === "ask-text" && event.key === "Enter" && !event.isComposing && event.keyCode !== 229) { event.preventDefault(); $("#ask").close("ok"); }
+});

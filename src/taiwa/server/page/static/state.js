@@ -1,0 +1,56 @@
+// The state panel: why a value is there, since when it is wrong, another value by hand, and how two branches differ.
+import { $, $$, call, fill, here, html, name, page, put, texts } from "./server.js";
+import { show } from "./places.js";
+import { branch } from "./talk.js";
+
+let bounds = null; // between the last value that was right and the first that was wrong lies the turn that is looked for
+
+export async function why(path) {
+  put($("#why"), await html(`/page/why/${name}?at=${page.at}&end=${page.end}&path=${encodeURIComponent(path)}`));
+  const author = $("#set input[name=author]");
+  if (author) author.value = localStorage.getItem("author") ?? "";
+  $("#why").scrollIntoView({ block: "nearest" });
+}
+
+export async function bisect(verdict) {
+  const values = $$(".history li");
+  if (verdict === undefined) bounds = { right: -1, wrong: values.length };
+  else bounds[verdict] = bounds.middle;
+  const found = bounds.wrong - bounds.right < 2;
+  const say = $("#bisect p");
+  $("#bisect").hidden = false;
+  for (const button of $$("#bisect button")) button.hidden = found;
+  if (found) {
+    const first = values[bounds.wrong];
+    say.textContent = first ? fill(texts.since, { n: first.dataset.turn }) : texts.never;
+    if (first) mark(first.dataset.node);
+    return;
+  }
+  bounds.middle = Math.floor((bounds.right + bounds.wrong) / 2);
+  const { dataset, children } = values[bounds.middle];
+  say.textContent = fill(texts.after, { n: dataset.turn, value: children[1].textContent });
+  mark(dataset.node);
+  $("#bisect button").focus();
+}
+
+// Select the turn of a value without closing the questions about it.
+function mark(node) {
+  page.at = node;
+  for (const turn of $$(".turn")) turn.classList.toggle("selected", turn.dataset.node === node);
+  $(`#n-${node}`)?.scrollIntoView({ block: "nearest" });
+}
+
+export async function compare(form) {
+  put($("#difference"), await html(`/page/difference/${name}?at=${page.at}&other=${encodeURIComponent(form.other.value)}`));
+  $("#difference").scrollIntoView({ block: "nearest" });
+}
+
+export async function set(form) {
+  const author = form.author.value.trim();
+  localStorage.setItem("author", author);
+  let value = form.value.value;
+  try { value = JSON.parse(value); } catch { /* a text without quotation marks */ }
+  const made = await call("POST", `${here}/state`, { path: form.path.value, value, author, ...branch() });
+  await show(made.node);
+}
+

@@ -1,0 +1,250 @@
+// Talking: the message field with its draft, and the answer while it is written, here or by another tab.
+import { $, add, ask, attempt, call, fill, here, name, notify, page, put, texts } from "./server.js";
+import { files, listenForFiles, sent, setFiles } from "./files.js";
+import { mark, refresh, show } from "./places.js";
+
+const text = $("#text");
+const live = $("#live");
+let waiting, closed, open; // the parts of the answer that is being written
+let pending = null; // what was sent from here and is not answered yet
+let mine = false; // whether the turn was begun in this tab
+let frame = 0;
+
+// --- the message field ------------------------------------------------------------------------------------------------
+
+// A draft belongs to a place: the end of the conversation, or the end of an earlier branch.
+const draft = () => `draft:${page.session || "new"}${page.end === page.tip ? "" : `:${page.end}`}`;
+
+export function restoreDraft() {
+  if (text) text.value = localStorage.getItem(draft()) ?? "";
+}
+
+function keepDraft() {
+  if (text.value) localStorage.setItem(draft(), text.value); else localStorage.removeItem(draft());
+}
+
+export function busy(on) {
+  $("#stop").hidden = !on;
+  $("#send").hidden = on;
+  live?.setAttribute("aria-busy", String(on));
+  if (on) delete document.body.dataset.ready; else document.body.dataset.ready = "yes"; // nothing is on its way
+}
+
+function clear() {
+  pending = { text: text.value, files: files() };
+  text.value = "";
+  setFiles([]);
+  keepDraft();
+}
+
+function giveBack() {
+  if (!pending) return;
+  if (!text.value) text.value = pending.text;
+  if (!files().length) setFiles(pending.files);
+  keepDraft();
+  pending = null;
+}
+
+// Which branch is meant, and where the conversation must stand, so that nothing another tab did is lost.
+export const branch = () => ({ expected: page.tip, ...(page.end === page.tip ? {} : { parent: page.end }) });
+
+export async function begin(body) {
+  const model = $("#model").value;
+  mine = true;
+  busy(true);
+  try {
+    await call("POST", `${here}/turns`, { model, ...branch(), ...body });
+  } catch (error) {
+    mine = false;
+    busy(Boolean(page.run));
+    throw error;
+  }
+}
+
+export async function send(event) {
+  event?.preventDefault();
+  const said = text.value.trim();
+  const attachments = sent(files());
+  if ((!said && !attachments.length) || !$("#stop").hidden) return;
+  clear();
+  try {
+    if (!page.session) return await start(said, attachments);
+    begun(said, pending.files.map((each) => each.name));
+    await begin({ text: said, attachments });
+  } catch (error) {
+    put(live ?? $("#files"), "");
+    giveBack();
+    if (error.message) notify(error.code === "moved" ? texts.moved : error.message);
+  }
+}
+
+const READ = { flag: (field) => field.checked, number: ({ value }) => (value === "" ? undefined : Number(value)), text: ({ value }) => value };
+READ.value = ({ value }) => { if (value === "") return undefined; try { return JSON.parse(value); } catch { return value; } };
+
+async function start(said, attachments) {
+  const form = $("#begin");
+  const app = form.app.value;
+  if (!form.reportValidity()) throw new Error("");
+  const params = {};
+  for (const field of form.querySelectorAll("fieldset:not([disabled]) [data-param]")) params[field.dataset.param] = READ[field.dataset.kind](field);
+  const made = await call("POST", "/api/conversations", { app, model: form.model.value, params, text: said, attachments });
+  sessionStorage.setItem(`run:${made.session}`, made.run);
+  location.assign(`/c/${encodeURIComponent(made.session)}`);
+}
+
+export async function stop() {
+  if (page.run) await call("POST", `/api/runs/${page.run}/cancel`, {});
+}
+
+// --- the answer -------------------------------------------------------------------------------------------------------
+
+function begun(said, names) {
+  const part = (kind, className) => Object.assign(document.createElement(kind), { className, dir: "auto" });
+  live.replaceChildren();
+  if (names?.length) live.append(Object.assign(part("p", "attached"), { textContent: names.join(", ") }));
+  if (said) live.append(Object.assign(part("div", "you"), { textContent: said }));
+  waiting = Object.assign(part("p", "thinking"), { textContent: texts.waiting });
+  closed = part("div", "answer");
+  open = part("div", "answer");
+  live.append(waiting, closed, open);
+  live.scrollIntoView({ block: "end" });
+}
+
+const scroller = $("#transcript");
+const LONGEST_THOUGHT = 600; // characters of what a model thinks that are shown while it does
+const thoughts = Object.assign(document.createElement("p"), { className: "thinking", dir: "auto" });
+const pinned = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 120;
+
+// Parts of an answer come faster than a screen can show them: one of them is drawn per frame.
+function draw(change) {
+  const follow = pinned();
+  waiting?.remove();
+  thoughts.remove();
+  change();
+  if (follow) scroller.scrollTop = scroller.scrollHeight;
+}
+
+const heard = {
+  run({ run, said, files: names, parent }) {
+    page.run = run;
+    busy(true);
+    mark(parent);
+    $("#interrupted").hidden = true;
+    begun(said, names);
+  },
+  block({ html }) {
+    cancelAnimationFrame(frame);
+    draw(() => { add(closed, "beforeend", html); put(open, ""); });
+  },
+  tail({ html }) {
+    cancelAnimationFrame(frame);
+    frame = requestAnimationFrame(() => draw(() => put(open, html)));
+  },
+  thinking(data) {
+    if (!thoughts.isConnected) { thoughts.textContent = ""; live.insertBefore(thoughts, waiting); }
+    thoughts.textContent = (thoughts.textContent + data.text).slice(-LONGEST_THOUGHT);
+  },
+  notice: (data) => notify(data.text),
+  async tip({ tip }) {
+    if (tip === page.tip) return;
+    const past = page.end !== page.tip && !mine;
+    page.tip = tip;
+    if (past) return mark(""); // the person reads an earlier place, which another tab has not changed
+    cancelAnimationFrame(frame);
+    await show(tip, tip, true, tip);
+    live.replaceChildren();
+  },
+  async done() {
+    cancelAnimationFrame(frame);
+    page.run = "";
+    mine = false;
+    pending = null;
+    live.replaceChildren();
+    mark("");
+    await refresh();
+    busy(false);
+    $("#notices").append(Object.assign(document.createElement("p"), { className: "hidden", textContent: texts.answered }));
+  },
+  failed({ text: reason }) {
+    cancelAnimationFrame(frame);
+    page.run = "";
+    mine = false;
+    live.replaceChildren();
+    mark("");
+    busy(false);
+    giveBack();
+    notify(reason);
+  },
+  interrupted({ text: said }) {
+    $("#interrupted").hidden = false;
+    $("#interrupted q").textContent = said;
+  },
+  deleted: () => location.assign("/"),
+};
+
+let source = null;
+
+// One stream for the visible tab: the answer that is written, and where the conversation stands. It comes back by itself.
+export function follow() {
+  const query = new URLSearchParams({ tip: page.tip, run: sessionStorage.getItem(`run:${page.session}`) ?? "" });
+  sessionStorage.removeItem(`run:${page.session}`);
+  source = new EventSource(`/page/follow/${name}?${query}`);
+  let queue = Promise.resolve(); // events are handled one after the other, though some fetch
+  for (const [kind, act] of Object.entries(heard)) {
+    source.addEventListener(kind, (event) => { const data = JSON.parse(event.data); queue = queue.then(() => attempt(act)(data)); });
+  }
+  const lost = $("#lost");
+  source.addEventListener("ready", () => { lost.hidden = true; if (!page.run) busy(false); });
+  source.addEventListener("error", () => {
+    lost.hidden = false;
+    lost.textContent = source.readyState === EventSource.CLOSED ? texts.gone : texts.lost;
+  });
+}
+
+export function listenToTalk() {
+  if (!text) { document.body.dataset.ready = "yes"; return; }
+  restoreDraft();
+  text.addEventListener("input", keepDraft);
+  text.addEventListener("keydown", (event) => {
+    // Safari ends a composition before the key that ended it; its key code is 229 as during the composition.
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing && event.keyCode !== 229) send(event);
+  });
+  $("#say, #begin").addEventListener("submit", send);
+  $("#stop").addEventListener("click", attempt(stop));
+  listenForFiles();
+  if (!matchMedia("(max-width: 60rem)").matches) text.focus();
+  if (!page.session) { document.body.dataset.ready = "yes"; return; }
+  follow();
+  document.addEventListener("visibilitychange", () => {
+    source.close();
+    if (!document.hidden) follow();
+  });
+}
+
+// --- an earlier message -----------------------------------------------------------------------------------------------
+
+const price = ({ tokens, cost }) => fill(texts.cost, { n: tokens.toLocaleString(), cost: cost ?? texts.unknown });
+
+export async function edit(number) {
+  const dialog = $("#edit");
+  const turn = $(`.turn[data-number="${number}"]:has(footer [data-edit])`);
+  if (!turn) return;
+  const field = $("#edit-text");
+  field.value = (await call("GET", `/api/nodes/${turn.dataset.node}`)).user ?? "";
+  for (const cost of [$("#cost-answer"), $("#cost-replay")]) cost.textContent = "";
+  dialog.returnValue = "cancel";
+  dialog.onclose = attempt(async () => {
+    const way = dialog.returnValue;
+    if (way === "cancel") return;
+    const change = { text: field.value, edit: Number(number) };
+    if (way === "save") return show((await call("POST", `${here}/rewrite`, { ...change, ...branch() })).node);
+    await begin({ ...change, replay: way === "replay" });
+  });
+  dialog.showModal();
+  const found = await call("GET", `${here}/estimate?turn=${number}&node=${page.end}&model=${encodeURIComponent($("#model").value)}`);
+  $("#cost-answer").textContent = price(found.answer);
+  $("#cost-replay").textContent = price(found.replay);
+  $("#edit-replay").hidden = !found.following;
+}
+
+export const confirmed = async (link) => (await ask(`${texts.link} ${link.href}`)) && window.open(link.href, "_blank", "noopener,noreferrer");

@@ -1,0 +1,134 @@
+"""The Model Context Protocol over Streamable HTTP (`/mcp`), by the SDK's own server. Each request stands for itself."""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from taiwa.apps.catalog import load_app
+from taiwa.conversation.app import App
+from taiwa.kernel.errors import ConfigError, TaiwaError, ToolError
+from taiwa.kernel.messages import TextDelta
+from taiwa.kernel.records import Json, to_json
+from taiwa.kernel.runtime import Tool
+from taiwa.operations.complete import Completion
+from taiwa.operations.mcp_tools import McpContext, operation_tools
+from taiwa.server.errors import ApiError, invalid
+from taiwa.server.fields import Fields
+from taiwa.server.state import ServerState, caller_of, read_body, state_of
+from taiwa.server.wire import Route, Wire
+from taiwa.sessions.durable_turn import PricedModel, TurnResult
+from taiwa.tools.mcp_client import require_mcp
+from taiwa.tools.mcp_server import create_server, report_progress
+from taiwa.tools.registry import builtin_tools
+
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+INVALID_REQUEST, PARSE_ERROR, INTERNAL_ERROR = -32600, -32700, -32603
+
+
+def error(problem: ApiError) -> dict[str, Json]:
+    """Write an error as JSON-RPC does, for a request that did not reach the protocol."""
+    code = (
+        PARSE_ERROR if problem.code == "invalid_json" else INVALID_REQUEST if problem.status < 500 else INTERNAL_ERROR
+    )
+    return {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": problem.message}}
+
+
+async def answer(request: Request) -> Response:
+    """Answer one message of a client."""
+    try:
+        require_mcp()
+    except ConfigError as problem:
+        raise ApiError(501, problem.message, code="not_installed") from None
+    body = await read_body(request)
+    check_message(body)
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    state = state_of(request)
+    server = create_server(tools_of(state, caller_of(request)))
+    manager = StreamableHTTPSessionManager(server, stateless=True, max_request_body_size=state.options.limits.body)
+    return _Answer(manager, to_json(body.data))
+
+
+def check_message(body: Fields) -> None:
+    """Check that a body is one message of JSON-RPC.
+
+    Raises:
+        ApiError: it is not.
+    """
+    if body.data.get("jsonrpc") != "2.0":
+        raise invalid("jsonrpc", 'jsonrpc must be "2.0"')
+    if not {"result", "error"} & body.data.keys():
+        body.text("method")
+    if not isinstance(body.data.get("id", ""), (str, int)):
+        raise invalid("id", "id must be a string or a number")
+
+
+class _Answer(Response):
+    """What the SDK answers to a body that was read already."""
+
+    def __init__(self, manager: "StreamableHTTPSessionManager", body: bytes) -> None:
+        super().__init__()
+        self._manager = manager
+        self._unread = body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the SDK write the response."""
+        read = False
+
+        async def receiving() -> Message:
+            nonlocal read
+            if read:
+                return await receive()
+            read = True
+            return {"type": "http.request", "body": self._unread, "more_body": False}
+
+        async with self._manager.run():
+            await self._manager.handle_request(scope, receiving, send)
+
+
+def tools_of(state: ServerState, caller: str) -> Iterable[Tool]:
+    """Return the tools of a caller: the built-in ones, and the operations on what belongs to it."""
+    catalogue = state.catalogue
+
+    def open_model(app: App | None) -> PricedModel:
+        return catalogue.open_for(app) if app is not None else catalogue.open(catalogue.choose(catalogue.models[0]))
+
+    context = McpContext(
+        state.repository(caller), catalogue.settings, state.turns, _ask_app(state), open_model, partial(_perform, state)
+    )
+    return (*builtin_tools().values(), *operation_tools(context))
+
+
+async def _perform(state: ServerState, completion: Completion) -> TurnResult:
+    """Perform a turn as a run of the server, with its limits, and report how much is written."""
+    try:
+        run, written = state.runs.start([completion]), 0
+        async for each in run.follow():
+            if isinstance(each.event, TextDelta):
+                written += len(each.event.text)
+                await report_progress(written, each.event.text)
+        (result,) = await run.results()
+    except ApiError as problem:
+        raise ToolError(problem.message, code=problem.code or problem.type) from None
+    return result
+
+
+def _ask_app(state: ServerState) -> App | None:
+    """Return the first served app that asks documents, or None."""
+    for file in state.catalogue.apps.values():
+        try:
+            app = load_app(file)
+            if app.flow == "ask":
+                return app.with_params({})
+        except TaiwaError:
+            continue  # an app with an error, or with a parameter that must be given
+    return None
+
+
+wire = Wire("mcp", (Route("/mcp", answer),), error)
