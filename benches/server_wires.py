@@ -251,3 +251,7 @@ def main() -> None:
         matching(subject, f"{folder}/large.db")
         idle(subject, f"{folder}/idle.db")
     subject.write()
+
+
+if __name__ == "__main__":
+    main()

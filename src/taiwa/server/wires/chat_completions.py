@@ -490,6 +490,7 @@ class _Reply:
         results: dict[int, TurnResult] = {}
         begun: set[int] = set()
         thinking: set[int] = set()
+        written: set[int] = set()
         async for each in run.follow():
             if isinstance(each.event, Notice):
                 continue
@@ -500,6 +501,7 @@ class _Reply:
                 begun.add(each.index)
                 yield self._chunk(each.index, {"role": "assistant", "content": "", "refusal": None})
             if isinstance(each.event, TextDelta):
+                written.add(each.index)
                 yield self._piece(each.index, b"content", each.event.text)
                 continue
             if isinstance(each.event, ThinkingDelta):
@@ -508,6 +510,8 @@ class _Reply:
                     yield self._piece(each.index, b"reasoning_content", each.event.text)
                 continue
             results[each.index] = each.event
+            if each.event.text and each.index not in written:
+                yield self._piece(each.index, b"content", each.event.text)
             response = each.event.response
             more: dict[str, Json] = {} if each.index in thinking else dict(_thinking(response))
             if calls := write_calls(response):
