@@ -35,13 +35,16 @@ from taiwa.models.builtin.model import DATA
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))  # for the llama.cpp server of the tests, and for evals/
 from docs.player import ScriptedExchange, ScriptedServer  # noqa: E402
+from evals.__main__ import evals  # noqa: E402
 
 SESSIONS = HERE / "sessions"
 MODEL = "written:script"
 GENUINE = "#! llama.cpp"
 BUILTIN = "#! builtin"
 WEIGHTS = "#~ weights of the built-in model: "
-PLAIN = re.compile(r"taiwa [^|<>&;$`\n]*\Z")
+PLAIN = re.compile(
+    r"""(?P<program>taiwa|python -m evals) (?:[^|<>&;$`"'\\\n]|"(?:[^"$`\\]|\\[^"$`\\\n])*"|'[^']*')*\Z"""
+)
 """A command that a shell would do nothing about but take its quotes off."""
 WRITTEN_BY = DATA / "weights.safetensors"
 LONGEST = 60.0
@@ -169,11 +172,8 @@ class Stage:
         """Run a command and return what a person sees."""
         reached = threading.Event()
         self._player.learn(step.answers, reached if step.killed else None)
-        code, printed = (
-            self._inside(step.command)
-            if self._quick and not step.killed and PLAIN.match(step.command)
-            else self._shell(step, reached)
-        )
+        plain = PLAIN.match(step.command.replace("\\\n", "")) if self._quick and not step.killed else None
+        code, printed = self._shell(step, reached) if plain is None else self._inside(plain[0], plain["program"])
         failed = code != 0
         if failed != (step.fails or step.killed):
             raise SystemExit(f"{step.command!r} ended with {code}:\n{printed}")
@@ -194,7 +194,7 @@ class Stage:
         printed = process.communicate(timeout=LONGEST)[0].decode()
         return process.returncode, printed
 
-    def _inside(self, command: str) -> tuple[int, str]:
+    def _inside(self, command: str, program: str) -> tuple[int, str]:
         """Run a command as its process would; the folder and the environment are those of the whole process meanwhile."""
         out = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
         kept = dict(os.environ)
@@ -207,7 +207,11 @@ class Stage:
                 redirect_stderr(out),
                 patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO())),
             ):
-                main_of_taiwa(shlex.split(command)[1:])
+                words = shlex.split(command.removeprefix(program))
+                if program == "taiwa":
+                    main_of_taiwa(words)
+                else:
+                    main_of_taiwa(words, evals, program)
         except SystemExit as end:
             code = int(end.code or 0)
         finally:

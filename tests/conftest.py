@@ -1,10 +1,19 @@
 """What tests of different parts share."""
 
+import shutil
+import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
 
 import pytest
 
+from taiwa.retrieval import ingest
+from taiwa.retrieval.index import Index
+from taiwa.retrieval.reader_process import IsolatedReader, ReadDocument
+from taiwa.sessions import stored_ask
 from tests.database import database, postgres_server
 from tests.peers.llama import LlamaServer
 
@@ -19,6 +28,65 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"shared data absent: no folder {SHARED_DATA}")
     return SHARED_DATA
+
+
+class KeptReader:
+    """A reader of documents whose process is kept: to start one takes longer than most tests that index a folder."""
+
+    def __init__(self) -> None:
+        self._reader = IsolatedReader()
+        self._path = list(sys.path)
+        self._lock = Lock()
+
+    def __call__(self) -> "KeptReader":
+        """Begin to read; a process that finds other packages than this one is started anew."""
+        if self._path != sys.path:
+            self.end()
+            self._path = list(sys.path)
+        return self
+
+    def read(self, raw: bytes, kind: str) -> ReadDocument:
+        with self._lock:
+            return self._reader.read(raw, kind)
+
+    def close(self) -> None:
+        """Keep the process."""
+
+    def end(self) -> None:
+        with self._lock:
+            self._reader.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_reader_process() -> Iterator[None]:
+    """Folders are indexed by one process a worker, one after the other; tests/retrieval/test_readers.py starts its own."""
+    kept = KeptReader()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ingest, "IsolatedReader", kept)
+        yield
+    kept.end()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def handbook_read_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The bundled handbook is read once a worker; a home without its index gets a copy, which is then brought up to date."""
+    kept = tmp_path_factory.mktemp("handbook") / "kept.db"
+    open_handbook = stored_ask._handbook
+
+    def copied(place: Path | None, stack: ExitStack) -> Index:
+        if place is None:
+            place = Path(stack.enter_context(TemporaryDirectory(prefix="taiwa-"))) / "library.db"
+        if not place.exists():
+            if not kept.exists():
+                with ExitStack() as own:
+                    open_handbook(kept, own)
+            shutil.copytree(kept.with_suffix(".words"), place.with_suffix(".words"))
+            shutil.copyfile(kept, place)
+        return open_handbook(place, stack)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stored_ask, "_handbook", copied)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,8 @@
 """`taiwa ask` as a person uses it: a real index, the handbook that comes along, and a model over the real wire."""
 
 import json
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from tests.cli.conftest import ModelServer, Place, Taiwa
 from tests.cli.terminal import Terminal
 from tests.house.figures import trace
+from tests.peers.faults import silence
 
 SCORES = json.dumps({"clarity": 1, "is_question": 1, "is_consultation": 5, "in_internal_docs": 1, "ask_person": 5})
 
@@ -38,6 +41,30 @@ def test_nothing_need_be_set_up(taiwa: Taiwa) -> None:
     assert "[1] en/leave.md › Leave › Annual leave" in result.lines
     assert "the example handbook of a fictional company" in result.err
     assert taiwa.ok("index", "list", "--json").json == []
+
+
+def test_a_file_is_asked_with_text_that_is_piped_in(taiwa: Taiwa, folder: Path) -> None:
+    result = taiwa.ok("ask", "How many days?", "--in", str(folder / "leave.md"), "--json", input="of paid leave\n").json
+
+    assert (result["question"], result["answer"]) == (
+        "How many days?\n\nof paid leave", "Everybody has ten days of paid leave."
+    )  # fmt: skip
+    assert {passage["path"] for passage in result["passages"]} == {"leave.md"}
+
+
+def test_an_interrupted_question_can_be_resumed(taiwa: Taiwa, model_server: ModelServer, folder: Path) -> None:
+    model_server(silence())
+    process = taiwa.start("ask", "paid leave", "--in", str(folder), "--assess-by", "typed")
+    end = time.monotonic() + 300
+    while not model_server.seen:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=300)
+
+    assert process.returncode == 130
+    assert b"taiwa resume finishes it without paying again" in err
 
 
 def test_without_a_named_model_no_network_is_loaded(taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch) -> None:

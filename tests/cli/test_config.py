@@ -137,6 +137,7 @@ def test_a_key_can_be_taken_out_again(taiwa: Taiwa, provider: ModelServer) -> No
     [
         (("set", "opnai"), CANARY, "did you mean 'openai'?"),
         (("set", "openai"), " \n", "no key given for https://api.openai.com"),
+        (("set", "openai"), CANARY * 2_000, "the key for https://api.openai.com is longer than 16,384 characters"),
     ],
 )
 def test_a_key_that_cannot_be_kept_is_one_line(taiwa: Taiwa, command: tuple[str, ...], given: str, line: str) -> None:

@@ -150,6 +150,16 @@ def test_no_form_of_an_export_can_drive_a_terminal(taiwa: Taiwa, model_server: M
     assert taiwa.ok("replay", "copy").code == 0
 
 
+def test_the_name_of_a_conversation_is_a_text_in_every_form(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("Yes."))
+    taiwa.ok("say", "chat", "-s", "<img/src=x/onerror=alert(1)>", "Hi")
+
+    shown = [taiwa.ok("export", "<img/src=x/onerror=alert(1)>", "--format", form).out for form in ("md", "html")]
+
+    assert shown[0].startswith(r"# \<img/src=x/onerror=alert(1)\>")
+    assert "<img" not in shown[1]
+
+
 @pytest.mark.parametrize("suffix", ["jsonl", "md", "html"])
 def test_an_exported_file_is_for_its_owner_only(talked: Taiwa, tmp_path: Path, suffix: str) -> None:
     file = tmp_path / f"chat-1.{suffix}"

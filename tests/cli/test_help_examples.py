@@ -12,7 +12,7 @@ import click
 import pytest
 
 from taiwa.cli.main import cli
-from tests.cli.conftest import ModelServer, Place, Taiwa
+from tests.cli.conftest import ModelServer, Place, Result, Taiwa
 from tests.peers.faults import speech
 
 EXAMPLE = re.compile(r"\s*(?:[a-z]\w* [^|]*\| )?taiwa .*")
@@ -89,6 +89,16 @@ def test_the_help_of_every_command_shows_an_example(path: tuple[str, ...]) -> No
     assert examples(ALL[path])
 
 
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_no_sentence_of_a_help_text_is_cut_off(path: tuple[str, ...]) -> None:
+    command, context = ALL[path], click.Context(ALL[path], info_name=path[-1])
+    shown = command.get_help(context)
+    assert "..." not in re.sub(r"\[ARGS\]\.\.\.|\[NAMES\]\.\.\.", "", shown)
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and not parameter.hidden:
+            assert re.search(r"[.\]]$", (parameter.help or "").strip()), parameter.opts
+
+
 def test_what_is_not_run_here_is_still_an_example() -> None:
     assert not [begin for begin in ELSEWHERE if not any(line.startswith(begin) for line in LINES)]
 
@@ -111,14 +121,26 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("line", RUN)
-def test_an_example_runs(
-    line: str, taiwa: Taiwa, model_server: ModelServer, place: Place, world: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def home(place: Place, world: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The world as the home and the working folder of a test."""
     home = place.folder / "world"
     shutil.copytree(world, home)
     monkeypatch.chdir(home)
     monkeypatch.setenv("HOME", str(home))
+    return home
+
+
+@pytest.mark.parametrize("line", RUN)
+def test_an_example_runs(line: str, taiwa: Taiwa, model_server: ModelServer, home: Path) -> None:
+    for command, done in run_example(line, taiwa, model_server, home):
+        assert done.code in ((0, 3, 4) if command == "ask" else (0, 1) if command == "generate" else (0,)), done.err
+
+
+def run_example(
+    line: str, taiwa: Taiwa, model_server: ModelServer, home: Path, *more: str
+) -> Iterator[tuple[str, Result]]:
+    """Run the commands of an example, with more options; yield their names and outcomes."""
     model_server.plays(
         speech(next((text for word, text in ANSWERS.items() if word in line), "Hello!")),
         capabilities={model_server.model: dict.fromkeys(("json_schema", "regex", "grammar"), True)},
@@ -134,15 +156,15 @@ def test_an_example_runs(
         for flag in ("-m",):
             if flag in words:  # the model of the test answers
                 del words[words.index(flag) : words.index(flag) + 2]
-        done = taiwa(*words, input=piped)
-        assert done.code in ((0, 3, 4) if words[0] == "ask" else (0, 1) if words[0] == "generate" else (0,)), done.err
+        yield words[0], taiwa(*words, *(each for each in more if each not in words), input=piped)
 
 
 def prepare(taiwa: Taiwa, line: str) -> None:
     """What an example takes for granted."""
     command = line.rpartition("taiwa ")[2] if "| taiwa" in line else line.removeprefix("taiwa ")
     if re.search(
-        r"chat-1|topics|state|log|show|undo|redo|retry|edit|fork|export|replay| -c|diff|resume|switch", command
+        r"chat-1|topics|state|search|cost|log|show|undo|redo|retry|edit|fork|export|replay| -c|diff|resume|switch",
+        command,
     ):
         restore(taiwa, 9 if "chat-1:9" in command else 3)
     if "--remove" in command:

@@ -171,6 +171,7 @@ def test_two_commands_at_once_make_one_index_and_both_end_well(taiwa: Taiwa, fol
         (("index", "show", "nothing"), "index 'nothing' not found"),
         (("index", "drop", "nothing"), "index 'nothing' not found"),
         (("find", "x"), "no index found"),
+        (("index", "docs", "--store", "pyproject.toml/taiwa.db"), "pyproject.toml"),
         (("find", " "), "at least one word"),
         (("find", "x", "--in", "nowhere"), "neither an index nor a folder"),
         (("index", ".", "--language", "klingon"), "unknown stemmer language 'klingon'"),

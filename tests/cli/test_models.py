@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.cli.conftest import ModelServer, Place, Taiwa
-from tests.peers.faults import head, raw, speech, status
+from tests.peers.faults import head, raw, status
 from tests.peers.llama import KEY, LlamaServer
 
 
@@ -79,8 +79,25 @@ def test_the_built_in_model_has_no_server(taiwa: Taiwa) -> None:
     assert "has no server" in done.err
 
 
-def test_a_server_that_lists_nothing_that_is_known_is_one_line(taiwa: Taiwa, model_server: ModelServer) -> None:
-    model_server(speech("hello"))
+NESTED = b"[" * 200_000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[]",
+        b"{",
+        NESTED,
+        b'{"data": ' + NESTED,
+        b'{"data": [{"id": 5}]}',
+        b'{"data": [{"id": "\\n"}]}',
+        b'{"data": {}}',
+    ],
+)
+def test_a_server_that_lists_nothing_that_is_known_is_one_line(
+    taiwa: Taiwa, model_server: ModelServer, body: bytes
+) -> None:
+    model_server(raw(head(len(body), "application/json") + body, close=False))
 
     done = taiwa("models", "remote")
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from taiwa.cli.output import inert, plain, table
+from taiwa.cli.output import table
+from taiwa.kernel.plain_text import inert, plain
 from taiwa.kernel.text import IGNORABLE
 from tests.cli.conftest import Place
 from tests.cli.terminal import Terminal

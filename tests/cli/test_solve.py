@@ -42,6 +42,26 @@ def test_a_rationale_comes_with_its_results_and_the_answer_last(taiwa: Taiwa, mo
     assert model_server.requests[0]["messages"][-1]["content"] == QUESTION
 
 
+def test_instructions_temperature_files_and_piped_text_belong_to_a_question(
+    taiwa: Taiwa, model_server: ModelServer, tmp_path: Path
+) -> None:
+    no_tools(model_server, "The answer is 9.")
+    (tmp_path / "train.txt").write_text("It leaves at nine.")
+
+    done = taiwa.ok(
+        "solve", "When does it leave?", "--system", "Be brief.", "--temperature", "0.3", "--tools", "none", "--shots", "0",
+        "-f", str(tmp_path / "train.txt"), input="From platform 2.\n",
+    )  # fmt: skip
+
+    request = model_server.requests[0]
+    assert done.lines[-1] == "9"
+    assert [message["content"] for message in request["messages"]] == [
+        "Be brief.",
+        "When does it leave?\n\nIt leaves at nine.\n\nFrom platform 2.",
+    ]
+    assert request["temperature"] == 0.3
+
+
 @pytest.mark.parametrize(
     ("question", "call", "result"),
     [

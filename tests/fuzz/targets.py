@@ -12,12 +12,12 @@ from typing import Any, cast
 
 from taiwa.apps.app_file import read_app
 from taiwa.apps.catalog import load_app
-from taiwa.cli.output import plain
 from taiwa.constraints.earley import GrammarGuide
 from taiwa.constraints.vocabulary import small_vocabulary
 from taiwa.conversation.app import App
 from taiwa.conversation.replies import parse_reply
 from taiwa.kernel.errors import TaiwaError
+from taiwa.kernel.plain_text import plain
 from taiwa.kernel.records import Json
 from taiwa.models.http_api.stream_decoder import SseReader
 from taiwa.operations.generate import ExplainOptions, explain

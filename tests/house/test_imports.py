@@ -25,6 +25,7 @@ ALLOWED = {
     "httpx2": ("taiwa.models",),
     "sqlite3": ("taiwa.sql",),
     "psycopg": ("taiwa.sql",),
+    "psycopg_pool": ("taiwa.sql",),
     "numpy": ("taiwa.constraints", "taiwa.models", "taiwa.retrieval", "taiwa.safetensors_file"),
     "torch": ("taiwa.models",),
     "transformers": ("taiwa.models",),

@@ -29,6 +29,7 @@ from taiwa.kernel.messages import (
 from taiwa.models.builtin.model import BuiltinModel
 from taiwa.models.scripted import scripted_model
 from taiwa.server.json_patch import json_patch
+from taiwa.server.options import Limits
 from tests.server.serving import Serving, requests_of, serving, sse
 
 Json = dict[str, Any]
@@ -330,6 +331,15 @@ class WaitingModel:
         yield StreamEnd("stop", None, None, "waiting")
 
 
+class StuckModel(WaitingModel):
+    """Writes a piece, and never the rest."""
+
+    async def astream(self, request: Request) -> AsyncGenerator[TextDelta | StreamEnd]:
+        del request
+        yield TextDelta("Hello")
+        await asyncio.Event().wait()
+
+
 def follow(lines: Iterator[str]) -> Iterator[Json]:
     return (json.loads(line.removeprefix("data: ")) for line in lines if line)
 
@@ -369,6 +379,28 @@ def test_a_stopped_run_is_cancelled_and_keeps_its_text() -> None:
         assert last["outcome"] == {"type": "cancelled"}
         assert unknown.status_code == 404
         assert server.repository.at("t").turns[-1].answer == "Hello"
+
+
+def test_a_run_that_a_stopped_server_left_open_is_resumed_where_it_is_sent_again(tmp_path: Path) -> None:
+    store, stuck = str(tmp_path / "store.db"), StuckModel()
+    model: Any = stuck
+    with (
+        serving(model=model, store=store, limits=Limits(grace=0.0)) as stopped,
+        stopped.client.stream("POST", "/ag-ui", json=GOOD) as response,
+    ):
+        events = follow(response.iter_lines())
+        while next(events)["type"] != "TEXT_MESSAGE_CONTENT":
+            pass
+    with serving("Hello again", store=store) as server:
+        agent = Agent(server, thread="t")
+        agent.messages = list(GOOD["messages"])
+        answer = agent.run("r")
+        repeated = Agent(server, thread="t")
+        repeated.messages = list(GOOD["messages"])
+
+        assert answer == repeated.run("r") == "Hello again"
+        assert server.turns() == [["Hi"]]
+        assert server.repository.store.runs.open_runs() == ()
 
 
 def test_tools_of_the_client_are_called_and_their_results_answered() -> None:

@@ -301,3 +301,12 @@ def test_what_the_file_of_an_app_grants_is_not_for_a_request_to_change(tmp_path:
     with serving("Answer.", apps=(str(tmp_path / "pay.md"),)) as server:
         refused = post(server, "/api/conversations", 400, app="pay", text="What is the pay?", params=params)
         assert refused["error"]["message"].startswith(f"a request may not set {next(iter(params))!r} of the app 'pay'")
+
+
+def test_an_export_has_no_control_codes(server: Serving) -> None:
+    begin(server, "\x1b[2J\u202eone")
+
+    for form in ("jsonl", "md", "html"):
+        text = server.client.get("/api/conversations/chat-1/export", params={"form": form}).text
+        assert "one" in text
+        assert not set(text) & set("\x1b\u202e")

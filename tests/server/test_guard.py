@@ -195,3 +195,27 @@ def test_without_a_token_every_program_of_this_machine_is_let_in() -> None:
     with serving("Hello!", token="") as open_:
         assert open_.chat("Hi").status_code == 200
         assert open_.client.get("/v1/models", headers={"authorization": "Bearer anything"}).status_code == 200
+
+
+AMBIGUOUS = {
+    "two ends": (
+        b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\nContent-Type: application/json\r\n",
+        b"0\r\n\r\n",
+    ),
+    "two keys": (b"Authorization: Bearer other\r\n", b""),
+    "two types": (b"Content-Type: text/plain\r\nContent-Type: application/json\r\n", b""),
+    "two origins": (b"Origin: http://127.0.0.1\r\nOrigin: http://evil.example\r\n", b""),
+}
+
+
+@pytest.mark.parametrize("what", AMBIGUOUS)
+def test_a_request_that_can_be_read_in_two_ways_is_refused_with_what_follows_it(served: Serving, what: str) -> None:
+    headers, body = AMBIGUOUS[what]
+    own = f"Host: 127.0.0.1\r\nAuthorization: Bearer {KEY}\r\n".encode()
+    with socket.create_connection(("127.0.0.1", served.server.port)) as wire:
+        first = b"POST /api/conversations HTTP/1.1\r\n" + own + headers + b"\r\n" + body
+        wire.sendall(first + b"GET /api/cost HTTP/1.1\r\n" + own + b"\r\n")
+        answer = b"".join(iter(lambda: wire.recv(65536), b""))
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1 ") == 1

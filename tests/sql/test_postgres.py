@@ -309,3 +309,71 @@ def test_a_missing_extra_is_named(server: PostgresUrl, monkeypatch: pytest.Monke
 
     with pytest.raises(ConfigError, match=r"requires the extra postgres: pip install 'taiwa\[postgres\]'"):
         PostgresDatabase(server, BOX)
+
+
+def at_once(db: PostgresDatabase, count: int) -> list[str]:
+    """Let threads meet in the middle of their transactions, and return how each of them ended."""
+    outcomes, all_inside = list[str](), threading.Barrier(count)
+
+    def write(word: str) -> None:
+        try:
+            with db.transaction():
+                put(db, word)
+                all_inside.wait(60)
+                put(db, word * 2)
+            outcomes.append("done")
+        except (StoreError, threading.BrokenBarrierError) as error:
+            all_inside.abort()
+            outcomes.append(str(error))
+
+    threads = [threading.Thread(target=write, args=(word,)) for word in "abcdefgh"[:count]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sorted(outcomes)
+
+
+def test_threads_of_a_server_write_at_the_same_time_on_connections_of_a_pool(db: PostgresDatabase) -> None:
+    db.connections = 4
+
+    assert at_once(db, 4) == ["done"] * 4
+    assert sorted(words(db)) == sorted([*"abcd", "aa", "bb", "cc", "dd"])
+    assert at_once(db, 4) == ["done"] * 4
+
+
+def test_a_thread_that_finds_no_free_connection_is_told_so(
+    db: PostgresDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "WAIT", 0.2)
+    db.connections = 2
+
+    outcomes = at_once(db, 3)
+
+    assert any("has no free connection left; try again in a moment" in each for each in outcomes)
+    assert words(db) == []
+
+
+def test_lost_connections_of_a_pool_are_opened_again(db: PostgresDatabase, database: Database) -> None:
+    db.connections = 3
+    at_once(db, 3)
+    kill(database)
+
+    assert at_once(db, 3) == ["done"] * 3
+    assert len(words(db)) == 12
+
+
+def test_the_number_of_a_process_stays_locked_while_its_threads_use_a_pool(
+    db: PostgresDatabase, server: PostgresUrl
+) -> None:
+    db.connections = 3
+    db.run("CREATE SEQUENCE owner AS integer CYCLE")
+    owner = db.owner()
+    at_once(db, 3)
+    other = PostgresDatabase(server, BOX)
+
+    assert other.is_alive(owner)
+    assert db.owner() == owner
+    db.close()
+    assert not other.is_alive(owner)
+    other.close()

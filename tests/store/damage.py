@@ -114,7 +114,7 @@ def change_a_value(path: Path, rng: Random) -> None:
         new: object = rng.choice(NUMBERS)
         if kind == "TEXT":
             text = rng.choice(TEXTS).encode("utf-8", "surrogatepass")
-            sql.execute(f"UPDATE {table} SET {column} = CAST(? AS TEXT) WHERE rowid = ?", (text, row))
+            sql.execute(f"UPDATE OR IGNORE {table} SET {column} = CAST(? AS TEXT) WHERE rowid = ?", (text, row))
             return
         if kind == "BLOB":
             old = sql.execute(f"SELECT {column} FROM {table} WHERE rowid = ?", (row,)).fetchone()[0] or b""

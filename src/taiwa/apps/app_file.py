@@ -23,6 +23,7 @@ from taiwa.conversation.reducers import reducer, reducer_names
 from taiwa.conversation.state import COMPUTED_FIELDS, StateField, check_field, delta_output_type
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError
 from taiwa.kernel.messages import Sampling
+from taiwa.kernel.records import is_number
 from taiwa.structured.type_notation import parse_notation, render_notation
 from taiwa.yamlfile import SURROGATE, Entry, Items, Location, Scalar, Table, Tree, parse_yaml, to_json
 
@@ -180,7 +181,7 @@ class Keys:
         number = tree.value if isinstance(tree, Scalar) else "" if tree else default
         if number is None:
             return None
-        if isinstance(number, (int, float)) and not isinstance(number, bool) and low <= number <= high:
+        if is_number(number) and low <= number <= high:
             return float(number)
         self.wrong(key, f"a number from {low:g} to {high:g}")
         return default

@@ -20,7 +20,7 @@ from typing import cast
 
 from taiwa.conversation.reducers import USER_REDUCERS, Reducer
 from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.kernel.records import Json, canonical
+from taiwa.kernel.records import Json, canonical, parse_json
 from taiwa.settings import config_path
 
 HASH_CHARS = 32
@@ -149,7 +149,7 @@ def _step(name: str, function: Callable[..., object], arguments: tuple[Json, ...
 def _argument(text: str) -> Json:
     """Return an argument: JSON, else a text."""
     try:
-        return cast("Json", json.loads(text))
+        return parse_json(text)
     except ValueError:
         return text.strip()
 

@@ -1,6 +1,5 @@
 """Assess a dialogue: five scores and questions back, by typed answer, function call, label probabilities or decision wire."""
 
-import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +36,7 @@ from taiwa.kernel.messages import (
     ToolSpec,
     system,
 )
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.records import Json, parse_json, value
 from taiwa.structured import OutputType
 
 MIN_MASS = 0.5
@@ -103,7 +102,7 @@ def read_decisions(text: str, names: Sequence[str], levels: int) -> Mapping[str,
         OutputValidationError: an answer is missing or malformed.
     """
     try:
-        data = cast("Json", json.loads(text))
+        data = parse_json(text)
     except ValueError:
         data = None
     answers = data if isinstance(data, dict) else {}

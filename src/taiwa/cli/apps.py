@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options, complete_session, confirm, open_app
+from taiwa.cli.options import CommonOptions, Group, common_options, complete_session, confirm, open_app
 from taiwa.cli.output import print_item, print_json, print_line, print_notice, print_preview, print_result, table
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import ConfigError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 UNCONFIRMED = "trusting an app requires a confirmation; add --yes"
 
 
-@click.group()
+@click.group(cls=Group)
 def apps() -> None:
     """List, create, check and render apps: one Markdown file is one app.
 

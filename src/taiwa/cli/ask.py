@@ -11,18 +11,18 @@ import click
 
 from taiwa.cli.options import (
     CommonOptions,
+    Group,
     common_options,
     index_option,
     open_session,
     principal_option,
     read_params,
-    read_text,
+    read_prompt,
 )
 from taiwa.cli.output import (
     bill_line,
     console,
     format_place,
-    plain,
     print_item,
     print_json,
     print_line,
@@ -32,6 +32,7 @@ from taiwa.cli.output import (
 )
 from taiwa.i18n import ngettext
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.plain_text import plain
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ QUOTED = re.compile("(⟦[^⟧]*⟧)")
     "rewrite_model",
     "session",
     "continue_latest",
+    "fragments",
     "as_json",
     "verbose",
     "max_cost",
@@ -87,9 +89,9 @@ def ask(
     assess_by: str | None,
     max_questions: int | None,
 ) -> None:
-    """Search documents for QUESTION (`-` for standard input), and answer with citations or ask back.
+    """Search documents for QUESTION, and answer with citations or ask back.
 
-    Without a model the answer is quoted from the passages. Without --in all indexes are searched; if there are none, the bundled
+    Text that is piped in follows QUESTION, after an empty line; `-` stands for it alone. Without a model the answer is quoted from the passages. Without --in all indexes are searched; if there are none, the bundled
     example handbook. On a terminal a question back can be answered at once; -c replies to it later, with a number, in words, or
     "just answer". The exit code is 3 after a question back, 4 if the documents do not answer, or may not.
 
@@ -103,7 +105,7 @@ def ask(
     from taiwa.operations.ask import AskOptions
     from taiwa.sessions.users import UserProfiles
 
-    text = read_text(question)
+    text = read_prompt(question, common.fragments)
     profile = _read_profile(user)
     name = user if profile is None else profile.name
     options = AskOptions(indexes, audience, name, policy or "", assess_by or "", max_questions)
@@ -175,11 +177,13 @@ def _print_answer(text: str) -> None:
         return
     from rich.text import Text
 
+    from taiwa.cli.line_breaks import Wrapped
+
     shown = Text()
     for part in QUOTED.split(plain(text)):
         is_quoted = QUOTED.fullmatch(part)
         shown.append(part.strip("⟦⟧") if is_quoted else part, "bold yellow" if is_quoted else "")
-    console().print(shown)
+    console().print(Wrapped(shown))
 
 
 def _details(result: "AskResult") -> list[str]:
@@ -199,7 +203,7 @@ def _figure(value: Json) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-@click.group()
+@click.group(cls=Group)
 def user() -> None:
     """Manage user profiles: department, office, language, how readily to ask back, and feedback.
 

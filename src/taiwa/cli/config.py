@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options
+from taiwa.cli.options import CommonOptions, Group, common_options
 from taiwa.cli.output import print_json, print_line, print_notice, table
 from taiwa.kernel.errors import AuthenticationError, InputError, ModelError
 
@@ -14,7 +14,11 @@ if TYPE_CHECKING:
     from taiwa.models.http_api.provider_interface import Target
 
 
-@click.group()
+LONGEST_KEY = 16_384
+"""Characters of an API key; a token of a cloud has some thousands."""
+
+
+@click.group(cls=Group)
 def config() -> None:
     """Show and change settings. Precedence: argument, TAIWA_* variable, config file, default.
 
@@ -88,7 +92,7 @@ def path_() -> None:
     click.echo(load().path)
 
 
-@click.group()
+@click.group(cls=Group)
 def keys() -> None:
     """Store the API keys of providers in a file that only you can read. A key in the environment takes precedence.
 
@@ -118,7 +122,9 @@ def set_key_(provider: str, no_check: bool) -> None:
     if sys.stdin.isatty():
         text: str = click.prompt(f"key for {origin} (not shown)", hide_input=True, err=True)
     else:
-        text = sys.stdin.readline()
+        text = sys.stdin.readline(LONGEST_KEY + 1)
+        if len(text) > LONGEST_KEY:
+            raise InputError(f"the key for {origin} is longer than {LONGEST_KEY:,} characters")
     if not text.strip():
         raise InputError(f"no key given for {origin}")
     key = Secret(text, f"the key for {origin}")

@@ -17,6 +17,8 @@ from rich.segment import Segment, Segments
 from rich.spinner import Spinner
 from rich.text import Text
 
+from taiwa.cli.line_breaks import Wrapped
+
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -45,8 +47,7 @@ class _Heading(Heading):
     """A heading at the left margin, as the text below it."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        self.text.justify = "left"
-        yield self.text
+        yield Wrapped(self.text)
 
 
 class _Paragraph(Paragraph):
@@ -55,6 +56,9 @@ class _Paragraph(Paragraph):
     @classmethod
     def create(cls, markdown: Markdown, token: "Token") -> "_Paragraph":  # noqa: ARG003  (rich's signature)
         return cls(justify="default")
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Wrapped(self.text)
 
 
 class Block(Markdown):
@@ -148,7 +152,7 @@ class AnswerDisplay:
         rest = self._blocks.rest
         waited = time.monotonic() - self._began
         if rest.strip():
-            inner: RenderableType = Text(rest[-LONG_BLOCK:]) if len(rest) > LONG_BLOCK else Block(rest)
+            inner: RenderableType = Wrapped(Text(rest[-LONG_BLOCK:])) if len(rest) > LONG_BLOCK else Block(rest)
             if self._printed:
                 yield Segment.line()
             for line in _lines(inner, console, options)[-max(console.size.height - 2, 1) :]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from taiwa.cli.extract import MODES
-from taiwa.cli.options import CommonOptions, add_options, common_options
+from taiwa.cli.options import CommonOptions, Group, add_options, common_options
 from taiwa.cli.output import (
     bill_line,
     print_item,
@@ -111,7 +111,7 @@ def split_names(text: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in (text or "").split(",") if name.strip()))
 
 
-@click.group("eval")
+@click.group("eval", cls=Group)
 def eval_() -> None:
     """Measure tools, models and retrieval on questions with known answers.
 

@@ -66,7 +66,7 @@ KEY = '<p><small><span class="token">token</span> chosen among several · <span 
 @whitespace_option
 @click.option("--html", "html", metavar="FILE", type=NEW_FILE, help="Write an HTML page that loads nothing.")
 @click.option("--dot", "dot", metavar="FILE", type=NEW_FILE, help="Write the automaton for Graphviz.")
-@common_options("as_json", "verbose")
+@common_options("as_json", "verbose", verbose="Show examples of the allowed tokens.")
 def explain(common: CommonOptions, text: str | None, html: Path | None, dot: Path | None, **values: Any) -> None:  # noqa: ANN401
     """Show how a constraint accepts TEXT (`-` for standard input): the tokens that it allows at each step, and why.
 

@@ -62,6 +62,7 @@ MODES = ("auto", "native", "tool", "tool_optional", "prompt")
 @common_options(
     "model", "system", "temperature", "max_tokens", "fragments", "attachments", "attach_as_text",
     "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "no_store", "store",
+    system="Give the model these instructions (system prompt).",
 )  # fmt: skip
 def extract(
     common: CommonOptions,
@@ -81,9 +82,9 @@ def extract(
     """Extract a value of TYPE from TEXT (`-` for standard input), and print it as JSON.
 
     TYPE is FILE.py:Type or module:Type, whose Python code is run, FILE.ts:Type for a type that a file declares in TypeScript,
-    a JSON Schema in a file that ends in .json, or fields such as 'name, age int, bio: one sentence'. -v shows the attempts, the repairs and the bill. With --file, one line of JSON
-    per row is printed, in the order of the file; a row that fails has an "error" and does not stop the batch, the exit code is
-    1 then.
+    a JSON Schema in a file that ends in .json, or fields such as 'name, age int, bio: one sentence'. -v shows the attempts,
+    the repairs and the bill. With --file, one line of JSON per row is printed, in the order of the file; a row that fails has
+    an "error" and does not stop the batch, the exit code is 1 then.
 
     \b
     taiwa extract 'drink, count int' "Two large lattes, please"
@@ -169,17 +170,17 @@ def _extract_one(
     "target",
     metavar="TYPE",
     required=True,
-    help="Set the type: module:Type, FILE.ts:Type, or a JSON Schema in FILE.json.",
+    help="Use a type: FILE.py:Type, module:Type, FILE.ts:Type, FILE.json, 'name, age int'.",
 )
 @click.option(
     "--guess/--no-guess", default=True, show_default=True, help="Accept a value that can be parsed only by a guess."
 )
-@common_options("as_json", "verbose")
+@common_options("as_json", "verbose", verbose="Show the repairs.")
 def parse(common: CommonOptions, file: str, target: str, guess: bool) -> None:
     """Parse the text of an answer in FILE (`-` for standard input) as TYPE and print its value as JSON. No model is called.
 
-    Text that is almost JSON is repaired, -v shows how. A text that ends before its value does is refused. The module of
-    module:Type is run, as python -m would.
+    Text that is almost JSON is repaired, -v shows how. A text that ends before its value does is refused. The Python code of
+    FILE.py:Type and module:Type is run.
 
     \b
     taiwa parse answer.txt --type shop:Order -v
@@ -215,7 +216,8 @@ def parse(common: CommonOptions, file: str, target: str, guess: bool) -> None:
 def schema(common: CommonOptions, target: str, style: "SchemaStyle", count: bool) -> None:
     """Print TYPE as a model sees it.
 
-    TYPE is module:Type, whose module is run as python -m would, FILE.ts:Type, or a JSON Schema in a file that ends in .json.
+    TYPE is FILE.py:Type or module:Type, whose Python code is run, FILE.ts:Type, a JSON Schema in a file that ends in .json,
+    or fields such as 'name, age int'.
 
     \b
     taiwa schema shop:Order

@@ -12,8 +12,9 @@ from taiwa.cli.options import (
     read_prompt,
     whitespace_option,
 )
-from taiwa.cli.output import enforcement_lines, plain, print_line, print_notice, print_result
+from taiwa.cli.output import enforcement_lines, print_line, print_notice, print_result
 from taiwa.i18n import _, ngettext
+from taiwa.kernel.plain_text import plain
 
 if TYPE_CHECKING:
     from taiwa.operations.results import GenerateResult
@@ -24,7 +25,7 @@ FAILED = 1
 @click.command()
 @click.argument("text", default="")
 @constraint_options
-@click.option("--system", metavar="TEXT", default="", help="Put instructions before the text.")
+@click.option("--system", metavar="TEXT", default="", help="Give the model these instructions (system prompt).")
 @click.option(
     "--task", type=click.Choice(["solve"]), help="Mark the request as this task of taiwa; builtin answers no other request."
 )  # fmt: skip
@@ -75,7 +76,18 @@ def generate(common: CommonOptions, text: str, **values: Any) -> None:  # noqa: 
     )  # fmt: skip
     live = options.count == 1 and not common.as_json and not common.no_stream
     settings = common.with_first_model(common.settings())
-    found = generate_answers(settings, options, _print_text if live else lambda _: None)
+    written: list[str] = []
+
+    def show(text: str) -> None:
+        written.append(text)
+        click.echo(plain(text), nl=False)
+
+    try:
+        found = generate_answers(settings, options, show if live else lambda _: None)
+    except BaseException:
+        if written:  # what is reported stands on a line of its own
+            click.echo()
+        raise
     for answer in found:
         if common.as_json:
             print_result(answer)
@@ -83,10 +95,6 @@ def generate(common: CommonOptions, text: str, **values: Any) -> None:  # noqa: 
             _print_answer(answer, is_printed=live, verbose=common.verbose)
     if any(each.fits is False for each in found):
         raise click.exceptions.Exit(FAILED)
-
-
-def _print_text(text: str) -> None:
-    click.echo(plain(text), nl=False)
 
 
 def _print_answer(answer: "GenerateResult", *, is_printed: bool, verbose: bool) -> None:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options, index_option, principal_option
+from taiwa.cli.options import CommonOptions, Group, common_options, index_option, principal_option
 from taiwa.cli.output import (
     bracketed,
     console,
     format_place,
-    plain,
     print_item,
     print_json,
     print_line,
@@ -25,6 +24,7 @@ from taiwa.cli.output import (
 )
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.plain_text import plain
 from taiwa.kernel.records import Json
 from taiwa.kernel.text import truncate
 
@@ -44,7 +44,7 @@ BEFORE = 0.2
 """The share of an excerpt before the match."""
 
 
-class OrFolder(click.Group):
+class OrFolder(Group):
     """A group whose first argument may be a folder instead of a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -1,18 +1,15 @@
 """Inspect, export and import conversations: log, show, search, state, diff, why, export, import."""
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import NEW_FILE, CommonOptions, common_options, complete_session, confirm, read_whole
+from taiwa.cli.options import NEW_FILE, CommonOptions, Group, common_options, complete_session, confirm, read_whole
 from taiwa.cli.output import (
     bracketed,
-    inert,
     one_line,
-    plain,
     print_item,
     print_line,
     print_notice,
@@ -21,7 +18,7 @@ from taiwa.cli.output import (
 )
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError, StoreError
-from taiwa.kernel.records import Json
+from taiwa.kernel.records import Json, parse_json
 
 if TYPE_CHECKING:
     from taiwa.conversation.history import Conversation, Node
@@ -293,7 +290,7 @@ def _describe_call(call: "CallRecord") -> str:
     return ", ".join((*((call.model, tokens) if call.model else (call.kind,)), f"{call.ms} ms"))
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Group, invoke_without_command=True)
 @click.pass_context
 @common_options("session", "as_json", "store")
 def state(common: CommonOptions, ctx: click.Context) -> None:
@@ -343,7 +340,7 @@ def set_(common: CommonOptions, path: str, value: str) -> None:
     from taiwa.operations import inspect
 
     try:
-        parsed: Json = json.loads(value)
+        parsed: Json = parse_json(value)
     except ValueError:
         parsed = value
     found, changes = inspect.set_value(common.repository(), common.session, path, parsed)
@@ -440,8 +437,7 @@ def save(repository: "Repository", revision: str, path: Path) -> None:
 def _exported(repository: "Repository", revision: str, form: str, **included: bool) -> str:
     from taiwa.operations import inspect
 
-    text = inspect.export(repository, revision, form, **included)
-    return inert(text) if form == "jsonl" else plain(text)
+    return inspect.export(repository, revision, form, **included)
 
 
 def _format_of(path: Path) -> str:

@@ -15,10 +15,13 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from taiwa.i18n import _
+from taiwa.kernel.errors import InputError
 
 FENCE = '"""'
 PROMPT = "› "
 CONTINUATION = "· "
+MAX_BYTES = 8_000_000
+"""Bytes of a text from a pipe; a turn has at most 2,000,000 characters."""
 
 
 class Pipe:
@@ -34,26 +37,32 @@ class Pipe:
 
         Raises:
             EOFError: there are no more lines.
-            InputError: a line is not UTF-8.
+            InputError: a line is not UTF-8, or the text is too large.
         """
-        text = self._next()
-        if not text.startswith(FENCE):
-            return text
-        while text.count(FENCE) < 2:
+        lines = [self._next(MAX_BYTES)]
+        if not lines[0].startswith(FENCE):
+            return lines[0]
+        fences, left = lines[0].count(FENCE), MAX_BYTES
+        while fences < 2:
             try:
-                text += f"\n{self._next()}"
+                lines.append(self._next(left))
             except EOFError:
                 break
-        return unfenced(text)
+            fences += lines[-1].count(FENCE)
+            left -= len(lines[-1]) + 1
+        return unfenced("\n".join(lines))
 
-    def _next(self) -> str:
-        raw = sys.stdin.buffer.readline()
+    def _next(self, left: int) -> str:
+        raw = sys.stdin.buffer.readline(max(left, 0) + 1)
         if not raw:
             raise EOFError
         self._line += 1
         from taiwa.operations.text_files import decode
 
-        return decode(raw.rstrip(b"\r\n"), f"line {self._line} of standard input")
+        where = f"line {self._line} of standard input"
+        if len(raw) > left:
+            raise InputError(f"{where} is too large; a text has at most {MAX_BYTES:,} bytes")
+        return decode(raw.rstrip(b"\r\n"), where)
 
     def ask(self, question: str) -> str:  # noqa: ARG002  (the same)
         """Return no answer."""

@@ -265,7 +265,7 @@ def _usage_error(error: click.ClickException) -> str:
 
 
 def _print_error(message: str) -> None:
-    from taiwa.cli.output import plain
+    from taiwa.kernel.plain_text import plain
 
     click.echo(f"taiwa: {plain(message)}", err=True)
 

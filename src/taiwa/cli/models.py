@@ -1,19 +1,18 @@
 """Models and servers, and probes of what a server enforces: models, probe."""
 
-import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, get_args
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options
-from taiwa.cli.output import print_json, print_line, print_notice, table
+from taiwa.cli.options import CommonOptions, Group, common_options
+from taiwa.cli.output import print_item, print_json, print_line, print_notice, table
 from taiwa.i18n import ngettext
 from taiwa.kernel.attachments import InputKind
 from taiwa.kernel.errors import InputError, ProtocolError
 from taiwa.kernel.messages import Capability
-from taiwa.kernel.records import Json
+from taiwa.kernel.records import Json, item_at, parse_json, text_at
 
 if TYPE_CHECKING:
     from taiwa.models.http_api.provider_interface import Target
@@ -24,11 +23,13 @@ PLACES = {
     "local": "in this process",
     "gguf": "a llama.cpp server that taiwa starts",
 }
+LIST_SECONDS = 30.0
+"""How long a list of models is waited for."""
 OURS = ("local", "builtin")
 """Base URLs of models that the decode loop of taiwa runs."""
 
 
-@click.group()
+@click.group(cls=Group)
 def models() -> None:
     """Show the known providers and the capabilities of a model's server; give models words of your own.
 
@@ -170,13 +171,13 @@ def alias(common: CommonOptions, alias: str | None, name: str | None, remove: bo
         return
     if remove:
         unset(settings.path, f"aliases.{alias}")
-        print_line(f"{alias} is not an alias any more")
+        print_item({alias: None}, f"{alias} is not an alias any more", as_json=common.as_json)
         return
     check_alias(alias)
     added = replace(settings, aliases={**settings.aliases, alias: name or ""})
     target = resolve_probed(alias, added)
     set_value(settings.path, f"aliases.{alias}", name or "")
-    print_line(f"{alias} = {target.name}")
+    print_item({alias: target.name}, f"{alias} = {target.name}", as_json=common.as_json)
 
 
 @models.command()
@@ -199,12 +200,14 @@ def remote(common: CommonOptions, name: str | None) -> None:
         if names_server
         else resolve_probed(name or settings.chosen_model(), settings)
     )
-    body = open_server(target, settings).fetch("/models")
+    body = open_server(target, replace(settings, timeout=min(settings.timeout, LIST_SECONDS))).fetch("/models")
     try:
-        listing = json.loads(body)
-        names = sorted(str(item["id"]) for item in listing["data"])
-    except (ValueError, KeyError, TypeError):
-        raise ProtocolError(f"{target.base_url} returned an unknown list of models") from None
+        listed = item_at(parse_json(body), "data")
+    except ValueError:
+        listed = None
+    names = sorted(" ".join(text_at(item, "id").split()) for item in listed) if isinstance(listed, list) else [""]
+    if not all(names):
+        raise ProtocolError(f"{target.base_url} returned an unknown list of models")
     if common.as_json:
         print_json(list[Json](names))
     else:

@@ -10,7 +10,7 @@ from functools import wraps
 from pathlib import Path
 from select import select
 from stat import S_ISFIFO, S_ISREG, S_ISSOCK
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -53,7 +53,7 @@ COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
         "--rewrite-model", metavar="MODEL", help="Rewrite the dialogue as queries by this model."
     ),
     "model": click.option(
-        "-m", "--model", metavar="MODEL", help="Use this model: openai:NAME, http://host:port/v1#NAME …"
+        "-m", "--model", metavar="MODEL", help="Use this model, such as openai:NAME or http://host:port/v1#NAME."
     ),
     "params": click.option(
         "-p", "--param", "params", metavar="KEY=VALUE", multiple=True, help="Set a parameter of the app."
@@ -72,7 +72,7 @@ COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
     "system": click.option(
         "--system",
         metavar="TEXT",
-        help="Give the model these instructions (system prompt), in an app that has none, such as plain.",
+        help="Give the model these instructions (system prompt); an app that has its own refuses them.",
     ),
     "temperature": click.option(
         "--temperature", type=click.FloatRange(0, 2), metavar="T", help="Set the temperature of sampling."
@@ -131,7 +131,7 @@ COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
         type=click.Choice(["chat", "responses", "completions", "messages"]),
         help="Ask by /v1/chat/completions, /v1/responses, /v1/completions or /v1/messages; the provider has a default.",
     ),
-    "no_store": click.option("--no-store", is_flag=True, help="Do not write the turn to the store."),
+    "no_store": click.option("--no-store", is_flag=True, help="Write nothing to the store."),
     "strict": click.option("--strict", is_flag=True, help="Fail the turn if its state delta cannot be read."),
     "store": click.option(
         "--store", metavar="FILE|URL", help="Use this store: a file, or postgresql://USER@HOST/DATABASE."
@@ -143,6 +143,8 @@ SHOWN = ("raw", "no_stream", "as_json", "verbose")
 """How an answer is printed."""
 PATIENCE = 1.0
 """Seconds after which a command says that it waits for standard input."""
+WHOLE = 1_000
+"""Characters of a summary that is not shortened."""
 NEW_FILE = click.Path(path_type=Path, dir_okay=False)
 CONSTRAINTS = ("type", "schema", "regex", "grammar", "choice")
 
@@ -274,8 +276,11 @@ class CommonOptions:
         return Repository(Store.open(place, readonly=reading and isinstance(place, Path)))
 
 
-def common_options(*names: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """Add some of the common options to a command, which gets them as its first argument, a `CommonOptions`."""
+def common_options(*names: str, **helps: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Add some of the common options to a command, which gets them as its first argument, a `CommonOptions`.
+
+    `helps` say what an option means in this command where it differs from the others.
+    """
 
     def decorate(command: Callable[..., R]) -> Callable[..., R]:
         @add_options(*(COMMON_OPTIONS[name] for name in names))
@@ -284,9 +289,22 @@ def common_options(*names: str) -> Callable[[Callable[..., R]], Callable[..., R]
             common = {name: values.pop(name) for name in names}
             return command(CommonOptions(**common), *context, **values)
 
+        for option in cast("list[click.Option]", getattr(run, "__click_params__", [])):
+            option.help = helps.get(option.name or "", option.help)
         return run
 
     return decorate
+
+
+class Group(click.Group):
+    """A group that lists each command with the whole first sentence of its help."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, self.commands[name].get_short_help_str(WHOLE)) for name in self.list_commands(ctx)]
+            )
 
 
 def add_options(*options: Callable[[Any], Any]) -> Callable[[C], C]:

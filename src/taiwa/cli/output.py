@@ -5,10 +5,8 @@ Output is plain when piped, aligned for wide characters, and free of control cod
 
 import json
 import os
-import re
 import sys
 import time
-import unicodedata
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
@@ -18,13 +16,15 @@ from typing import TYPE_CHECKING, Self, TypedDict
 import click
 
 from taiwa.i18n import _, gettext_noop, ngettext
+from taiwa.kernel.plain_text import inert, plain
 from taiwa.kernel.records import Json
-from taiwa.kernel.text import IGNORABLE, truncate
+from taiwa.kernel.text import truncate
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from taiwa.cli.display import AnswerDisplay
+    from taiwa.cli.line_breaks import Wrapped
     from taiwa.flows.retry_invalid_output import Attempt
     from taiwa.kernel.messages import Enforcement, Notice
     from taiwa.kernel.usage_limits import RunUsage
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from taiwa.structured import Fix
 
 INTERRUPTED = "the answer was interrupted"
+CUT_OFF = gettext_noop("the turn was cut off; taiwa resume finishes it without paying again")
 STATE_UNCHANGED = "the state was left as it was: "
 WARNINGS = (
     gettext_noop("the answer was cut off at the length limit"),
@@ -46,47 +47,8 @@ MAX_CLAUSES = 6
 MAX_SKIPPED = 5
 """Rows of another form that are shown."""
 SHOWN_CHARS = 200
-CONTROL = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]|{IGNORABLE.pattern}")
-"""Control codes, line and paragraph separators, and what is displayed as nothing: direction marks, fillers, tags, joiners."""
-JOINERS = "\u200c\u200d"
-SELECTORS = re.compile("[\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-IDEOGRAPHS = "\u2e80"
-"""From here on, characters may have the variants of ideographs."""
-KEYCAPS = "0123456789#*"
 NARROWEST = 16
 """Cells of the last column of a table below which its rows are broken as a whole."""
-
-
-def plain(text: str) -> str:
-    """Make text safe to print: control codes and invisible controls of the layout become visible characters.
-
-    >>> plain("a\\x1b[2Jb\\r")
-    'a␛[2Jb␍'
-    """
-
-    def shown(match: re.Match[str]) -> str:
-        if _is_needed(match):
-            return match[0]
-        return chr(0x2400 + ord(match[0])) if ord(match[0]) < 0x20 else "\ufffd"
-
-    return text if text.isascii() and text.isprintable() else CONTROL.sub(shown, text)
-
-
-def _is_needed(match: re.Match[str]) -> bool:
-    """Whether a script or an emoji needs an invisible character where it stands, behind a character that can take it.
-
-    At the beginning of a text it may belong to the one that was printed before.
-    """
-    sign, before = match[0], match.string[max(match.start() - 1, 0) : match.start()]
-    if sign not in JOINERS and not SELECTORS.match(sign):
-        return False
-    if not before:
-        return True
-    if before.isascii():
-        return before in KEYCAPS and sign == "\ufe0f"
-    if CONTROL.match(before) and not (sign in JOINERS and before == "\ufe0f"):
-        return False
-    return unicodedata.category(before)[0] in "LMS" and (sign < "\U000e0100" or before >= IDEOGRAPHS)
 
 
 @cache
@@ -122,21 +84,10 @@ def print_item(item: Json, line: str, *, as_json: bool) -> None:
     print_json(item) if as_json else print_line(line)
 
 
-def inert(text: str) -> str:
-    """Escape control codes in JSON text; it is parsed to the same value."""
-
-    def escaped(match: re.Match[str]) -> str:
-        if _is_needed(match):
-            return match[0]
-        return json.dumps(match[0])[1:-1] if match[0] != "\x7f" else "\\u007f"
-
-    return CONTROL.sub(escaped, text)
-
-
 def print_line(text: str, style: str = "") -> None:
     """Print a line of a result."""
     if sys.stdout.isatty():
-        console().print(plain(text), style=style)
+        console().print(_wrapping(text, style))
     else:
         click.echo(plain(text))
 
@@ -144,7 +95,7 @@ def print_line(text: str, style: str = "") -> None:
 def print_notice(text: str, style: str = "dim") -> None:
     """Print a notice to standard error."""
     if sys.stderr.isatty():
-        errors().print(plain(text), style=style)
+        errors().print(_wrapping(text, style))
     else:
         click.echo(plain(text), err=True)
 
@@ -193,7 +144,18 @@ def _wrapped(text: str, width: int) -> list[str]:
     """Break a text between words, and words that are longer than a line."""
     from rich.text import Text
 
-    return [line.plain.rstrip() for line in Text(text).wrap(console(), width)]
+    from taiwa.cli.line_breaks import wrap
+
+    return [line.plain for line in wrap(Text(text), width)]
+
+
+def _wrapping(text: str, style: str) -> "Wrapped":
+    """Return a text that a terminal breaks between words."""
+    from rich.text import Text
+
+    from taiwa.cli.line_breaks import Wrapped
+
+    return Wrapped(Text(plain(text), style))
 
 
 class AnswerFormat(TypedDict, total=False):
@@ -278,7 +240,7 @@ def print_stream(
             if turn is not None and not as_json:
                 display.feed(plain("".join(held) if first else turn.text))
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(_("the turn was cut off; taiwa resume finishes it without paying again")) from None
+        raise KeyboardInterrupt(_(CUT_OFF)) from None
     assert turn is not None, "the events of a turn end with its result"
     if as_json:
         print_result(turn)
@@ -310,13 +272,16 @@ def wait_for_turn(events: "Iterable[TurnEvent]") -> "tuple[TurnResult, list[Noti
 
     turn: TurnResult | None = None
     notes: list[Notice] = []
-    for event in events:
-        if isinstance(event, TurnResult):
-            turn = event
-        elif not isinstance(event, TextDelta) and event.code == "waiting":
-            print_notice(event.text)
-        elif not isinstance(event, TextDelta):
-            notes.append(event)
+    try:
+        for event in events:
+            if isinstance(event, TurnResult):
+                turn = event
+            elif not isinstance(event, TextDelta) and event.code == "waiting":
+                print_notice(event.text)
+            elif not isinstance(event, TextDelta):
+                notes.append(event)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_(CUT_OFF)) from None
     assert turn is not None, "the events of a turn end with its result"
     return turn, notes
 

@@ -171,7 +171,7 @@ def resume(common: CommonOptions, name: str) -> None:
 
 @click.command()
 @click.argument("revision", required=False, default="", shell_complete=complete_session)
-@common_options("session", "as_json", "verbose", "store")
+@common_options("session", "as_json", "verbose", "store", verbose="List the nodes with their results.")
 def replay(common: CommonOptions, revision: str) -> None:
     """Repeat a conversation from its recorded calls and check every hash. No model is called.
 

@@ -16,15 +16,15 @@ from taiwa.cli.options import (
     NEW_FILE,
     CommonOptions,
     common_options,
-    index_option,
     print_default_model,
-    read_text,
+    read_prompt,
     server_option,
     turn_options,
 )
-from taiwa.cli.output import bill_line, one_line, plain, pretty, print_line, print_notice, print_preview, print_result
+from taiwa.cli.output import bill_line, one_line, pretty, print_line, print_notice, print_preview, print_result
 from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.plain_text import plain
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
@@ -80,7 +80,10 @@ ENDINGS: "Mapping[EndReason, str]" = {
     help="Use this tool; may be given several times, and adds to --tools.",
 )  # fmt: skip
 @server_option
-@index_option
+@click.option(
+    "--in", "indexes", metavar="FOLDER|FILE|INDEX", multiple=True,
+    help="Let the model search this index, or this folder or file, which is indexed first; may be given several times.",
+)  # fmt: skip
 @click.option(
     "--tool-format", type=click.Choice(TOOL_FORMATS), help="Set the text format of tool calls.  [default: tagged]"
 )
@@ -123,11 +126,14 @@ ENDINGS: "Mapping[EndReason, str]" = {
 @click.option("--type", "target", metavar="TYPE", help="Return the answer as a value of TYPE, as for taiwa extract.")
 @click.option("--trace", is_flag=True, help="Show each step with times and tokens.")
 @click.option("--trace-file", type=NEW_FILE, metavar="FILE", help="Write the trace as JSONL.")
-@common_options("model", "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "wire", "no_store", "store")
+@common_options(
+    "model", "system", "temperature", "fragments", "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "wire",
+    "no_store", "store", system="Give the model these instructions in place of the built-in ones.",
+)  # fmt: skip
 def solve(common: CommonOptions, question: str, trace: bool, trace_file: Path | None, **values: Any) -> None:  # noqa: ANN401
-    """Solve QUESTION (`-` for standard input) step by step; tools calculate what can be calculated.
+    """Solve QUESTION step by step; tools calculate what can be calculated.
 
-    The rationale is printed while it is written, and the answer last, on a line of its own. The exit code is 4 if the
+    Text that is piped in follows QUESTION, after an empty line; `-` stands for it alone. The rationale is printed while it is written, and the answer last, on a line of its own. The exit code is 4 if the
     model is not sure, and 1 if there is no answer, or none of the --type, or if the rationale was cut off. Ctrl-C ends the answer and keeps what was paid for. -v
     shows the calls and the bill.
 
@@ -141,10 +147,10 @@ def solve(common: CommonOptions, question: str, trace: bool, trace_file: Path | 
     taiwa solve "Who is on duty tonight?" --tools none --mcp-server "my-mcp-server --stdio"
     taiwa solve "How many days of leave do three years give?" --in ~/handbook
     """
-    text = read_text(question)
+    text = read_prompt(question, common.fragments)
     with ExitStack() as stack:
         settings = common.with_first_model(common.settings())
-        reason_run = _reason_run(settings, values, stack)
+        reason_run = _reason_run(common, settings, values, stack)
         if common.dry_run:
             from taiwa.operations.say import preview_solve
 
@@ -154,10 +160,13 @@ def solve(common: CommonOptions, question: str, trace: bool, trace_file: Path | 
         _solve(common, settings, reason_run, text, Trace(file), print_trace=trace)
 
 
-def _reason_run(settings: "Settings", values: Mapping[str, Any], stack: ExitStack) -> "ReasonRun":
+def _reason_run(
+    common: CommonOptions, settings: "Settings", values: Mapping[str, Any], stack: ExitStack
+) -> "ReasonRun":
     from taiwa.flows.solve.rationale import SolveLimits
     from taiwa.flows.solve.solve import SolveOptions
     from taiwa.flows.solve.tool_call_formats import tool_call_format
+    from taiwa.kernel.messages import Sampling
     from taiwa.operations.generate import load_output_type
     from taiwa.sessions.stored_solve import ReasonRun
 
@@ -169,6 +178,8 @@ def _reason_run(settings: "Settings", values: Mapping[str, Any], stack: ExitStac
     options = SolveOptions(
         tool_format=tool_call_format(form if form and form != "native" else "tagged"),
         tool_mode="native" if form == "native" else None if mode == "auto" else mode,
+        system=common.system,
+        sampling=Sampling(0.0 if common.temperature is None else common.temperature),
         on_error=values["on_error"].replace("-", "_"),
         on_unknown=values["on_unknown"].replace("-", "_"),
         limits=limits if tokens is None else replace(limits, max_tokens=tokens),

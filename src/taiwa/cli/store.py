@@ -58,7 +58,7 @@ def fsck(common: CommonOptions) -> None:
 @click.option(
     "--snapshots", is_flag=True, help="Delete the snapshots of states too; they are created again when needed."
 )
-@common_options("as_json", "dry_run", "store")
+@common_options("as_json", "dry_run", "store", dry_run="Count what would be deleted; delete nothing.")
 def gc(common: CommonOptions, keep: int, snapshots: bool) -> None:
     """Delete nodes and attachments that neither a conversation nor one of the newest moves reaches.
 

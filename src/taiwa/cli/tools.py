@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options, read_text, server_option
+from taiwa.cli.options import CommonOptions, Group, common_options, read_text, server_option
 from taiwa.cli.output import print_item, print_json, print_line, print_notice, table
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.records import Json
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from taiwa.kernel.runtime import Tool
 
 
-@click.group()
+@click.group(cls=Group)
 def tools() -> None:
     """List, show and call tools. The built-in tools are exact, and their running time is bounded.
 
@@ -73,7 +73,7 @@ def show_(common: CommonOptions, name: str, servers: tuple[str, ...]) -> None:
     with _mcp_tools(servers) as foreign:
         spec = _found(name, foreign).spec
     if common.as_json:
-        print_json({"name": spec.name, "description": spec.description, "parameters": dict(spec.parameters)})
+        print_json({"tool": spec.name, "description": spec.description, "parameters": dict(spec.parameters)})
         return
     print_line(spec.name, "bold")
     for line in spec.description.splitlines():

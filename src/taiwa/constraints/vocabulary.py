@@ -13,7 +13,7 @@ from struct import pack
 from typing import Any, TypeAlias, cast
 
 from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.kernel.records import value
+from taiwa.kernel.records import parse_json, value
 
 
 def import_llguidance() -> Any:  # noqa: ANN401  (a module)
@@ -281,7 +281,7 @@ class Vocabulary:
         """
         file = Path(path)
         try:
-            data: Any = json.loads(_read_bytes(file))
+            data: Any = parse_json(_read_bytes(file))
             config = data["config"]
             size, special = int(config["default_vocab_size"]), int(config["default_num_special_tokens"])
             if special > MOST_TOKENS:

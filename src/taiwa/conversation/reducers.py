@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Literal, cast
 
 from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.kernel.records import Json, canonical, value
+from taiwa.kernel.records import Json, canonical, is_number, value
 from taiwa.plugins import find_plugin, load_plugin, plugin_names
 
 DeltaKind = Literal["value", "items", "table", "words"]
@@ -52,7 +52,7 @@ def _dict(data: Json) -> dict[str, Json]:
 
 
 def _number(data: Json) -> int | float:
-    if isinstance(data, (int, float)) and not isinstance(data, bool):
+    if is_number(data):
         return data
     raise InputError(f"expected a number, got {type(data).__name__}")
 

@@ -166,7 +166,7 @@ def _complete_checked(request: Request, schema: JsonSchema, reason: str) -> Prog
     contract = Message("user", (Text(TYPED.format(type=output_type.render()), transient=True),))
     messages = (*request.messages, contract)
     warnings = [f"the answer was checked against its schema and not bound to it: {reason}"]
-    problems: tuple[str, ...] = ()
+    problems: list[str] = []
     response = Response(assistant(""))
     for _ in range(2):
         response = yield from perform(Complete(replace(request, messages=messages, constraint=None), HideOutput))
@@ -176,7 +176,7 @@ def _complete_checked(request: Request, schema: JsonSchema, reason: str) -> Prog
         if parsed.delta is not None:
             message = Message("assistant", (*response.message.thinking, Text(parsed.answer)))
             return replace(response, message=message), tuple(warnings)
-        problems = parsed.problems
+        problems = list(parsed.problems)
         lines = "\n".join(f"{number}. {fault}" for number, fault in enumerate(problems, 1))
         prompt = REPAIR_PROMPT.format(faults=lines, type=output_type.render())
         messages = (*messages, assistant(response.text), user(prompt))
@@ -184,7 +184,7 @@ def _complete_checked(request: Request, schema: JsonSchema, reason: str) -> Prog
     raise OutputValidationError(
         f"the answer does not fit the schema, which the model cannot enforce: {problems[0]}",
         text=response.text,
-        diagnostics=problems,
+        diagnostics=tuple(problems),
     )
 
 

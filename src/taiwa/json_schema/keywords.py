@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeGuard, cast
 
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import Json
+from taiwa.kernel.records import Json, is_number
 
 Schema: TypeAlias = Mapping[str, Json] | bool
 Steps: TypeAlias = tuple[str | int, ...]
@@ -53,12 +53,8 @@ def _is_text(item: object) -> bool:
     return isinstance(item, str)
 
 
-def _is_number(item: object) -> bool:
-    return isinstance(item, (int, float)) and not isinstance(item, bool)
-
-
 def _is_count(item: object) -> bool:
-    return _is_number(item) and cast("float", item) >= 0 and float(cast("float", item)).is_integer()
+    return is_number(item) and cast("float", item) >= 0 and float(cast("float", item)).is_integer()
 
 
 def _is_type(item: object) -> bool:
@@ -108,8 +104,8 @@ def _text(since: int = 0, until: int = NEVER) -> Keyword:
     return Keyword(_is_text, "a text", "", since, until)
 
 
-_NUMBER = Keyword(_is_number, "a number")
-_EXCLUSIVE = Keyword(lambda item: _is_number(item) or isinstance(item, bool), "a number")
+_NUMBER = Keyword(is_number, "a number")
+_EXCLUSIVE = Keyword(lambda item: is_number(item) or isinstance(item, bool), "a number")
 
 KEYWORDS: Mapping[str, Keyword] = {
     "type": Keyword(_is_type, "one or a list of: null boolean object array number integer string"),
@@ -163,7 +159,7 @@ KEYWORDS: Mapping[str, Keyword] = {
     "maximum": _NUMBER,
     "exclusiveMinimum": _EXCLUSIVE,
     "exclusiveMaximum": _EXCLUSIVE,
-    "multipleOf": Keyword(lambda item: _is_number(item) and cast("float", item) > 0, "a number above 0", since=4),
+    "multipleOf": Keyword(lambda item: is_number(item) and cast("float", item) > 0, "a number above 0", since=4),
 }
 """The keywords that affect validity. A keyword that is neither here nor in `ANNOTATIONS` has no meaning in JSON Schema."""
 
@@ -289,9 +285,9 @@ def bound(schema: Mapping[str, Json], side: Literal["min", "max"]) -> tuple[floa
     """Return the stricter bound on one side: the number, and whether it is itself excluded."""
     edge, outer = schema.get(f"{side}imum"), schema.get(f"exclusive{side.title()}imum")
     bounds: list[tuple[float, bool]] = []
-    if _is_number(edge):
+    if is_number(edge):
         bounds.append((cast("float", edge), outer is True))
-    if _is_number(outer):
+    if is_number(outer):
         bounds.append((cast("float", outer), True))
     if not bounds:
         return None

@@ -17,7 +17,9 @@ from types import NoneType, UnionType
 from typing import (
     Any,
     Literal,
+    NoReturn,
     TypeAlias,
+    TypeGuard,
     TypeVar,
     Union,
     cast,
@@ -358,6 +360,16 @@ def parse_json(text: str | bytes) -> Json:
     except RecursionError:
         raise ValueError("nested too deeply") from None
     return data
+
+
+def refuse_constant(word: str) -> NoReturn:
+    """Refuse NaN and the infinities, which `json` reads and JSON does not have; for `parse_constant`."""
+    raise ValueError(f"{word} is not JSON")
+
+
+def is_number(data: object) -> TypeGuard[int | float]:
+    """Return whether data is a number of JSON, which `True` is not."""
+    return isinstance(data, (int, float)) and not isinstance(data, bool)
 
 
 def digest(item: object) -> str:

@@ -114,7 +114,7 @@ def open_library(settings: Settings, *, reading: bool = False) -> Generator[Libr
     try:
         library = Library.open(place, readonly=reading and isinstance(place, Path))
     except StoreError:
-        if reading or not isinstance(place, Path):
+        if reading or not isinstance(place, Path) or not place.exists():
             raise
         library = Library.open(place, readonly=True)
     with library:

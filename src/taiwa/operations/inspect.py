@@ -15,6 +15,7 @@ from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import GetCapabilities
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Response, Thinking
+from taiwa.kernel.plain_text import inert, plain
 from taiwa.kernel.records import Json, tag_of
 from taiwa.models.attachments import data_uri
 from taiwa.operations.result_json import format_time
@@ -57,6 +58,8 @@ figure { margin: .6rem 0 } img { max-width: 100%; max-height: 24rem } figcaption
 pre { font-size: .85rem; opacity: .8; white-space: pre-wrap; margin: 0 }
 footer, time { opacity: .6; font-size: .85rem }
 """
+MARKUP = re.compile(r"[\\`*\[\]<>&!]")
+"""Signs of Markdown and HTML within a line."""
 
 
 def said(turn: Node) -> str:
@@ -236,10 +239,10 @@ def export(
     store = repository.store
     if form == "jsonl":
         lines = store.export(revision, calls=calls, apps=app, attachments=attachments)
-        return "".join(f"{line}\n" for line in lines)
+        return inert("".join(f"{line}\n" for line in lines))
     entries = tuple(repository.walk(store.resolve(revision)))
     if form == "md":
-        return as_markdown(entries, revision)
+        return plain(as_markdown(entries, revision))
     if form == "verifiable":
         from taiwa.operations.verifiable_html import as_verifiable_html
 
@@ -250,7 +253,7 @@ def export(
         )
         for entry in entries
     }
-    return as_html(entries, revision, store.blobs.fill if attachments else tuple, written)
+    return plain(as_html(entries, revision, store.blobs.fill if attachments else tuple, written))
 
 
 def _model_calls(calls: Iterable[CallRecord]) -> tuple[CallRecord, ...]:
@@ -270,7 +273,7 @@ def _texts(repository: Repository, tip: str) -> tuple[str, ...]:
 
 def as_markdown(entries: Sequence[HistoryEntry], title: str) -> str:
     """Write a history as Markdown, in which no text of a user or a model adds headings, HTML, links or images."""
-    lines = [f"# {title or 'Conversation'}", ""]
+    lines = [f"# {MARKUP.sub(_escaped, title) or 'Conversation'}", ""]
     for entry, delta in _with_changes(entries):
         node = entry.node
         if node.kind == "turn":
@@ -293,6 +296,10 @@ def as_markdown(entries: Sequence[HistoryEntry], title: str) -> str:
         state = json.dumps(entries[-1].after.state, ensure_ascii=False, indent=1)
         lines += ["## State", "", "~~~json", state, "~~~", ""]
     return "\n".join(lines)
+
+
+def _escaped(sign: re.Match[str]) -> str:
+    return f"\\{sign[0]}"
 
 
 def inert_markdown(text: str) -> str:

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from anyio import from_thread
-
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import App
 from taiwa.kernel.errors import InputError, TaiwaError, ToolError
@@ -28,7 +26,7 @@ from taiwa.sessions.stored_extract import ExtractRun, extract_one
 from taiwa.settings import Settings
 from taiwa.structured import OutputType
 from taiwa.tools.function_tool import FunctionTool
-from taiwa.tools.mcp_server import StructuredTool, report_progress
+from taiwa.tools.mcp_server import StructuredTool, report_progress, run_on_server
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -167,8 +165,8 @@ def _ask(context: McpContext, question: str, conversation: str) -> ToolResult:
             name = repository.new_name(app)
             base = repository.commit(name, repository.start(app), expected=None, reason="begin")
     session = AsyncSession(repository, name, base, context.open_model(base.app), options=context.turns)
-    from_thread.run(report_progress, 0, "looking in the documents")
-    turn = from_thread.run(context.answer, Completion(session, TurnInput(session.conversation, question)))
+    run_on_server(report_progress, 0, "looking in the documents")
+    turn = run_on_server(context.answer, Completion(session, TurnInput(session.conversation, question)))
     whole: Mapping[str, Json] = ask_to_json(question, turn)
     value: dict[str, Json] = {
         "act": whole["act"],

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.records import parse_json
 from taiwa.safetensors_file import FLOATS, parse_header, read_tensor
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def _gelu(hidden: Vectors) -> Vectors:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        data: object = json.loads(path.read_text(encoding="utf-8"))
+        data: object = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"{path} cannot be read: is {path.parent} the folder of a sentence model? ({error})"

@@ -1,6 +1,7 @@
 """Who calls: one function checks every kind of credential."""
 
 import hmac
+import time
 from asyncio import to_thread
 from collections.abc import Callable, Mapping
 from hashlib import sha256
@@ -12,22 +13,27 @@ from taiwa.server.errors import ApiError
 
 LOCAL_CALLER = ""
 """The caller who has the token of the server, and everybody where it has none."""
-MOST_BROWSERS = 64
+COOKIE_SECONDS = 30 * 86400
+"""How long a browser stays logged in."""
 
 
 class Access:
     """The credentials of a server: its token, the keys of named callers, and the cookies of browsers.
 
     `find` returns the name of the caller who has a key now, None for one that nobody has (any more); it may block. A browser
-    exchanges a one-time code, which the start line of the server holds, for a cookie.
+    exchanges a one-time code, which the start line of the server holds, for a cookie. The token signs it, so it is valid for
+    all servers with that token, and after a restart.
     """
 
-    def __init__(self, token: str, port: int, find: Callable[[str], str | None]) -> None:
-        self.cookie = f"taiwa-{port}"  # browsers send the cookies of a host to all its ports
+    def __init__(
+        self, token: str, port: int, find: Callable[[str], str | None], clock: Callable[[], float] = time.time
+    ) -> None:
         self._token = _hashed(token) if token else ""
         self._find = find
+        self._clock = clock
+        # Browsers send the cookies of a host to all its ports.
+        self.cookie = f"taiwa-{_hashed(self._token)[:12]}" if token else f"taiwa-{port}"
         self._codes: set[str] = set()
-        self._browsers: dict[str, None] = {}
         self._lock = Lock()
 
     def new_code(self) -> str:
@@ -43,11 +49,8 @@ class Access:
             if _hashed(code) not in self._codes:
                 return None
             self._codes.remove(_hashed(code))
-            value = token_urlsafe(32)
-            self._browsers[_hashed(value)] = None
-            while len(self._browsers) > MOST_BROWSERS:
-                del self._browsers[next(iter(self._browsers))]
-            return value
+        value = f"{int(self._clock()) + COOKIE_SECONDS}.{token_urlsafe(12)}"
+        return f"{value}.{self._sign(value)}"
 
     async def authenticate(self, headers: Mapping[str, str]) -> str:
         """Return the caller of a request by its `Authorization`, `x-api-key` or cookie; header names are lower-case.
@@ -60,7 +63,7 @@ class Access:
         if not self._token:
             found = {caller for caller in found if caller is not None} or {LOCAL_CALLER}
         elif not given and (cookie := self._read_cookie(headers.get("cookie", ""))) is not None:
-            found = {LOCAL_CALLER if _hashed(cookie) in self._browsers else None}
+            found = {LOCAL_CALLER if self._is_valid(cookie) else None}
         if len(found) != 1 or None in found:
             what = "the key is wrong" if found else "a key is missing"
             raise ApiError(
@@ -70,6 +73,16 @@ class Access:
                 "invalid_api_key",
             )
         return next(caller for caller in found if caller is not None)
+
+    def _sign(self, value: str) -> str:
+        return hmac.new(self._token.encode(), value.encode("utf-8", "replace"), sha256).hexdigest()
+
+    def _is_valid(self, cookie: str) -> bool:
+        """Report whether a cookie is one of ours and has not expired."""
+        value, _, signature = cookie.rpartition(".")
+        until = value.partition(".")[0]
+        signed = hmac.compare_digest(signature.encode("utf-8", "replace"), self._sign(value).encode())
+        return signed and until.isascii() and until.isdigit() and self._clock() < int(until)
 
     async def _caller(self, key: str) -> str | None:
         if self._token and hmac.compare_digest(self._token, _hashed(key)):

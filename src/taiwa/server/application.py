@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from taiwa.kernel.errors import TaiwaError
 from taiwa.kernel.records import Json
+from taiwa.server.access import COOKIE_SECONDS
 from taiwa.server.errors import INTERNAL, INVALID, ApiError, api_error
 from taiwa.server.guard import Guard
 from taiwa.server.responses import json_response
@@ -111,11 +112,11 @@ def build(state: ServerState) -> ASGIApp:
     return Guard(route, state.options, state.access, error_response, takes_files)
 
 
-async def start(state: ServerState) -> None:
-    """Let the wires go on with what an earlier server left unfinished."""
+async def take_over(state: ServerState) -> None:
+    """Let the wires go on with what a server that is gone left unfinished."""
     for wire in WIRES:
-        if wire.on_start is not None:
-            await wire.on_start(state)
+        if wire.take_over is not None:
+            await wire.take_over(state)
 
 
 async def _health(_: Request) -> Response:
@@ -134,7 +135,7 @@ async def _log_in(request: Request) -> Response:
             used = "the link was used before; restart `taiwa serve` for a new one"
             raise ApiError(401, used, code="invalid_code") from None
         return response  # the browser has its cookie
-    response.set_cookie(access.cookie, value, httponly=True, samesite="strict", path="/")
+    response.set_cookie(access.cookie, value, httponly=True, samesite="strict", path="/", max_age=COOKIE_SECONDS)
     return response
 
 

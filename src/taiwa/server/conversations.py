@@ -14,6 +14,7 @@ from taiwa.operations.complete import Completion
 from taiwa.server.catalogue import Catalogue
 from taiwa.server.errors import ApiError
 from taiwa.server.runs import LiveRun, RunEvent, Runs
+from taiwa.server.sharing import RemoteRun, Sharing
 from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.durable_turn import TurnInput, TurnOptions
 from taiwa.sessions.repository import Repository
@@ -66,17 +67,22 @@ class FollowedRun:
             self.changed.clear()
             await self.changed.wait()
 
-    def cancel(self) -> None:
+    async def stop(self) -> None:
         """End the run at once; the turn is committed with the text that it has."""
+        self.finish()
+
+    def finish(self) -> None:
+        """As `stop`."""
         self.cancelled = True
         for run in self.runs:
             run.finish()
 
 
 class FollowedRuns:
-    """The runs of a server that can be followed by their identifiers."""
+    """The runs that can be followed by their identifiers: those of this server, and of others on its store."""
 
-    def __init__(self) -> None:
+    def __init__(self, sharing: Sharing) -> None:
+        self._sharing = sharing
         self._runs: dict[str, FollowedRun] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
@@ -84,16 +90,19 @@ class FollowedRuns:
         """Counts the runs that began."""
         self.stopping = False
 
-    def get(self, name: str, caller: str) -> FollowedRun:
+    async def get(self, name: str, caller: str) -> FollowedRun | RemoteRun:
         """Return a run of a caller.
 
         Raises:
             ApiError: there is none, or it belongs to another caller.
         """
         found = self._runs.get(name)
-        if found is None or found.caller != caller:
+        if found is not None and found.caller == caller:
+            return found
+        remote = await self._sharing.find(name, caller)
+        if remote is None:
             raise ApiError(404, "the run does not exist, or ended long ago", code="run_not_found")
-        return found
+        return remote
 
     def of(self, session: str, caller: str) -> list[FollowedRun]:
         """Return the runs of a session that can be followed, the first one first."""
@@ -115,10 +124,11 @@ class FollowedRuns:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    def of_session(self, session: str, caller: str) -> FollowedRun | None:
+    async def of_session(self, session: str, caller: str) -> FollowedRun | RemoteRun | None:
         """Return the run that writes in a session now."""
         open_runs = (run for run in self._runs.values() if not run.ended.is_set())
-        return next((run for run in open_runs if run.session == session and run.caller == caller), None)
+        found = next((run for run in open_runs if run.session == session and run.caller == caller), None)
+        return found or await self._sharing.of_session(session, caller)
 
     async def start(self, runs: Runs, caller: str, session: AsyncSession, request: TurnRequest) -> FollowedRun:
         """Begin a turn, and those that follow it; they are performed whether or not anybody reads them.
@@ -128,17 +138,17 @@ class FollowedRuns:
             InputError: the place or the text is invalid.
         """
         turn_input = await asyncio.to_thread(place, session, request)
-        return self._follow(runs, caller, Completion(session, turn_input), request.texts)
+        return await self._follow(runs, caller, Completion(session, turn_input), request.texts)
 
-    def resume(self, runs: Runs, caller: str, session: AsyncSession) -> FollowedRun:
+    async def resume(self, runs: Runs, caller: str, session: AsyncSession) -> FollowedRun:
         """Complete the interrupted turn of a session, as `start`.
 
         Raises:
             ApiError: too many are being written, or the server is stopping.
         """
-        return self._follow(runs, caller, Completion(session), ())
+        return await self._follow(runs, caller, Completion(session), ())
 
-    def _follow(self, runs: Runs, caller: str, completion: Completion, texts: Sequence[str]) -> FollowedRun:
+    async def _follow(self, runs: Runs, caller: str, completion: Completion, texts: Sequence[str]) -> FollowedRun:
         followed = FollowedRun(token_urlsafe(12), caller, completion.session.name)
         followed.runs.append(runs.start([completion]))
         self._runs[followed.id] = followed
@@ -148,6 +158,7 @@ class FollowedRuns:
         task = asyncio.create_task(self._perform(runs, completion.session, followed, texts))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        await self._sharing.share(caller, followed.id, followed.session, followed, followed.finish)
         return followed
 
     async def _perform(self, runs: Runs, session: AsyncSession, followed: FollowedRun, texts: Sequence[str]) -> None:

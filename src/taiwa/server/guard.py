@@ -21,6 +21,8 @@ PUBLIC = frozenset({"/health", "/login"})
 """Paths without a key."""
 VISITED = frozenset({"/", "/login"})
 """Paths to which a link of another site may lead."""
+SINGLE = ("authorization", "x-api-key", "origin", "content-type", "content-encoding", "sec-fetch-site")
+"""Headers that a request may have once."""
 ALLOWED_HEADERS = "authorization, content-type, x-api-key, anthropic-version, last-event-id"
 
 
@@ -86,6 +88,12 @@ class Guard:
         """Return the response to a request that goes no further."""
         path, headers = scope["path"], Headers(scope=scope)
         try:
+            self._check_headers(headers)
+        except ApiError as error:
+            response = self._error(error, path)
+            response.headers["connection"] = "close"  # what follows it may be a request, or not
+            return response
+        try:
             if self._active > self._most_requests:
                 raise too_many("the server has as many open connections as it may; try again in a moment")
             self._check_host(headers)
@@ -97,6 +105,14 @@ class Guard:
         except ApiError as error:
             return self._error(error, path)
         return None
+
+    def _check_headers(self, headers: Headers) -> None:
+        """Check that no other server could read the request in another way: where it ends, who sends it, what it is."""
+        if "transfer-encoding" in headers and "content-length" in headers:
+            raise invalid(None, "a request must not have both Content-Length and Transfer-Encoding")
+        twice = next((name for name in SINGLE if len(headers.getlist(name)) > 1), None)
+        if twice is not None:
+            raise invalid(None, f"the header {twice} was sent twice")
 
     def _check_host(self, headers: Headers) -> None:
         """Check that the request was addressed to a name of this server: a page of another site may have rebound its own."""

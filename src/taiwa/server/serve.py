@@ -6,6 +6,7 @@ import socket
 import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 
 import uvicorn
 
@@ -15,13 +16,16 @@ from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.operations.uploads import uploads_folder
 from taiwa.retrieval.scope import IndexScope
 from taiwa.server.access import Access
-from taiwa.server.application import build, start
+from taiwa.server.application import build, take_over
 from taiwa.server.catalogue import Catalogue, check_served
+from taiwa.server.conversations import FollowedRuns
 from taiwa.server.embedding_model import EmbeddingModel
 from taiwa.server.indexing import Indexing
 from taiwa.server.options import ServerOptions
+from taiwa.server.repositories import Repositories
 from taiwa.server.runs import Runs
-from taiwa.server.state import Repositories, ServerState
+from taiwa.server.sharing import Sharing
+from taiwa.server.state import ServerState
 from taiwa.sessions.durable_turn import TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.settings import Settings
@@ -49,11 +53,13 @@ class TaiwaServer:
         options.check()
         check_served(options.apps)
         repository.place, repository.settings = settings.store, settings
+        scope = IndexScope(served=options.indexes or None, uploads=str(uploads_folder(settings)))
+        repositories = Repositories(repository, scope)
+        sharing = Sharing(repositories)
+        sharing.begin()
         self.options = options
         self.socket = bind(options.host, options.port)
         self.port = int(self.socket.getsockname()[1])
-        scope = IndexScope(served=options.indexes or None, uploads=str(uploads_folder(settings)))
-        repositories = Repositories(repository, scope)
         self.access = Access(options.token, self.port, repositories.find)
         turns = TurnOptions(limits=UsageLimits(cost=settings.max_cost_nano))
         self.state = ServerState(
@@ -65,6 +71,8 @@ class TaiwaServer:
             Runs(options.limits.runs),
             Indexing(settings),
             {},
+            sharing,
+            FollowedRuns(sharing),
             embeddings=EmbeddingModel(options.embeddings, settings) if options.embeddings else None,
         )
         for name in options.models:
@@ -104,8 +112,9 @@ class TaiwaServer:
         self._server.should_exit = True
 
     def close(self) -> None:
-        """Release the address of a server that is not run."""
+        """Release the address and the store of a server that is not run."""
         self.socket.close()
+        self.state.sharing.leave()
 
 
 class _Uvicorn(uvicorn.Server):
@@ -119,7 +128,8 @@ class _Uvicorn(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to listen, and say so."""
         await super().startup(sockets)
-        await start(self._state)
+        await take_over(self._state)
+        self._state.sharing.watch(partial(take_over, self._state))
         if self.on_ready is not None:
             self.on_ready()
 
@@ -130,6 +140,7 @@ class _Uvicorn(uvicorn.Server):
         self._state.followed.stop()
         await self._state.indexing.stop()
         await self._state.runs.stop(0 if self.force_exit else self._state.options.limits.grace)
+        await self._state.sharing.close()
         await super().shutdown(sockets)
         self._captured_signals.clear()  # uvicorn would raise them again, and a requested stop is a success
         await self._state.catalogue.aclose()

@@ -1,16 +1,13 @@
 """What endpoints work with: the parts of the server, the caller, and the body of a request."""
 
 import asyncio
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from threading import Lock
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
 
 from taiwa.kernel.records import Json, parse_json
-from taiwa.retrieval.scope import IndexScope
-from taiwa.server.access import LOCAL_CALLER, Access
+from taiwa.server.access import Access
 from taiwa.server.catalogue import Catalogue
 from taiwa.server.conversations import FollowedRuns
 from taiwa.server.embedding_model import EmbeddingModel
@@ -19,45 +16,11 @@ from taiwa.server.fields import Fields
 from taiwa.server.guard import body_too_large
 from taiwa.server.indexing import Indexing
 from taiwa.server.options import ServerOptions
+from taiwa.server.repositories import Repositories
 from taiwa.server.runs import Runs
+from taiwa.server.sharing import Sharing
 from taiwa.sessions.durable_turn import TurnOptions
-from taiwa.sessions.quota import Quota
 from taiwa.sessions.repository import Repository
-
-
-class Repositories:
-    """The conversations of each caller in one store; the local caller has those of the command line, and the given indexes."""
-
-    def __init__(self, local: Repository, scope: IndexScope) -> None:
-        self._local = local
-        local.scope = self._scope = scope
-        self._lock = Lock()
-        self._others: dict[str, Repository] = {}
-
-    def find(self, key: str) -> str | None:
-        """Return the name of the caller who has a key now, with its present limits; None for one that nobody has."""
-        found = self._local.store.callers.find(key)
-        if found is None:
-            return None
-        here = self.of(found.name)
-        here.quota = Quota(here.store, found.max_cost, found.rate)
-        here.scope = self._scope_of(found.name, found.principals)
-        return found.name
-
-    def _scope_of(self, name: str, principals: Iterable[str]) -> IndexScope:
-        return replace(self._scope, owner=name, served=self._scope.served or (), principals=frozenset(principals))
-
-    def of(self, caller: str) -> Repository:
-        """Return the conversations of a caller."""
-        if caller == LOCAL_CALLER:
-            return self._local
-        with self._lock:
-            if caller not in self._others:
-                made = Repository(self._local.store.owned_by(caller))
-                made.place, made.settings = self._local.place, self._local.settings
-                made.scope = self._scope_of(caller, ())
-                self._others[caller] = made
-            return self._others[caller]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +36,8 @@ class ServerState:
     indexing: Indexing
     live: dict[str, Any]
     """What wires keep while it is written, by id."""
-    followed: FollowedRuns = field(default_factory=FollowedRuns)
+    sharing: Sharing
+    followed: FollowedRuns
     embeddings: EmbeddingModel | None = None
 
     def repository(self, caller: str) -> Repository:

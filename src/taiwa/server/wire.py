@@ -36,8 +36,8 @@ class Wire:
     name: str
     routes: tuple[Route, ...]
     error: Callable[[ApiError], dict[str, Json]]
-    on_start: "Callable[[Any], Awaitable[None]] | None" = None
-    """Called with the `ServerState` when the server has started."""
+    take_over: "Callable[[Any], Awaitable[None]] | None" = None
+    """Called with the `ServerState` to go on with what a server left that is gone: at the start, and while others share the store."""
     status: Callable[[ApiError], int] | None = None
 
     def has(self, path: str) -> bool:

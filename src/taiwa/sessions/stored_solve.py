@@ -12,7 +12,7 @@ from taiwa.flows.solve.solve import solve as flow
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.execution import Observer, RunResult, first_request
-from taiwa.kernel.messages import Capability, Message, Notice, Request, TextDelta
+from taiwa.kernel.messages import Capability, Message, Notice, Request, Sampling, TextDelta
 from taiwa.kernel.records import Json, digest, record
 from taiwa.kernel.runtime import Tool
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions, run_outside_sessions
@@ -96,7 +96,7 @@ class ReasonRun:
         output_type = self.options.output_type
         if output_type is not None and not isinstance(output_type, OutputType):
             output_type = OutputType(output_type)
-        return {
+        options: dict[str, Json] = {
             "tools": [tool.spec.name for tool in self.tools],
             "tool_format": self.options.tool_format.name,
             "tool_mode": mode,
@@ -106,6 +106,9 @@ class ReasonRun:
             "answer_by": list(self.options.answer_by),
             "type": None if output_type is None else digest(output_type.schema()),
         }
+        sampling = None if self.options.sampling == Sampling() else record(self.options.sampling)
+        more: dict[str, Json] = {"system": self.options.system, "sampling": sampling}
+        return options | {name: each for name, each in more.items() if each is not None}
 
     def first_request(self, question: str, capabilities: frozenset[Capability]) -> Request:
         """Return the request that is sent first; nothing is sent.

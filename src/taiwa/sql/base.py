@@ -49,7 +49,8 @@ def now_us() -> int:
 class Database(Protocol):
     """An open database. Statements are those that both dialects understand, with `?` for values.
 
-    `path` is its file, None in memory and on a server.
+    `path` is its file, None in memory and on a server. `connections` is how many connections to a server the threads of this
+    process may use at the same time; a file has one.
     """
 
     dialect: Dialect
@@ -57,6 +58,7 @@ class Database(Protocol):
     path: Path | None
     readonly: bool
     clock: Clock
+    connections: int
 
     def close(self) -> None:
         """Close the database."""

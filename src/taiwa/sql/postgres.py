@@ -1,7 +1,8 @@
 """A schema on a PostgreSQL server: how it is opened, locked, migrated and queried.
 
 Statements are written as for SQLite, with `?` for values. One connection is shared by all threads of a process under a lock;
-other processes, on any machine, open their own. A connection that was lost outside a transaction is opened again.
+a server takes more from a pool while that one is busy. Other processes, on any machine, open their own. A connection that was
+lost outside a transaction is opened again.
 """
 
 import os
@@ -20,6 +21,7 @@ from taiwa.sql.base import Clock, Database, DatabaseSpec, Dialect, FaultTable, P
 
 if TYPE_CHECKING:
     import psycopg
+    from psycopg_pool import ConnectionPool
 
     Sql: TypeAlias = psycopg.Connection[SqlRow]
 
@@ -36,6 +38,7 @@ OWNER = 0x74616977
 IS_ALIVE = """
 SELECT EXISTS(SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND classid = CAST(? AS oid)
     AND objid = CAST(? AS oid) AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"""
+LOCK_OWNER = b"SELECT pg_advisory_lock(CAST($1 AS integer), CAST($2 AS integer))"
 RELATION = re.compile(r"CREATE (?:UNIQUE )?(TABLE|INDEX|SEQUENCE) (\w+)")
 PLACEHOLDER = re.compile(r"\?(\d*)")
 READS = ("SELECT", "WITH")
@@ -43,6 +46,7 @@ MARK = "taiwa_format"
 """The table that marks a schema as ours and holds its version."""
 UNRELEASED_MARK = "taiwa_version"
 
+BUSY = "has no free connection left; try again in a moment"
 FIRST = "was changed by another program first; nothing was changed here, try again"
 GONE = "lost its connection; check that the server runs and whether the last step was done, and try again"
 NO_MEMORY = "has no memory left for this; ask for less, or give the server more"
@@ -81,14 +85,16 @@ class PostgresDatabase(Database):
 
     dialect: Dialect = "postgres"
     path: Path | None = None
+    connections: int = 1
     _sql: "Sql"
+    _pool: "ConnectionPool[Sql] | None"
 
     def __init__(self, url: PostgresUrl, spec: DatabaseSpec, *, readonly: bool = False, clock: Clock = now_us) -> None:
         self.url = url
         self.spec = spec
         self.readonly = readonly
         self.clock = clock
-        self._inherited: list[Sql] = []
+        self._inherited: list[object] = []
         self._closed = False
         self._owner = 0
         self._begin()
@@ -97,10 +103,12 @@ class PostgresDatabase(Database):
         return f"{self.spec} on {self.url}"
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close all connections."""
         with self._lock:
             self._closed = True
             self._sql.close()
+            if self._pool is not None:
+                self._pool.close()
 
     def rows(self, statement: str, *values: object) -> list[SqlRow]:
         """Run a statement and return all its rows.
@@ -108,15 +116,13 @@ class PostgresDatabase(Database):
         Raises:
             StoreError: the server refused the statement.
         """
-        self._follow_fork()
-        with self._lock:
+        with self._held():
             cursor = self._execute(statement, values)
             return [] if cursor.description is None else cursor.fetchall()
 
     def run(self, statement: str, *values: object) -> int:
         """Run a statement that changes rows, and return the number of changed rows."""
-        self._follow_fork()
-        with self._lock:
+        with self._held():
             return self._execute(statement, values).rowcount
 
     def insert(self, statement: str, *values: object) -> int | None:
@@ -126,8 +132,7 @@ class PostgresDatabase(Database):
 
     def copy(self, table: str, types: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Insert many rows into a table, written as `table(column, …)`; `types` are those of the columns."""
-        self._follow_fork()
-        with self._lock, self._ready().cursor() as cursor:
+        with self._held(), self._ready().cursor() as cursor:
             try:
                 with cursor.copy(f"COPY {table} FROM STDIN (FORMAT BINARY)".encode()) as copying:
                     copying.set_types(types)
@@ -144,7 +149,8 @@ class PostgresDatabase(Database):
         if not self._owner:
             self._owner = int(self.one("SELECT nextval('owner')"))
         if not self.is_alive(self._owner):
-            self.rows("SELECT pg_advisory_lock(CAST(? AS integer), CAST(? AS integer))", OWNER, self._owner)
+            with self._lock:  # on the connection that is never returned to a pool
+                self._ready(shared=True).execute(LOCK_OWNER, [OWNER, self._owner])
         return self._owner
 
     def is_alive(self, owner: int) -> bool:
@@ -181,8 +187,7 @@ class PostgresDatabase(Database):
         committed, and `lock` orders those that change the same names; `exclusive` waits until no other transaction writes,
         and blocks new ones.
         """
-        self._follow_fork()
-        with self._lock:
+        with self._held():
             if self._in_transaction():
                 yield
                 return
@@ -205,14 +210,68 @@ class PostgresDatabase(Database):
     def _roll_back(self) -> None:
         import psycopg
 
+        sql = self._current
         try:
             if self._in_transaction():
-                self._sql.execute(b"ROLLBACK")
+                sql.execute(b"ROLLBACK")
         except psycopg.Error:
-            self._sql.close()  # the server rolls back the transaction of a lost client
+            sql.close()  # the server rolls back the transaction of a lost client
 
     def _in_transaction(self) -> bool:
-        return not self._sql.closed and self._sql.info.transaction_status.value != 0
+        return not self._current.closed and self._current.info.transaction_status.value != 0
+
+    @property
+    def _current(self) -> "Sql":
+        """The connection of this thread: one of the pool that it has borrowed, or the shared one."""
+        return getattr(self._borrowed, "sql", None) or self._sql
+
+    @contextmanager
+    def _held(self) -> Generator[None]:
+        """Hold a connection for this thread: the shared one, or one of the pool while another thread holds that."""
+        self._follow_fork()
+        if getattr(self._borrowed, "sql", None) is not None:
+            yield
+        elif self._lock.acquire(blocking=self.connections == 1):
+            try:
+                yield
+            finally:
+                self._lock.release()
+        else:
+            self._borrow()
+            try:
+                yield
+            finally:
+                self._return()
+
+    def _borrow(self) -> None:
+        from psycopg_pool import PoolTimeout
+
+        if self._closed:
+            raise StoreError(f"{self} {base.CLOSED}")
+        with self._opening:
+            if self._pool is None:
+                self._pool = self._open_pool()
+        try:
+            self._borrowed.sql = self._pool.getconn()
+        except PoolTimeout:
+            raise StoreError(f"{self} {BUSY}") from None
+
+    def _return(self) -> None:
+        sql, self._borrowed.sql = self._borrowed.sql, None
+        if self._pool is not None and sql is not None:
+            self._pool.putconn(sql)
+
+    def _open_pool(self) -> "ConnectionPool[Sql]":
+        from psycopg_pool import ConnectionPool
+
+        options = {**self._parameters(), "autocommit": True, "cursor_factory": _driver().RawCursor}
+        return cast(
+            "ConnectionPool[Sql]",
+            ConnectionPool(
+                kwargs=options, min_size=0, max_size=self.connections - 1, open=True, configure=self._prepare,
+                timeout=WAIT, name="taiwa",
+            ),
+        )  # fmt: skip
 
     def _execute(self, statement: str, values: Sequence[object]) -> "psycopg.Cursor[SqlRow]":
         written, sql, inside = _numbered(statement), self._ready(), self._in_transaction()
@@ -228,34 +287,39 @@ class PostgresDatabase(Database):
         except faults as error:
             raise self._error(error) from error
 
-    def _ready(self) -> "Sql":
-        """Return the connection, opened again where it was lost."""
+    def _ready(self, *, shared: bool = False) -> "Sql":
+        """Return the connection of this thread, opened again where it was lost."""
         if self._closed:
             raise StoreError(f"{self} {base.CLOSED}")
+        if not shared and (borrowed := getattr(self._borrowed, "sql", None)) is not None:
+            if borrowed.closed and self._pool is not None:
+                self._return()
+                self._pool.check()  # what ended this one has ended the others, too
+                self._borrow()
+            return self._current
         if self._sql.closed:
             self._sql = self._open()
         return self._sql
 
     def _begin(self) -> None:
         self._lock = threading.RLock()
+        self._opening = threading.Lock()
+        self._borrowed = threading.local()
+        self._pool = None
         self._pid = os.getpid()
         self._sql = self._open()
 
     def _follow_fork(self) -> None:
         """Open a connection of its own in a forked child; the inherited one is kept, not closed."""
         if self._pid != os.getpid() and not self._closed:
-            self._inherited.append(self._sql)
+            self._inherited += [self._sql, self._pool]
             self._begin()
 
     def _open(self) -> "Sql":
         psycopg = _driver()
-        defaults: dict[str, Any] = {"connect_timeout": WAIT, "fallback_application_name": "taiwa", **ALIVE}
+        parameters = self._parameters()
         try:
-            parameters = psycopg.conninfo.conninfo_to_dict(self.url.url)
-        except psycopg.Error:
-            raise InputError(f"the URL {self.url} has a parameter that PostgreSQL does not know") from None
-        try:
-            sql = psycopg.connect(**{**defaults, **parameters}, autocommit=True, cursor_factory=psycopg.RawCursor)
+            sql = psycopg.connect(**parameters, autocommit=True, cursor_factory=psycopg.RawCursor)
         except psycopg.Error as error:
             raise _unreachable(error, self.url) from None
         try:
@@ -268,6 +332,14 @@ class PostgresDatabase(Database):
         # Commands end without closing what they opened, as with a file; the server is told all the same.
         weakref.finalize(self, _close_own, sql, os.getpid())
         return cast("Sql", sql)
+
+    def _parameters(self) -> dict[str, Any]:
+        psycopg = _driver()
+        defaults: dict[str, Any] = {"connect_timeout": WAIT, "fallback_application_name": "taiwa", **ALIVE}
+        try:
+            return {**defaults, **psycopg.conninfo.conninfo_to_dict(self.url.url)}
+        except psycopg.Error:
+            raise InputError(f"the URL {self.url} has a parameter that PostgreSQL does not know") from None
 
     def _prepare(self, sql: "Sql") -> None:
         _adapt(sql)

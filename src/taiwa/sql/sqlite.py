@@ -67,6 +67,7 @@ class SqliteDatabase(Database):
     """An open SQLite file. Safe for use by several threads, and by a child process after a fork."""
 
     dialect: Dialect = "sqlite"
+    connections: int = 1
 
     def __init__(self, path: str | Path, spec: DatabaseSpec, *, readonly: bool = False, clock: Clock = now_us) -> None:
         self.spec = spec
@@ -286,6 +287,7 @@ class _Migrating:
     """A connection as `migrate` needs it: the version is `user_version`, and `application_id` marks the file."""
 
     dialect: Dialect = "sqlite"
+    connections: int = 1
 
     def __init__(self, sql: sqlite3.Connection, spec: DatabaseSpec, path: Path | None) -> None:
         self._sql = sql

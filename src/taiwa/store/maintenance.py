@@ -339,6 +339,7 @@ def delete_session(db: Database, refs: Refs, name: str, owner: str = "") -> Dele
         others = _reached(db, db.rows(OTHERS, name, owner))
         db.run("DELETE FROM run WHERE ref = ? AND owner = ?", name, owner)
         db.run("DELETE FROM ref WHERE name = ? AND owner = ?", name, owner)
+        db.run("DELETE FROM shared_run WHERE session = ? AND owner = ?", name, owner)
         deleted = _with_descendants(db, own - others)
         _delete(db, deleted, _unused_apps(db, deleted), _unused_blobs(db, deleted))
     db.vacuum()

@@ -15,7 +15,7 @@ from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node, NodeKind, restore_messages, restore_thinking
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
-from taiwa.kernel.records import Json, canonical, record
+from taiwa.kernel.records import Json, canonical, record, refuse_constant
 from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
 
@@ -175,11 +175,7 @@ def unpack(body: bytes) -> Json:
     return data
 
 
-def _refuse_constant(name: str) -> None:
-    raise ValueError(name)
-
-
-DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+DECODER = json.JSONDecoder(parse_constant=refuse_constant)
 DAMAGES = (
     ArithmeticError, AttributeError, InputError, LookupError, RecursionError, TypeError, ValueError, zlib.error,
 )  # fmt: skip

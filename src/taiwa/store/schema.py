@@ -250,6 +250,25 @@ CALLERS = (
     "CREATE INDEX run_reserved ON run(owner, at_us) WHERE owner <> ''",
     "CREATE INDEX call_at ON call(at_us)",
 )
+# Servers of one store; the runs of one that the others follow, with events in portions, from `start` up to `until`.
+SHARED = (
+    "CREATE TABLE server(process {int} PRIMARY KEY){strict}",
+    """CREATE TABLE shared_run(
+        seq {pk},
+        owner {text} NOT NULL,
+        id {text} NOT NULL,
+        session {text} NOT NULL,
+        process {int} NOT NULL,
+        stop {int} NOT NULL,
+        ended {int} NOT NULL,
+        UNIQUE(owner, id)){strict}""",
+    """CREATE TABLE shared_event(
+        run {int} NOT NULL REFERENCES shared_run(seq) ON DELETE CASCADE,
+        until {int} NOT NULL,
+        start {int} NOT NULL,
+        body {blob} NOT NULL,
+        PRIMARY KEY(run, until)){strict}""",
+)
 STORE = DatabaseSpec(
     "store",
     schema="taiwa_store",
@@ -263,6 +282,7 @@ STORE = DatabaseSpec(
         Migration(TRANSCRIPTS),
         Migration(SERVED),
         Migration(CALLERS),
+        Migration(SHARED),
     ),
     created_by="`taiwa chat` creates one",
     repair="run `taiwa fsck`, and export what is still readable or restore a backup",

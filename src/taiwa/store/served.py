@@ -49,15 +49,15 @@ class ServedObjects:
         row = self._db.row(f"{SELECT} WHERE served.owner = ? AND served.id = ?", self._owner, name)
         return None if row is None else _object(row)
 
-    def of_session(self, session: str, kind: ServedKind = "response") -> tuple[ServedObject, ...]:
-        """Return the objects of a kind that belong to a session, the oldest first."""
-        where = "WHERE served.owner = ? AND served.session = ? AND served.kind = ? ORDER BY served.seq"
-        return tuple(map(_object, self._db.rows(f"{SELECT} {where}", self._owner, session, kind)))
+    def of_session(self, session: str) -> tuple[ServedObject, ...]:
+        """Return the responses of a session, the oldest first."""
+        where = "WHERE served.owner = ? AND served.session = ? AND served.kind = 'response' ORDER BY served.seq"
+        return tuple(map(_object, self._db.rows(f"{SELECT} {where}", self._owner, session)))
 
-    def unfinished(self) -> tuple[ServedObject, ...]:
-        """Return the responses that have no node yet, the oldest first."""
-        where = "WHERE served.owner = ? AND served.node IS NULL AND served.kind = 'response' ORDER BY served.seq"
-        return tuple(map(_object, self._db.rows(f"{SELECT} {where}", self._owner)))
+    def unfinished(self) -> tuple[tuple[str, str], ...]:
+        """Return the owners and ids of the responses of all owners that have no node, the oldest first."""
+        select = "SELECT owner, id FROM served WHERE node IS NULL AND kind = 'response' ORDER BY seq"
+        return tuple((owner, name) for owner, name in self._db.rows(select))
 
     def delete(self, name: str) -> bool:
         """Delete an object, and report whether there was one; its nodes stay."""

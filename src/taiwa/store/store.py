@@ -20,6 +20,7 @@ from taiwa.store.runs import Axis, CostLine, Runs, costs
 from taiwa.store.schema import STORE
 from taiwa.store.search import Hit, search
 from taiwa.store.served import ServedObjects, Transcripts
+from taiwa.store.shared_runs import SharedRuns
 from taiwa.store.users import Users
 
 LONGEST_OWNER = 100
@@ -61,6 +62,11 @@ class Store:
     def served(self) -> ServedObjects:
         """The responses and conversations of the server."""
         return ServedObjects(self._db, self.nodes, self.owner)
+
+    @cached_property
+    def shared_runs(self) -> SharedRuns:
+        """The runs of servers that others can follow."""
+        return SharedRuns(self._db, self.owner)
 
     @cached_property
     def transcripts(self) -> Transcripts:
@@ -105,6 +111,10 @@ class Store:
             InputError: the owner is not one printable line of at most 100 characters.
         """
         return type(self)(self._db, owner)
+
+    def allow_connections(self, count: int) -> None:
+        """Let the threads of this process use several connections to a server at the same time; a file has one."""
+        self._db.connections = count
 
     def now(self) -> int:
         """Return the time by the clock of the store, in microseconds since 1970."""

@@ -10,7 +10,7 @@ from itertools import islice
 from types import NoneType
 from typing import TypeAlias
 
-from taiwa.kernel.records import Json
+from taiwa.kernel.records import Json, is_number
 from taiwa.kernel.text import truncate
 from taiwa.structured import ir
 from taiwa.structured.ir import describe, join_names, join_or, literal, members, resolve
@@ -203,7 +203,7 @@ def _kind(node: ir.Node, data: Json) -> bool:
     if isinstance(node, ir.LiteralNode):
         return any(type(value) is type(data) for value in node.values)
     if isinstance(node, ir.NumberNode):
-        return isinstance(data, (int, float)) and not isinstance(data, bool)
+        return is_number(data)
     return isinstance(data, DATA_TYPES.get(type(node), ()))
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from taiwa.kernel.records import Json
+from taiwa.kernel.records import refuse_constant
 from taiwa.structured.json_repair.parser import LenientResult, read_value
 from taiwa.structured.json_repair.scanner import (
     BRACKETS,
@@ -146,11 +146,7 @@ def _exact(text: str, at: int, end: int, work: WorkBudget) -> LenientResult | No
     return LenientResult(data, at, stop, ())
 
 
-def _no_constant(name: str) -> Json:
-    raise ValueError(name)  # NaN and Infinity
-
-
-DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, parse_constant=_no_constant)
+DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, parse_constant=refuse_constant)
 
 
 def _with_closers(text: str, result: LenientResult, end: int) -> LenientResult:

@@ -8,7 +8,7 @@ from typing import cast
 from urllib.parse import unquote
 
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import Json
+from taiwa.kernel.records import Json, is_number
 from taiwa.structured import ir
 from taiwa.structured.ir import with_description
 
@@ -92,7 +92,7 @@ def _smaller(have: Json, part: Json) -> Json:
 
 
 def _numbers(*parts: Json) -> bool:
-    return all(isinstance(part, (int, float)) and not isinstance(part, bool) for part in parts)
+    return all(map(is_number, parts))
 
 
 RULES: dict[str, Callable[[Json, Json], Json]] = {
@@ -332,7 +332,7 @@ def _text(schema: Object, keyword: str) -> str:
 
 def _bound(schema: Object, keyword: str, path: str) -> int | float | None:
     value = schema.get(keyword)
-    if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
+    if value is None or is_number(value):
         return value
     if keyword.startswith("exclusive") and isinstance(value, bool):  # in draft 4 the other bound is exclusive
         return _bound(schema, keyword.replace("exclusiveM", "m"), path) if value else None

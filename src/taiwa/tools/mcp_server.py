@@ -4,12 +4,12 @@ Needs the extra: `pip install 'taiwa[mcp]'`, which is imported when a server is 
 """
 
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from taiwa.kernel.errors import TaiwaError, ToolError, ToolErrorBoundary, UnknownToolError
 from taiwa.kernel.messages import ToolResult, ToolSpec
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
     from mcp.types import Tool as ListedTool
 
+
+R = TypeVar("R")
 
 _progress: "ContextVar[Callable[[float, None, str], Awaitable[None]] | None]" = ContextVar("progress", default=None)
 """Sends the progress of the call that runs here, on the event loop of the server."""
@@ -52,6 +54,27 @@ async def report_progress(progress: float, message: str) -> None:
     if send is not None:
         with suppress(Exception):  # of the SDK and its transport
             await send(progress, None, message)
+
+
+def run_on_server(function: Callable[..., Coroutine[Any, Any, R]], *arguments: object) -> R:
+    """Run a coroutine function on the event loop of the server, from the thread in which it calls a tool."""
+    from anyio import from_thread
+
+    return from_thread.run(function, *arguments)
+
+
+async def answer_over_http(tools: Iterable[Tool], most_bytes: int, connection: "tuple[Any, Any, Any]") -> None:
+    """Answer one HTTP request with a message, given what an ASGI application is called with. Each request stands for itself.
+
+    Raises:
+        ConfigError: the extra is not installed.
+    """
+    require_mcp()
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    manager = StreamableHTTPSessionManager(create_server(tools), stateless=True, max_request_body_size=most_bytes)
+    async with manager.run():
+        await manager.handle_request(*connection)
 
 
 def serve_mcp(tools: Iterable[Tool]) -> None:

@@ -12,11 +12,11 @@ from typing import cast
 from taiwa.flows.solve.rationale import NO_CALL_LEFT, CallBudget
 from taiwa.flows.solve.text_loop import RationaleBuilder
 from taiwa.flows.solve.tool_call_formats import ToolCallFormat
-from taiwa.flows.solve.tool_text import describe_input, refuse_constant, sanitize_result
+from taiwa.flows.solve.tool_text import describe_input, sanitize_result
 from taiwa.kernel.effects import Complete, Program, Watcher, perform
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.messages import Message, Request, Response, Text, ToolCall, ToolResult, ToolSpec
-from taiwa.kernel.records import Json
+from taiwa.kernel.records import Json, refuse_constant
 
 MAX_RESULT_CHARS = 5_000
 """A message of its own has more room than a line of a text."""

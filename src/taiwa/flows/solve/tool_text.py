@@ -3,11 +3,11 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn, cast
+from typing import cast
 
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.messages import ToolSpec
-from taiwa.kernel.records import Json
+from taiwa.kernel.records import Json, refuse_constant
 
 FORBID_OWN_RESULTS = " Never write a result of a tool yourself."
 
@@ -99,11 +99,6 @@ def normalize_name(name: str) -> str:
     True
     """
     return re.sub(r"[\s_-]+", "", name).casefold()
-
-
-def refuse_constant(word: str) -> NoReturn:
-    """Refuse NaN and infinities, which `json` reads and JSON does not have."""
-    raise ValueError(f"{word} is not JSON")
 
 
 def _properties(spec: ToolSpec) -> Mapping[str, Json]:

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeAlias, TypeGuard, cast
+from typing import TYPE_CHECKING, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.kernel.records import Json
+from taiwa.kernel.records import Json, is_number
 from taiwa.safetensors_file import parse_header, read_tensor
 
 if TYPE_CHECKING:
@@ -125,17 +125,13 @@ def _config(data: dict[str, Json]) -> Config:
     for field in fields(Config):
         number = data.get(field.name)
         whole = field.type in (int, "int")
-        if not _is_number(number) or not 0 < number <= MAX_SIZE or (whole and number != int(number)):
+        if not is_number(number) or not 0 < number <= MAX_SIZE or (whole and number != int(number)):
             raise ValueError(f"{field.name} is {number!r}")
         sizes[field.name] = int(number) if whole else float(number)
     config = Config(**sizes)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  (converted above)
     if config.layers > MAX_LAYERS or config.dim % config.heads or config.width % 2:
         raise ValueError(f"{config.heads} heads do not divide {config.dim} numbers evenly")
     return config
-
-
-def _is_number(data: Json) -> TypeGuard[int | float]:
-    return isinstance(data, (int, float)) and not isinstance(data, bool)
 
 
 PIECE = 400_000

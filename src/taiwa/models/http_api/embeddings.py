@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Literal
 
 from taiwa.kernel.errors import ConfigError, ModelError, ProtocolError, TaiwaError
-from taiwa.kernel.records import Json, count_at, item_at, items_at, parse_json, text_at, to_json
+from taiwa.kernel.records import Json, count_at, is_number, item_at, items_at, parse_json, text_at, to_json
 from taiwa.kernel.text import plural
 from taiwa.models.http_api.anthropic import AnthropicMessages
 from taiwa.models.http_api.api_keys import find_key
@@ -254,7 +254,7 @@ def _parse_vector(data: Json) -> Sequence[float]:
     if not isinstance(data, list):
         return ()
     try:
-        numbers = [float(each) for each in data if isinstance(each, (int, float)) and not isinstance(each, bool)]
+        numbers = [float(each) for each in data if is_number(each)]
     except OverflowError:  # a whole number of hundreds of digits
         return ()
     return numbers if len(numbers) == len(data) else ()

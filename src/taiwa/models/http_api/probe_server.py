@@ -30,7 +30,7 @@ from taiwa.kernel.messages import (
     ToolSpec,
     user,
 )
-from taiwa.kernel.records import Json, item_at, parse_json, text_at
+from taiwa.kernel.records import Json, is_number, item_at, parse_json, text_at
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.http_api.capabilities import Finding, ProbeReport, Verdict
@@ -70,7 +70,7 @@ def _names(data: Json) -> list[str]:
 
 
 def _is_number(value: Json, low: float, high: float) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
+    return is_number(value) and low <= value <= high
 
 
 def _matches(pattern: str) -> Callable[[Json], bool]:

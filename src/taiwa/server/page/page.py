@@ -11,7 +11,12 @@ from taiwa.conversation.app import App
 from taiwa.conversation.state_paths import format_path
 from taiwa.i18n import LANGUAGES, catalogue
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.records import Json
+from taiwa.operations.ask import find_ask_turn
 from taiwa.operations.inspect import format_value, said
+from taiwa.operations.markdown_html import visible
+from taiwa.operations.result_json import to_json
+from taiwa.operations.trace import TokensResult
 from taiwa.server.page.forms import choices_of, kind_of, open_params
 from taiwa.server.page.panels import PANELS, Place
 from taiwa.server.page.state_view import difference, value_story
@@ -28,7 +33,7 @@ LANGUAGE_NAMES = {"en": "English", "ja": "日本語", "zh": "中文"}
 MOST_LISTED = 100
 STATIC = {
     "page.css": "text/css", "icon.svg": "image/svg+xml",
-    **dict.fromkeys(("page.js", "server.js", "talk.js", "files.js", "places.js", "state.js"), "text/javascript"),
+    **dict.fromkeys(("page.js", "server.js", "talk.js", "files.js", "places.js", "state.js", "inspect.js", "documents.js"), "text/javascript"),
 }  # fmt: skip
 """The assets, by their names: no path of a request is looked up in a folder."""
 POLICY = (
@@ -74,6 +79,7 @@ class Page:
         tip = self.repository.store.refs.tip(place.session)
         return self._render("conversation.html", title=place.session, query="", window=window,
                             models=talk.models, model=talk.model, tip=tip, end=place.tip,
+                            question=self.question(place.session) if place.tip == tip else "",
                             **self._panel(place), **self._list())  # fmt: skip
 
     def turns(self, window: Transcript, at: str) -> str:
@@ -103,6 +109,45 @@ class Page:
             answer=[] if any(hit for _, hit in user) or not any(hit for _, hit in answer) else answer,
             json="" if repr(value) == "(nothing)" else format_value(cast("Any", value)), author=node.answer if node.kind == "edit" else "",
         )  # fmt: skip
+
+    def question(self, session: str) -> str:
+        """Render the options of the question back at which a conversation pauses."""
+        turn = find_ask_turn(self.repository, self.repository.store.refs.tip(session))
+        options: list[Mapping[str, str]] = []
+        if turn is not None and turn.result.question_back:
+            for option, passages in zip(turn.result.options, turn.candidates, strict=True):
+                options.append({"text": option.label, "passage": passages[0].text if passages else ""})
+        return self._render("question.html", options=options)
+
+    def tokens(self, found: TokensResult) -> str:
+        """Render the tokens of the answers of a turn."""
+        return self._render("tokens.html", answers=cast("dict[str, Any]", to_json(found))["answers"])
+
+    def documents(self, indexes: Json) -> str:
+        """Render the indexes that the caller sees."""
+        return self._render("documents.html", title=self._("Documents"), indexes=indexes, **self._frame())
+
+    def index(self, index: "dict[str, Any]", wanted: str, found: "dict[str, Any] | None") -> str:
+        """Render an index, with what was found for a query."""
+        for each in found["passages"] if found else ():
+            each["parts"] = marked(each["text"], [tuple(span) for span in each["marks"]])
+        return self._render("index.html", title=index["name"], index=index, wanted=wanted, found=found, **self._frame())
+
+    def document(self, index: str, document: "dict[str, Any]") -> str:
+        """Render the text of a document, with the quotation that is looked for."""
+        text, at = document["text"], document.get("offset", 0)
+        spans = [(document["start"] - at, document["end"] - at)] if "start" in document else []
+        return self._render(
+            "text.html",
+            title=document["path"],
+            index=index,
+            document=document,
+            parts=marked(text, spans),
+            **self._frame(),
+        )
+
+    def _frame(self) -> dict[str, Any]:
+        return {"session": "", "at": "", "query": "", "tip": "", "end": "", **self._list()}
 
     def difference(self, place: Place, other: str) -> str:
         """Render what differs between a node and another one, and the turns after which they part."""
@@ -137,6 +182,9 @@ class Page:
     def _turns(self, n: int) -> str:
         return self._count("{n} turn", "{n} turns", n)
 
+    def _documents(self, n: int) -> str:
+        return self._count("{n} document", "{n} documents", n)
+
     def _elsewhere(self, n: int) -> str:
         return self._count("{n} turn continues elsewhere", "{n} turns continue elsewhere", n)
 
@@ -145,6 +193,7 @@ class Page:
             "_": self._,
             "turns": self._turns,
             "elsewhere": self._elsewhere,
+            "count_documents": self._documents,
             "language": self.language,
             "languages": [(code, LANGUAGE_NAMES[code]) for code in LANGUAGES],
             "texts": self._texts,
@@ -178,6 +227,8 @@ class Page:
             "drop": self._("Remove {name}", name="{name}"),
             "answered": self._("The answer is complete."),
             "ok": self._("OK"),
+            "uploading": self._("uploading …"),
+            "remove": self._("Delete the document {name}?", name="{name}"),
         }  # fmt: skip
 
     def _keys(self) -> Sequence[tuple[str, str]]:
@@ -202,6 +253,7 @@ def _templates() -> "Environment":
     )  # fmt: skip
     environment.globals |= {
         "path": format_path, "short": short, "brief": brief, "money": money, "nano": nano, "pretty": pretty, "size": size,
+        "visible": visible,
         "kind_of": kind_of, "choices_of": choices_of, "open_params": open_params,
     }  # fmt: skip
     environment.filters["urlencode"] = partial(quote, safe="")  # a name with a slash is one part of a path

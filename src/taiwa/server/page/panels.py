@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from taiwa.i18n import gettext_noop
 from taiwa.kernel.errors import CorruptError
@@ -10,10 +10,13 @@ from taiwa.kernel.messages import Response
 from taiwa.kernel.records import restore
 from taiwa.operations.inspect import show
 from taiwa.operations.markdown_html import visible
+from taiwa.operations.result_json import to_json
 from taiwa.operations.say import request_text
+from taiwa.operations.trace import trace
 from taiwa.server.page.branches import branch_map
 from taiwa.server.page.state_view import state_view
 from taiwa.server.page.text import pretty
+from taiwa.server.page.views import place_of_passage
 from taiwa.sessions.replay import recorded_requests
 from taiwa.sessions.repository import Repository
 from taiwa.store import CallRecord, CostLine
@@ -59,7 +62,13 @@ def _branches(repository: Repository, place: Place) -> Mapping[str, Any]:
 
 def _turn(repository: Repository, place: Place) -> Mapping[str, Any]:
     shown = show(repository, place.at)
+    traced = cast("dict[str, Any]", to_json(trace(repository, place.at)))
+    for step in traced["steps"]:
+        for passage in step.get("passages", ()):
+            passage["index"], passage["path"] = place_of_passage(shown.conversation.app, passage["path"])
     return {
+        "steps": traced["steps"],
+        "decision": traced["decision"],
         "number": shown.conversation.count,
         "calls": [(call, answer_text(call)) for call in shown.calls],
         "requests": [request_text(request) for request in recorded_requests(repository, place.at)],

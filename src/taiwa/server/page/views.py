@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 
+from taiwa.ask.result import AskResult
+from taiwa.conversation.app import App
 from taiwa.conversation.state_paths import Change, diff_states
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.records import Json
@@ -14,6 +16,18 @@ from taiwa.server.page.branches import Forest, forest_of
 from taiwa.sessions.repository import HistoryEntry, Repository
 
 LAST_TURNS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class SourceView:
+    """A place in a document that an answer cites; `index` is "" where it is not known."""
+
+    number: int
+    index: str
+    path: str
+    heading: tuple[str, ...]
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +49,7 @@ class TurnView:
     model: str = ""
     cost: Decimal | None = None
     attachments: tuple[Attachment, ...] = ()
+    sources: tuple[SourceView, ...] = ()
 
     @property
     def position(self) -> int:
@@ -109,7 +124,26 @@ def _turn(repository: Repository, forest: Forest, entry: HistoryEntry, before: M
         model="" if bill is None else bill.name,
         cost=None if bill is None else currency_units(bill.cost_nano),
         attachments=node.attachments,
+        sources=_sources(node.delta, entry.after.app),
     )
+
+
+def _sources(delta: Json, app: App) -> tuple[SourceView, ...]:
+    found = AskResult.from_delta(delta)
+    return tuple(
+        SourceView(each.number, *place_of_passage(app, each.source), each.heading, each.start, each.end)
+        for each in (found.citations if found else ())
+    )
+
+
+def place_of_passage(app: App, source: str) -> tuple[str, str]:
+    """Return the index and the path of a passage, which has both in its source where several indexes are searched."""
+    searched = app.values.get("in")
+    names = [str(each) for each in searched] if isinstance(searched, list) else []
+    if len(names) == 1:
+        return names[0], source
+    index, _, path = source.partition("/")
+    return (index, path) if path else ("", source)
 
 
 def common_node(repository: Repository, one: str, other: str) -> str:

@@ -22,6 +22,7 @@ from taiwa.kernel.messages import Message, Part, Text, TextDelta, ThinkingDelta,
 from taiwa.kernel.records import Json, to_json
 from taiwa.operations.complete import Completion, CompletionOptions, Thread, begin_completion, is_relayed_app
 from taiwa.operations.trace import trace
+from taiwa.server.catalogue import Choice
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.extension import Extension, read_extension
 from taiwa.server.fields import Fields
@@ -31,6 +32,7 @@ from taiwa.server.runs import LiveRun, RunEvent
 from taiwa.server.state import ServerState, caller_of, read_body, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.chat_completions import checked_tools, error
+from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.repository import Repository
 from taiwa.store.refs import check_name
@@ -240,11 +242,16 @@ async def create(request: Request) -> Response:
     if known is not None:
         return EventStream(stream(known))
     recorded = await asyncio.to_thread(repository.store.served.find, _stored_id(asked.key))
-    if recorded is not None and recorded.kind == "run":
+    if recorded is not None and recorded.node is not None:
         return EventStream(_recorded(recorded))
     state.runs.check_room()
     choice = state.catalogue.choose(str(request.path_params.get("model") or state.catalogue.models[0]))
-    live, completion = await asyncio.to_thread(_begin, state, caller, choice.app, choice.id, asked)
+    begun: tuple[ThreadRun, Completion | None] | None = None
+    if recorded is not None:
+        begun = await asyncio.to_thread(_reopen, state, caller, choice, asked, recorded)
+    if begun is None:
+        begun = await asyncio.to_thread(_begin, state, caller, choice, asked)
+    live, completion = begun
     if completion is None:
         return EventStream(stream(live))
     key = _live_key(caller, asked.key)
@@ -260,16 +267,29 @@ async def create(request: Request) -> Response:
     return EventStream(stream(live))
 
 
-def _begin(
-    state: ServerState, caller: str, app_file: str, model_name: str, asked: RunInput
-) -> tuple[ThreadRun, Completion | None]:
+def _reopen(
+    state: ServerState, caller: str, choice: Choice, asked: RunInput, recorded: ServedObject
+) -> tuple[ThreadRun, Completion | None] | None:
+    """Go on with a run that a server left unfinished, without paying for answered calls again; None where nothing is left."""
+    repository, session = state.repository(caller), recorded.session
+    runs = repository.store.runs.open_runs(session)
+    if not runs:
+        return None
+    base = repository.start(repository.app(runs[-1].app or "")) if runs[-1].base is None else None
+    base = base or repository.checkout(str(runs[-1].base))
+    before = base.state if base.app.model_fields else None
+    reopened = AsyncSession(repository, session, base, state.catalogue.open(choice), options=state.turns)
+    return ThreadRun(caller, asked, session, None, before), Completion(reopened)
+
+
+def _begin(state: ServerState, caller: str, choice: Choice, asked: RunInput) -> tuple[ThreadRun, Completion | None]:
     """Find the place of the turn in its thread; without a message to answer there is no turn."""
     repository = state.repository(caller)
     session = session_of(asked.thread)
     parent = _parent(repository, asked)
     params: Mapping[str, Json] = {} if asked.extension is None else asked.extension.params
     system, messages = _divided(asked)
-    options = CompletionOptions(app_file, messages, params)
+    options = CompletionOptions(choice.app, messages, params)
     relayed = is_relayed_app(options, repository)
     if not relayed:
         messages = without_own_tools(messages)
@@ -285,7 +305,6 @@ def _begin(
         if here is not None and not asked.given:
             snapshot = _stored_messages(repository, here.tip)
         return ThreadRun(caller, asked, session, None, shown, snapshot), None
-    choice = state.catalogue.choose(model_name)
     priced_model = state.catalogue.open(choice)
     context = "\n".join([CONTEXT, *(to_json(entry).decode() for entry in asked.context)]) if asked.context else ""
     given = AnswerOptions(
@@ -296,7 +315,9 @@ def _begin(
     completion = begin_completion(repository, priced_model, options, state.turns, thread)
     base = None if completion.turn_input is None else completion.turn_input.base
     before = base.state if base is not None and base.app.model_fields else None
-    return ThreadRun(caller, asked, completion.session.name, None, before, snapshot), completion
+    name = completion.session.name
+    repository.store.served.put(ServedObject(_stored_id(asked.key), "run", name, None, {"thread": asked.thread}))
+    return ThreadRun(caller, asked, name, None, before, snapshot), completion
 
 
 def session_of(thread: str) -> str:

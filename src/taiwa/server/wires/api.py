@@ -21,7 +21,6 @@ from taiwa.operations.results import StateResult
 from taiwa.operations.rewrite import CostEstimate, estimate_turns, rewrite_turn
 from taiwa.operations.trace import MOST_ALTERNATIVES, tokens, trace
 from taiwa.server.conversations import (
-    FollowedRun,
     TurnRequest,
     begin_conversation,
     check_tip,
@@ -36,8 +35,10 @@ from taiwa.server.fields import Fields
 from taiwa.server.indexing import IndexRun
 from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.runs import RunEvent
-from taiwa.server.state import caller_of, read_body, repository_of, state_of
+from taiwa.server.sharing import Followable
+from taiwa.server.state import ServerState, caller_of, read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
+from taiwa.server.wires.responses import is_response
 from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.replay import replay_history
@@ -91,7 +92,7 @@ async def _idle_session(request: Request) -> str:
         ApiError: the caller has none of that name, or it is answering.
     """
     name = await _session(request)
-    if state_of(request).followed.of_session(name, caller_of(request)) is not None:
+    if await state_of(request).followed.of_session(name, caller_of(request)) is not None:
         raise ApiError(409, f"{name!r} is answering; stop it or wait for its end", "conflict_error", "conflict")
     return name
 
@@ -304,7 +305,7 @@ async def resume(request: Request) -> Response:
         return open_conversation(state.catalogue, repository, state.turns, name, model)
 
     session = await asyncio.to_thread(reopen)
-    return json_response(run_to_json(state.followed.resume(state.runs, caller_of(request), session)), 202)
+    return json_response(run_to_json(await state.followed.resume(state.runs, caller_of(request), session)), 202)
 
 
 async def undo(request: Request) -> Response:
@@ -486,7 +487,7 @@ async def list_apps(request: Request) -> Response:
 
 async def events(request: Request) -> Response:
     """Follow a run from its first event, or from behind `Last-Event-ID`."""
-    happened = _events_of(request)
+    happened = await _events_of(request)
     last = request.headers.get("last-event-id", "")
     start = int(last) + 1 if last.isascii() and last.isdigit() else 0
 
@@ -501,7 +502,7 @@ async def events(request: Request) -> Response:
     return EventStream(write())
 
 
-def _events_of(request: Request) -> AsyncIterator[tuple[str, Json]]:
+async def _events_of(request: Request) -> AsyncIterator[tuple[str, Json]]:
     """Return the events of a run of the caller, by their kinds.
 
     Raises:
@@ -510,7 +511,7 @@ def _events_of(request: Request) -> AsyncIterator[tuple[str, Json]]:
     state, name, caller = state_of(request), _name(request), caller_of(request)
     if (indexing := state.indexing.find(name, caller)) is not None:
         return _events_of_indexing(indexing)
-    return _events_of_turns(state.followed.get(name, caller), repository_of(request))
+    return _events_of_turns(await state.followed.get(name, caller), repository_of(request))
 
 
 async def _events_of_indexing(run: IndexRun) -> AsyncIterator[tuple[str, Json]]:
@@ -518,7 +519,7 @@ async def _events_of_indexing(run: IndexRun) -> AsyncIterator[tuple[str, Json]]:
         yield kind, error_to_json(data) if isinstance(data, ApiError) else data
 
 
-async def _events_of_turns(run: FollowedRun, repository: Repository) -> AsyncIterator[tuple[str, Json]]:
+async def _events_of_turns(run: Followable, repository: Repository) -> AsyncIterator[tuple[str, Json]]:
     async for each in run.follow():
         data = _event(each)
         if isinstance(each.event, TurnResult) and each.event.ask is not None and isinstance(data, dict):
@@ -546,13 +547,22 @@ def _event(each: RunEvent) -> Json:
 async def cancel(request: Request) -> Response:
     """Stop a run; a turn is committed with the text that it has, and the next run of an index reads the rest."""
     state, name, caller = state_of(request), _name(request), caller_of(request)
-    (state.indexing.find(name, caller) or state.followed.get(name, caller)).cancel()
+    if (indexing := state.indexing.find(name, caller)) is not None:
+        indexing.cancel()
+    else:
+        await (await state.followed.get(name, caller)).stop()
     return json_response({"cancelled": True})
 
 
 def error_to_json(error: ApiError) -> dict[str, Json]:
     """Write an error."""
     return {"error": {"message": error.message, "type": error.type, "code": error.code, "param": error.param}}
+
+
+async def end_lost(state: ServerState) -> None:
+    """End the runs of a server that is gone: the turns are resumed by a caller."""
+    for run in await state.sharing.take_over(lambda name: not is_response(name)):
+        await state.sharing.end_lost(run)
 
 
 GET, POST = ("GET",), ("POST",)
@@ -591,4 +601,5 @@ wire = Wire(
         Route("/api/runs/{name}/cancel", cancel, POST),
     ),
     error_to_json,
+    end_lost,
 )

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -22,11 +21,8 @@ from taiwa.server.state import ServerState, caller_of, read_body, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.sessions.durable_turn import PricedModel, TurnResult
 from taiwa.tools.mcp_client import require_mcp
-from taiwa.tools.mcp_server import create_server, report_progress
+from taiwa.tools.mcp_server import answer_over_http, report_progress
 from taiwa.tools.registry import builtin_tools
-
-if TYPE_CHECKING:
-    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 INVALID_REQUEST, PARSE_ERROR, INTERNAL_ERROR = -32600, -32700, -32603
 
@@ -47,12 +43,8 @@ async def answer(request: Request) -> Response:
         raise ApiError(501, problem.message, code="not_installed") from None
     body = await read_body(request)
     check_message(body)
-    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-
     state = state_of(request)
-    server = create_server(tools_of(state, caller_of(request)))
-    manager = StreamableHTTPSessionManager(server, stateless=True, max_request_body_size=state.options.limits.body)
-    return _Answer(manager, to_json(body.data))
+    return _Answer(tools_of(state, caller_of(request)), state.options.limits.body, to_json(body.data))
 
 
 def check_message(body: Fields) -> None:
@@ -72,24 +64,22 @@ def check_message(body: Fields) -> None:
 class _Answer(Response):
     """What the SDK answers to a body that was read already."""
 
-    def __init__(self, manager: "StreamableHTTPSessionManager", body: bytes) -> None:
+    def __init__(self, tools: Iterable[Tool], most_bytes: int, body: bytes) -> None:
         super().__init__()
-        self._manager = manager
-        self._unread = body
+        self._tools = tools
+        self._most_bytes = most_bytes
+        self._unread: bytes | None = body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the SDK write the response."""
-        read = False
 
         async def receiving() -> Message:
-            nonlocal read
-            if read:
+            if self._unread is None:
                 return await receive()
-            read = True
-            return {"type": "http.request", "body": self._unread, "more_body": False}
+            body, self._unread = self._unread, None
+            return {"type": "http.request", "body": body, "more_body": False}
 
-        async with self._manager.run():
-            await self._manager.handle_request(scope, receiving, send)
+        await answer_over_http(self._tools, self._most_bytes, (scope, receiving, send))
 
 
 def tools_of(state: ServerState, caller: str) -> Iterable[Tool]:

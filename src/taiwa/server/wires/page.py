@@ -1,9 +1,11 @@
 """The page: HTML, its assets, and what happens in a conversation as events with rendered blocks."""
 
 import asyncio
+import json
 import re
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from itertools import islice
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,6 +15,7 @@ from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
 from taiwa.operations.complete import Completion
 from taiwa.operations.markdown_html import MarkdownStream
+from taiwa.operations.trace import tokens
 from taiwa.server.conversations import FollowedRun, interrupted_turn
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.page.page import POLICY, STATIC, Page, Talk, asset
@@ -21,6 +24,7 @@ from taiwa.server.page.views import LAST_TURNS, common_node, transcript
 from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.state import caller_of, read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
+from taiwa.server.wires import documents
 from taiwa.server.wires.api import error_to_json
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.repository import Repository
@@ -272,6 +276,47 @@ def _numbered(run: FollowedRun, written: bytes) -> bytes:
     return f"id: {run.id}\n".encode() + written
 
 
+async def question(request: Request) -> Response:
+    """Return the options of the question back at which a conversation pauses."""
+    return await _render(request, lambda page: page.question(_name(request, page.repository)))
+
+
+async def token_view(request: Request) -> Response:
+    """Return the tokens of the answers of a turn: what was forced, what was chosen, and what could have come."""
+    served = state_of(request).catalogue
+
+    def render(page: Page) -> str:
+        place = _place(request, page.repository)
+        return page.tokens(tokens(page.repository, place.at, served.model_named))
+
+    return await _render(request, render)
+
+
+async def _answer_of(handler: Callable[[Request], Awaitable[Response]], request: Request) -> Any:  # noqa: ANN401
+    """Return what a request of the server's own API answers."""
+    return json.loads(bytes((await handler(request)).body))
+
+
+async def document_list(request: Request) -> Response:
+    """Show the indexes that the caller sees, and take uploads."""
+    indexes = await _answer_of(documents.list_indexes, request)
+    return await _render(request, lambda page: page.documents(indexes))
+
+
+async def document_index(request: Request) -> Response:
+    """Show an index: its documents, what could not be read, who may see what, and what a query finds."""
+    wanted = request.query_params.get("q", "").strip()
+    index = await _answer_of(documents.show, request)
+    found = await _answer_of(documents.find_passages, request) if wanted else None
+    return await _render(request, lambda page: page.index(index, wanted, found))
+
+
+async def document_text(request: Request) -> Response:
+    """Show a document, at a quotation where the query gives one."""
+    document = await _answer_of(documents.open_document, request)
+    return await _render(request, lambda page: page.document(str(request.path_params["name"]), document))
+
+
 GET = ("GET",)
 wire = Wire(
     "page",
@@ -286,6 +331,11 @@ wire = Wire(
         Route("/page/why/{name}", why, GET),
         Route("/page/difference/{name}", difference, GET),
         Route("/page/files/{name}", file, GET),
+        Route("/page/question/{name}", question, GET),
+        Route("/page/tokens/{name}", token_view, GET),
+        Route("/documents", document_list, GET),
+        Route("/documents/{name}", document_index, GET),
+        Route("/documents/{name}/text/{path:path}", document_text, GET),
         Route("/page/language", language, ("POST",)),
         Route("/page/{name}", static, GET),
     ),

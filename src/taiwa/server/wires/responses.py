@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
+from functools import partial
 from secrets import token_hex
 from typing import cast
 
@@ -31,6 +32,7 @@ from taiwa.server.extension import Extension, read_extension
 from taiwa.server.fields import Fields
 from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.runs import LiveRun
+from taiwa.server.sharing import RemoteRun
 from taiwa.server.state import ServerState, caller_of, read_body, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.chat_completions import (
@@ -101,6 +103,36 @@ class LiveResponse:
     run: LiveRun
     begun: Body
     final: Body | None = None
+
+    async def finished(self) -> Body | None:
+        """Return its body after the end of its run."""
+        return self.final
+
+    async def stop(self) -> None:
+        """Cancel its run, and wait for the end."""
+        self.run.cancel(abandon=True)
+        async for _ in self.run.follow(len(self.run.events)):
+            pass
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteResponse:
+    """A response while another server writes it."""
+
+    repository: Repository
+    run: RemoteRun
+    begun: Body
+
+    async def finished(self) -> Body | None:
+        """Return its body after the end of its run, as the other server stored it."""
+        found = await asyncio.to_thread(self.repository.store.served.find, str(self.begun["id"]))
+        return None if found is None else cast("Body", found.body["response"])
+
+    async def stop(self) -> None:
+        """Let the other server cancel its run, and wait for the end."""
+        await self.run.stop()
+        async for _ in self.run.follow():
+            pass
 
 
 def read_request(body: Fields, repository: Repository, most: int) -> ResponseRequest:
@@ -306,6 +338,8 @@ async def create(request: Request) -> Response:
     live = LiveResponse(caller, LiveRun([]), begun)
     live.run = state.runs.start([completion], on_end)
     state.live[name] = live
+    if asked.stores:
+        _share(state, live)
     if asked.streams:
         leaves = None if asked.stores else lambda: live.run.cancel(abandon=True)
         return EventStream(stream(live), leaves)
@@ -325,9 +359,10 @@ def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -
     completion = begin_completion(repository, state.catalogue.open(choice), options, state.turns, after)
     if asked.stores:
         begun: Body = {"response": asked.begun, "input": asked.items, "pieces": []}
-        repository.store.served.put(
-            ServedObject(str(asked.begun["id"]), "response", completion.session.name, None, begun)
-        )
+        name, session = str(asked.begun["id"]), completion.session.name
+        if state.sharing.has_others:
+            repository.store.shared_runs.begin(name, session)
+        repository.store.served.put(ServedObject(name, "response", session, None, begun))
     return completion, asked.begun
 
 
@@ -373,7 +408,15 @@ def _store(repository: Repository, items: list[Json], live: LiveResponse, run: L
     served.put(ServedObject(name, "response", session, node, body))
 
 
-async def stream(live: LiveResponse, after: int = -1) -> AsyncGenerator[bytes]:
+def _share(state: ServerState, live: LiveResponse) -> None:
+    """Let other servers follow a response; one that this server leaves unfinished is taken over by another."""
+    run, name = live.run, str(live.begun["id"])
+    state.sharing.share_begun(
+        live.caller, name, run, partial(run.cancel, abandon=True), is_left=lambda: run.stopped and not run.abandoned
+    )
+
+
+async def stream(live: LiveResponse | RemoteResponse, after: int = -1) -> AsyncGenerator[bytes]:
     """Yield the events of a response that is being written, those behind a number."""
     writer = EventWriter(live.begun)
     for each in writer.begin():
@@ -385,8 +428,9 @@ async def stream(live: LiveResponse, after: int = -1) -> AsyncGenerator[bytes]:
             for each in write(run_event.event.text):
                 if _number(each) > after:
                     yield event(each, str(each["type"]))
-    if live.final is not None:
-        for each in writer.end(live.final):
+    final = await live.finished()
+    if final is not None:
+        for each in writer.end(final):
             if _number(each) > after:
                 yield event(each, str(each["type"]))
     yield b"data: [DONE]\n\n"
@@ -411,14 +455,23 @@ def _find(repository: Repository, name: str) -> ServedObject:
     return found
 
 
-def _live(request: Request) -> LiveResponse | None:
-    live = state_of(request).live.get(request.path_params["id"])
-    return live if live is not None and live.caller == caller_of(request) else None
+async def _live(request: Request) -> LiveResponse | RemoteResponse | None:
+    """Return a response that is being written, here or by another server."""
+    state, caller, name = state_of(request), caller_of(request), request.path_params["id"]
+    live: LiveResponse | None = state.live.get(name)
+    if live is not None and live.caller == caller:
+        return live
+    remote = await state.sharing.find(name, caller)
+    if remote is None or remote.ended:
+        return None
+    repository = state.repository(caller)
+    found = await asyncio.to_thread(_find, repository, name)
+    return RemoteResponse(repository, remote, cast("Body", found.body["response"]))
 
 
 async def retrieve(request: Request) -> Response:
     """Return a response, or its events from any number on."""
-    query, live = request.query_params, _live(request)
+    query, live = request.query_params, await _live(request)
     after = query.get("starting_after", "-1")
     if not after.removeprefix("-").isdecimal():
         raise invalid("starting_after", "starting_after must be a number of an event", "invalid_value")
@@ -441,16 +494,14 @@ async def delete(request: Request) -> Response:
 
 async def cancel(request: Request) -> Response:
     """Cancel a response that is being written."""
-    live = _live(request)
+    live = await _live(request)
     if live is None:
         repository = state_of(request).repository(caller_of(request))
         found = await asyncio.to_thread(_find, repository, request.path_params["id"])
         status = cast("Body", found.body["response"])["status"]
         raise invalid("response_id", f"the response is {status} and cannot be cancelled", "invalid_value")
-    live.run.cancel(abandon=True)
-    async for _ in live.run.follow(len(live.run.events)):
-        pass
-    return json_response(live.final or live.begun)
+    await live.stop()
+    return json_response(await live.finished() or live.begun)
 
 
 async def input_items(request: Request) -> Response:
@@ -650,15 +701,26 @@ async def get_item(request: Request) -> Response:
 
 async def resume(state: ServerState) -> None:
     """Go on with the responses of a server that was killed; calls that were answered are not paid for again."""
-    repository = state.repository("")
-    for found in await asyncio.to_thread(repository.store.served.unfinished):
-        begun = cast("Body", found.body["response"])
-        if begun["status"] == "in_progress":
-            await _resume_one(state, repository, found, begun)
+    for owner, name in await asyncio.to_thread(state.repository("").store.served.unfinished):
+        if not state.sharing.has_others:
+            await _resume_one(state, owner, name)
+    for run in await state.sharing.take_over(is_response):
+        if not await _resume_one(state, run.owner, run.id):
+            await state.sharing.end_lost(run)
 
 
-async def _resume_one(state: ServerState, repository: Repository, found: ServedObject, begun: Body) -> None:
-    items, name = cast("list[Json]", found.body["input"]), found.id
+def is_response(name: str) -> bool:
+    """Report whether an id is that of a response."""
+    return name.startswith("resp_")
+
+
+async def _resume_one(state: ServerState, caller: str, name: str) -> bool:
+    """Go on with a response, unless it has ended or can no longer be written; report whether it goes on."""
+    repository = state.repository(caller)
+    found = await asyncio.to_thread(repository.store.served.find, name)
+    if found is None or cast("Body", found.body["response"])["status"] != "in_progress":
+        return False
+    begun, items = cast("Body", found.body["response"]), cast("list[Json]", found.body["input"])
 
     async def on_end(run: LiveRun) -> None:
         live.final = finished(begun, run.events, int(time.time()), cancelled=run.abandoned)
@@ -678,7 +740,7 @@ async def _resume_one(state: ServerState, repository: Repository, found: ServedO
         priced_model = state.catalogue.open(state.catalogue.choose(str(begun["model"])))
         return Completion(AsyncSession(repository, found.session, base, priced_model, options=state.turns))
 
-    live = LiveResponse("", LiveRun([]), begun)
+    live = LiveResponse(caller, LiveRun([]), begun)
     try:
         completion = await asyncio.to_thread(reopen)
     except (ApiError, InputError) as problem:
@@ -686,9 +748,11 @@ async def _resume_one(state: ServerState, repository: Repository, found: ServedO
         failed: Body = {**begun, "status": "failed", "error": error}
         body: Body = {"response": failed, "begun": begun, "input": items, "pieces": []}
         await asyncio.to_thread(repository.store.served.put, replace(found, body=body))
-        return
+        return False
     live.run = state.runs.start([completion], on_end)
     state.live[name] = live
+    _share(state, live)
+    return True
 
 
 wire = Wire(

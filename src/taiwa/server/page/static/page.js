@@ -1,8 +1,10 @@
 // The page: clicks, forms and keys lead to the actions of its parts. HTML comes rendered and escaped from the server only.
-import { $, $$, attempt, call, here, notify, page, texts } from "./server.js";
+import { $, $$, attempt, call, here, notify, page, put, texts } from "./server.js";
 import { begin, confirmed, edit, listenToTalk, stop } from "./talk.js";
 import { fork, go, listenToPlaces, more, openPanel, remove, rename, scrub, select, show, step, verify } from "./places.js";
 import { bisect, compare, set, why } from "./state.js";
+import { listenToDocuments } from "./documents.js";
+import { listenToInspector } from "./inspect.js";
 
 const acts = {
   bisect: () => bisect(),
@@ -35,7 +37,7 @@ document.addEventListener("click", attempt(async (event) => {
   if (link) { event.preventDefault(); return confirmed(link); }
   const menu = $(".menu[open]");
   if (menu && !event.target.closest(".menu summary")) menu.open = false;
-  const target = event.target.closest("[data-act], [data-go], [data-select], [data-edit], [data-again], [data-copy], [data-why], [data-bisect], [data-toggle], [role=tab]");
+  const target = event.target.closest("[data-act], [data-go], [data-select], [data-edit], [data-again], [data-copy], [data-why], [data-bisect], [data-option], [data-toggle], [role=tab]");
   if (!target) return;
   const { act, go: there, select: node, edit: number, again: answered, why: path, toggle, bisect: verdict } = target.dataset;
   if (act) await acts[act]();
@@ -44,6 +46,7 @@ document.addEventListener("click", attempt(async (event) => {
   else if (number) await edit(number);
   else if (answered) await again(answered);
   else if (verdict) await bisect(verdict);
+  else if (target.dataset.option) { put($("#question"), ""); await begin({ option: Number(target.dataset.option) }); }
   else if (path) await why(path);
   else if ("copy" in target.dataset) await copy(target.closest(".turn").dataset.node);
   else if (toggle) target.setAttribute("aria-expanded", String($(`#${toggle}`).classList.toggle("open")));
@@ -109,5 +112,7 @@ document.addEventListener("keydown", attempt(async (event) => {
   if (action) { event.preventDefault(); await action(); }
 }));
 
+listenToDocuments();
+listenToInspector();
 listenToPlaces();
 listenToTalk();

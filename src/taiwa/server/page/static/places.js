@@ -101,6 +101,7 @@ export async function openPanel(id, focus = false) {
 // The list of conversations and the panel, after something was added.
 export async function refresh() {
   put($("#list"), await html(`/page/list?session=${name}`));
+  put($("#question"), page.end === page.tip ? await html(`/page/question/${name}`) : "");
 }
 
 export const go = async (node) => {

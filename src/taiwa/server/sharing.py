@@ -1,0 +1,245 @@
+"""Several servers on one store: each writes the events of its runs there, follows and ends those of others, and takes over
+those of a server that is gone.
+
+Events are written in portions: those that come while a portion is being written are the next one. The others poll for them.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol, cast
+
+from taiwa.ask.result import AskResult
+from taiwa.kernel.errors import ConfigError, StoreError
+from taiwa.kernel.records import Json, record, restore
+from taiwa.server.errors import SERVER, ApiError
+from taiwa.server.repositories import Repositories
+from taiwa.server.runs import RunEvent
+from taiwa.sessions.durable_turn import TurnResult
+from taiwa.store.shared_runs import SharedRun, SharedRuns
+
+logger = logging.getLogger("taiwa.server")
+POLL = 0.1
+"""Seconds between two looks for what other servers did."""
+LOOKS = 10
+"""Of so many looks, one is for the runs of a server that is gone."""
+CONNECTIONS = 8
+"""Connections of a server to its database."""
+LOST = ApiError(503, "the server that wrote this is gone; the turn can be resumed", SERVER, "stopping", retry_after=1)
+
+
+class Followable(Protocol):
+    """A run with its events from the first one."""
+
+    def follow(self) -> AsyncIterator[RunEvent]:
+        """Yield the events."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteRun:
+    """A run of another server: its events are followed, and it is ended, through the store."""
+
+    id: str
+    caller: str
+    session: str
+    ended: bool
+    shared: SharedRuns
+
+    async def follow(self) -> AsyncIterator[RunEvent]:
+        """Yield the events from the first one; where another server takes the run over, those behind the ones that were read."""
+        start = 0
+        while True:
+            run, events = await asyncio.to_thread(self._read, start)
+            for each in events:
+                yield event_from_json(each)
+            start += len(events)
+            if run is None or run.ended:
+                return
+            if not events:
+                await asyncio.sleep(POLL)
+
+    async def stop(self) -> None:
+        """Ask the other server to end the run."""
+        await asyncio.to_thread(self.shared.stop, self.id)
+
+    def _read(self, start: int) -> tuple[SharedRun | None, list[Json]]:
+        run = self.shared.find(self.id)  # before its events: nothing follows the end of a run
+        return run, [] if run is None else self.shared.events(run, start)
+
+
+class Sharing:
+    """What this server shares with the others of its store; nothing where the store is a file, which has one server."""
+
+    def __init__(self, repositories: Repositories) -> None:
+        self._repositories = repositories
+        self._store = repositories.of("").store
+        self.has_others = self._store.shared_runs.is_shared
+        self._stops: dict[tuple[str, str], Callable[[], None]] = {}
+        self._writers: set[asyncio.Task[None]] = set()
+        self._watcher: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Begin to serve the store.
+
+        Raises:
+            ConfigError: it is a file that another process serves.
+        """
+        if self.has_others:
+            self._store.allow_connections(CONNECTIONS)
+        if self._store.shared_runs.serve() is not None and not self.has_others:
+            raise ConfigError(
+                f"another `taiwa serve` uses the store {self._store.path}; stop it, choose another file with --store, "
+                "or use a PostgreSQL database, which several servers share"
+            )
+
+    def watch(self, take_over: Callable[[], Awaitable[None]]) -> None:
+        """Look from now on for runs that others end here, and for those of servers that are gone."""
+        if self.has_others:
+            self._watcher = asyncio.create_task(self._watch(take_over))
+
+    async def share(self, caller: str, name: str, session: str, run: Followable, stop: Callable[[], None]) -> None:
+        """Let other servers follow a run, and end it by `stop`."""
+        if self.has_others:
+            await asyncio.to_thread(self._of(caller).begin, name, session)
+            self.share_begun(caller, name, run, stop)
+
+    def share_begun(
+        self, caller: str, name: str, run: Followable, stop: Callable[[], None],
+        *, is_left: Callable[[], bool] = lambda: False,
+    ) -> None:  # fmt: skip
+        """As `share`, for a run that the store has already. Where it `is_left` at its end, another server takes it over."""
+        if self.has_others:
+            self._stops[caller, name] = stop
+            task = asyncio.create_task(self._write(caller, name, run, is_left))
+            self._writers.add(task)
+            task.add_done_callback(self._writers.discard)
+
+    async def find(self, name: str, caller: str) -> RemoteRun | None:
+        """Return a run of another server."""
+        shared = self._of(caller)
+        found = await asyncio.to_thread(shared.find, name) if self.has_others else None
+        return None if found is None else RemoteRun(name, caller, found.session, found.ended, shared)
+
+    async def of_session(self, session: str, caller: str) -> RemoteRun | None:
+        """Return the run of another server that writes in a session now."""
+        shared = self._of(caller)
+        found = await asyncio.to_thread(shared.of_session, session) if self.has_others else None
+        return None if found is None else RemoteRun(found.id, caller, session, found.ended, shared)
+
+    async def take_over(self, is_mine: Callable[[str], bool]) -> list[SharedRun]:
+        """Return the runs of servers that are gone, which belong to this one from now on."""
+
+        def claim() -> list[SharedRun]:
+            shared = self._store.shared_runs
+            return [run for run in shared.lost() if is_mine(run.id) and shared.claim(run)]
+
+        return await asyncio.to_thread(claim) if self.has_others else []
+
+    async def end_lost(self, run: SharedRun) -> None:
+        """End a run that was taken over and cannot go on by itself."""
+
+        def end() -> None:
+            shared = self._of(run.owner)
+            shared.append(run.id, 0, [event_to_json(RunEvent(0, LOST))])
+            shared.end(run.id)
+
+        await asyncio.to_thread(end)
+
+    async def close(self) -> None:
+        """Write what is left to write, and serve the store no longer."""
+        if self._watcher is not None:
+            self._watcher.cancel()
+            await asyncio.wait((self._watcher,))
+        if self._writers:
+            await asyncio.wait(self._writers, timeout=5)
+        await asyncio.to_thread(self.leave)
+
+    def leave(self) -> None:
+        """Serve the store no longer."""
+        with suppress(StoreError):
+            self._store.shared_runs.leave()
+
+    def _of(self, caller: str) -> SharedRuns:
+        return self._repositories.of(caller).store.shared_runs
+
+    async def _write(self, caller: str, name: str, run: Followable, is_left: Callable[[], bool]) -> None:
+        shared, waiting, more, start = self._of(caller), list[Json](), asyncio.Event(), 0
+
+        async def gather() -> None:
+            async for each in run.follow():
+                waiting.append(event_to_json(each))
+                more.set()
+
+        gathering = asyncio.create_task(gather())
+        gathering.add_done_callback(lambda _: more.set())
+        try:
+            while waiting or not gathering.done():
+                await more.wait()
+                more.clear()
+                portion = waiting[:]
+                if not portion:
+                    continue
+                try:
+                    await asyncio.to_thread(shared.append, name, start, portion)
+                except StoreError as error:
+                    logger.warning("the events of a run could not be written: %s", error.message)
+                    await asyncio.sleep(1)
+                    more.set()
+                    continue
+                del waiting[: len(portion)]
+                start += len(portion)
+            with suppress(StoreError):
+                await asyncio.to_thread(shared.release if is_left() else shared.end, name)
+        finally:
+            gathering.cancel()
+            self._stops.pop((caller, name), None)
+
+    async def _watch(self, take_over: Callable[[], Awaitable[None]]) -> None:
+        looks = 0
+        while True:
+            await asyncio.sleep(POLL)
+            looks += 1
+            try:
+                if self._stops:
+                    for run in await asyncio.to_thread(self._store.shared_runs.stopped):
+                        self._stops.get((run.owner, run.id), _nothing)()
+                if looks % LOOKS == 0:
+                    await take_over()
+            except StoreError as error:
+                logger.warning("the store cannot be asked for other servers: %s", error.message)
+
+
+def _nothing() -> None:
+    pass
+
+
+def event_to_json(each: RunEvent) -> Json:
+    """Write an event of a run for another server."""
+    event = each.event
+    if isinstance(event, ApiError):
+        return {"index": each.index, "error": asdict(event)}
+    if isinstance(event, TurnResult):
+        values = {name: record(getattr(event, name)) for name in ("spent", "calls", "response")}
+        texts: dict[str, Json] = {
+            name: getattr(event, name) for name in ("text", "delta", "session", "node", "parent", "state")
+        }
+        texts |= {"is_ask": event.ask is not None}
+        return {"index": each.index, "turn": {**texts, "warnings": list(event.warnings), **values}}
+    return {"index": each.index, "event": record(event)}
+
+
+def event_from_json(data: Json) -> RunEvent:
+    """Read an event that another server wrote."""
+    read = cast("Mapping[str, Any]", data)
+    index = read["index"]
+    if "error" in read:
+        return RunEvent(index, ApiError(**read["error"]))
+    if "turn" in read:
+        turn: dict[str, Any] = {**read["turn"], "warnings": tuple(read["turn"]["warnings"])}
+        turn |= {name: restore(turn[name]) for name in ("spent", "calls", "response")}
+        turn["ask"] = AskResult.from_delta(turn["delta"]) if turn.pop("is_ask") else None
+        return RunEvent(index, TurnResult(**turn))
+    return RunEvent(index, restore(read["event"]))

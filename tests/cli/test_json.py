@@ -1,0 +1,153 @@
+"""`--json` of every command: standard output is JSON and nothing else, with these keys; an error leaves it empty."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import ModelServer, Result, Taiwa
+from tests.cli.test_help_examples import ALL, RUN, examples, home, run_example, world
+
+__all__ = ["home", "world"]
+
+WITH_JSON = {
+    path: command
+    for path, command in ALL.items()
+    if len(path) > 1 and any("--json" in parameter.opts for parameter in command.params)
+}
+WITHOUT = """export mcp serve apps-confirm apps-new keys-remove keys-set config-path config-set config-unset completion demo
+tools eval user apps models keys config""".split()
+"""Commands that print nothing to be read by a program, or another format, and groups."""
+ELSEWHERE = {
+    "resume": "needs a turn that was cut off; tests/cli/test_retry_edit_replay.py",
+    "models remote": "needs a server that lists models; tests/cli/test_models.py",
+    "probe": "tests/cli/test_models.py",
+    "laws": "tests/cli/test_laws.py",
+    "eval extract": "tests/cli/test_eval.py",
+    "eval reason": "tests/cli/test_eval.py",
+    "eval retrieve": "tests/cli/test_eval.py",
+    "eval tools": "tests/cli/test_eval.py",
+}
+EXAMPLES = {
+    "chat": "echo Hello | taiwa chat",
+    "rerun": "taiwa rerun chat-1 -o other",
+    "generate": "taiwa generate Hello",
+    "solve": "taiwa solve Hello",
+    "index": "taiwa index handbook",
+    "plugins": "taiwa plugins",
+    "search": "taiwa search turn",
+}
+"""What is run where the help has no example that runs here alone."""
+TURN = "cost delta node parent seconds session text usage warnings"
+PLACE = "node session state turn"
+KEYS = {
+    "say": TURN,
+    "rerun": TURN,
+    "generate": "enforcement finish fits stop text usage why",
+    "solve": "answer answered_by calls cost ending max_cost milliseconds text tool_mode usage value",
+    "index": "added analyzer changed characters documents embeddings folder index not_read others passages problems removed same seconds vectors_made",
+    "chat": TURN,
+    "batch": "cost done failed kept session stopped usage",
+    "undo": PLACE,
+    "redo": PLACE,
+    "retry": TURN,
+    "edit": TURN,
+    "fork": PLACE,
+    "switch": PLACE,
+    "rename": PLACE,
+    "replay": "calls kind node problem turn",
+    "log": "app at cost model node session text turns",
+    "show": "answer app attachments calls delta kind model node parent state state_hash turn user",
+    "diff": "after before state text",
+    "why": "after answer before delta kind models node path turn user",
+    "state": "app node state turn",
+    "state history": "by node value",
+    "state set": "node parent session state",
+    "search": "excerpt node sessions",
+    "cost": "cache_read_tokens calls_without_usage cost failed input_tokens known_cost model output_tokens requests tool_calls",
+    "import": "node sessions trusted turns",
+    "fsck": "nodes problems",
+    "gc": "apps attachments dry_run moves nodes snapshots",
+    "delete": "log_emptied nodes runs session shared",
+    "extract": "attempts cost seconds usage value",
+    "parse": "fixes guessed value",
+    "schema": "relaxed style text tokens unsupported",
+    "explain": "about accepted engine refused source steps vocabulary",
+    "tools call": "text tool value",
+    "tools list": "about tool",
+    "tools show": "description parameters tool",
+    "ask": "act answer assumption case citations claims cost documented evidence is_uncertain language missing node numbers options parent passages policy queries query question reasons scores seconds session source text usage warnings",
+    "index drop": "dropped",
+    "index folder": "added analyzer changed characters documents embeddings folder index not_read others passages problems removed same seconds vectors_made",
+    "index show": "analyzer characters documents embeddings files folder index not_read passages",
+    "find": "end heading id marks page path score start text title",
+    "user export": "facts feedback language sessions thresholds user",
+    "user list": "feedback sessions user",
+    "user rate": "learned user verdict",
+    "user remove": "removed user",
+    "user reset": "deleted user",
+    "user set": "facts language thresholds user",
+    "user show": "facts feedback language learned thresholds user",
+    "apps check": "path problems",
+    "apps list": "about app origin problem",
+    "apps render": "cached_tokens digest messages tokens",
+    "apps update": "changed session",
+    "models list": "base_url key name",
+    "models show": "base_url capabilities model name probed",
+}
+"""The keys of an object, or of the first one of a list."""
+
+
+def example_of(path: tuple[str, ...]) -> str:
+    """What runs a command here."""
+    name = " ".join(path[1:])
+    lines = (line for line in examples(WITH_JSON[path]) if line in RUN and line.startswith(f"taiwa {name}"))
+    return EXAMPLES.get(name) or next((line for line in lines if "&&" not in line), "")
+
+
+def values_of(done: Result) -> list[Any]:
+    """The values on standard output: one, a list, or one on each line."""
+    lines = done.out.splitlines()
+    found = [json.loads(line) for line in lines]
+    return found[0] if len(found) == 1 and isinstance(found[0], list) else found
+
+
+RUNNABLE = [path for path in WITH_JSON if " ".join(path[1:]) not in ELSEWHERE]
+
+
+@pytest.mark.parametrize("path", RUNNABLE, ids=" ".join)
+def test_standard_output_is_json_alone(
+    path: tuple[str, ...], taiwa: Taiwa, model_server: ModelServer, home: Path
+) -> None:
+    ((_, done),) = run_example(example_of(path), taiwa, model_server, home, "--json")
+
+    values, name = values_of(done), " ".join(path[1:])
+    if name in KEYS:
+        assert " ".join(sorted(values[0])) == KEYS[name]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        path
+        for path in RUNNABLE
+        if path[1] not in ("config", "index", "find")
+        and any("--store" in parameter.opts for parameter in WITH_JSON[path].params)
+    ],
+    ids=" ".join,
+)
+def test_an_error_is_one_line_and_leaves_standard_output_empty(
+    path: tuple[str, ...], taiwa: Taiwa, model_server: ModelServer, home: Path
+) -> None:
+    ((_, done),) = run_example(example_of(path), taiwa, model_server, home, "--json", "--store", str(home / "shop.py"))
+
+    assert (done.code, done.out) == (2, ""), done.err
+    assert done.err.startswith("taiwa: ")
+    assert len(done.err.splitlines()) == 1
+
+
+def test_every_command_prints_json_or_is_known_not_to() -> None:
+    names = {" ".join(path[1:]) for path in ALL if len(path) > 1}
+    assert names - {" ".join(path[1:]) for path in WITH_JSON} == {name.replace("-", " ") for name in WITHOUT}
+    assert set(ELSEWHERE) | set(EXAMPLES) | set(KEYS) <= names
