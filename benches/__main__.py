@@ -17,6 +17,7 @@ NAMES = (
     "lines",
     "storing",
     "memory",
+    "page",
     "rationales",
     "reach",
     "replays",

@@ -20,6 +20,7 @@ ELSEWHERE = {
     "taiwa show 3f9a12": "the hash of a conversation of one's own",
     "taiwa mcp": "waits for a client; tests/tools do what it serves",
     "taiwa serve": "serves until it is stopped",
+    "taiwa ui": "serves until it is stopped; run by tests/cli/test_ui.py",
     "taiwa demo": "shown by tests/cli/test_demo.py",
     "taiwa laws": "checked by tests/cli/test_laws.py",
     "taiwa eval": "needs data; run by tests/cli/test_eval.py",

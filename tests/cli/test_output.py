@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from taiwa.cli.output import table
-from taiwa.kernel.plain_text import inert, plain
-from taiwa.kernel.text import IGNORABLE
+from taiwa.kernel.text import IGNORABLE, inert, plain
 from tests.cli.conftest import Place
 from tests.cli.terminal import Terminal
 

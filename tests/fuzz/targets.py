@@ -17,8 +17,8 @@ from taiwa.constraints.vocabulary import small_vocabulary
 from taiwa.conversation.app import App
 from taiwa.conversation.replies import parse_reply
 from taiwa.kernel.errors import TaiwaError
-from taiwa.kernel.plain_text import plain
 from taiwa.kernel.records import Json
+from taiwa.kernel.text import plain
 from taiwa.models.http_api.stream_decoder import SseReader
 from taiwa.operations.generate import ExplainOptions, explain
 from taiwa.retrieval.access import audience_of, read_rules

@@ -47,7 +47,12 @@ class Serving:
 
 @contextmanager
 def serving(
-    *entries: object, model: AnyModel | None = None, store: str = ":memory:", token: str = KEY, **options: object
+    *entries: object,
+    model: AnyModel | None = None,
+    store: str = ":memory:",
+    token: str = KEY,
+    port: int = 0,
+    **options: object,
 ) -> Generator[Serving]:
     """Serve a scripted model in a thread, until the block ends."""
     scripted = model or scripted_model(*entries)  # type: ignore[arg-type]
@@ -58,7 +63,7 @@ def serving(
     server = TaiwaServer(
         repository,
         settings,
-        ServerOptions(port=0, token=token, **options),
+        ServerOptions(port=port, token=token, **options),
         models={scripted.name: scripted},  # type: ignore[arg-type]
     )
     ready = threading.Event()

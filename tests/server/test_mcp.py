@@ -10,11 +10,14 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import CallToolResult, TextContent
+from mcp.shared.exceptions import MCPError
+from mcp.types import CallToolResult, TextContent, TextResourceContents
 
 from taiwa.kernel.errors import ToolError
 from taiwa.models.builtin.model import BuiltinModel
-from taiwa.server.wires.mcp import tools_of
+from taiwa.operations.documents import find_indexes, open_library
+from taiwa.operations.mcp_tools import operation_tools
+from taiwa.server.wires.mcp import context_of
 from taiwa.tools.registry import builtin_tools
 from tests.server.node.programs import run_node
 from tests.server.serving import KEY, Serving, serving
@@ -111,6 +114,29 @@ def test_passages_are_found_without_a_model(desk: Serving) -> None:
     assert len(result.structured_content["passages"]) <= 2
 
 
+def test_a_passage_that_was_found_is_read_by_its_id(desk: Serving, tmp_path: Path) -> None:
+    (tmp_path / "leave.md").write_text("# Leave\n\nAnnual leave is 28 days.\n", "utf-8")
+    settings = desk.server.state.catalogue.settings
+    with open_library(settings) as library:
+        find_indexes(library, [str(tmp_path)], settings)
+
+    async def work(client: Client) -> tuple[str, str, str]:
+        found = await client.call_tool("find", {"query": "annual leave", "limit": 1})
+        assert found.structured_content is not None
+        (passage,) = found.structured_content["passages"]
+        template = (await client.list_resource_templates()).resource_templates[0].uri_template
+        read = await client.read_resource(template.replace("{id}", passage["id"]))
+        with pytest.raises(MCPError, match="not found"):
+            await client.read_resource("taiwa://passages/nothing")
+        (content,) = read.contents
+        assert isinstance(content, TextResourceContents)
+        return template, passage["text"], content.text
+
+    template, found, text = connected(desk, work)
+    assert template == "taiwa://passages/{id}"
+    assert found == text
+
+
 def test_a_value_of_a_schema_is_extracted() -> None:
     schema = {"type": "object", "properties": {"cups": {"type": "integer"}}, "required": ["cups"]}
     with serving('{"cups": 2}') as server:
@@ -146,7 +172,7 @@ def test_a_call_that_cannot_be_performed_is_an_error_that_a_model_may_read(
 def test_conversations_of_one_caller_are_not_found_by_another(desk: Serving) -> None:
     there = call(desk, "ask", question="leave").structured_content
     assert there is not None
-    others = {tool.spec.name: tool for tool in tools_of(desk.server.state, "other")}
+    others = {tool.spec.name: tool for tool in operation_tools(context_of(desk.server.state, "other"))}
     with pytest.raises(ToolError, match="not found"):
         others["ask"].call({"question": "1", "conversation": there["conversation"]})
 
@@ -165,6 +191,7 @@ def rpc(method: str, **params: object) -> Json:
         (b'{"jsonrpc": "2.0", "id": 1}', 400, -32600),
         (b'{"jsonrpc": "2.0", "method": 7, "id": 1}', 400, -32600),
         (b'{"jsonrpc": "2.0", "method": "ping", "id": {}}', 400, -32600),
+        (b'{"jsonrpc": "2.0", "method": "ping", "id": true}', 400, -32600),
     ],
 )
 def test_malformed_messages_get_an_error_of_the_protocol(content: bytes, status: int, code: int) -> None:
@@ -192,7 +219,14 @@ def test_what_does_not_pass_the_guard_does_not_reach_the_protocol() -> None:
     assert '"code":-32601' in unknown.text
 
 
-SCENARIOS = ("server-initialize", "ping", "tools-list", "tools-call-error", "dns-rebinding-protection")
+SCENARIOS = (
+    "server-initialize",
+    "ping",
+    "tools-list",
+    "tools-call-error",
+    "resources-list",
+    "dns-rebinding-protection",
+)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -32,8 +32,8 @@ from taiwa.cli.output import (
 )
 from taiwa.i18n import ngettext
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.plain_text import plain
 from taiwa.kernel.records import Json
+from taiwa.kernel.text import plain
 
 if TYPE_CHECKING:
     from taiwa.ask.result import AskResult

@@ -5,7 +5,7 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -258,7 +258,16 @@ class Demo:
 
 @click.command()
 @click.option("-i", "--interactive", is_flag=True, help="Type your own questions and orders.")
-def demo(*, interactive: bool) -> None:
+@click.option("--page", is_flag=True, help="Show conversations of the model in the browser instead.")
+@click.option("--no-browser", is_flag=True, help="With --page, print the address and open no browser.")
+@click.option(
+    "--minutes",
+    type=click.IntRange(1, 1440),
+    default=30,
+    show_default=True,
+    help="With --page, end after so many minutes.",
+)
+def demo(*, interactive: bool, page: bool, no_browser: bool, minutes: int) -> None:
     """Watch the built-in model solve problems with tools, take orders, answer from a handbook, and obey a constraint.
 
     No key, no network and no input is needed; it takes about a minute, and does not pause in a pipe. Nothing is stored, and your
@@ -267,7 +276,13 @@ def demo(*, interactive: bool) -> None:
     \b
     taiwa demo
     taiwa demo --interactive
+    taiwa demo --page
     """
+    if page:
+        from taiwa.cli.demo_page import show_page
+
+        show_page(minutes, no_browser=no_browser)
+        return
     print_line(
         _(
             "A small neural network of {size} parameters, built into taiwa, writes the text below on this machine:\n"
@@ -327,18 +342,24 @@ def _quoted(text: str) -> str:
 
 def _run(command: str) -> tuple[int, str]:
     """Run a command line in this process; return its exit code and its output."""
-    from taiwa.kernel.errors import TaiwaError
-
     sys.stdout.flush()
     copy = _Copy(sys.stdout)
+    with redirect_stdout(cast("TextIO", copy)):
+        code = run_command(shlex.split(command)[1:])
+    copy.flush()
+    return code, copy.text
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Run a command in this process; return its exit code."""
+    from taiwa.kernel.errors import TaiwaError
+
     try:
-        with redirect_stdout(cast("TextIO", copy)):
-            code = cli.main(shlex.split(command)[1:], "taiwa", standalone_mode=False)
+        code = cli.main(list(arguments), "taiwa", standalone_mode=False)
     except (TaiwaError, click.ClickException) as error:
         code = code_of(error) if isinstance(error, TaiwaError) else BAD_INPUT
         print_notice(f"taiwa: {error.message}", "yellow")
-    copy.flush()
-    return code if isinstance(code, int) else 0, copy.text
+    return code if isinstance(code, int) else 0
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from taiwa.cli.options import (
 )
 from taiwa.cli.output import enforcement_lines, print_line, print_notice, print_result
 from taiwa.i18n import _, ngettext
-from taiwa.kernel.plain_text import plain
+from taiwa.kernel.text import plain
 
 if TYPE_CHECKING:
     from taiwa.operations.results import GenerateResult

@@ -24,9 +24,8 @@ from taiwa.cli.output import (
 )
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.plain_text import plain
 from taiwa.kernel.records import Json
-from taiwa.kernel.text import truncate
+from taiwa.kernel.text import plain, truncate
 
 if TYPE_CHECKING:
     from taiwa.operations.documents import Reporter

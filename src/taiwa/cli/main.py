@@ -91,6 +91,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "user": CommandEntry("ask", "manage user profiles: facts, thresholds and feedback"),
     },
     "Server": {
+        "ui": CommandEntry("ui", "talk in the browser, and see state, branches and causes"),
         "serve": CommandEntry("serve", "serve apps and models to clients of the OpenAI API"),
     },
     "Setup": {
@@ -265,7 +266,7 @@ def _usage_error(error: click.ClickException) -> str:
 
 
 def _print_error(message: str) -> None:
-    from taiwa.kernel.plain_text import plain
+    from taiwa.kernel.text import plain
 
     click.echo(f"taiwa: {plain(message)}", err=True)
 

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Self, TypedDict
 import click
 
 from taiwa.i18n import _, gettext_noop, ngettext
-from taiwa.kernel.plain_text import inert, plain
 from taiwa.kernel.records import Json
-from taiwa.kernel.text import truncate
+from taiwa.kernel.text import inert, plain, truncate
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -87,13 +87,11 @@ def serve(
     """
     if context.invoked_subcommand is not None:
         return
-    from importlib.util import find_spec
     from secrets import token_urlsafe
 
-    from taiwa.kernel.errors import ConfigError, InputError
+    from taiwa.kernel.errors import InputError
 
-    if not (find_spec("starlette") and find_spec("uvicorn")):
-        raise ConfigError("the server needs the extra: pip install 'taiwa[serve]'")
+    check_installed()
     from taiwa.server.options import ServerOptions
     from taiwa.server.serve import TaiwaServer, start_log
 
@@ -102,7 +100,7 @@ def serve(
     given = "" if no_token else token or os.environ.get(TOKEN_VARIABLE) or ""
     key = given or ("" if no_token else token_urlsafe(24))
     settings = common.settings()
-    options = ServerOptions(token=key, indexes=_read_indexes(settings, indexes), **values)
+    options = ServerOptions(token=key, indexes=read_indexes(settings, indexes), **values)
     server = TaiwaServer(common.repository(settings), settings, options)
     print_line(
         f"taiwa serves {', '.join(server.state.catalogue.models)} and {len(server.state.catalogue.apps)} apps at {server.url}"
@@ -119,7 +117,21 @@ def serve(
     server.run()
 
 
-def _read_indexes(settings: "Settings", names: tuple[str, ...]) -> tuple[str, ...]:
+def check_installed() -> None:
+    """Check that what the server needs is installed.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    from importlib.util import find_spec
+
+    from taiwa.kernel.errors import ConfigError
+
+    if not (find_spec("starlette") and find_spec("uvicorn")):
+        raise ConfigError("the server needs the extra: pip install 'taiwa[serve]'")
+
+
+def read_indexes(settings: "Settings", names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names of the indexes to serve; folders, and what changed in them, are read first."""
     if not names:
         return ()

@@ -24,8 +24,8 @@ from taiwa.cli.options import (
 from taiwa.cli.output import bill_line, one_line, pretty, print_line, print_notice, print_preview, print_result
 from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.plain_text import plain
 from taiwa.kernel.records import Json
+from taiwa.kernel.text import plain
 
 if TYPE_CHECKING:
     from taiwa.flows.solve.examples import WorkedExample

@@ -171,18 +171,18 @@ def mcp(common: CommonOptions, names: str | None, own: tuple[str, ...]) -> None:
     from taiwa.tools.registry import builtin_tools, find_tools
 
     require_mcp()
-    from taiwa.operations.mcp_tools import NAMES, local_context, operation_tools
+    from taiwa.operations.mcp_tools import NAMES, local_context, operation_tools, passage_texts
 
     if sys.stdin.isatty():
         click.echo("waiting for an MCP client on standard input; Ctrl-D quits", err=True)
     chosen = (
         [*builtin_tools(), *NAMES] if names is None else [name.strip() for name in names.split(",") if name.strip()]
     )
-    operations: dict[str, Tool] = {}
+    operations: tuple[Tool, ...] = ()
+    texts = None
     if set(chosen) & set(NAMES):
         settings = common.settings()
-        operations = {
-            tool.spec.name: tool for tool in operation_tools(local_context(common.repository(settings), settings))
-        }
-    simple = find_tools([*(name for name in chosen if name not in operations), *own])
-    serve_mcp([*simple, *(tool for name, tool in operations.items() if name in chosen)])
+        context = local_context(common.repository(settings), settings)
+        operations, texts = operation_tools(context), passage_texts(context)
+    simple = find_tools([*(name for name in chosen if name not in NAMES), *own])
+    serve_mcp([*simple, *(tool for tool in operations if tool.spec.name in chosen)], texts)

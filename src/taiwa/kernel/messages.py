@@ -515,7 +515,7 @@ class ThinkingSplitter:
 
     >>> splitter = ThinkingSplitter()
     >>> [*splitter.feed("<think>One and one"), *splitter.feed("…</th"), *splitter.feed("ink>\\n\\nTwo.")]
-    [ThinkingDelta(text='One and one'), ThinkingDelta(text='…'), TextDelta(text='Two.')]
+    [ThinkingDelta(text='One and one', block=None), ThinkingDelta(text='…', block=None), TextDelta(text='Two.')]
     """
 
     __slots__ = ("_after_block", "_closing", "_held", "_is_text")

@@ -15,8 +15,8 @@ from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import GetCapabilities
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Response, Thinking
-from taiwa.kernel.plain_text import inert, plain
 from taiwa.kernel.records import Json, tag_of
+from taiwa.kernel.text import inert, plain
 from taiwa.models.attachments import data_uri
 from taiwa.operations.result_json import format_time
 from taiwa.operations.results import (

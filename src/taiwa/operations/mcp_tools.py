@@ -16,7 +16,7 @@ from taiwa.kernel.records import Json
 from taiwa.kernel.records import to_json as write_json
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.operations.complete import Completion
-from taiwa.operations.documents import FindOptions, find, open_library
+from taiwa.operations.documents import FindOptions, find, has_library, open_library
 from taiwa.operations.result_json import ask_to_json, to_json
 from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.durable_turn import PricedModel, TurnInput, TurnOptions, TurnResult
@@ -26,7 +26,7 @@ from taiwa.sessions.stored_extract import ExtractRun, extract_one
 from taiwa.settings import Settings
 from taiwa.structured import OutputType
 from taiwa.tools.function_tool import FunctionTool
-from taiwa.tools.mcp_server import StructuredTool, report_progress, run_on_server
+from taiwa.tools.mcp_server import ResourceTemplate, StructuredTool, report_progress, run_on_server
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -137,6 +137,21 @@ def operation_tools(context: McpContext) -> tuple[StructuredTool, ...]:
     if context.ask_app is not None:
         found.insert(0, StructuredTool(FunctionTool(ask, isolated=False), ANSWERED, stores=True))
     return tuple(found)
+
+
+def passage_texts(context: McpContext) -> ResourceTemplate:
+    """Return the passages that `find` and the citations of `ask` name, as texts that a client reads by their ids."""
+
+    def read(name: str) -> str | None:
+        scope = context.repository.scope
+        principals = frozenset[str]() if scope is None else scope.principals
+        with open_library(context.settings, reading=not has_library(context.settings)) as library:
+            names = library.names() if scope is None else scope.names(library)
+            found = (library.index(each).passage(name, principals) for each in names)
+            return next((passage.text for passage in found if passage is not None), None)
+
+    about = "A passage of an indexed document, by the id that `find` and the citations of `ask` name."
+    return ResourceTemplate("taiwa://passages/{id}", "passage", about, read)
 
 
 @contextmanager

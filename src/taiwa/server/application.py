@@ -26,6 +26,7 @@ from taiwa.server.wires import (
     chat_completions,
     documents,
     embeddings,
+    file_search,
     mcp,
     messages,
     ollama,
@@ -44,6 +45,7 @@ WIRES: tuple[Wire, ...] = (
     mcp.wire,
     api.wire,
     documents.wire,
+    file_search.wire,
     persons.wire,
     page.wire,
 )

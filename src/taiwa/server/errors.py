@@ -18,6 +18,7 @@ from taiwa.kernel.errors import (
     TimeoutError,
     UnsupportedError,
 )
+from taiwa.kernel.records import Json
 from taiwa.sessions.quota import BudgetError
 
 INVALID = "invalid_request_error"
@@ -83,3 +84,8 @@ def api_error(error: TaiwaError) -> ApiError:
     if isinstance(error, ConfigError):
         return ApiError(500, text, SERVER, "configuration_error")
     return ApiError(500, text, SERVER, error.tag)
+
+
+def error_to_json(error: ApiError) -> dict[str, Json]:
+    """Write an error in the form of the server's own API."""
+    return {"error": {"message": error.message, "type": error.type, "code": error.code, "param": error.param}}

@@ -8,6 +8,7 @@ from taiwa.retrieval.scope import IndexScope
 from taiwa.server.access import LOCAL_CALLER
 from taiwa.sessions.quota import Quota
 from taiwa.sessions.repository import Repository
+from taiwa.store.callers import Caller
 
 
 class Repositories:
@@ -24,10 +25,12 @@ class Repositories:
         found = self._local.store.callers.find(key)
         if found is None:
             return None
-        here = self.of(found.name)
-        here.quota = Quota(here.store, found.max_cost, found.rate)
-        here.scope = self._scope_of(found.name, found.principals)
+        self._limit(self.of(found.name), found)
         return found.name
+
+    def _limit(self, here: Repository, caller: Caller) -> None:
+        here.quota = Quota(here.store, caller.max_cost, caller.rate)
+        here.scope = self._scope_of(caller.name, caller.principals)
 
     def _scope_of(self, name: str, principals: Iterable[str]) -> IndexScope:
         return replace(self._scope, owner=name, served=self._scope.served or (), principals=frozenset(principals))
@@ -41,5 +44,9 @@ class Repositories:
                 made = Repository(self._local.store.owned_by(caller))
                 made.place, made.settings = self._local.place, self._local.settings
                 made.scope = self._scope_of(caller, ())
+                if (
+                    known := self._local.store.callers.get(caller)
+                ) is not None:  # whose turn is resumed without its key
+                    self._limit(made, known)
                 self._others[caller] = made
             return self._others[caller]

@@ -98,8 +98,12 @@ class TaiwaServer:
         """The address for a browser, with a code that can be used once; the plain one without a token."""
         return f"{self.url}/login?code={self.access.new_code()}" if self.options.token else self.url
 
-    def run(self) -> None:
-        """Serve until SIGINT or SIGTERM; open runs may end for some seconds, and are left resumable after that."""
+    def run(self, on_ready: Callable[[], None] | None = None) -> None:
+        """Serve until SIGINT or SIGTERM; open runs may end for some seconds, and are left resumable after that.
+
+        `on_ready` is called once it listens.
+        """
+        self._server.on_ready = on_ready
         self._server.run(sockets=[self.socket])
 
     async def serve(self, on_ready: Callable[[], None] | None = None) -> None:
@@ -190,11 +194,13 @@ class LogFormatter(logging.Formatter):
         )
 
 
-def start_log(*, as_json: bool) -> None:
-    """Write the log of the server to standard error."""
+def start_log(*, as_json: bool, requests: bool = True) -> None:
+    """Write the log of the server to standard error, on request without a line for each request."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogFormatter(as_json=as_json))
     for name, level in (("taiwa.server", logging.INFO), ("uvicorn", logging.WARNING)):
         log = logging.getLogger(name)
         log.handlers, log.propagate = [handler], False
         log.setLevel(level)
+    if not requests:
+        logging.getLogger("taiwa.server.requests").setLevel(logging.WARNING)

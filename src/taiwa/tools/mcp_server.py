@@ -20,11 +20,22 @@ from taiwa.tools.registry import builtin_tools
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
-    from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
+    from mcp.types import (
+        CallToolRequestParams,
+        CallToolResult,
+        ListResourcesResult,
+        ListResourceTemplatesResult,
+        ListToolsResult,
+        PaginatedRequestParams,
+        ReadResourceRequestParams,
+        ReadResourceResult,
+    )
     from mcp.types import Tool as ListedTool
 
 
 R = TypeVar("R")
+
+RESOURCE_NOT_FOUND = -32002
 
 _progress: "ContextVar[Callable[[float, None, str], Awaitable[None]] | None]" = ContextVar("progress", default=None)
 """Sends the progress of the call that runs here, on the event loop of the server."""
@@ -48,6 +59,16 @@ class StructuredTool:
         return self.tool.call(arguments)
 
 
+@dataclass(frozen=True, slots=True)
+class ResourceTemplate:
+    """Texts that a client reads by an address: `uri` ends with `{id}`, and `read` returns the text of an id, or None."""
+
+    uri: str
+    name: str
+    description: str
+    read: Callable[[str], str | None]
+
+
 async def report_progress(progress: float, message: str) -> None:
     """Report how far the call of a tool has come, to a client that asked for it; a client that has left is no failure."""
     send = _progress.get()
@@ -63,7 +84,9 @@ def run_on_server(function: Callable[..., Coroutine[Any, Any, R]], *arguments: o
     return from_thread.run(function, *arguments)
 
 
-async def answer_over_http(tools: Iterable[Tool], most_bytes: int, connection: "tuple[Any, Any, Any]") -> None:
+async def answer_over_http(
+    tools: Iterable[Tool], texts: ResourceTemplate | None, most_bytes: int, connection: "tuple[Any, Any, Any]"
+) -> None:
     """Answer one HTTP request with a message, given what an ASGI application is called with. Each request stands for itself.
 
     Raises:
@@ -72,12 +95,14 @@ async def answer_over_http(tools: Iterable[Tool], most_bytes: int, connection: "
     require_mcp()
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-    manager = StreamableHTTPSessionManager(create_server(tools), stateless=True, max_request_body_size=most_bytes)
+    manager = StreamableHTTPSessionManager(
+        create_server(tools, texts), stateless=True, max_request_body_size=most_bytes
+    )
     async with manager.run():
         await manager.handle_request(*connection)
 
 
-def serve_mcp(tools: Iterable[Tool]) -> None:
+def serve_mcp(tools: Iterable[Tool], texts: ResourceTemplate | None = None) -> None:
     """Serve tools until standard input ends. What a tool prints goes to standard error.
 
     Raises:
@@ -87,7 +112,7 @@ def serve_mcp(tools: Iterable[Tool]) -> None:
     import anyio
     from mcp.server.stdio import stdio_server
 
-    server = create_server(tools)
+    server = create_server(tools, texts)
 
     async def serve() -> None:
         async with stdio_server() as (reading, writing):
@@ -96,11 +121,19 @@ def serve_mcp(tools: Iterable[Tool]) -> None:
     anyio.run(serve)
 
 
-def create_server(tools: Iterable[Tool]) -> "Server[Any]":
-    """Make a server of tools. Each call runs in a thread, so that calls of one client run side by side."""
+def create_server(tools: Iterable[Tool], texts: ResourceTemplate | None = None) -> "Server[Any]":
+    """Make a server of tools, and of texts to read. Each call runs in a thread, so that calls of one client run side by side."""
     import anyio.to_thread
     from mcp.server.lowlevel import Server
-    from mcp.types import ListToolsResult
+    from mcp.shared.exceptions import MCPError
+    from mcp.types import (
+        ListResourcesResult,
+        ListResourceTemplatesResult,
+        ListToolsResult,
+        ReadResourceResult,
+        TextResourceContents,
+    )
+    from mcp.types import ResourceTemplate as ListedTemplate
 
     by_name = {tool.spec.name: tool for tool in tools}
 
@@ -111,7 +144,33 @@ def create_server(tools: Iterable[Tool]) -> "Server[Any]":
         _progress.set(context.session.report_progress)
         return await anyio.to_thread.run_sync(lambda: _call(by_name, request), abandon_on_cancel=True)
 
-    return Server("taiwa", version=version("taiwa"), on_list_tools=list_tools, on_call_tool=call_tool)
+    async def list_resources(_: Any, __: "PaginatedRequestParams | None") -> "ListResourcesResult":  # noqa: ANN401  (the same)
+        return ListResourcesResult(resources=[])
+
+    async def list_templates(_: Any, __: "PaginatedRequestParams | None") -> "ListResourceTemplatesResult":  # noqa: ANN401  (the same)
+        assert texts is not None, "offered with texts only"
+        listed = ListedTemplate(
+            uri_template=texts.uri, name=texts.name, description=texts.description, mime_type="text/plain"
+        )
+        return ListResourceTemplatesResult(resource_templates=[listed])
+
+    async def read_resource(_: Any, request: "ReadResourceRequestParams") -> "ReadResourceResult":  # noqa: ANN401  (the same)
+        assert texts is not None, "offered with texts only"
+        beginning = texts.uri.partition("{")[0]
+        address = str(request.uri)
+        text = None
+        if address.startswith(beginning):
+            text = await anyio.to_thread.run_sync(texts.read, address.removeprefix(beginning))
+        if text is None:
+            raise MCPError(RESOURCE_NOT_FOUND, f"resource {address[:200]!r} not found")
+        return ReadResourceResult(contents=[TextResourceContents(uri=request.uri, text=text, mime_type="text/plain")])
+
+    if texts is None:
+        return Server("taiwa", version=version("taiwa"), on_list_tools=list_tools, on_call_tool=call_tool)
+    return Server(
+        "taiwa", version=version("taiwa"), on_list_tools=list_tools, on_call_tool=call_tool,
+        on_list_resources=list_resources, on_list_resource_templates=list_templates, on_read_resource=read_resource,
+    )  # fmt: skip
 
 
 def encode_value(value: Json) -> dict[str, Json] | None:

@@ -1,120 +1,17 @@
 """The page in a genuine browser, used as a person does; nothing leaves this machine, nothing is blocked, nothing fails."""
 
-import asyncio
-import threading
-from collections.abc import AsyncGenerator, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from taiwa.kernel.messages import Request, StreamEnd, TextDelta
 from taiwa.models.scripted import scripted_model
 from taiwa.server.options import Limits
 from taiwa.server.page.page import STATIC
-from tests.browser import chromium
 from tests.operations.test_markdown_html import HOSTILE
+from tests.server.page.tab import GatedModel, Tab
 from tests.server.serving import Serving, serving
-
-ANSWER = """A **bold** word, $x^2$.
-
-```python
-def f(): return 1
-```
-
-@@delta
-{{"topics": ["tea {n}"], "summary": "about tea {n}"}}"""
-
-
-class GatedModel:
-    """Streams two parts of an answer; the second one waits until the test opens the gate."""
-
-    name = "gated"
-    capabilities = frozenset[Any]()
-
-    def __init__(self) -> None:
-        self.gate = threading.Event()
-
-    async def astream(self, request: Request) -> AsyncGenerator[TextDelta | StreamEnd]:
-        del request
-        yield TextDelta("The first part.\n\n")
-        while not self.gate.is_set():  # noqa: ASYNC110  (an event of another thread)
-            await asyncio.sleep(0.01)
-        yield TextDelta("The second part.")
-        yield StreamEnd("stop", "gated")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as started:
-        yield started
-
-
-class Tab:
-    """A tab that remembers what must not happen: a request elsewhere, a blocked action, an error."""
-
-    def __init__(self, browser: Any, serving: Serving, **options: Any) -> None:
-        self.context = browser.new_context(**{"locale": "en-US", "viewport": {"width": 1280, "height": 800}} | options)
-        self.context.grant_permissions(["clipboard-read", "clipboard-write"])
-        self.page = self.context.new_page()
-        self.problems: list[str] = []
-        self.page.on("console", lambda message: self.problems.append(f"{message.type}: {message.text}"))
-        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
-        self.page.on("request", self._check)
-        self.base = serving.server.url
-        self.page.goto(serving.server.login_url)
-        self.ready()
-
-    def _check(self, request: Any) -> None:
-        if not request.url.startswith(self.base):
-            self.problems.append(f"request to {request.url}")
-
-    def count(self, selector: str, number: int) -> None:
-        from playwright.sync_api import expect
-
-        expect(self.page.locator(selector)).to_have_count(number, timeout=60_000)
-        self.ready()
-
-    def has(self, selector: str, text: str) -> None:
-        from playwright.sync_api import expect
-
-        expect(self.page.locator(selector).first).to_contain_text(text, timeout=60_000)
-        if selector != "#live":
-            self.ready()
-
-    def ready(self) -> None:
-        """Wait until the script of the page listens, and no answer is on its way."""
-        self.page.wait_for_selector("body[data-ready]", timeout=60_000)
-
-    def panel(self, name: str) -> None:
-        self.page.click(f"#tab-{name}")
-        self.count(f"#panel[data-panel={name}]", 1)
-
-    def say(self, text: str, turns: int) -> None:
-        self.page.fill("#text", text)
-        self.page.press("#text", "Enter")
-        self.count(".turn", turns)
-
-    def begin(self, text: str, app: str = "chat") -> None:
-        self.page.check(f"[name=app][value={app}]")
-        self.page.fill("#text", text)
-        self.page.click("#send")
-        self.count(".turn", 1)
-
-
-@pytest.fixture
-def server() -> Iterator[Serving]:
-    with serving(model=scripted_model(*[ANSWER.format(n=n) for n in range(20)])) as started:
-        yield started
-
-
-@pytest.fixture
-def tab(browser: Any, server: Serving) -> Iterator[Tab]:
-    opened = Tab(browser, server)
-    yield opened
-    opened.context.close()
-    assert opened.problems == []
 
 
 def test_a_conversation_is_begun_and_goes_on(tab: Tab) -> None:

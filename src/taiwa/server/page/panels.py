@@ -46,11 +46,13 @@ class Panel:
 
 
 def _state(repository: Repository, place: Place) -> Mapping[str, Any]:
-    path = [name for name, node in repository.store.nodes.path(place.tip) if node.kind != "root"]
+    path = [(name, node.kind == "turn") for name, node in repository.store.nodes.path(place.tip) if node.kind != "root"]
+    names = [name for name, _ in path]
+    behind = names.index(place.at) if place.at in names else len(names)
     return {
         "steps": max(len(path), 1),
-        "step": len(path) - 1 - path.index(place.at) if place.at in path else 0,
-        "number": repository.checkout(place.at).count,
+        "step": max(len(path) - 1 - behind, 0),
+        "number": sum(is_turn for _, is_turn in path[behind:]) or repository.checkout(place.at).count,
         "state": state_view(repository, place.at),
         "names": [ref.name for ref in repository.store.refs.list()[:MOST_NAMES] if ref.name != place.session],
     }

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from taiwa.conversation.history import advance
 from taiwa.conversation.state_paths import (
     MISSING,
     Change,
@@ -35,8 +36,9 @@ class ValueView:
 def state_view(repository: Repository, name: str) -> tuple[ValueView, ...]:
     """Return the state after a node, with what the node changed."""
     node = repository.store.nodes.get(name)
-    after = repository.checkout(name).state
-    before = repository.checkout(node.parent).state if node.parent else {}
+    base = repository.checkout(node.parent) if node.parent else None
+    before = base.state if base else {}
+    after = (advance(base, node, repository.app) if base else repository.checkout(name)).state
     changes = {change.path: change for change in diff_states(dict(before), dict(after))}
     shown = [_value((key,), value, changes) for key, value in after.items()]
     return (*shown, *(_removed(lost) for lost in changes.values() if lost.kind == "removed" and len(lost.path) == 1))

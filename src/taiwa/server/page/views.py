@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import islice
+from itertools import islice, pairwise
 
 from taiwa.ask.result import AskResult
 from taiwa.conversation.app import App
@@ -15,7 +15,7 @@ from taiwa.operations.markdown_html import to_html, visible
 from taiwa.server.page.branches import Forest, forest_of
 from taiwa.sessions.repository import HistoryEntry, Repository
 
-LAST_TURNS = 60
+LAST_TURNS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,31 +79,21 @@ def transcript(
     if after:
         names = [name for name, _ in nodes.path(tip, after)]
         end = names[-count] if len(names) > count else tip
-        entries = tuple(repository.walk(end, after))
-        shown, earlier, later = entries, True, end != tip
+        entries = tuple(repository.walk(end, nodes.get(after).parent))
+        earlier, later = True, end != tip
     else:
         end = (nodes.get(before).parent or before) if before else tip
-        names = [name for name, _ in islice(nodes.path(end), count + 1)]
-        base = names[count] if len(names) > count else None
-        entries = tuple(repository.walk(end, base))
-        shown, earlier, later = entries, base is not None, bool(before)
-        if base is not None and nodes.get(base).kind == "root":
-            earlier = False
-    shown = tuple(entry for entry in shown if entry.node.kind != "root")
-    return Transcript(_views(repository, session, shown), earlier, later)
+        path = tuple(islice(nodes.path(end), count + 1))
+        entries = tuple(repository.walk(end, path[-1][1].parent))
+        earlier, later = path[-1][1].parent is not None, bool(before)
+    return Transcript(_views(repository, session, entries), earlier, later)
 
 
 def _views(repository: Repository, session: str, entries: Sequence[HistoryEntry]) -> tuple[TurnView, ...]:
-    if not entries:
-        return ()
+    """Return all entries but the first one, with what changed since the one before."""
     forest = forest_of(repository, session)
-    parent = entries[0].node.parent
-    before: Mapping[str, Json] = {} if parent is None else repository.checkout(parent).state
-    views: list[TurnView] = []
-    for entry in entries:
-        views.append(_turn(repository, forest, entry, before))
-        before = entry.after.state
-    return tuple(views)
+    pairs = pairwise(entries)
+    return tuple(_turn(repository, forest, entry, before.after.state) for before, entry in pairs)
 
 
 def _turn(repository: Repository, forest: Forest, entry: HistoryEntry, before: Mapping[str, Json]) -> TurnView:

@@ -29,7 +29,7 @@ from taiwa.server.conversations import (
     run_to_json,
     texts_after,
 )
-from taiwa.server.errors import ApiError, invalid
+from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.extension import read_params
 from taiwa.server.fields import Fields
 from taiwa.server.indexing import IndexRun
@@ -552,11 +552,6 @@ async def cancel(request: Request) -> Response:
     else:
         await (await state.followed.get(name, caller)).stop()
     return json_response({"cancelled": True})
-
-
-def error_to_json(error: ApiError) -> dict[str, Json]:
-    """Write an error."""
-    return {"error": {"message": error.message, "type": error.type, "code": error.code, "param": error.param}}
 
 
 async def end_lost(state: ServerState) -> None:

@@ -26,13 +26,12 @@ from taiwa.operations.uploads import (
 from taiwa.retrieval import Index, Library
 from taiwa.retrieval.scope import IndexScope
 from taiwa.retrieval.types import UnreadableError
-from taiwa.server.errors import ApiError, invalid
+from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.guard import body_too_large
 from taiwa.server.indexing import without_folder
 from taiwa.server.responses import json_response
 from taiwa.server.state import caller_of, read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
-from taiwa.server.wires.api import error_to_json
 from taiwa.settings import Settings
 
 T = TypeVar("T")

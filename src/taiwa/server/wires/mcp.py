@@ -1,6 +1,5 @@
 """The Model Context Protocol over Streamable HTTP (`/mcp`), by the SDK's own server. Each request stands for itself."""
 
-from collections.abc import Iterable
 from functools import partial
 
 from starlette.requests import Request
@@ -14,7 +13,7 @@ from taiwa.kernel.messages import TextDelta
 from taiwa.kernel.records import Json, to_json
 from taiwa.kernel.runtime import Tool
 from taiwa.operations.complete import Completion
-from taiwa.operations.mcp_tools import McpContext, operation_tools
+from taiwa.operations.mcp_tools import McpContext, operation_tools, passage_texts
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.fields import Fields
 from taiwa.server.state import ServerState, caller_of, read_body, state_of
@@ -44,7 +43,8 @@ async def answer(request: Request) -> Response:
     body = await read_body(request)
     check_message(body)
     state = state_of(request)
-    return _Answer(tools_of(state, caller_of(request)), state.options.limits.body, to_json(body.data))
+    context = context_of(state, caller_of(request))
+    return _Answer(context, state.options.limits.body, to_json(body.data))
 
 
 def check_message(body: Fields) -> None:
@@ -57,16 +57,16 @@ def check_message(body: Fields) -> None:
         raise invalid("jsonrpc", 'jsonrpc must be "2.0"')
     if not {"result", "error"} & body.data.keys():
         body.text("method")
-    if not isinstance(body.data.get("id", ""), (str, int)):
+    if isinstance(body.data.get("id"), bool) or not isinstance(body.data.get("id", ""), (str, int)):
         raise invalid("id", "id must be a string or a number")
 
 
 class _Answer(Response):
     """What the SDK answers to a body that was read already."""
 
-    def __init__(self, tools: Iterable[Tool], most_bytes: int, body: bytes) -> None:
+    def __init__(self, context: McpContext, most_bytes: int, body: bytes) -> None:
         super().__init__()
-        self._tools = tools
+        self._context = context
         self._most_bytes = most_bytes
         self._unread: bytes | None = body
 
@@ -79,20 +79,20 @@ class _Answer(Response):
             body, self._unread = self._unread, None
             return {"type": "http.request", "body": body, "more_body": False}
 
-        await answer_over_http(self._tools, self._most_bytes, (scope, receiving, send))
+        tools: tuple[Tool, ...] = (*builtin_tools().values(), *operation_tools(self._context))
+        await answer_over_http(tools, passage_texts(self._context), self._most_bytes, (scope, receiving, send))
 
 
-def tools_of(state: ServerState, caller: str) -> Iterable[Tool]:
-    """Return the tools of a caller: the built-in ones, and the operations on what belongs to it."""
+def context_of(state: ServerState, caller: str) -> McpContext:
+    """Return what the tools of a caller work with: what belongs to it, and the served apps and models."""
     catalogue = state.catalogue
 
     def open_model(app: App | None) -> PricedModel:
         return catalogue.open_for(app) if app is not None else catalogue.open(catalogue.choose(catalogue.models[0]))
 
-    context = McpContext(
+    return McpContext(
         state.repository(caller), catalogue.settings, state.turns, _ask_app(state), open_model, partial(_perform, state)
     )
-    return (*builtin_tools().values(), *operation_tools(context))
 
 
 async def _perform(state: ServerState, completion: Completion) -> TurnResult:

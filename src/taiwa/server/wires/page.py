@@ -17,7 +17,7 @@ from taiwa.operations.complete import Completion
 from taiwa.operations.markdown_html import MarkdownStream
 from taiwa.operations.trace import tokens
 from taiwa.server.conversations import FollowedRun, interrupted_turn
-from taiwa.server.errors import ApiError, invalid
+from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.page.page import POLICY, STATIC, Page, Talk, asset
 from taiwa.server.page.panels import PANELS, Place
 from taiwa.server.page.views import LAST_TURNS, common_node, transcript
@@ -25,7 +25,6 @@ from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.state import caller_of, read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires import documents
-from taiwa.server.wires.api import error_to_json
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.repository import Repository
 

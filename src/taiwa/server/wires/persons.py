@@ -11,12 +11,11 @@ from starlette.responses import Response
 from taiwa.ask.types import Feedback, UserProfile, parse_verdict
 from taiwa.kernel.records import Json
 from taiwa.operations.result_json import learned_to_json, members, profile_to_json
-from taiwa.server.errors import ApiError
+from taiwa.server.errors import ApiError, error_to_json
 from taiwa.server.fields import Fields
 from taiwa.server.responses import json_response
 from taiwa.server.state import read_body, repository_of
 from taiwa.server.wire import Route, Wire
-from taiwa.server.wires.api import error_to_json
 from taiwa.sessions.users import UserProfiles, set_profile_value
 
 

@@ -11,7 +11,7 @@ from taiwa.server.wires.items import call_item
 from taiwa.sessions.durable_turn import TurnResult
 
 Body = dict[str, Json]
-TEXT, CALL, REASONING = "msg_", "fc_", "rs_"
+TEXT, CALL, REASONING, SEARCH = "msg_", "fc_", "rs_", "fs_"
 
 
 def item_id(kind: str, response: str, index: int) -> str:
@@ -24,8 +24,28 @@ def response_of_item(name: str) -> str:
     return f"resp_{name.partition('_')[2][:-2]}"
 
 
+def searches(body: Body) -> bool:
+    """Report whether a response has the tool `file_search`; its call is the first item of the output then."""
+    return any(
+        isinstance(tool, dict) and tool.get("type") == "file_search" for tool in cast("list[Json]", body["tools"])
+    )
+
+
+def _search_item(body: Body, status: str) -> Body:
+    name = item_id(SEARCH, str(body["id"]), 0)
+    return {"type": "file_search_call", "id": name, "status": status, "queries": [], "results": None}
+
+
 def finished(begun: Body, events: Sequence[RunEvent], completed_at: int, *, cancelled: bool = False) -> Body:
     """Return the body of a response whose run has ended."""
+    body = _finished(begun, events, completed_at, cancelled=cancelled)
+    if searches(begun):
+        item = _search_item(begun, "completed" if body["status"] == "completed" else "incomplete")
+        body["output"] = [item, *cast("list[Json]", body["output"])]
+    return body
+
+
+def _finished(begun: Body, events: Sequence[RunEvent], completed_at: int, *, cancelled: bool) -> Body:
     last = events[-1].event if events else None
     body = dict(begun)
     body["completed_at"] = completed_at
@@ -123,13 +143,20 @@ class EventWriter:
         self._has_text = False
         self._thought: list[str] = []
         self._thinks = False
-        self._index = 0
-        """The place of the message in the output."""
+        self._searches = searches(begun)
+        self._at = 1 if self._searches else 0
+        """The place in the output of the item that is written."""
 
     def begin(self) -> Iterator[Body]:
         """Write the first events."""
         for kind in ("response.created", "response.in_progress"):
             yield self._event(kind, response=self._begun)
+        if self._searches:
+            item = _search_item(self._begun, "in_progress")
+            where: Body = {"item_id": item["id"], "output_index": 0}
+            yield self._event("response.output_item.added", output_index=0, item=item)
+            yield self._event("response.file_search_call.in_progress", **where)
+            yield self._event("response.file_search_call.searching", **where)
 
     def thinking(self, piece: str) -> Iterator[Body]:
         """Write the next piece of the reasoning, which comes before the text."""
@@ -138,7 +165,7 @@ class EventWriter:
         if not self._thinks:
             self._thinks = True
             item = cast("Body", _reasoning(str(self._begun["id"]), ""))
-            yield self._event("response.output_item.added", output_index=0, item=item | {"content": []})
+            yield self._event("response.output_item.added", output_index=self._at, item=item | {"content": []})
             yield self._thinking_event("response.content_part.added", part={"type": "reasoning_text", "text": ""})
         self._thought.append(piece)
         yield self._thinking_event("response.reasoning_text.delta", delta=piece)
@@ -147,12 +174,13 @@ class EventWriter:
         """End the reasoning that is open."""
         if not self._thinks:
             return
-        self._thinks, self._index = False, 1
+        self._thinks = False
         text = "".join(self._thought)
         yield self._thinking_event("response.reasoning_text.done", text=text)
         yield self._thinking_event("response.content_part.done", part={"type": "reasoning_text", "text": text})
         item = _reasoning(str(self._begun["id"]), text)
-        yield self._event("response.output_item.done", output_index=0, item=item)
+        yield self._event("response.output_item.done", output_index=self._at, item=item)
+        self._at += 1
 
     def text(self, piece: str) -> Iterator[Body]:
         """Write the next piece of the text."""
@@ -170,6 +198,9 @@ class EventWriter:
                 continue
             if item["type"] == "message":
                 yield from self._end_message(index, item)
+            elif item["type"] == "file_search_call":
+                yield self._event("response.file_search_call.completed", item_id=item["id"], output_index=index)
+                yield self._event("response.output_item.done", output_index=index, item=item)
             else:
                 yield from self._whole_item(index, item)
         kind = {"completed": "completed", "incomplete": "incomplete"}.get(str(final["status"]), "failed")
@@ -181,7 +212,7 @@ class EventWriter:
             "type": "message", "id": item_id(TEXT, str(self._begun["id"]), 0), "status": "in_progress",
             "role": "assistant", "content": [],
         }  # fmt: skip
-        yield self._event("response.output_item.added", output_index=self._index, item=item)
+        yield self._event("response.output_item.added", output_index=self._at, item=item)
         part: Json = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
         yield self._text_event("response.content_part.added", part=part)
 
@@ -189,6 +220,9 @@ class EventWriter:
         if not self._has_text:
             yield from self._open_message()
         (part,) = cast("list[Body]", item["content"])
+        for number, annotation in enumerate(cast("list[Json]", part["annotations"])):
+            kind = "response.output_text.annotation.added"
+            yield self._text_event(kind, annotation=annotation, annotation_index=number)
         yield self._text_event("response.output_text.done", text=part["text"], logprobs=part["logprobs"])
         yield self._text_event("response.content_part.done", part=part)
         yield self._event("response.output_item.done", output_index=index, item=item)
@@ -204,11 +238,11 @@ class EventWriter:
 
     def _text_event(self, kind: str, **fields: Json) -> Body:
         name = item_id(TEXT, str(self._begun["id"]), 0)
-        return self._event(kind, item_id=name, output_index=self._index, content_index=0, **fields)
+        return self._event(kind, item_id=name, output_index=self._at, content_index=0, **fields)
 
     def _thinking_event(self, kind: str, **fields: Json) -> Body:
         name = item_id(REASONING, str(self._begun["id"]), 0)
-        return self._event(kind, item_id=name, output_index=0, content_index=0, **fields)
+        return self._event(kind, item_id=name, output_index=self._at, content_index=0, **fields)
 
     def _event(self, kind: str, **fields: Json) -> Body:
         number = self._number

@@ -44,6 +44,8 @@ from taiwa.server.wires.chat_completions import (
     read_function,
     read_tool_choice,
 )
+from taiwa.server.wires.file_search import RESULTS, FileSearch, check_indexes, read_file_search, with_searches
+from taiwa.server.wires.file_search import TYPE as FILE_SEARCH
 from taiwa.server.wires.items import items_of, page_of, read_input, read_items
 from taiwa.server.wires.response_events import (
     Body,
@@ -92,6 +94,8 @@ class ResponseRequest:
     background: bool
     stores: bool
     extension: Extension | None
+    search: FileSearch | None
+    includes_results: bool
     begun: Body
 
 
@@ -159,7 +163,7 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
     system = "\n\n".join([*([instructions] if instructions else []), *(each.text for each in messages[:count])])
     if count == len(messages):
         raise invalid("input", "input must contain a message of the user or a result of a tool", "invalid_value")
-    tools = _read_tools(body)
+    tools, search = _read_tools(body), read_file_search(body)
     form = None if (text := body.object("text")) is None else text.object("format")
     constraint = None if form is None else read_format(form)
     logprobs = body.count("top_logprobs", 0, MOST_LOGPROBS)
@@ -167,7 +171,7 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
         logprobs = max(logprobs or 0, 1)
     reasoning = body.object("reasoning")
     options = AnswerOptions(
-        system or None, client_tools=tools, tool_choice=read_tool_choice(body, tools), constraint=constraint,
+        system or None, client_tools=tools, tool_choice="auto" if search else read_tool_choice(body, tools), constraint=constraint,
         top_logprobs=logprobs or 0,
         sampling=Sampling(
             body.number("temperature", 0, 2), body.number("top_p", 0, 1), body.count("max_output_tokens", 1),
@@ -195,6 +199,8 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
         background,
         stores,
         extension,
+        search,
+        RESULTS in body.texts("include"),
         begun,
     )
 
@@ -221,10 +227,12 @@ def _read_tools(body: Fields) -> tuple[ToolSpec, ...]:
     tools: list[ToolSpec] = []
     for item in body.objects("tools"):
         kind = item.text("type")
+        if kind == FILE_SEARCH:
+            continue
         if kind != "function":
             raise invalid(
                 item.at("type"),
-                f"tools of the type {kind[:40]!r} are not supported; use function",
+                f"tools of the type {kind[:40]!r} are not supported; use function or file_search",
                 "unsupported_parameter",
             )
         tools.append(read_function(item))
@@ -269,8 +277,9 @@ def _begun(
             "type": "function", "name": tool.name, "description": tool.description or None,
             "parameters": dict(tool.parameters), "strict": item.flag("strict"),
         }
-        for tool, item in zip(options.client_tools, body.objects("tools"), strict=True)
+        for tool, item in zip(options.client_tools, body.objects("tools"), strict=False)
     ]  # fmt: skip
+    tools += [item.data for item in body.objects("tools") if item.text("type") == FILE_SEARCH]
     return {
         "id": f"resp_{token_hex(16)}",
         "object": "response",
@@ -325,11 +334,16 @@ async def create(request: Request) -> Response:
     body = await read_body(request)
     repository = state.repository(caller)
     asked = await asyncio.to_thread(read_request, body, repository, state.options.limits.messages)
+    asked = replace(asked, search=await check_indexes(request, asked.search))
     completion, begun = await asyncio.to_thread(_begin, state, repository, asked)
     name = str(begun["id"])
 
     async def on_end(run: LiveRun) -> None:
         live.final = finished(live.begun, run.events, int(time.time()), cancelled=run.abandoned)
+        most = asked.search.most if asked.search is not None else 0
+        live.final = await asyncio.to_thread(
+            with_searches, live.final, run.events[-1].event, repository, results=asked.includes_results, most=most
+        )
         live.final |= await asyncio.to_thread(_extended, state, repository, asked, run)
         if asked.stores:
             await asyncio.to_thread(_store, repository, asked.items, live, run)
@@ -356,6 +370,9 @@ def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -
     options = CompletionOptions(choice.app, asked.messages, request=asked.options)
     if asked.extension is not None:
         options = replace(options, params=asked.extension.params)
+    if asked.search is not None:
+        choice = asked.search.choice(state.catalogue, choice)
+        options = replace(options, app=choice.app, params={**options.params, "in": [*asked.search.indexes]})
     completion = begin_completion(repository, state.catalogue.open(choice), options, state.turns, after)
     if asked.stores:
         begun: Body = {"response": asked.begun, "input": asked.items, "pieces": []}
@@ -724,6 +741,7 @@ async def _resume_one(state: ServerState, caller: str, name: str) -> bool:
 
     async def on_end(run: LiveRun) -> None:
         live.final = finished(begun, run.events, int(time.time()), cancelled=run.abandoned)
+        live.final = await asyncio.to_thread(with_searches, live.final, run.events[-1].event, repository)
         await asyncio.to_thread(_store, repository, items, live, run)
         state.live.pop(name, None)
 

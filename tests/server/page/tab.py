@@ -1,0 +1,90 @@
+"""A tab of a genuine browser at the page, and models whose answers a test controls."""
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from taiwa.kernel.messages import Request, StreamEnd, TextDelta
+from tests.server.serving import Serving
+
+SECONDS = 30_000
+"""Milliseconds after which a test gives up waiting."""
+ANSWER = """A **bold** word, $x^2$.
+
+```python
+def f(): return 1
+```
+
+@@delta
+{{"topics": ["tea {n}"], "summary": "about tea {n}"}}"""
+
+
+class GatedModel:
+    """Streams two parts of an answer; the second one waits until the test opens the gate."""
+
+    name = "gated"
+    capabilities = frozenset[Any]()
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+
+    async def astream(self, request: Request) -> AsyncGenerator[TextDelta | StreamEnd]:
+        del request
+        yield TextDelta("The first part.\n\n")
+        while not self.gate.is_set():  # noqa: ASYNC110  (an event of another thread)
+            await asyncio.sleep(0.01)
+        yield TextDelta("The second part.")
+        yield StreamEnd("stop", "gated")
+
+
+class Tab:
+    """A tab that remembers what must not happen: a request elsewhere, a blocked action, an error."""
+
+    def __init__(self, browser: Any, serving: Serving, **options: Any) -> None:
+        self.context = browser.new_context(**{"locale": "en-US", "viewport": {"width": 1280, "height": 800}} | options)
+        self.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        self.page = self.context.new_page()
+        self.problems: list[str] = []
+        self.page.on("console", lambda message: self.problems.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("request", self._check)
+        self.base = serving.server.url
+        self.page.goto(serving.server.login_url)
+        self.ready()
+
+    def _check(self, request: Any) -> None:
+        if not request.url.removeprefix("blob:").startswith(self.base):
+            self.problems.append(f"request to {request.url}")
+
+    def count(self, selector: str, number: int) -> None:
+        from playwright.sync_api import expect
+
+        expect(self.page.locator(selector)).to_have_count(number, timeout=SECONDS)
+        self.ready()
+
+    def has(self, selector: str, text: str) -> None:
+        from playwright.sync_api import expect
+
+        expect(self.page.locator(selector).first).to_contain_text(text, timeout=SECONDS)
+        if selector != "#live":
+            self.ready()
+
+    def ready(self) -> None:
+        """Wait until the script of the page listens, and no answer is on its way."""
+        self.page.wait_for_selector("body[data-ready]", timeout=SECONDS)
+
+    def panel(self, name: str) -> None:
+        self.page.click(f"#tab-{name}")
+        self.count(f"#panel[data-panel={name}]", 1)
+
+    def say(self, text: str, turns: int) -> None:
+        self.page.fill("#text", text)
+        self.page.press("#text", "Enter")
+        self.count(".turn", turns)
+
+    def begin(self, text: str, app: str = "chat") -> None:
+        self.page.check(f"[name=app][value={app}]")
+        self.page.fill("#text", text)
+        self.page.click("#send")
+        self.count(".turn", 1)

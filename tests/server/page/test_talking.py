@@ -1,0 +1,338 @@
+"""Talking on the page: files, drafts, models, parameters, earlier messages, two tabs, lost servers and long conversations."""
+
+import os
+import re
+import socket
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from taiwa.apps.catalog import load_app
+from taiwa.conversation.history import add_turn
+from taiwa.models.builtin.model import BuiltinModel
+from taiwa.models.scripted import scripted_model
+from taiwa.server.options import Limits
+from tests.server.page.tab import ANSWER, GatedModel, Tab
+from tests.server.serving import Serving, serving
+
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360000002000001e221bc330000000049454e44ae426082"
+)
+DROP = """([selector, kind, name, bytes]) => {
+  const data = new DataTransfer();
+  data.items.add(new File([new Uint8Array(bytes)], name, { type: name.endsWith(".png") ? "image/png" : "text/plain" }));
+  const target = document.querySelector(selector);
+  const event = kind === "paste" ? new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true })
+                                 : new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true });
+  target.dispatchEvent(event);
+}"""
+
+
+def file(name: str, data: bytes) -> Any:
+    return {"name": name, "mimeType": "image/png" if name.endswith("png") else "text/plain", "buffer": data}
+
+
+def own_port() -> int:
+    """A free port below those that the system gives to connections, which could take it while no server listens."""
+    for port in range(20_000 + os.getpid() % 10_000, 32_000):
+        with socket.socket() as tried, suppress(OSError):
+            tried.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no free port")
+
+
+def users(tab: Tab) -> list[str]:
+    return [each.inner_text() for each in tab.page.locator("#turns .you").all()]
+
+
+def test_files_are_picked_dropped_pasted_taken_back_and_sent(tab: Tab, server: Serving) -> None:
+    tab.begin("one", "plain")
+    tab.page.set_input_files("#picker", [file("tea.png", PNG)])
+    tab.count("#files li", 1)
+    tab.page.evaluate(DROP, ["#main", "drop", "list.txt", list(b"two teas")])
+    tab.count("#files li", 2)
+    tab.page.evaluate(DROP, ["#text", "paste", "more.txt", list(b"three")])
+    tab.count("#files li", 3)
+    tab.page.click("#files li:last-child button")
+    tab.count("#files li", 2)
+    tab.say("what is this?", 2)
+
+    assert tab.page.locator("#files li").count() == 0
+    assert [each.label for each in server.model.requests[-1].messages[-1].attachments] == ["tea.png", "list.txt"]
+    assert tab.page.evaluate("() => document.querySelector('.files img').decode().then(() => true)")
+    assert tab.page.locator(".files a[download]").inner_text().startswith("list.txt")
+
+
+def test_what_the_model_cannot_read_is_refused_in_a_line_and_nothing_is_lost(browser: Any) -> None:
+    with serving(model=BuiltinModel()) as server:
+        tab = Tab(browser, server)
+        tab.page.set_input_files("#picker", [file("tea.png", PNG), file("odd.bin", b"\x00\x01")])
+        tab.count("#files li", 2)
+        tab.page.fill("#text", "look")
+        tab.page.click("#send")
+        tab.has("#notices", "odd.bin is neither a PNG")
+
+        assert tab.page.input_value("#text") == "look"
+        assert tab.page.locator("#files li").count() == 2
+        tab.context.close()
+
+
+def test_a_draft_belongs_to_its_branch(tab: Tab) -> None:
+    tab.begin("one")
+    tab.say("two", 2)
+    tab.page.fill("#text", "for the end")
+    tab.page.click("[data-edit='1']")
+    tab.page.fill("#edit-text", "ONE")
+    tab.page.click("#edit button[value=branch]")
+    tab.has(".elsewhere", "2 turns continue elsewhere")
+    tab.page.click(".siblings button:first-child")
+    tab.has("#behind:not([hidden])", "earlier place")
+    tab.page.fill("#text", "for the old branch")
+    tab.page.click("#behind button")
+    tab.count("#behind[hidden]", 1)
+    assert tab.page.input_value("#text") == "for the end"
+    tab.page.click(".siblings button:first-child")
+    tab.count("#behind:not([hidden])", 1)
+    assert tab.page.input_value("#text") == "for the old branch"
+    tab.page.reload()
+    tab.ready()
+    assert tab.page.input_value("#text") == "for the old branch"
+    tab.page.press("#text", "Enter")
+    tab.count("#behind[hidden]", 1)
+    tab.count(".turn", 3)
+
+    assert users(tab) == ["one", "two", "for the old branch"]
+
+
+def test_an_app_takes_its_parameters_from_a_form_and_the_model_is_changed_in_mid_conversation(
+    browser: Any, tmp_path: Path
+) -> None:
+    app = tmp_path / "tutor.md"
+    app.write_text(
+        '---\ntaiwa: 1\nname: tutor\nparams:\n  level: { type: int, ask: "Which level?", default: 1 }\n  tone: { type: \'"kind" | "strict"\', '
+        "default: kind }\n  brief: { type: bool, default: false }\n---\nTeach at level {{level}}, {{tone}}, {{brief}}.\n"
+    )
+    first, second = scripted_model("from one", name="one"), scripted_model("from two", name="two")
+    with serving(model=first, apps=(str(app),)) as server:
+        server.server.state.catalogue._given["two"] = second
+        server.server.state.catalogue.models = ("one", "two")
+        tab = Tab(browser, server)
+        tab.page.fill("[data-param=level]", "3")
+        tab.page.select_option("[data-param=tone]", "strict")
+        tab.page.check("[data-param=brief]")
+        tab.page.fill("#text", "hello")
+        tab.page.click("#send")
+        tab.has("#turns .answer", "from one")
+        assert "level 3, strict, true" in first.requests[0].messages[0].text
+        tab.page.select_option("#model", "two")
+        tab.say("again", 2)
+        tab.has(".turn:last-child .answer", "from two")
+        tab.page.reload()
+        tab.ready()
+        assert tab.page.input_value("#model") == "two"
+        tab.context.close()
+    assert tab.problems == []
+
+
+def test_an_edit_says_what_it_costs_and_can_change_the_text_alone(tab: Tab, server: Serving) -> None:
+    tab.begin("one")
+    tab.say("two", 2)
+    tab.page.click("[data-edit='1']")
+    tab.has("#cost-replay", "tokens")
+    tab.page.fill("#edit-text", "ONE")
+    calls = len(server.model.requests)
+    tab.page.click("#edit button[value=save]")
+    tab.has("#turns .you", "ONE")
+
+    assert users(tab) == ["ONE", "two"]
+    assert len(server.model.requests) == calls
+    tab.has(".elsewhere", "2 turns continue elsewhere")
+    tab.page.click("[data-act=verify]")
+    tab.has("#badge.good", "verified: 3 nodes")
+
+
+def test_any_answer_is_asked_for_again(tab: Tab) -> None:
+    tab.begin("one")
+    tab.say("two", 2)
+    tab.page.click("[data-again='1']")
+    tab.has(".elsewhere", "2 turns continue elsewhere")
+    tab.count(".turn", 1)
+    tab.page.click("[data-again='1']")
+    tab.has(".siblings", "3/3")
+
+    assert users(tab) == ["one"]
+
+
+def test_a_conversation_is_renamed_and_deleted_after_a_question(tab: Tab) -> None:
+    tab.begin("one")
+    tab.page.click(".menu summary")
+    tab.page.click("[data-act=rename]")
+    tab.page.fill("#ask-text", "茶")
+    tab.page.press("#ask-text", "Enter")
+    tab.has("h1", "茶")
+    tab.page.click(".menu summary")
+    tab.page.click("[data-act=remove]")
+    tab.has("#ask h2", "茶")
+    tab.page.click("#ask button[value=cancel]")
+    tab.has("h1", "茶")
+    tab.page.click(".menu summary")
+    tab.page.click("[data-act=remove]")
+    tab.page.click("#ask-ok")
+    tab.count("#begin", 1)
+
+    assert tab.page.locator("#list a").count() == 0
+
+
+def test_a_search_marks_the_words_and_leads_to_the_turn(tab: Tab) -> None:
+    tab.begin("Do you like green tea?")
+    tab.say("And coffee?", 2)
+    tab.page.fill("#q", "green")
+    tab.page.press("#q", "Enter")
+    tab.has(".hits mark", "green")
+    tab.page.click(".hits a")
+    tab.count(".turn.selected[data-number='1']", 1)
+
+
+def test_a_turn_in_one_tab_appears_in_the_other_and_a_conflict_loses_nothing(tab: Tab, server: Serving) -> None:
+    tab.begin("one")
+    other = Tab.__new__(Tab)
+    other.page = tab.context.new_page()
+    other.page.goto(tab.page.url)
+    other.ready()
+    tab.say("two", 2)
+    other.has(".turn:last-child .you", "two")
+    server.client.post("/api/conversations/chat-1/undo", json={})
+    tab.count(".turn", 1)
+    # A tab that does not know yet where the conversation stands is refused, and what was written stays.
+    stale = {"text": "three", "expected": server.repository.store.nodes.get(server.repository.at("chat-1").tip).parent}
+    answer = server.client.post("/api/conversations/chat-1/turns", json=stale)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "moved")
+    other.page.route("**/turns", lambda route: route.fulfill(status=409, json=answer.json()))
+    other.page.fill("#text", "three")
+    other.page.press("#text", "Enter")
+    other.has("#notices", "went on meanwhile")
+    assert other.page.input_value("#text") == "three"
+    tab.problems.clear()  # the refusal itself
+
+
+def test_a_server_that_is_killed_in_mid_stream_is_missed_and_its_turn_resumed(browser: Any, tmp_path: Path) -> None:
+    store = str(tmp_path / "store.db")
+    port = own_port()
+    with serving(model=GatedModel(), store=store, port=port, limits=Limits(grace=0.0)) as server:
+        tab = Tab(browser, server)
+        tab.page.check("[name=app][value=plain]")
+        tab.page.fill("#text", "one")
+        tab.page.click("#send")
+        tab.has("#live", "The first part.")
+    tab.page.wait_for_selector("#lost:not([hidden])")
+    with serving("The whole answer.", store=store, port=port) as server:
+        tab.has("#interrupted:not([hidden])", "one")
+        assert tab.page.locator("#lost").is_hidden()
+        tab.page.click("#interrupted button")
+        tab.has("#turns .answer", "The whole answer.")
+        tab.context.close()
+
+
+def test_a_reload_in_mid_stream_goes_on_where_the_answer_is(browser: Any) -> None:
+    model = GatedModel()
+    with serving(model=model) as server:
+        tab = Tab(browser, server)
+        tab.page.check("[name=app][value=plain]")
+        tab.page.fill("#text", "one")
+        tab.page.click("#send")
+        tab.has("#live", "The first part.")
+        tab.page.reload()
+        tab.has("#live", "The first part.")
+        model.gate.set()
+        tab.has("#turns .answer", "The second part.")
+        assert users(tab) == ["one"]
+        tab.context.close()
+    assert tab.problems == []
+
+
+def test_of_a_thousand_turns_a_window_is_in_the_document(browser: Any) -> None:
+    with serving(model=scripted_model("A summary.", ANSWER.format(n=0))) as server:
+        repository = server.repository
+        here = repository.start(load_app("chat").with_params({}))
+        for n in range(1, 1001):
+            here = add_turn(here, f"question {n}", f"answer {n}", {"topics": [f"topic {n}"], "summary": f"about {n}"})
+        repository.commit("long", here, expected=None)
+        tab = Tab(browser, server)
+        tab.page.goto(f"{tab.base}/c/long")
+        tab.ready()
+        assert tab.page.locator(".turn").count() == 50
+        tab.page.evaluate("() => { document.querySelector('#transcript').scrollTop = 0 }")
+        tab.count(".turn[data-number='901']", 1)
+        tab.page.locator("#text").blur()
+        for _ in range(3):
+            tab.page.keyboard.press("k")
+        tab.panel("tree")
+        assert tab.page.locator("[role=treeitem]").count() < 12
+        tab.panel("state")
+        tab.page.fill("#scrub", "9")
+        tab.has("#side output", "10")
+        tab.page.click("[data-why=summary]")
+        tab.has("#why", "Set in turn 10")
+        tab.page.fill("#text", "one more")
+        tab.page.press("#text", "Enter")
+        tab.has(".turn:last-child .you", "one more")
+        assert tab.page.locator(".turn").count() <= 181
+        tab.context.close()
+    assert tab.problems == []
+
+
+def test_two_branches_are_compared_field_by_field_with_the_turn_since_which_they_differ(tab: Tab) -> None:
+    tab.begin("one")
+    tab.page.locator("#text").blur()
+    tab.page.keyboard.press("f")
+    tab.page.fill("#ask-text", "side")
+    tab.page.press("#ask-text", "Enter")
+    tab.has("h1", "side")
+    tab.say("two", 2)
+    tab.page.select_option("#compare select", "chat-1")
+    tab.page.click("#compare button")
+    tab.has("#difference", "The branches part after turn 1.")
+
+    row = tab.page.locator("#difference tr", has_text="summary")
+    assert re.split(r"\s*\t\s*", row.inner_text()) == ["summary", "about tea 1", "about tea 0", "#2"]
+
+
+def test_a_value_set_by_hand_has_its_author_and_its_own_node(tab: Tab) -> None:
+    tab.begin("one")
+    tab.page.click("[data-why=summary]")
+    tab.page.fill("#set input[name=value]", "coffee")
+    tab.page.fill("#set input[name=author]", "Ann")
+    tab.page.click("#set button")
+    tab.has(".aside-note", "edited by Ann")
+    tab.page.click("[data-why=summary]")
+    tab.has("#why", "by Ann")
+
+
+def test_the_bill_is_per_turn_conversation_model_and_day(tab: Tab) -> None:
+    tab.begin("one")
+    tab.say("two", 2)
+    tab.panel("bill")
+
+    assert [each.inner_text() for each in tab.page.locator(".lines th button").all()] == ["#1", "#2"]
+    assert "2 calls" in tab.page.inner_text(".total")
+    assert [each.inner_text() for each in tab.page.locator("#panel > table thead th:first-child").all()] == [
+        "Model",
+        "Day",
+    ]
+
+
+def test_a_screen_reader_gets_names_roles_and_one_live_region(tab: Tab) -> None:
+    tab.begin("one")
+    tree = tab.page.locator("body").aria_snapshot()
+
+    for part in (
+        "banner",
+        "navigation",
+        'region "Conversation"',
+        "complementary",
+        "tablist",
+        'textbox "Message"',
+        'article "Turn 1"',
+    ):
+        assert part in tree
+    assert tab.page.get_attribute("#live", "aria-busy") == "false"

@@ -1,0 +1,142 @@
+"""`file_search` of Responses over an index, with openai-python, and the vector stores that indexes are."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import openai
+import pytest
+
+from tests.server.serving import KEY, Serving, serving
+
+GUIDE = """# Paid leave
+
+Everybody has ten days of paid leave in a year.
+
+# Travel
+
+Trains are booked by the office in Galway.
+"""
+QUESTION = "how many days of paid leave does everybody have"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """A server with one index, whose answers are quotations."""
+    with serving(store=str(tmp_path_factory.mktemp("search") / "store.db"), models=("builtin",)) as started:
+        parts = {"files": ("hr/leave.md", GUIDE)}
+        run = started.client.post("/api/indexes/handbook/documents", files=parts).json()["run"]
+        started.client.get(f"/api/runs/{run}/events")
+        yield started
+
+
+@pytest.fixture
+def client(server: Serving) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=server.url, api_key=KEY, max_retries=0) as made:
+        yield made
+
+
+TOOL: Any = {"type": "file_search", "vector_store_ids": ["handbook"]}
+
+
+def test_an_answer_cites_the_files_that_were_searched(client: openai.OpenAI) -> None:
+    include: Any = ["file_search_call.results"]
+    response = client.responses.create(model="ask@builtin", input=QUESTION, tools=[TOOL], include=include)
+
+    call, message = response.output
+    assert call.type == "file_search_call"
+    assert message.type == "message"
+    assert (call.status, bool(call.queries)) == ("completed", True)
+    assert call.results
+    assert (call.results[0].filename, "ten days" in str(call.results[0].text)) == ("hr/leave.md", True)
+    assert 0 < float(call.results[0].score or 0) < 1
+    (part,) = message.content
+    assert part.type == "output_text"
+    (annotation,) = part.annotations
+    assert annotation.type == "file_citation"
+    assert annotation.filename == "hr/leave.md"
+    assert part.text[annotation.index :].startswith("[1]")
+    assert client.files.retrieve(annotation.file_id).filename == "hr/leave.md"
+    assert client.responses.retrieve(response.id).output == response.output
+
+
+def test_results_are_shown_only_if_they_are_asked_for(client: openai.OpenAI) -> None:
+    call = client.responses.create(model="ask@builtin", input=QUESTION, tools=[TOOL]).output[0]
+    assert call.type == "file_search_call"
+    assert call.results is None
+
+
+def test_a_stream_announces_the_search_before_the_text(client: openai.OpenAI) -> None:
+    events = list(client.responses.create(model="ask@builtin", input=QUESTION, tools=[TOOL], stream=True))
+    kinds = [each.type for each in events]
+
+    assert kinds[:5] == [
+        "response.created",
+        "response.in_progress",
+        "response.output_item.added",
+        "response.file_search_call.in_progress",
+        "response.file_search_call.searching",
+    ]
+    assert "response.output_text.annotation.added" in kinds
+    assert [each.sequence_number for each in events] == list(range(len(events)))
+    done: Any = events[-1]
+    assert done.type == "response.completed"
+    assert [item.type for item in done.response.output] == ["file_search_call", "message"]
+    again = list(client.responses.retrieve(done.response.id, stream=True))
+    assert [each.type for each in again] == kinds
+    with client.responses.stream(model="ask@builtin", input=QUESTION, tools=[TOOL]) as stream:
+        assert "ten days" in stream.get_final_response().output_text
+
+
+def test_a_conversation_goes_on_with_a_search(client: openai.OpenAI) -> None:
+    first = client.responses.create(model="ask@builtin", input=QUESTION, tools=[TOOL])
+    second = client.responses.create(
+        model="ask@builtin", input="who books trains", tools=[TOOL], previous_response_id=first.id
+    )
+    assert "booked by the office in Galway" in second.output_text
+
+
+def test_indexes_are_vector_stores(client: openai.OpenAI) -> None:
+    (store,) = client.vector_stores.list()
+    assert (store.id, store.name, store.file_counts.completed) == ("handbook", "handbook", 1)
+    assert client.vector_stores.retrieve("handbook").status == "completed"
+    (file,) = client.vector_stores.files.list("handbook")
+    assert file.status == "completed"
+    found = client.vector_stores.search("handbook", query="paid leave", max_num_results=1)
+    (hit,) = found.data
+    assert (hit.filename, hit.file_id) == ("hr/leave.md", file.id)
+    assert "ten days" in hit.content[0].text
+
+
+@pytest.mark.parametrize(
+    ("tools", "status"),
+    [
+        ([{"type": "file_search", "vector_store_ids": ["nowhere"]}], 404),
+        ([{"type": "file_search", "vector_store_ids": ["/etc"]}], 404),
+        ([{"type": "file_search", "vector_store_ids": []}], 400),
+        ([{"type": "file_search"}], 400),
+        ([{"type": "file_search", "vector_store_ids": [3]}], 400),
+        ([{**TOOL, "max_num_results": 0}], 400),
+        ([{**TOOL, "filters": {"type": "eq", "key": "a", "value": 1}}], 400),
+        ([TOOL, TOOL], 400),
+        ([TOOL, {"type": "function", "name": "f", "parameters": {}}], 400),
+        ([{"type": "web_search"}], 400),
+    ],
+)
+def test_a_search_that_cannot_be_done_is_refused(server: Serving, tools: list[Any], status: int) -> None:
+    response = server.client.post("/v1/responses", json={"model": "ask@builtin", "input": "hi", "tools": tools})
+
+    assert response.status_code == status, response.text
+    assert response.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["vector_stores/nowhere", "files/file-x", "files/%00", "files/file-Li4vLi4vZXRj", "vector_stores/nowhere/files"],
+)
+def test_a_forged_id_does_not_exist(server: Serving, path: str) -> None:
+    assert server.client.get(f"/v1/{path}").status_code == 404
+
+
+def test_an_app_that_does_something_else_is_not_searched_with(server: Serving) -> None:
+    body = {"model": "order@builtin", "input": "hi", "tools": [TOOL]}
+    assert server.client.post("/v1/responses", json=body).status_code == 400
