@@ -17,6 +17,7 @@ from taiwa.kernel.records import Json
 from taiwa.server.access import COOKIE_SECONDS
 from taiwa.server.errors import INTERNAL, INVALID, ApiError, api_error
 from taiwa.server.guard import Guard
+from taiwa.server.openapi import document
 from taiwa.server.responses import json_response
 from taiwa.server.state import ServerState, state_of
 from taiwa.server.wire import Endpoint, Wire
@@ -91,6 +92,7 @@ def build(state: ServerState) -> ASGIApp:
         StarletteRoute("/login", endpoint(_log_in)),
         StarletteRoute("/v1/models", endpoint(_models)),
         StarletteRoute("/v1/models/{name:path}", endpoint(_model)),
+        StarletteRoute("/api/openapi.json", endpoint(_openapi)),
     ]
     for wire in WIRES:
         routes += [
@@ -153,6 +155,11 @@ async def _model(request: Request) -> Response:
     chosen = state_of(request).catalogue.choose(request.path_params["name"])
     write = messages.model_object if "anthropic-version" in request.headers else _model_object
     return json_response(write(chosen.id))
+
+
+async def _openapi(_: Request) -> Response:
+    """Return the OpenAPI document of the server's own API."""
+    return json_response(document(WIRES))
 
 
 def _model_object(name: str) -> Json:

@@ -1,7 +1,7 @@
 """What a protocol of the server is: its routes, and the form of its errors."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from starlette.requests import Request
@@ -10,7 +10,25 @@ from starlette.responses import Response
 from taiwa.kernel.records import Json
 from taiwa.server.errors import ApiError
 
+TEXT: Mapping[str, Json] = {"type": "string"}
+COUNT: Mapping[str, Json] = {"type": "integer", "minimum": 1, "maximum": 100}
+OFFSET: Mapping[str, Json] = {"type": "integer", "minimum": 0, "maximum": 1 << 40}
+LIMIT: Mapping[str, Json] = {"type": "integer", "minimum": 1, "maximum": 1000}
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What the OpenAPI document says of a route, beside its path and its docstring.
+
+    `answer` and `body` are types of `api_types`. `query` maps a parameter to its JSON Schema; the name of a required one ends with `!`.
+    """
+
+    answer: Any
+    body: type[Any] | None = None
+    query: Mapping[str, Mapping[str, Json]] = field(default_factory=dict[str, Mapping[str, Json]])
+    status: int = 200
+    media: tuple[str, ...] = ("application/json",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +42,7 @@ class Route:
     endpoint: Endpoint
     methods: tuple[str, ...] = ("POST",)
     takes_files: bool = False
+    api: Described | None = None
 
 
 @dataclass(frozen=True, slots=True)

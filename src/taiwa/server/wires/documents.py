@@ -26,12 +26,22 @@ from taiwa.operations.uploads import (
 from taiwa.retrieval import Index, Library
 from taiwa.retrieval.scope import IndexScope
 from taiwa.retrieval.types import UnreadableError
+from taiwa.server.api_types import (
+    Deleted,
+    FoundPassages,
+    IndexEntry,
+    IndexRunStarted,
+    JsonObject,
+    NewIndex,
+    Nothing,
+    ShownIndex,
+)
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.guard import body_too_large
 from taiwa.server.indexing import without_folder
 from taiwa.server.responses import json_response
 from taiwa.server.state import caller_of, read_body, repository_of, state_of
-from taiwa.server.wire import Route, Wire
+from taiwa.server.wire import COUNT, OFFSET, TEXT, Described, Route, Wire
 from taiwa.settings import Settings
 
 T = TypeVar("T")
@@ -472,17 +482,33 @@ HERE = "/api/indexes/{name}"
 wire = Wire(
     "documents",
     (
-        Route("/api/indexes", list_indexes, GET),
-        Route("/api/indexes", create, POST),
-        Route(HERE, show, GET),
-        Route(HERE, delete, DELETE),
-        Route(f"{HERE}/refresh", refresh, POST),
-        Route(f"{HERE}/find", find_passages, GET),
-        Route(f"{HERE}/documents", upload, POST, takes_files=True),
-        Route(f"{HERE}/documents/{{path:path}}", open_document, GET),
-        Route(f"{HERE}/documents/{{path:path}}", delete_document, DELETE),
-        Route("/api/find", find_passages, GET),
-        Route("/api/passages/{id}", open_passage, GET),
+        Route("/api/indexes", list_indexes, GET, api=Described(list[IndexEntry])),
+        Route("/api/indexes", create, POST, api=Described(IndexEntry, NewIndex, status=201)),
+        Route(HERE, show, GET, api=Described(ShownIndex)),
+        Route(HERE, delete, DELETE, api=Described(Deleted)),
+        Route(f"{HERE}/refresh", refresh, POST, api=Described(IndexRunStarted, Nothing, status=202)),
+        Route(f"{HERE}/find", find_passages, GET, api=Described(FoundPassages, query={"q!": TEXT, "limit": COUNT})),
+        Route(
+            f"{HERE}/documents",
+            upload,
+            POST,
+            takes_files=True,
+            api=Described(IndexRunStarted, query={"path": TEXT}, status=202),
+        ),
+        Route(
+            f"{HERE}/documents/{{path:path}}",
+            open_document,
+            GET,
+            api=Described(JsonObject, query={"start": OFFSET, "end": OFFSET, "context": OFFSET}),
+        ),
+        Route(f"{HERE}/documents/{{path:path}}", delete_document, DELETE, api=Described(Deleted)),
+        Route(
+            "/api/find",
+            find_passages,
+            GET,
+            api=Described(FoundPassages, query={"q!": TEXT, "in": TEXT, "limit": COUNT}),
+        ),
+        Route("/api/passages/{id}", open_passage, GET, api=Described(JsonObject, query={"context": OFFSET})),
     ),
     error_to_json,
 )

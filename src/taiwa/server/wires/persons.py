@@ -11,11 +11,12 @@ from starlette.responses import Response
 from taiwa.ask.types import Feedback, UserProfile, parse_verdict
 from taiwa.kernel.records import Json
 from taiwa.operations.result_json import learned_to_json, members, profile_to_json
+from taiwa.server.api_types import Deleted, Person, PersonChange, PersonEntry, Rating
 from taiwa.server.errors import ApiError, error_to_json
 from taiwa.server.fields import Fields
 from taiwa.server.responses import json_response
 from taiwa.server.state import read_body, repository_of
-from taiwa.server.wire import Route, Wire
+from taiwa.server.wire import Described, Route, Wire
 from taiwa.sessions.users import UserProfiles, set_profile_value
 
 
@@ -125,12 +126,12 @@ HERE = "/api/persons/{name}"
 wire = Wire(
     "persons",
     (
-        Route("/api/persons", list_persons, GET),
-        Route(HERE, show, GET),
-        Route(HERE, change, POST),
-        Route(HERE, delete, DELETE),
-        Route(f"{HERE}/feedback", rate, POST),
-        Route(f"{HERE}/feedback", forget, DELETE),
+        Route("/api/persons", list_persons, GET, api=Described(list[PersonEntry])),
+        Route(HERE, show, GET, api=Described(Person)),
+        Route(HERE, change, POST, api=Described(Person, PersonChange)),
+        Route(HERE, delete, DELETE, api=Described(Deleted)),
+        Route(f"{HERE}/feedback", rate, POST, api=Described(Person, Rating)),
+        Route(f"{HERE}/feedback", forget, DELETE, api=Described(Person)),
     ),
     error_to_json,
 )

@@ -1,0 +1,430 @@
+"""The JSON of the server's own API, as types: of the client, of the OpenAPI document, and of whoever writes a client.
+
+They need neither the server nor its extra. A member that is not in an answer is an error of the tests, and so is one that is here only.
+"""
+
+from typing import Literal, NotRequired, TypeAlias, TypedDict
+
+from taiwa.kernel.records import Json
+
+JsonObject: TypeAlias = dict[str, Json]
+
+
+class ErrorDetail(TypedDict):
+    """What is wrong: a text, a type and a code for programs, and the field that it is about."""
+
+    message: str
+    type: str
+    code: str | None
+    param: str | None
+
+
+class ErrorAnswer(TypedDict):
+    """The answer to a request that cannot be done."""
+
+    error: ErrorDetail
+
+
+class RunStarted(TypedDict):
+    """A run that has begun; its events are followed by its id."""
+
+    run: str
+    session: str
+
+
+class ConversationEntry(TypedDict):
+    """A conversation in a listing; `cost` is null where a price is unknown."""
+
+    session: str
+    node: str
+    app: str
+    turns: int
+    text: str
+    model: str | None
+    cost: float | None
+    at: str
+
+
+class FoundNode(TypedDict):
+    """A node with the words that were searched."""
+
+    node: str
+    sessions: list[str]
+    excerpt: str
+
+
+class AttachmentEntry(TypedDict):
+    """An attachment of a message."""
+
+    name: str
+    sha256: str
+    type: str
+    size: int
+
+
+class NodeEntry(TypedDict):
+    """A node of a history; `turn` is its number, null in a tree."""
+
+    node: str
+    parent: str | None
+    kind: str
+    turn: int | None
+    app: str
+    user: str | None
+    answer: str | None
+    delta: Json
+    state_hash: str
+    model: str | None
+    attachments: list[AttachmentEntry]
+
+
+class CallEntry(TypedDict):
+    """A call that a node paid for; tokens and cost are null where they are unknown."""
+
+    kind: str
+    model: str
+    ms: int
+    input_tokens: int | None
+    output_tokens: int | None
+    cost: float | None
+
+
+class ShownNode(NodeEntry):
+    """A node, the state after it, and its calls; `ask` is what it found and asked back in documents."""
+
+    state: JsonObject
+    calls: list[CallEntry]
+    reasoning: NotRequired[str]
+    ask: NotRequired[JsonObject]
+
+
+class Deleted(TypedDict):
+    """What was deleted; `index` where it was a document."""
+
+    deleted: str
+    index: NotRequired[str]
+
+
+class Moved(TypedDict):
+    """A conversation and its new end."""
+
+    session: str
+    node: str
+
+
+class Renamed(TypedDict):
+    """The new name of a conversation."""
+
+    session: str
+
+
+class StateAt(TypedDict):
+    """The state after a node."""
+
+    node: str
+    turn: int
+    app: str
+    state: JsonObject
+
+
+class StateSet(TypedDict):
+    """The state after an edit by hand."""
+
+    session: str
+    node: str
+    parent: str | None
+    state: JsonObject
+
+
+class Cause(TypedDict):
+    """The node that set or removed a value last, the value before and after it, and the models that it asked."""
+
+    path: str
+    node: str
+    kind: str
+    turn: int
+    before: Json
+    after: Json
+    user: str | None
+    answer: str | None
+    delta: Json
+    models: list[str]
+
+
+class BranchEnd(TypedDict):
+    """The end of a branch."""
+
+    node: str
+
+
+class Verified(TypedDict):
+    """Whether every node is what its records give; otherwise the first problem."""
+
+    verified: bool
+    problem: str
+    nodes: int
+    replayed: int
+
+
+class QuestionBack(TypedDict):
+    """The question back at which a conversation pauses; `ask` is null where it does not."""
+
+    session: str
+    node: str
+    ask: JsonObject | None
+
+
+class StateChange(TypedDict):
+    """A value of the state that differs."""
+
+    path: str
+    kind: str
+    before: Json
+    after: Json
+
+
+class Difference(TypedDict):
+    """What differs between two places: values of the state, and lines of text."""
+
+    before: str
+    after: str
+    state: list[StateChange]
+    text: list[str]
+
+
+class CostEntry(TypedDict):
+    """A line of the bill, by one of app, model, day and session; `cost` is null where a part of it is unknown."""
+
+    app: NotRequired[str]
+    model: NotRequired[str]
+    day: NotRequired[str]
+    session: NotRequired[str]
+    requests: int
+    tool_calls: int
+    failed: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    calls_without_usage: int
+    cost: float | None
+    known_cost: float
+
+
+class ParamEntry(TypedDict):
+    """A parameter of an app."""
+
+    name: str
+    type: str
+    default: Json
+    required: bool
+
+
+class AppEntry(TypedDict):
+    """A served app; `problem` says why its file cannot be read, and then the other members are missing."""
+
+    name: str
+    problem: NotRequired[str]
+    about: NotRequired[str]
+    flow: NotRequired[str]
+    params: NotRequired[list[ParamEntry]]
+
+
+class Cancelled(TypedDict):
+    """A run that was asked to stop."""
+
+    cancelled: bool
+
+
+class IndexEntry(TypedDict):
+    """An index that the caller sees; `run` reads it now."""
+
+    index: str
+    name: str
+    folder: NotRequired[str | None]
+    analyzer: str
+    documents: int
+    passages: int
+    characters: int
+    not_read: int
+    changed: str
+    own: bool
+    uploads: bool
+    run: str | None
+
+
+AccessRule = TypedDict("AccessRule", {"rule": str, "pattern": str, "for": list[str], "files": int})
+"""Who sees which files of an index."""
+
+
+class ShownIndex(IndexEntry):
+    """An index with its documents."""
+
+    embeddings: Json
+    rules: list[AccessRule]
+    files: list[JsonObject]
+
+
+class IndexRunStarted(TypedDict):
+    """A run that reads an index; `refused` are uploaded files with the reason."""
+
+    run: str
+    index: str
+    documents: NotRequired[list[str]]
+    refused: NotRequired[list[JsonObject]]
+
+
+class FoundPassages(TypedDict):
+    """The passages that fit a query best, and those that came next."""
+
+    query: str
+    passages: list[JsonObject]
+    near_misses: list[JsonObject]
+    warnings: list[str]
+
+
+class PersonEntry(TypedDict):
+    """A person in a listing."""
+
+    user: str
+    feedback: int
+    sessions: int
+
+
+class Person(TypedDict):
+    """A person: what the apps that search documents read of them, and what feedback has changed."""
+
+    user: str
+    language: str
+    facts: dict[str, str]
+    thresholds: dict[str, float]
+    learned: dict[str, float]
+    feedback: dict[str, int]
+
+
+class NewAttachment(TypedDict):
+    """An attachment: its name, and its bytes in base 64."""
+
+    name: str
+    data: str
+
+
+class NewConversation(TypedDict, total=False):
+    """The first turn of a conversation."""
+
+    app: str
+    model: str
+    params: JsonObject
+    person: str
+    text: str
+    name: str
+    attachments: "list[NewAttachment]"
+
+
+class NewTurn(TypedDict, total=False):
+    """A turn: at the end, after the node `parent`, in place of the turn number `edit`, or the last one again with `retry`.
+
+    `replay` says the texts that followed the edited turn again; `option` chooses one of a question back by its number. Where
+    the conversation is not at the node `expected`, nothing is done.
+    """
+
+    text: str
+    option: int
+    parent: str
+    edit: int
+    retry: bool
+    replay: bool
+    model: str
+    attachments: list[NewAttachment]
+    expected: str
+
+
+class Rewritten(TypedDict):
+    """Another text of a turn, by its number."""
+
+    text: str
+    edit: int
+    parent: NotRequired[str]
+    expected: NotRequired[str]
+
+
+class Estimate(TypedDict):
+    """Estimated tokens and cost; null where they are unknown."""
+
+    tokens: int | None
+    cost: str | None
+
+
+class TurnEstimate(TypedDict):
+    """What it costs to answer a turn again, and with those that follow."""
+
+    answer: Estimate
+    replay: Estimate
+    following: int
+
+
+class NewParams(TypedDict, total=False):
+    """Other parameters of the app of a conversation."""
+
+    params: JsonObject
+    person: str
+
+
+class ResumeTurn(TypedDict, total=False):
+    """With which model an interrupted turn is completed."""
+
+    model: str
+
+
+class MoveTurns(TypedDict, total=False):
+    """How many turns to go."""
+
+    turns: int
+
+
+class NewName(TypedDict):
+    """The new name of a conversation."""
+
+    name: str
+
+
+class NewFork(TypedDict):
+    """The name of a branch, and the node that it begins at; without it the end of the conversation."""
+
+    name: str
+    node: NotRequired[str]
+
+
+class NewValue(TypedDict):
+    """A value of the state, by its path."""
+
+    path: str
+    value: Json
+    author: NotRequired[str]
+    parent: NotRequired[str]
+    expected: NotRequired[str]
+
+
+class NewIndex(TypedDict):
+    """An index for uploads."""
+
+    name: str
+    language: NotRequired[str]
+
+
+class PersonChange(TypedDict, total=False):
+    """Values of a person; null or "" removes one."""
+
+    facts: dict[str, str | None]
+    language: str
+    thresholds: dict[str, float | None]
+
+
+class Rating(TypedDict):
+    """How a person rates the last turn; `asked` says whether it asked back."""
+
+    verdict: Literal["good", "bad", "should_have_asked", "should_not_have_asked"]
+    asked: NotRequired[bool]
+
+
+class Nothing(TypedDict):
+    """A body without members."""

@@ -1,0 +1,136 @@
+"""The OpenAPI document of the server's own API, made from its routes and the types of their JSON.
+
+To add a route, give it `api=Described(ANSWER)` beside its endpoint, with types of `api_types`: the path, its parameters, the
+summary (the first line of the docstring) and all schemas follow from that. A test fails for a route without one, and for an answer that does
+not fit its type.
+"""
+
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+from taiwa import __version__
+from taiwa.kernel.records import Json
+from taiwa.server.api_types import ErrorAnswer
+from taiwa.server.wire import Described, Route, Wire
+
+PREFIX = "/api/"
+OWN = frozenset({"api", "documents", "persons"})
+"""The wires of the server's own API; that of Ollama has paths below `/api/`, too."""
+PLAIN: Mapping[Any, str] = {str: "string", bool: "boolean", int: "integer", float: "number", NoneType: "null"}
+REFERENCE = "#/components/schemas/"
+PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
+
+
+def document(wires: Iterable[Wire]) -> dict[str, Any]:
+    """Return the OpenAPI 3.1 document of the routes of these wires."""
+    schemas: dict[str, Any] = {}
+    paths: dict[str, dict[str, Any]] = {}
+    for route in api_routes(wires):
+        operations = paths.setdefault(PARAMETER.sub(r"{\1}", route.path), {})
+        for method in route.methods:
+            operations[method.lower()] = _operation(route, schemas)
+    about = "Conversations with their branches, states and bills, documents and persons of one taiwa server."
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "taiwa", "version": __version__, "description": about},
+        "security": [{"key": []}],
+        "paths": dict(sorted(paths.items())),
+        "components": {
+            "schemas": dict(sorted(schemas.items())),
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def api_routes(wires: Iterable[Wire]) -> list[Route]:
+    """Return the routes that the document describes."""
+    return [route for wire in wires if wire.name in OWN for route in wire.routes]
+
+
+def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
+    described = route.api
+    assert described is not None, f"{route.path} is not described: give its Route an `api`"
+    summary, _, description = inspect.cleandoc(route.endpoint.__doc__ or "").partition("\n\n")
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in PARAMETER.findall(route.path)
+    ]
+    parameters += [
+        {"name": name.rstrip("!"), "in": "query", "required": name.endswith("!"), "schema": dict(schema)}
+        for name, schema in described.query.items()
+    ]
+    operation: dict[str, Any] = {
+        "operationId": f"{'_'.join(route.methods).lower()}_{re.sub('[^a-z]+', '_', route.path.removeprefix(PREFIX)).strip('_')}",
+        "summary": summary,
+        "responses": {
+            str(described.status): _content(described, schemas),
+            "default": {
+                "description": "The request cannot be done.",
+                "content": {"application/json": {"schema": _schema(ErrorAnswer, schemas)}},
+            },
+        },
+    }
+    if description:
+        operation["description"] = description
+    if parameters:
+        operation["parameters"] = parameters
+    if described.body is not None:
+        schema = _schema(described.body, schemas)
+        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+    elif route.takes_files:
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"multipart/form-data": {"schema": {"type": "object"}}},
+        }
+    return operation
+
+
+def _content(described: Described, schemas: dict[str, Any]) -> dict[str, Any]:
+    schema = _schema(described.answer, schemas)
+    return {"description": "Done.", "content": {kind: {"schema": schema} for kind in described.media}}
+
+
+def _schema(kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401  (a type, or a form of one)
+    """Return the JSON Schema of a type; those of objects go to `schemas`, and are referred to."""
+    if kind in PLAIN:
+        return {"type": PLAIN[kind]}
+    if is_typeddict(kind):
+        if kind.__name__ not in schemas:
+            schemas[kind.__name__] = {}  # it may contain itself
+            schemas[kind.__name__] = _object(kind, schemas)
+        return {"$ref": f"{REFERENCE}{kind.__name__}"}
+    origin, arguments = get_origin(kind), get_args(kind)
+    if _is_json(kind):
+        return {}
+    if origin is list:
+        return {"type": "array", "items": _schema(arguments[0], schemas)}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": _schema(arguments[1], schemas)}
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    assert origin in (Union, UnionType), f"{kind} has no schema"
+    parts = [_schema(each, schemas) for each in arguments]
+    if all(set(part) == {"type"} for part in parts):
+        return {"type": [part["type"] for part in parts]}
+    return {"anyOf": parts}
+
+
+def _is_json(kind: Any) -> bool:  # noqa: ANN401
+    """Report whether a type is `Json`: its name, or what that stands for."""
+    if getattr(kind, "__forward_arg__", kind) in (Json, "Json"):
+        return True
+    return {list, dict} <= {get_origin(each) for each in get_args(kind)}
+
+
+def _object(kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401
+    hints = get_type_hints(kind)
+    return {
+        "type": "object",
+        "description": " ".join((kind.__doc__ or "").split()),
+        "properties": {name: _schema(hint, schemas) for name, hint in hints.items()},
+        "required": sorted(kind.__required_keys__),
+        "additionalProperties": False,
+    }
