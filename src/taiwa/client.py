@@ -49,7 +49,6 @@ from taiwa.kernel.messages import (
     Request,
     Sampling,
     TextDelta,
-    ThinkingDelta,
     Usage,
     assistant,
     system,
@@ -819,8 +818,6 @@ class AsyncClient(BaseClient):
         with self._counting():
             async with aclosing(AsyncRuntime(self.model, **arguments).stream(program)) as events:
                 async for event in events:
-                    if isinstance(event, ThinkingDelta):
-                        continue
                     if isinstance(event, RunResult):
                         self.spent = self.spent + event.spent
                     for shown in view(event):

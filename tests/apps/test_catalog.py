@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.apps.catalog import BUILT_IN, apps, check, find_path, load, load_app, new, user_folder
+from taiwa.apps.catalog import BUILT_IN, apps, check, find_path, load, load_app, load_unchanged, new, user_folder
 from taiwa.kernel.errors import ConfigError
 
 BUILT_IN_NAMES = ["ask", "chat", "code", "linguistic", "novel", "order", "plain", "translate"]
@@ -101,3 +101,12 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match=r"cannot be written \(.+\); choose another place$"):
         new(tmp_path / "file" / "a.md", "a")
+
+
+def test_a_file_is_read_again_once_it_has_changed(tmp_path: Path) -> None:
+    path = tmp_path / "tea.md"
+    path.write_text("---\ntaiwa: 1\nabout: Tea.\n---\nSell tea.\n", encoding="utf-8")
+    first = load_unchanged(str(path))
+    assert load_unchanged(str(path)) is first
+    path.write_text("---\ntaiwa: 1\nabout: Tea.\n---\nSell green tea.\n", encoding="utf-8")
+    assert load_unchanged(str(path)).instructions == "Sell green tea."

@@ -150,6 +150,13 @@ def test_no_form_of_an_export_can_drive_a_terminal(taiwa: Taiwa, model_server: M
     assert taiwa.ok("replay", "copy").code == 0
 
 
+def test_a_page_that_verifies_itself_is_written_by_the_command_line_too(talked: Taiwa, tmp_path: Path) -> None:
+    talked.ok("export", "chat-1", "--format", "verifiable", "-o", str(tmp_path / "chat-1.html"))
+
+    assert 'id="verdict"' in (tmp_path / "chat-1.html").read_text(encoding="utf-8")
+    assert "requires a file" in talked("export", "chat-1", "--format", "verifiable").err
+
+
 def test_the_name_of_a_conversation_is_a_text_in_every_form(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("Yes."))
     taiwa.ok("say", "chat", "-s", "<img/src=x/onerror=alert(1)>", "Hi")

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -10,16 +10,21 @@ from pathlib import Path
 from random import Random
 from typing import Any, cast
 
+import httpx
+
 from taiwa.apps.app_file import read_app
 from taiwa.apps.catalog import load_app
 from taiwa.constraints.earley import GrammarGuide
 from taiwa.constraints.vocabulary import small_vocabulary
 from taiwa.conversation.app import App
 from taiwa.conversation.replies import parse_reply
-from taiwa.kernel.errors import TaiwaError
-from taiwa.kernel.records import Json
+from taiwa.kernel.attachments import Attachment, read_reference
+from taiwa.kernel.errors import InputError, TaiwaError
+from taiwa.kernel.records import Json, parse_json
 from taiwa.kernel.text import plain
+from taiwa.models.attachments import file_text
 from taiwa.models.http_api.stream_decoder import SseReader
+from taiwa.models.scripted import function_model
 from taiwa.operations.generate import ExplainOptions, explain
 from taiwa.retrieval.access import audience_of, read_rules
 from taiwa.retrieval.chunks import split_into_chunks
@@ -30,6 +35,7 @@ from taiwa.store import Store
 from taiwa.structured import OutputType
 from taiwa.tools.registry import builtin_tools
 from taiwa.yamlfile import read_settings
+from tests.server.serving import serving
 
 CORPUS = Path(__file__).with_name("corpus.jsonl")
 PIECES = (
@@ -99,6 +105,39 @@ def _call(name: str) -> Callable[[str], object]:
     return run
 
 
+def _attach(text: str) -> None:
+    """Attach the text as a file of that name and content, with the beginning of each kind, and read it as a reference."""
+    raw = text.encode("utf-8", "surrogatepass")
+    for start in (b"", b"\x89PNG\r\n\x1a\n", b"%PDF-1.4\n", b"RIFF0000WEBP"):
+        with suppress(InputError):
+            attachment = Attachment.from_bytes(start + raw, text)
+            assert attachment == read_reference(attachment.reference())
+            if attachment.kind is None:
+                file_text(attachment)
+    with suppress(ValueError, InputError):
+        read_reference(parse_json(text))
+
+
+SERVERS = ExitStack()
+"""What the targets have opened; the tests close it."""
+
+
+@cache
+def _client() -> httpx.Client:
+    """A client of a server that runs until `SERVERS` is closed."""
+    return SERVERS.enter_context(serving(model=function_model(lambda _: "Yes."))).client
+
+
+PATHS = ("/v1/chat/completions", "/v1/responses", "/api/conversations")
+
+
+def _request(text: str) -> None:
+    """Send the text as the body of a request, which may not fail in the server; its length decides the path."""
+    path, headers = PATHS[len(text) % len(PATHS)], {"content-type": "application/json"}
+    response = _client().post(path, content=text.encode("utf-8", "surrogatepass"), headers=headers)
+    assert response.status_code < 500, (path, response.text)
+
+
 TARGETS: Mapping[str, Callable[[str], object]] = {
     "app file": lambda text: read_app(text, "x"),
     "reply": lambda text: parse_reply(_app(), text),
@@ -112,6 +151,8 @@ TARGETS: Mapping[str, Callable[[str], object]] = {
     "regex": lambda text: explain(ExplainOptions("regex", text, engine="llguidance"), "a"),
     "grammar": lambda text: GrammarGuide(text, small_vocabulary()),
     "terminal": plain,
+    "attachment": _attach,
+    "server": _request,
     "calculator": _call("calculator"),
     "molar_mass": _call("molar_mass"),
     "stoichiometry": _call("stoichiometry"),

@@ -5,14 +5,22 @@
 
 import json
 import os
+from collections.abc import Iterator
 
 import pytest
 
-from tests.fuzz.targets import TARGETS, Entry, corpus, mutations, play
+from tests.fuzz.targets import SERVERS, TARGETS, Entry, corpus, mutations, play
 
 SEED = int(os.environ.get("EXPLORE_SEED", "20261122"))
 ROUNDS = int(os.environ.get("EXPLORE_ROUNDS", "60"))
 ENTRIES = tuple(corpus())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def closed() -> Iterator[None]:
+    """Close the server of the targets behind the last test."""
+    with SERVERS:
+        yield
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=[f"{entry.target}: {entry.why}" for entry in ENTRIES])

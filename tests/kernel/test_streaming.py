@@ -6,16 +6,18 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from taiwa.kernel.effects import Complete, Program, Watcher, WatchResult, gather, notify, perform
+from taiwa.kernel.effects import Complete, HideOutput, Program, Watcher, WatchResult, gather, notify, perform
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.execution import EffectFinished, EffectStarted, Event, RunResult
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.messages import (
     Chunk,
+    Message,
     Notice,
     Request,
     Response,
     StreamEnd,
+    Text,
     TextDelta,
     Thinking,
     ThinkingDelta,
@@ -265,6 +267,21 @@ def test_observers_receive_every_event_in_their_order(drive: Drive) -> None:
 
     kinds = ["Notice", "EffectStarted", "TextDelta", "EffectFinished"]
     assert streamed == [(name, kind) for kind in kinds for name in ("first", "second")]
+
+
+def test_observers_receive_the_reasoning_of_answers_that_are_shown(drive: Drive) -> None:
+    def program() -> Program[None]:
+        yield from perform(Complete(Request((user("a"),))))
+        yield from perform(Complete(Request((user("b"),)), HideOutput))
+
+    seen: list[Event] = []
+    block = Thinking("Hm.", {"type": "thinking", "signature": "x"}, "o")
+    answer = Response(Message("assistant", (block, Text("Yes."))))
+    drive.run(program(), model=scripted_model(answer, answer), observers=[seen.append])
+    assert [event for event in seen if isinstance(event, ThinkingDelta)] == [
+        ThinkingDelta("Hm."),
+        ThinkingDelta("", block),
+    ]
 
 
 def test_observers_receive_the_position_and_the_result_of_an_effect(drive: Drive) -> None:

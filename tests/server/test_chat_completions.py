@@ -378,3 +378,27 @@ def test_an_image_is_never_fetched(idle: Serving, url: str) -> None:
     response = idle.chat(said)
     assert response.status_code == 400
     assert response.json()["error"]["param"] == "messages[0].content[0].image_url.url"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_schema_that_the_model_cannot_enforce_is_checked_and_repaired_and_this_is_said(stream: bool) -> None:
+    schema = {"type": "object", "properties": {"cups": {"type": "integer"}}, "required": ["cups"]}
+    form = {"type": "json_schema", "json_schema": {"name": "order", "schema": schema}}
+
+    def refuse(request: Request) -> Response:
+        assert isinstance(request.constraint, JsonSchema)
+        raise UnsupportedError("it cannot be bound", capability="json_schema")
+
+    with serving(refuse, '{"cups": "many"}', '{"cups": 2}', refuse, "many", "more") as served:
+        got = served.chat("Tea?", response_format=form, stream=stream, taiwa={})
+        if stream:
+            parts = [json.loads(data) for data in sse(got) if data != "[DONE]"]
+            text = "".join(part["choices"][0]["delta"].get("content") or "" for part in parts if part["choices"])
+            extension = parts[-1]["taiwa"]
+        else:
+            text, extension = got.json()["choices"][0]["message"]["content"], got.json()["taiwa"]
+        assert json.loads(text) == {"cups": 2}
+        assert "checked against its schema and not bound to it" in extension["warnings"][0]
+        assert "was repaired" in extension["warnings"][1]
+        failed = served.chat("Cups?", response_format=form)
+        assert (failed.status_code, failed.json()["error"]["code"]) == (502, "model_error")

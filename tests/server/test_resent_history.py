@@ -210,3 +210,30 @@ def test_an_import_does_not_replace_the_served_app_that_it_is_named_as() -> None
     assert placed.turn_input.base.app == asked
     gift.store.close()
     home.store.close()
+
+
+def test_a_conversation_that_is_kept_in_memory_is_the_stored_one_and_goes_with_it() -> None:
+    with serving("One.", "Two.", "Three.") as served:
+        history = [{"role": "user", "content": "a"}]
+        answer = served.chat(history).json()["choices"][0]["message"]["content"]
+        repository = served.repository
+        (ref,) = repository.store.refs.list()
+        assert repository.recent(ref.tip) is repository.recent(ref.tip)
+        assert repository.recent(ref.tip) == repository.checkout(ref.tip)
+        repository.store.refs.delete(ref.name)
+        repository.store.gc(keep=0)
+        served.chat([*history, {"role": "assistant", "content": answer}, {"role": "user", "content": "b"}])
+        assert served.turns() == [["a", "b"]]
+
+
+def test_a_long_history_is_found_with_its_turns_in_order() -> None:
+    with serving(*[f"Answer {number}." for number in range(70)]) as served:
+        history: list[dict[str, str]] = []
+        for number in range(70):
+            history += [{"role": "user", "content": f"Question {number}."}]
+            history += [
+                {"role": "assistant", "content": served.chat(history).json()["choices"][0]["message"]["content"]}
+            ]
+        (ref,) = served.repository.store.refs.list()
+        turns = served.repository.checkout(ref.tip).turns
+        assert [(turn.user, turn.answer) for turn in turns] == [(f"Question {n}.", f"Answer {n}.") for n in range(70)]

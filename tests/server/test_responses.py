@@ -298,3 +298,31 @@ def test_the_state_comes_only_where_it_was_asked_for() -> None:
         asked = served.client.post("/v1/responses", json={**body, "include": ["taiwa:state"]}).json()
         assert asked["taiwa"]["state"] == served.repository.at(asked["taiwa"]["session"]).state
         assert "taiwa" not in served.client.post("/v1/responses", json=body).json()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_reasoning_is_an_item_before_the_message_and_is_streamed_as_it_comes(stream: bool) -> None:
+    answer = Response(Message("assistant", (Thinking("Green or black?"), Text("Green tea."))))
+    with serving(answer, answer) as served:
+        body = {"model": "scripted", "input": "Tea?", "reasoning": {"effort": "low"}, "stream": stream}
+        got = served.client.post("/v1/responses", json=body)
+        assert served.model.requests[0].sampling.effort == "low"
+        if stream:
+            live = [json.loads(data) for data in sse(got) if data != "[DONE]"]
+            final = live[-1]["response"]
+            kinds = [each["type"].removeprefix("response.") for each in live]
+            assert (
+                kinds.index("reasoning_text.delta")
+                < kinds.index("reasoning_text.done")
+                < kinds.index("output_text.delta")
+            )
+            thought = "".join(each["delta"] for each in live if each["type"] == "response.reasoning_text.delta")
+            assert thought == "Green or black?"
+            places = {(each["item_id"], each["output_index"]) for each in live if "item_id" in each}
+            assert places == {(item["id"], index) for index, item in enumerate(final["output"])}
+            again = served.client.get(f"/v1/responses/{final['id']}", params={"stream": "true"})
+            assert [json.loads(data) for data in sse(again) if data != "[DONE]"] == live
+        else:
+            final = got.json()
+        assert [item["type"] for item in final["output"]] == ["reasoning", "message"]
+        assert final["output"][0]["content"] == [{"type": "reasoning_text", "text": "Green or black?"}]

@@ -1,12 +1,13 @@
 """Budgets of a day and rates of a minute: judged by the store, before a call, and for calls at the same time."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Barrier
 
 import pytest
 
 from taiwa.apps.catalog import load_app
-from taiwa.kernel.errors import ConfigError, RateLimitError
+from taiwa.kernel.errors import ConfigError, ConflictError, RateLimitError
 from taiwa.kernel.messages import Response, Usage, assistant
 from taiwa.kernel.usage_limits import Prices
 from taiwa.models.scripted import ScriptedModel, scripted_model
@@ -15,6 +16,7 @@ from taiwa.sessions.quota import ANSWER, DAY, MINUTE, BudgetError, Quota
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session
 from taiwa.store import Store
+from tests.database import Database
 
 RATES = Prices("1", "1")
 DEAR = Response(assistant("Tea."), usage=Usage(400_000, 100_000))
@@ -76,19 +78,30 @@ def test_what_a_call_has_reserved_is_free_again_behind_its_answer() -> None:
     assert here.store.runs.spent_since(0) == 20 * 20 * 1000
 
 
-def test_of_calls_at_the_same_time_only_those_are_made_that_fit_into_the_budget(tmp_path: object) -> None:
-    cost = Usage(0, ANSWER)
-    model = scripted_model(*[Response(assistant("Tea."), usage=cost)] * 8)
-    store = Store.open(f"{tmp_path}/store.db", owner="ann")
-    here = Repository(store)
-    here.quota = Quota(store, int(3.5 * (ANSWER + 500) * 1000))
+@pytest.fixture(params=["file", "server"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A place of a store that can be opened several times: a file, and a database on a genuine server."""
+    if request.param == "file":
+        return str(tmp_path / "store.db")
+    database: Database = request.getfixturevalue("database")
+    return database.url
+
+
+def test_of_calls_at_the_same_time_only_those_are_made_that_fit_into_the_budget(place: str) -> None:
+    model = scripted_model(*[Response(assistant("Tea."), usage=Usage(0, ANSWER))] * 8)
+    stores = [Store.open(place, owner="ann") for _ in range(2)]
+    places = [Repository(store) for store in stores]
+    for each in places:
+        each.quota = Quota(each.store, int(3.5 * (ANSWER + 500) * 1000))
     together = Barrier(8)
 
     def one(number: int) -> bool:
         together.wait(60)
         try:
-            session(here, model).say(str(number))
+            session(places[number % 2], model).say(str(number))
         except BudgetError:
+            return False
+        except ConflictError:  # a name that another one took first
             return False
         return True
 
@@ -96,8 +109,9 @@ def test_of_calls_at_the_same_time_only_those_are_made_that_fit_into_the_budget(
         made = sum(pool.map(one, range(8)))
     assert 1 <= made <= 3
     assert len(model.requests) == made
-    assert store.runs.spent_since(0) == made * ANSWER * 1000
-    store.close()
+    assert stores[0].runs.spent_since(0) == made * ANSWER * 1000
+    for store in stores:
+        store.close()
 
 
 def test_a_call_of_unknown_cost_counts_as_what_it_reserved() -> None:

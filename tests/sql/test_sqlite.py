@@ -1,6 +1,7 @@
 """A file belongs to one kind, and errors call it by its name."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,12 @@ def test_the_mark_and_the_version_of_a_file_are_read_in_one_snapshot(tmp_path: P
     assert (target.read_version(), target.read_version()) == (0, 1)
     created[0].close()
     sql.close()
+
+
+def test_a_file_on_a_read_only_file_system_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(SqliteDatabase(tmp_path / "it.db", BOX)) as db:
+        error = sqlite3.OperationalError("unable to open database file")
+        error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+        monkeypatch.setattr("os.access", lambda *_: False)
+
+        assert "cannot be written" in str(db._error(error))

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Literal
@@ -228,6 +229,28 @@ def load_app(name: str, environ: Mapping[str, str] | None = None) -> App:
     """
     check_argument("the app", name, str, "a name or a path")
     return load(find_path(name, environ))
+
+
+def load_unchanged(name: str) -> App:
+    """Load an app as `load_app`, without reading a file again that has not changed since: a server does so for every request.
+
+    Raises:
+        ConfigError: the app was not found or has an error.
+    """
+    check_argument("the app", name, str, "a name or a path")
+    path = find_path(name)
+    try:
+        known = path.stat()
+    except OSError:
+        return load(path)
+    app = _loaded(path, known.st_mtime_ns, known.st_size)
+    return load(path) if ".py:" in app.source.source else app  # the file that it names may have changed
+
+
+@lru_cache(maxsize=64)
+def _loaded(path: Path, mtime_ns: int, size: int) -> App:
+    del mtime_ns, size  # of the version of the file
+    return load(path)
 
 
 def find_path(name: str, environ: Mapping[str, str] | None = None) -> Path:

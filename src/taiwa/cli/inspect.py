@@ -390,7 +390,10 @@ def print_state(here: "Conversation", *, as_json: bool) -> None:
 @click.argument("revision", required=False, default="", shell_complete=complete_session)
 @click.option("-o", "--output", type=NEW_FILE, help="Write a file; its suffix sets the format.")
 @click.option(
-    "--format", "form", type=click.Choice(["jsonl", "md", "html"]), help="Set the format; import reads jsonl."
+    "--format",
+    "form",
+    type=click.Choice(["jsonl", "md", "html", "verifiable"]),
+    help="Set the format; import reads jsonl, and verifiable is HTML whose script checks every hash.",
 )
 @click.option("--calls", is_flag=True, help="Include the bill of each turn (jsonl).")
 @click.option("--app", is_flag=True, help="Include the app, to import into another store (jsonl).")
@@ -415,6 +418,8 @@ def export(
 
     repository, revision = common.repository(reading=True), common.place(revision)
     form = form or (_format_of(output) if output else "jsonl")
+    if form == "verifiable" and output is None:  # its texts are written as they are, and a terminal would obey them
+        raise InputError("--format verifiable requires a file: -o FILE.html")
     text = _exported(repository, revision, form, calls=calls, app=app, attachments=not no_attachments)
     if output is None:
         click.echo(text, nl=False)

@@ -46,6 +46,12 @@ TOKEN_VARIABLE = "TAIWA_SERVE_TOKEN"  # noqa: S105  (the name of a variable)
     help="Serve the documents of this index to every caller; a folder is indexed first.",
 )
 @click.option(
+    "--embeddings",
+    metavar="FOLDER|MODEL",
+    default="",
+    help="Make the vectors of /v1/embeddings with this model: a folder, or a model on a server.",
+)
+@click.option(
     "--token", metavar="TOKEN", help=f"Let clients in with this key; by default ${TOKEN_VARIABLE}, else a new one."
 )
 @click.option("--no-token", is_flag=True, help="Let every program on this machine in.")

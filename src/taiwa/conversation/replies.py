@@ -211,7 +211,7 @@ def parse_reply(app: App, text: str, *, exact: bool = False) -> ParsedReply:
     reply parses it at its end, and the turn does so again.
     """
     if app.output_type is not None:
-        return _parse_typed(app.output_type, text)
+        return parse_typed(app.output_type, text)
     if not app.model_fields:
         return ParsedReply(whole_characters(text), {})
     if app.reply == "environment":
@@ -225,7 +225,7 @@ def parse_reply(app: App, text: str, *, exact: bool = False) -> ParsedReply:
 def parse_delta(app: App, text: str) -> ParsedReply:
     """Parse a state delta without an answer, as after a repair; a typed answer is the whole reply."""
     if app.output_type is not None:
-        return _parse_typed(app.output_type, text)
+        return parse_typed(app.output_type, text)
     output_type = app.environment_type if app.reply == "environment" else app.delta_type
     try:
         return _storable("", output_type.parse(text).value)
@@ -233,7 +233,7 @@ def parse_delta(app: App, text: str) -> ParsedReply:
         return ParsedReply("", None, error.diagnostics or (error.message,))
 
 
-def _parse_typed(output_type: OutputType[Json], text: str) -> ParsedReply:
+def parse_typed(output_type: OutputType[Json], text: str) -> ParsedReply:
     """Parse a typed answer; it is kept as JSON on one line."""
     try:
         answer = json.dumps(output_type.dump(output_type.parse(text).value), ensure_ascii=False)

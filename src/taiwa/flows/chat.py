@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, add_turn, edit_state, summarize_window, turns_to_keep
-from taiwa.conversation.replies import ParsedReply, parse_delta, parse_reply, reply_watcher
-from taiwa.conversation.turn_prompt import field_summary_request, reply_schema, summary_request, turn_request
+from taiwa.conversation.replies import ParsedReply, parse_delta, parse_reply, parse_typed, reply_watcher
+from taiwa.conversation.turn_prompt import TYPED, field_summary_request, reply_schema, summary_request, turn_request
 from taiwa.kernel.arguments import check_argument
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, Step, Watcher, notify, perform
@@ -35,6 +35,7 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.records import Json, canonical, value
 from taiwa.kernel.text import estimate_tokens, whole_characters
+from taiwa.structured import OutputType
 
 MAX_TEXT_CHARS = 2_000_000
 
@@ -128,6 +129,7 @@ def complete_turn(inputs: Sequence[Message], attachments: Sequence[Attachment] =
 
     Raises (when run):
         InputError: a text is longer than 2,000,000 characters, or not valid Unicode.
+        OutputValidationError: the model cannot enforce the schema of the request, and its answer does not fit, nor a second one.
     """
 
     def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
@@ -136,14 +138,54 @@ def complete_turn(inputs: Sequence[Message], attachments: Sequence[Attachment] =
             check_text(text)
         conversation = yield from shorten_history(conversation)
         request = turn_request(conversation, text, attachments, inputs=tuple(inputs))
-        response = yield from perform(Complete(request))
+        warnings: tuple[str, ...] = ()
+        try:
+            response = yield from perform(Complete(request))
+        except UnsupportedError as error:
+            if not isinstance(request.constraint, JsonSchema) or error.capability != "json_schema":
+                raise
+            response, warnings = yield from _complete_checked(request, request.constraint, error.message)
         words = whole_characters(response.text)
         answer = Message("assistant", (Text(words), *response.message.tool_calls))
         thinking = response.message.signed_thinking
         after = add_turn(conversation, text, words, {}, tuple(attachments), thinking, (*inputs, answer))
-        return Reply(words, {}, (), response), after
+        return Reply(words, {}, warnings, response), after
 
     return step
+
+
+def _complete_checked(request: Request, schema: JsonSchema, reason: str) -> Program[tuple[Response, tuple[str, ...]]]:
+    """Complete a request whose schema the model cannot enforce: the schema is in the prompt, and the answer is checked.
+
+    An answer that does not fit is sent back once. It is shown when it fits.
+
+    Raises (when run):
+        OutputValidationError: the second answer does not fit either.
+    """
+    output_type = OutputType.from_json_schema(dict(schema.schema), name=schema.name)
+    contract = Message("user", (Text(TYPED.format(type=output_type.render()), transient=True),))
+    messages = (*request.messages, contract)
+    warnings = [f"the answer was checked against its schema and not bound to it: {reason}"]
+    problems: list[str] = []
+    response = Response(assistant(""))
+    for _ in range(2):
+        response = yield from perform(Complete(replace(request, messages=messages, constraint=None), HideOutput))
+        if response.message.tool_calls:
+            return response, tuple(warnings)
+        parsed = parse_typed(output_type, response.text)
+        if parsed.delta is not None:
+            message = Message("assistant", (*response.message.thinking, Text(parsed.answer)))
+            return replace(response, message=message), tuple(warnings)
+        problems = list(parsed.problems)
+        lines = "\n".join(f"{number}. {fault}" for number, fault in enumerate(problems, 1))
+        prompt = REPAIR_PROMPT.format(faults=lines, type=output_type.render())
+        messages = (*messages, assistant(response.text), user(prompt))
+        warnings.append(f"the first answer did not fit and was repaired: {problems[0]}")
+    raise OutputValidationError(
+        f"the answer does not fit the schema, which the model cannot enforce: {problems[0]}",
+        text=response.text,
+        diagnostics=tuple(problems),
+    )
 
 
 def compact(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:

@@ -12,7 +12,7 @@ from taiwa.kernel.effects import CallTool, GetEvidence, Program, Retrieve
 from taiwa.kernel.errors import ToolErrorBoundary
 from taiwa.kernel.execution import Execution, PendingEffect, RunResult
 from taiwa.kernel.journal import Journal
-from taiwa.kernel.messages import Notice, Request, TextDelta, ThinkingDelta, ToolResult
+from taiwa.kernel.messages import Notice, Request, TextDelta, ToolResult
 from taiwa.kernel.runtime import AsyncModel, AsyncTool, BaseRuntime, check_result, start_in_thread
 
 T = TypeVar("T")
@@ -28,12 +28,10 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
     sink, with its observers. Plain handlers of the caller run on the loop, whose futures and windows they may touch; one that
     blocks is an `async def` that awaits `asyncio.to_thread`.
 
-    Once `stop` is set, an answer that is being streamed ends with the text that it has. With `shows_thinking` a stream has the
-    reasoning of answers too.
+    Once `stop` is set, an answer that is being streamed ends with the text that it has.
     """
 
     stop: asyncio.Event | None = None
-    shows_thinking: bool = False
 
     async def run(self, program: Program[T], journal: Journal | None = None) -> T:
         """Run a program to its value.
@@ -54,7 +52,7 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
 
     async def stream(
         self, program: Program[T], journal: Journal | None = None
-    ) -> AsyncGenerator[TextDelta | ThinkingDelta | Notice | RunResult[T]]:
+    ) -> AsyncGenerator[TextDelta | Notice | RunResult[T]]:
         """Run a program; yield text and notices as they arrive, then `RunResult`. Closing the iterator cancels the run."""
         run = await self._begin(program, journal)
         execution = run.execution
@@ -67,11 +65,9 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
         yield RunResult(execution.result(), execution.ledger.spent, execution.journal)
 
     async def _begin(self, program: Program[T], journal: Journal | None) -> "_Run[T]":
-        blocks = journal is not None and journal.sink is not None
-        begin = partial(self.execution, program, journal)
-        execution = await finish_in_thread(begin) if blocks else begin()
-        execution.shows_thinking = self.shows_thinking
-        return _Run(execution, blocks)
+        if journal is None or journal.sink is None:
+            return _Run(self.execution(program, journal), blocks=False)
+        return _Run(await finish_in_thread(partial(self.execution, program, journal)), blocks=True)
 
     async def _drive(self, run: "_Run[T]", *, shows_text: bool) -> AsyncGenerator[None]:
         execution = run.execution
@@ -113,9 +109,13 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
         self, run: "_Run[T]", tasks: dict[asyncio.Task[None], PendingEffect], ticks: asyncio.Event
     ) -> None:
         """Wait until a task ends or a chunk arrives; then remove finished and cancelled tasks."""
+        seconds = run.execution.ledger.remaining()
         try:
-            async with asyncio.timeout(run.execution.ledger.remaining()):
+            if seconds is None:
                 await ticks.wait()
+            else:
+                async with asyncio.timeout(seconds):
+                    await ticks.wait()
         except TimeoutError:
             await run.step(run.execution.expire)
         ticks.clear()
@@ -212,7 +212,7 @@ class _Run(Generic[T]):
 
     async def read(self, call: Callable[[], R]) -> R:
         """Make a call that does not block, between two steps."""
-        if not self.blocks:
+        if not self.blocks or not self.lock.locked():
             return call()
         async with self.lock:
             return call()

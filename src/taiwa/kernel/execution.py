@@ -1,7 +1,7 @@
 """The state machine of one run of a program, without I/O: a runtime performs the effects and feeds the answers back."""
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -193,9 +193,6 @@ class _Strand:
 class Execution(Generic[T]):
     """One run of one program. Runtimes take its pending effects and report answers, chunks and errors."""
 
-    shows_thinking = False
-    """Whether the reasoning of answers that are shown is among the events."""
-
     def __init__(
         self,
         program: Program[T],
@@ -209,7 +206,7 @@ class Execution(Generic[T]):
         self.ledger = ledger
         self.journal = Journal() if journal is None else journal
         self.done = False
-        self.events: deque[TextDelta | ThinkingDelta | Notice] = deque()
+        self.events: deque[TextDelta | Notice] = deque()
         self._observers = tuple(observers)
         self._recorded_only = recorded_only
         self._untaken: list[PendingEffect] = []
@@ -228,13 +225,6 @@ class Execution(Generic[T]):
         taken, self._untaken = self._untaken, []
         return [pending for pending in taken if pending.active]
 
-    def take_shown(self) -> Iterator[TextDelta | Notice]:
-        """Yield the texts and notices that are to be shown, each once."""
-        while self.events:
-            event = self.events.popleft()
-            if not isinstance(event, ThinkingDelta):
-                yield event
-
     def feed(self, pending: PendingEffect, chunk: Chunk) -> bool:
         """Add a chunk of a `Complete`; False means that the runtime should close the stream."""
         if pending.is_complete:
@@ -246,10 +236,10 @@ class Execution(Generic[T]):
         else:
             known = len(pending.chunks)
             show = pending.add(chunk)
-            if self.shows_thinking and not pending.is_hidden:
+            if self._observers and not pending.is_hidden:
                 for each in pending.chunks[known:]:
                     if isinstance(each, ThinkingDelta):
-                        self._emit(each)
+                        self._notify(each)
             if show:
                 self._emit(TextDelta(show))
         if pending.refusal is None and self.ledger.limits.seconds is not None and not isinstance(chunk, StreamEnd):
@@ -317,7 +307,7 @@ class Execution(Generic[T]):
 
     # Transitions
 
-    def _emit(self, event: TextDelta | ThinkingDelta | Notice) -> None:
+    def _emit(self, event: TextDelta | Notice) -> None:
         self.events.append(event)
         self._notify(event)
 

@@ -276,8 +276,10 @@ class Runtime(BaseRuntime[Model]):
         execution = self.execution(program, journal)
         with closing(self._drive(execution)) as ticks:
             for _ in ticks:
-                yield from execution.take_shown()
-        yield from execution.take_shown()
+                while execution.events:
+                    yield execution.events.popleft()
+        while execution.events:
+            yield execution.events.popleft()
         yield RunResult(execution.result(), execution.ledger.spent, execution.journal)
 
     def _drive(self, execution: Execution[T]) -> Generator[None]:

@@ -4,19 +4,20 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from taiwa.apps.catalog import load_app
+from taiwa.apps.catalog import load_unchanged
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App
 from taiwa.conversation.history import change_app
 from taiwa.conversation.transcript import START
 from taiwa.conversation.turn_prompt import turn_request
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.execution import Observer
 from taiwa.kernel.messages import Message
 from taiwa.kernel.records import Json, record
 from taiwa.kernel.text import estimate_tokens
 from taiwa.operations.documents import has_library, open_library
 from taiwa.operations.say import request_tokens
-from taiwa.sessions.async_session import AsyncSession, AsyncTurnStream
-from taiwa.sessions.durable_turn import PricedModel, TurnInput, TurnOptions
+from taiwa.sessions.async_session import AsyncSession
+from taiwa.sessions.durable_turn import PricedModel, TurnInput, TurnOptions, TurnResult
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.resent_history import is_relayed, place_after, place_compaction, place_in_session, place_turn
 
@@ -67,18 +68,16 @@ class Completion:
         """What the user said; "" for an interrupted turn, which the store has."""
         return "" if self.turn_input is None else self.turn_input.text
 
-    async def stream(self, stop: asyncio.Event | None = None) -> "AsyncTurnStream":
-        """Perform the turn, with the events of `AsyncSession.stream`.
+    async def perform(self, observer: Observer, stop: asyncio.Event | None = None) -> TurnResult:
+        """Perform the turn, as `AsyncSession.perform`.
 
         Raises:
             InputError: the session has no interrupted turn.
         """
-        if self.turn_input is not None:
-            return self.session.stream_turn(self.turn_input, stop)
-        resumed = await self.session.stream_resume(stop)
-        if resumed is None:
+        result = await self.session.perform(self.turn_input, observer, stop)
+        if result is None:
             raise InputError(f"the session {self.session.name!r} has no interrupted turn")
-        return resumed
+        return result
 
 
 def begin_completion(
@@ -196,7 +195,7 @@ def _check_indexes(names: Json, repository: Repository) -> None:
 
 
 def _open_app(options: CompletionOptions, repository: Repository) -> App:
-    app = served_app(load_app(options.app), options.params, repository)
+    app = served_app(load_unchanged(options.app), options.params, repository)
     return app.with_options(AnswerOptions(request=options.request))
 
 

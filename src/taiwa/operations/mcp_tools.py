@@ -98,7 +98,8 @@ def local_context(repository: Repository, settings: Settings) -> McpContext:
 
 async def _perform(completion: Completion) -> TurnResult:
     written = 0
-    async with await completion.stream() as events:
+    assert completion.turn_input is not None, "no call resumes a turn"
+    async with completion.session.stream_turn(completion.turn_input) as events:
         async for event in events:
             if isinstance(event, TextDelta):
                 written += len(event.text)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from taiwa.apps.catalog import apps, load_app
+from taiwa.apps.catalog import apps, find_path, load_app, load_unchanged
 from taiwa.conversation.app import App
 from taiwa.conversation.history import add_turn
 from taiwa.conversation.transcript import split_turns
@@ -52,8 +52,8 @@ class Catalogue:
         self._lock = Lock()
         self._opened: dict[str, AnyModel] = {}
         self.models = tuple(dict.fromkeys([*self._given, *models])) or (settings.chosen_model(),)
-        self.apps = {load_app(name).name: name for name in app_names} or {
-            listed.name: listed.name for listed in apps() if not listed.problem
+        self.apps = {load_app(name).name: str(find_path(name)) for name in app_names} or {
+            listed.name: str(listed.path) for listed in apps() if not listed.problem
         }
         self.default_app = next(iter(self.apps)) if app_names else PLAIN
 
@@ -104,7 +104,7 @@ class Catalogue:
         Raises:
             ConfigError: the model is unknown, or its key is missing.
         """
-        app = load_app(choice.app)
+        app = load_unchanged(choice.app)
         return self._open(app, choice.model or self._model_of(app))
 
     def _open(self, app: App, name: str) -> PricedModel:

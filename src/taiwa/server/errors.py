@@ -10,6 +10,7 @@ from taiwa.kernel.errors import (
     LimitError,
     ModelError,
     NoValidTokenError,
+    OutputValidationError,
     OverloadedError,
     RateLimitError,
     RefusalError,
@@ -74,7 +75,7 @@ def api_error(error: TaiwaError) -> ApiError:
         return ApiError(503, text, SERVER, "overloaded")
     if isinstance(error, TimeoutError):
         return ApiError(504, text, SERVER, "timeout")
-    if isinstance(error, ModelError):
+    if isinstance(error, (ModelError, OutputValidationError)):
         return ApiError(502, text, SERVER, "model_error")
     if isinstance(error, InputError):
         return ApiError(400, text)

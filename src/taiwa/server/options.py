@@ -34,6 +34,7 @@ class ServerOptions:
 
     - `apps`: names or files of the served apps, the first one for requests that name a model only; () serves all.
     - `models`: names of the served models, the first one for requests that name an app only; () serves the configured one.
+    - `embeddings`: the model of `/v1/embeddings`: the folder of a sentence model, or the name of a model on a server; "" for none.
     - `indexes`: names of the indexes of documents that are served to every caller; () serves all to the holder of the token.
     - `token`: the key that API clients send; "" lets everybody in.
     - `hosts`: names beside the loopback ones by which browsers and clients may address the server.
@@ -45,6 +46,7 @@ class ServerOptions:
     apps: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
+    embeddings: str = ""
     token: str = ""
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()

@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from threading import get_ident
 from typing import TypeAlias
 
 from taiwa.kernel.errors import StoreError, TaiwaError
+from taiwa.kernel.execution import Event
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
 from taiwa.operations.complete import Completion
 from taiwa.server.errors import INTERNAL, STOPPING, ApiError, api_error, too_many
@@ -49,6 +51,7 @@ class LiveRun:
         self._stop = asyncio.Event()
         self._waiting: set[asyncio.Future[None]] = set()
         self._tasks: list[asyncio.Task[None]] = []
+        self._loop, self._thread = asyncio.get_running_loop(), get_ident()
 
     def begin(self) -> asyncio.Task[None]:
         """Perform the run in a task of its own."""
@@ -109,15 +112,23 @@ class LiveRun:
     async def _answer(self, index: int) -> None:
         completion = self.completions[index]
         try:
-            async with await completion.stream(self._stop) as events:
-                async for event in events:
-                    self._publish(index, event)
+            result = await completion.perform(partial(self._observe, index), self._stop)
+            self._publish(index, result)
         except TaiwaError as error:
             self._publish(index, api_error(error))
         except asyncio.CancelledError:
             if self.abandoned:
                 await asyncio.to_thread(_abandon, completion)
             self._publish(index, STOPPING)
+
+    def _observe(self, index: int, event: Event) -> None:
+        """Publish what is to be shown; the steps of a program are made in other threads."""
+        if not isinstance(event, (TextDelta, ThinkingDelta, Notice)):
+            return
+        if get_ident() == self._thread:
+            self._publish(index, event)
+        else:
+            self._loop.call_soon_threadsafe(self._publish, index, event)
 
     def _report(self, index: int, task: asyncio.Task[None]) -> None:
         """Report a failure that no error of ours describes; cancelled answers have ended themselves."""

@@ -21,6 +21,7 @@ from taiwa.server.access import Access
 from taiwa.server.application import build, take_over
 from taiwa.server.catalogue import Catalogue, check_served
 from taiwa.server.conversations import FollowedRuns
+from taiwa.server.embedding_model import EmbeddingModel
 from taiwa.server.indexing import Indexing
 from taiwa.server.options import ServerOptions
 from taiwa.server.repositories import Repositories
@@ -74,6 +75,7 @@ class TaiwaServer:
             {},
             sharing,
             FollowedRuns(sharing),
+            embeddings=EmbeddingModel(options.embeddings, settings) if options.embeddings else None,
         )
         for name in options.models:
             self.state.catalogue.open(

@@ -10,6 +10,7 @@ from taiwa.kernel.records import Json, parse_json
 from taiwa.server.access import Access
 from taiwa.server.catalogue import Catalogue
 from taiwa.server.conversations import FollowedRuns
+from taiwa.server.embedding_model import EmbeddingModel
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.fields import Fields
 from taiwa.server.guard import body_too_large
@@ -37,6 +38,7 @@ class ServerState:
     """What wires keep while it is written, by id."""
     sharing: Sharing
     followed: FollowedRuns
+    embeddings: EmbeddingModel | None = None
 
     def repository(self, caller: str) -> Repository:
         """Return the conversations of a caller; nothing of another one is found in them."""

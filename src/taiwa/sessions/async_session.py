@@ -14,8 +14,7 @@ from taiwa.conversation.state_paths import Change
 from taiwa.kernel.async_runtime import AsyncRuntime, finish_in_thread
 from taiwa.kernel.attachments import AttachmentSource
 from taiwa.kernel.errors import TaiwaError
-from taiwa.kernel.execution import RunResult
-from taiwa.kernel.messages import ThinkingDelta
+from taiwa.kernel.execution import Observer, RunResult
 from taiwa.kernel.runtime import AsyncStream, Done
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.sessions.durable_turn import ActiveTurn, TurnInput, TurnResult
@@ -23,8 +22,7 @@ from taiwa.sessions.replay import ReplayedNode
 from taiwa.sessions.repository import ValueOrigin
 from taiwa.sessions.session import BaseSession, TurnEvent, TurnValue
 
-AsyncTurnEvent: TypeAlias = TurnEvent | ThinkingDelta
-AsyncTurnStream: TypeAlias = AsyncStream[AsyncTurnEvent, TurnResult]
+AsyncTurnStream: TypeAlias = AsyncStream[TurnEvent, TurnResult]
 
 
 class AsyncSession(BaseSession):
@@ -62,12 +60,21 @@ class AsyncSession(BaseSession):
         """As `Session.stream`."""
         return AsyncStream(self._events(lambda: self._say(text, attachments)))
 
-    def stream_turn(self, turn_input: TurnInput, stop: asyncio.Event | None = None) -> "AsyncTurnStream":
-        """Complete a turn that is described in full, with the events of `stream` and the reasoning.
+    def stream_turn(self, turn_input: TurnInput) -> "AsyncTurnStream":
+        """Complete a turn that is described in full, with the events of `stream`."""
+        return AsyncStream(self._events(lambda: self._begin(turn_input)))
+
+    async def perform(
+        self, turn_input: TurnInput | None, observer: Observer, stop: asyncio.Event | None = None
+    ) -> TurnResult | None:
+        """Complete a turn that is described in full, or without one as `resume`; `observer` sees what its programs do, in any thread.
 
         Once `stop` is set, the answer ends with the text that it has, and the turn is committed.
         """
-        return AsyncStream(self._events(lambda: self._begin(turn_input), stop, shows_thinking=True))
+        if turn_input is not None:
+            return await self._run(lambda: self._begin(turn_input), stop, (observer,))
+        turn = await to_thread(self._resume)
+        return None if turn is None else await self._run(lambda: turn, stop, (observer,))
 
     def stream_retry(self) -> "AsyncTurnStream":
         """As `Session.stream_retry`."""
@@ -79,10 +86,10 @@ class AsyncSession(BaseSession):
         """As `Session.stream_edit`."""
         return AsyncStream(self._events(lambda: self._edit(text, turn, attachments)))
 
-    async def stream_resume(self, stop: asyncio.Event | None = None) -> "AsyncTurnStream | None":
-        """As `Session.stream_resume`; the reasoning and `stop` as those of `stream_turn`."""
+    async def stream_resume(self) -> "AsyncTurnStream | None":
+        """As `Session.stream_resume`."""
         turn = await to_thread(self._resume)
-        return None if turn is None else AsyncStream(self._events(lambda: turn, stop, shows_thinking=True))
+        return None if turn is None else AsyncStream(self._events(lambda: turn))
 
     async def undo(self, turns: int = 1) -> Conversation:
         """As `Session.undo`."""
@@ -120,11 +127,19 @@ class AsyncSession(BaseSession):
         """As `Session.export`."""
         return await to_thread(self._export)
 
-    async def _run(self, begin: Callable[[], ActiveTurn]) -> TurnResult:
+    async def _run(
+        self, begin: Callable[[], ActiveTurn], stop: asyncio.Event | None = None, observers: tuple[Observer, ...] = ()
+    ) -> TurnResult:
         turn = await self._begin_in_thread(begin)
         async with self._record_failure(turn):
-            done = await self._runtime(turn).run_result(turn.program, turn.journal)
-        return await finish_in_thread(lambda: self._settle(turn, done))
+            done = await self._runtime(turn, stop, observers).run_result(turn.program, turn.journal)
+        settled: list[TurnResult] = []
+        try:
+            await finish_in_thread(lambda: settled.append(self._settle(turn, done)))
+        except asyncio.CancelledError:
+            if not settled:
+                raise
+        return settled[0]  # a turn that is committed while its task is cancelled is not taken back
 
     async def _begin_in_thread(self, begin: Callable[[], ActiveTurn]) -> ActiveTurn:
         """Begin a turn without blocking the event loop; a caller that is cancelled leaves no turn open."""
@@ -151,17 +166,13 @@ class AsyncSession(BaseSession):
             if turn.resources is not None:
                 turn.resources.close()
 
-    async def _events(
-        self, begin: Callable[[], ActiveTurn], stop: asyncio.Event | None = None, *, shows_thinking: bool = False
-    ) -> "AsyncGenerator[AsyncTurnEvent | Done[TurnResult]]":
+    async def _events(self, begin: Callable[[], ActiveTurn]) -> "AsyncGenerator[TurnEvent | Done[TurnResult]]":
         turn = await self._begin_in_thread(begin)
         done: list[RunResult[TurnValue]] = []
         # Closed here and not by the garbage collector, so that closing the iterator cancels the call.
         async with (
             self._record_failure(turn),
-            aclosing(
-                self._runtime(turn, stop, shows_thinking=shows_thinking).stream(turn.program, turn.journal)
-            ) as events,
+            aclosing(self._runtime(turn).stream(turn.program, turn.journal)) as events,
         ):
             async for event in events:
                 if isinstance(event, RunResult):
@@ -173,7 +184,8 @@ class AsyncSession(BaseSession):
         yield Done(result)
 
     def _runtime(
-        self, turn: ActiveTurn, stop: asyncio.Event | None = None, *, shows_thinking: bool = False
+        self, turn: ActiveTurn, stop: asyncio.Event | None = None, observers: tuple[Observer, ...] = ()
     ) -> AsyncRuntime:
         options = self._runtime_options(turn)
-        return AsyncRuntime(self.priced_model.model, stop=stop, shows_thinking=shows_thinking, **options)
+        options["observers"] = (*options.get("observers", ()), *observers)
+        return AsyncRuntime(self.priced_model.model, stop=stop, **options)

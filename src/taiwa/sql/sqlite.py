@@ -278,6 +278,14 @@ class SqliteDatabase(Database):
         if isinstance(error, UnicodeDecodeError) or "Could not decode" in str(error):
             return CorruptError(f"{file} is damaged; {self.spec.repair}")
         code: int = getattr(error, "sqlite_errorcode", -1)
+        if (
+            code & 0xFF == sqlite3.SQLITE_CANTOPEN
+            and self.path is not None
+            and self.path.exists()
+            and not self.readonly
+        ):
+            # On a read-only file system the file itself can be opened, and the one beside it cannot be made.
+            code = code if os.access(self.path, os.W_OK) else sqlite3.SQLITE_READONLY
         name = getattr(error, "sqlite_errorname", type(error).__name__)
         unknown = StoreError(f"{file} refused a statement ({name}); {self.spec.repair}")
         return base.find_fault(TABLE, [code, code & 0xFF], file, self.spec) or unknown

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.errors import ConfigError, UnsupportedError
 from taiwa.kernel.messages import (
     Message,
     Request,
     Response,
+    Sampling,
     Text,
     Thinking,
     ToolCall,
@@ -43,6 +44,26 @@ def answered(message: Message, name: str) -> dict[str, Any]:
     codec = resolve(name, overrides=able).codec
     sent: dict[str, Any] = json.loads(codec.encode(Request((user("time?"), message, RESULT))).body)["messages"][1]
     return sent
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("openai:gpt-5?wire=chat&effort=high", {"reasoning_effort": "low"}),
+        ("openrouter:openai/gpt-5?budget=2000", {"reasoning": {"effort": "low"}}),
+        ("openai:gpt-5?wire=responses", {"reasoning": {"effort": "low"}}),
+        ("anthropic:claude-opus-5?effort=high", {"output_config": {"effort": "low"}}),
+    ],
+)
+def test_the_effort_of_a_request_takes_the_place_of_the_model_s_own(name: str, sent: dict[str, Any]) -> None:
+    body = written(Request((user("time?"),), sampling=Sampling(None, effort="low")), name)
+    assert {key: body[key] for key in sent} == sent
+
+
+def test_a_wire_without_effort_refuses_the_one_of_a_request() -> None:
+    request = Request((user("time?"),), sampling=Sampling(None, effort="low"))
+    with pytest.raises(UnsupportedError, match="no effort"):
+        written(request, "http://127.0.0.1:1/v1#m?wire=completions")
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ from taiwa.kernel.messages import (
     ToolSpec,
 )
 from taiwa.kernel.messages import Response as ModelResponse
-from taiwa.kernel.records import Json, parse_json
+from taiwa.kernel.records import Json, parse_json, to_json
 from taiwa.models.http_api.provider_interface import EFFORTS
 from taiwa.operations.complete import Completion, CompletionOptions, begin_completion, split_system
 from taiwa.server.errors import ApiError, invalid
@@ -57,6 +57,7 @@ DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w-]+=[^;,]*)*;base64,")
 MOST_TOOLS = 512
 MOST_STOPS = 64
 MOST_LOGPROBS = 20
+PIECE_END = b'},"logprobs":null,"finish_reason":null}]'
 
 READ = frozenset(
     """model messages stream stream_options n stop max_tokens max_completion_tokens temperature top_p seed tools tool_choice
@@ -456,6 +457,7 @@ class _Reply:
         self._extend = extend
         self._id = f"chatcmpl-{token_hex(12)}"
         self._created = int(time.time())
+        self._opening = b""
 
     def whole(self, results: list[TurnResult]) -> dict[str, Json]:
         """Return the whole response."""
@@ -488,6 +490,7 @@ class _Reply:
         results: dict[int, TurnResult] = {}
         begun: set[int] = set()
         thinking: set[int] = set()
+        written: set[int] = set()
         async for each in run.follow():
             if isinstance(each.event, Notice):
                 continue
@@ -498,14 +501,17 @@ class _Reply:
                 begun.add(each.index)
                 yield self._chunk(each.index, {"role": "assistant", "content": "", "refusal": None})
             if isinstance(each.event, TextDelta):
-                yield self._chunk(each.index, {"content": each.event.text})
+                written.add(each.index)
+                yield self._piece(each.index, b"content", each.event.text)
                 continue
             if isinstance(each.event, ThinkingDelta):
                 if each.event.text:
                     thinking.add(each.index)
-                    yield self._chunk(each.index, {"reasoning_content": each.event.text})
+                    yield self._piece(each.index, b"reasoning_content", each.event.text)
                 continue
             results[each.index] = each.event
+            if each.event.text and each.index not in written:
+                yield self._piece(each.index, b"content", each.event.text)
             response = each.event.response
             more: dict[str, Json] = {} if each.index in thinking else dict(_thinking(response))
             if calls := write_calls(response):
@@ -532,6 +538,13 @@ class _Reply:
         if self._asked.include_usage:
             chunk["usage"] = None
         return event(chunk)
+
+    def _piece(self, index: int, name: bytes, text: str) -> bytes:
+        """Write the chunk of a piece, of which there are many: `_chunk` with little left to encode."""
+        if not self._opening:
+            self._opening = b"data: " + to_json(self._head("chat.completion.chunk"))[:-1] + b',"choices":[{"index":'
+        ending = PIECE_END + (b',"usage":null}\n\n' if self._asked.include_usage else b"}\n\n")
+        return b'%b%d,"delta":{"%b":%b%b' % (self._opening, index, name, to_json(text), ending)
 
     def _head(self, kind: str) -> dict[str, Json]:
         return {"id": self._id, "object": kind, "created": self._created, "model": self._asked.model}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from taiwa.kernel.messages import Response, TextDelta
+from taiwa.kernel.messages import Response, TextDelta, ThinkingDelta
 from taiwa.kernel.records import Json
 from taiwa.server.errors import ApiError
 from taiwa.server.runs import RunEvent
@@ -49,11 +49,13 @@ def _finished(begun: Body, events: Sequence[RunEvent], completed_at: int, *, can
     last = events[-1].event if events else None
     body = dict(begun)
     body["completed_at"] = completed_at
+    name, thought = str(begun["id"]), _streamed_thought(events)
     if isinstance(last, TurnResult):
-        return body | _outcome(str(begun["id"]), last)
+        return body | _outcome(name, last, thought)
     text = "".join(each.event.text for each in events if isinstance(each.event, TextDelta))
     body["completed_at"] = None
-    body["output"] = [_message(str(begun["id"]), text, (), "incomplete")] if text else []
+    reasoning = [_reasoning(name, thought)] if thought else []
+    body["output"] = [*reasoning, _message(name, text, (), "incomplete")] if text else reasoning
     if cancelled:
         return body | {"status": "cancelled"}
     problem = last if isinstance(last, ApiError) else ApiError(500, "the run has ended without a result")
@@ -61,18 +63,31 @@ def _finished(begun: Body, events: Sequence[RunEvent], completed_at: int, *, can
     return body | {"status": "failed", "error": error}
 
 
-def _outcome(name: str, result: TurnResult) -> Body:
+def _streamed_thought(events: Sequence[RunEvent]) -> str:
+    """Return the reasoning that was streamed before the text; what comes later is not part of the response."""
+    thought = list[str]()
+    for each in events:
+        if isinstance(each.event, TextDelta):
+            break
+        if isinstance(each.event, ThinkingDelta):
+            thought.append(each.event.text)
+    return "".join(thought)
+
+
+def _reasoning(name: str, text: str) -> Json:
+    content: Json = [{"type": "reasoning_text", "text": text}]
+    return {"type": "reasoning", "id": item_id(REASONING, name, 0), "summary": [], "content": content}
+
+
+def _outcome(name: str, result: TurnResult, thought: str) -> Body:
     response, output = result.response, list[Json]()
+    if thought:
+        output.append(_reasoning(name, thought))
     calls = () if response is None else response.message.tool_calls
     if result.text or not calls:
         output.append(_message(name, result.text, _logprobs(response), "completed"))
     for call in calls:
         output.append(call_item(call, item_id(CALL, name, len(output))))
-    if response is not None and (thought := "".join(each.text for each in response.message.thinking)):
-        content: Json = [{"type": "reasoning_text", "text": thought}]
-        output.append(
-            {"type": "reasoning", "id": item_id(REASONING, name, len(output)), "summary": [], "content": content}
-        )
     reasons = {"length": "max_output_tokens", "interrupted": "max_output_tokens", "refusal": "content_filter"}
     reason = reasons.get("stop" if response is None else response.finish)
     return {
@@ -126,8 +141,11 @@ class EventWriter:
         self._begun = begun
         self._number = 0
         self._has_text = False
+        self._thought: list[str] = []
+        self._thinks = False
         self._searches = searches(begun)
         self._at = 1 if self._searches else 0
+        """The place in the output of the item that is written."""
 
     def begin(self) -> Iterator[Body]:
         """Write the first events."""
@@ -140,16 +158,44 @@ class EventWriter:
             yield self._event("response.file_search_call.in_progress", **where)
             yield self._event("response.file_search_call.searching", **where)
 
+    def thinking(self, piece: str) -> Iterator[Body]:
+        """Write the next piece of the reasoning, which comes before the text."""
+        if self._has_text or not piece:
+            return
+        if not self._thinks:
+            self._thinks = True
+            item = cast("Body", _reasoning(str(self._begun["id"]), ""))
+            yield self._event("response.output_item.added", output_index=self._at, item=item | {"content": []})
+            yield self._thinking_event("response.content_part.added", part={"type": "reasoning_text", "text": ""})
+        self._thought.append(piece)
+        yield self._thinking_event("response.reasoning_text.delta", delta=piece)
+
+    def _end_thinking(self) -> Iterator[Body]:
+        """End the reasoning that is open."""
+        if not self._thinks:
+            return
+        self._thinks = False
+        text = "".join(self._thought)
+        yield self._thinking_event("response.reasoning_text.done", text=text)
+        yield self._thinking_event("response.content_part.done", part={"type": "reasoning_text", "text": text})
+        item = _reasoning(str(self._begun["id"]), text)
+        yield self._event("response.output_item.done", output_index=self._at, item=item)
+        self._at += 1
+
     def text(self, piece: str) -> Iterator[Body]:
         """Write the next piece of the text."""
         if not self._has_text:
+            yield from self._end_thinking()
             yield from self._open_message()
         yield self._text_event("response.output_text.delta", delta=piece, logprobs=[])
 
     def end(self, final: Body) -> Iterator[Body]:
         """Write the rest: what is complete now, the other items, and the final body."""
+        yield from self._end_thinking()
         output = cast("list[Body]", final["output"])
         for index, item in enumerate(output):
+            if item["type"] == "reasoning":
+                continue
             if item["type"] == "message":
                 yield from self._end_message(index, item)
             elif item["type"] == "file_search_call":
@@ -182,20 +228,20 @@ class EventWriter:
         yield self._event("response.output_item.done", output_index=index, item=item)
 
     def _whole_item(self, index: int, item: Body) -> Iterator[Body]:
-        name = item["id"]
-        if item["type"] == "function_call":
-            begun = item | {"arguments": "", "status": "in_progress"}
-            yield self._event("response.output_item.added", output_index=index, item=begun)
-            where: Body = {"item_id": name, "output_index": index}
-            kind = "response.function_call_arguments"
-            yield self._event(f"{kind}.delta", **where, delta=item["arguments"])
-            yield self._event(f"{kind}.done", **where, name=item["name"], arguments=item["arguments"])
-        else:
-            yield self._event("response.output_item.added", output_index=index, item=item | {"content": []})
+        begun = item | {"arguments": "", "status": "in_progress"}
+        yield self._event("response.output_item.added", output_index=index, item=begun)
+        where: Body = {"item_id": item["id"], "output_index": index}
+        kind = "response.function_call_arguments"
+        yield self._event(f"{kind}.delta", **where, delta=item["arguments"])
+        yield self._event(f"{kind}.done", **where, name=item["name"], arguments=item["arguments"])
         yield self._event("response.output_item.done", output_index=index, item=item)
 
     def _text_event(self, kind: str, **fields: Json) -> Body:
         name = item_id(TEXT, str(self._begun["id"]), 0)
+        return self._event(kind, item_id=name, output_index=self._at, content_index=0, **fields)
+
+    def _thinking_event(self, kind: str, **fields: Json) -> Body:
+        name = item_id(REASONING, str(self._begun["id"]), 0)
         return self._event(kind, item_id=name, output_index=self._at, content_index=0, **fields)
 
     def _event(self, kind: str, **fields: Json) -> Body:
@@ -205,8 +251,12 @@ class EventWriter:
 
 
 def pieces_of(events: Sequence[RunEvent]) -> list[Json]:
-    """Return the lengths of the pieces of text, by which a finished response is streamed again."""
-    return [len(each.event.text) for each in events if isinstance(each.event, TextDelta)]
+    """Return the lengths of the pieces, those of the reasoning below 0, by which a finished response is streamed again."""
+    return [
+        len(each.event.text) if isinstance(each.event, TextDelta) else -len(each.event.text)
+        for each in events
+        if isinstance(each.event, (TextDelta, ThinkingDelta)) and each.event.text
+    ]
 
 
 def recorded_events(begun: Body, final: Body, pieces: Sequence[Json]) -> Iterator[Body]:
@@ -214,10 +264,13 @@ def recorded_events(begun: Body, final: Body, pieces: Sequence[Json]) -> Iterato
     writer = EventWriter(begun)
     yield from writer.begin()
     output = cast("list[Body]", final["output"])
-    texts = [cast("list[Body]", item["content"])[0]["text"] for item in output if item["type"] == "message"]
-    text, at = str(texts[0]) if texts else "", 0
+    texts = {
+        item["type"]: str(cast("list[Body]", item["content"])[0]["text"]) for item in output if item.get("content")
+    }
+    left = {"message": texts.get("message", ""), "reasoning": texts.get("reasoning", "")}
     for length in pieces:
         size = length if isinstance(length, int) else 0
-        yield from writer.text(text[at : at + size])
-        at += size
+        kind, write = ("reasoning", writer.thinking) if size < 0 else ("message", writer.text)
+        piece, left[kind] = left[kind][: abs(size)], left[kind][abs(size) :]
+        yield from write(piece)
     yield from writer.end(final)

@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from taiwa.conversation.app import AnswerOptions
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.messages import JsonSchema, Message, Sampling, TextDelta, ToolSpec
+from taiwa.kernel.messages import JsonSchema, Message, Sampling, TextDelta, ThinkingDelta, ToolSpec
 from taiwa.kernel.records import Json
 from taiwa.operations.complete import (
     Completion,
@@ -440,8 +440,9 @@ async def stream(live: LiveResponse | RemoteResponse, after: int = -1) -> AsyncG
         if _number(each) > after:
             yield event(each, str(each["type"]))
     async for run_event in live.run.follow():
-        if isinstance(run_event.event, TextDelta):
-            for each in writer.text(run_event.event.text):
+        if isinstance(run_event.event, (TextDelta, ThinkingDelta)):
+            write = writer.text if isinstance(run_event.event, TextDelta) else writer.thinking
+            for each in write(run_event.event.text):
                 if _number(each) > after:
                     yield event(each, str(each["type"]))
     final = await live.finished()

@@ -1,0 +1,257 @@
+"""What `taiwa serve` costs: beside a call of the model itself, beside a bare ASGI application, and in a large store.
+
+Every server is a process of its own, on the loopback interface; a ratio is one of two measurements of this run.
+"""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import httpx2
+
+from benches.measure import ROOT, Subject, median
+from benches.wire_servers import EVENTS
+from taiwa.apps.catalog import load_app
+from taiwa.conversation.app import AnswerOptions
+from taiwa.conversation.history import add_turn
+from taiwa.conversation.transcript import START, next_address, turn_digest
+from taiwa.kernel.messages import Message, assistant, user
+from taiwa.sessions.repository import Repository
+from taiwa.sessions.resent_history import place_turn
+from taiwa.store import Store
+
+CALLS = 200
+STREAMS = 1_000
+CONVERSATIONS, TURNS = 1_000, 100
+MATCHED = 60
+IDLE = 1_000
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server in a process of its own."""
+
+    process: "subprocess.Popen[str]"
+    port: int
+
+    @property
+    def cpu(self) -> float:
+        """Seconds of CPU that it has used."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+    @property
+    def resident(self) -> int:
+        """Bytes of memory that it holds."""
+        return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@contextmanager
+def serving(*words: str) -> Generator[Served]:
+    """Run a server of `python -m`, which prints its port."""
+    command = [sys.executable, "-m", *words]
+    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield Served(process, int(process.stdout.readline()))
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def body(model: str, text: str = "Where are the maples?", **more: object) -> dict[str, object]:
+    return {"model": model, "messages": [{"role": "user", "content": text}], **more}
+
+
+def overhead(subject: Subject, store: str) -> None:
+    """(a) A call that is not streamed, of the model itself and through the server; each with a text of its own."""
+    with serving("benches.model_server") as played:
+        address = f"http://127.0.0.1:{played.port}/v1"
+        with (
+            serving("benches.wire_servers", "taiwa", store, f"{address}#played") as served,
+            httpx2.Client(timeout=60) as client,
+        ):
+            walls: dict[str, list[float]] = {"the model itself": [], "through taiwa serve": []}
+            through = f"http://127.0.0.1:{served.port}/v1"
+            for number in range(CALLS):
+                for kind, (url, model) in zip(
+                    walls, ((address, "played"), (through, f"{address}#played")), strict=True
+                ):
+                    started = time.perf_counter()
+                    answer = client.post(f"{url}/chat/completions", json=body(model, f"Where are the maples? {number}"))
+                    walls[kind].append((time.perf_counter() - started) * 1_000)
+                    answer.raise_for_status()
+    direct, ours = walls.values()
+    subject.median("a call of a model that answers after 200 ms, by httpx2", direct, "ms")
+    subject.median(
+        "the same through taiwa serve, stored and journaled", ours, "ms", f"+{median(ours) - median(direct):.1f} ms"
+    )
+    subject.target(
+        "a call through the server, as a multiple of a call of the model", median(ours) / median(direct), 1.5, ""
+    )
+
+
+async def follow(port: int, number: int, opened: asyncio.Barrier) -> tuple[list[float], int]:
+    """Read one stream; the times of its events, and 1 for one that was not whole."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    payload = json.dumps(body("drip", f"stream {number}", stream=True)).encode()
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\n"
+    await opened.wait()
+    writer.write(f"{head}content-length: {len(payload)}\r\n\r\n".encode() + payload)
+    times: list[float] = []
+    done = False
+    while not done:
+        line = await reader.readline()
+        if not line:
+            break
+        if b'"content":"word ' in line:
+            times.append(time.perf_counter())
+        done = line.startswith(b"data: [DONE]")
+    writer.close()
+    return times, int(not done or len(times) != EVENTS)
+
+
+async def streams(port: int) -> tuple[list[float], int]:
+    """Read all streams at once; the gaps between the events, and how many streams were not whole."""
+    opened = asyncio.Barrier(STREAMS)
+    read = await asyncio.gather(*(follow(port, number, opened) for number in range(STREAMS)))
+    gaps = [(after - before) * 1_000 for times, _ in read for before, after in pairwise(times)]
+    return gaps, sum(failed for _, failed in read)
+
+
+def part(values: Sequence[float], share: float) -> float:
+    return sorted(values)[int(len(values) * share)]
+
+
+def streaming(subject: Subject, store: str) -> None:
+    """(b) A thousand streams of ten events a second, and (d) what an open one holds."""
+    measured: dict[str, tuple[float, float]] = {}
+    for kind, words in (("a bare ASGI application", ("raw",)), ("taiwa serve", ("taiwa", store, "builtin"))):
+        with serving("benches.wire_servers", *words) as served:
+            httpx2.post(
+                f"http://127.0.0.1:{served.port}/v1/chat/completions",
+                json=body("drip", "first", stream=True),
+                timeout=60,
+            )
+            before, cpu = served.resident, served.cpu
+            peak = [before]
+
+            async def both(served: Served = served, peak: list[int] = peak) -> tuple[list[float], int]:
+                reading = asyncio.create_task(streams(served.port))
+                while not reading.done():
+                    await asyncio.wait((reading,), timeout=0.5)
+                    peak.append(served.resident)
+                return await reading
+
+            gaps, failed = asyncio.run(both())
+            each = (served.cpu - cpu) / (STREAMS * EVENTS) * 1e6
+            measured[kind] = each, part(gaps, 0.99)
+            subject.row(f"CPU for an event of {STREAMS:,} streams, {kind}", each, "us")
+            subject.row(
+                f"gap of two events, of which 100 ms are the model's, {kind}", part(gaps, 0.99), "ms", "of 99 %"
+            )
+            subject.row(f"streams that were not whole, {kind}", failed, "")
+            if kind == "taiwa serve":
+                subject.target("streams that were not whole", failed, 0, "")
+                subject.target("memory of an open stream", (max(peak) - before) / STREAMS / 1_024, 60, "KB")
+    raw, ours = measured.values()
+    subject.target("CPU for an event, as a multiple of the bare application's", ours[0] / raw[0], 2, "")
+    subject.target("gap of 99 %, as a multiple of the bare application's", ours[1] / raw[1], 3, "")
+
+
+def said(conversation: int, turn: int) -> tuple[Message, Message]:
+    words = "the quick brown fox jumps over the lazy dog. " * 8
+    return user(f"ask {conversation} {turn} {words}"), assistant(f"answer {conversation} {turn} {words}")
+
+
+def matching(subject: Subject, store: str) -> None:
+    """(c) Finding the place of a history of 200 messages, in a store of 100,000 nodes."""
+    repository = Repository(Store.open(store))
+    app = load_app("plain").with_params({}).with_options(AnswerOptions(request=AnswerOptions()))
+    for number in range(CONVERSATIONS):
+        here, address, known = repository.start(app), START, list[tuple[str, str, str]]()
+        for turn in range(TURNS):
+            messages = said(number, turn)
+            here = add_turn(here, messages[0].text, messages[1].text, {}, messages=messages)
+            digest = turn_digest(messages)
+            address = next_address(address, digest)
+            known.append((address, digest, here.tip))
+        with repository.store.transaction():
+            repository.commit(f"s{number}", here, expected=None)
+            for entry in known:
+                repository.store.transcripts.put(app.name, *entry, f"s{number}")
+    histories = [
+        (*(message for turn in range(TURNS) for message in said(number, turn)), user("And now?"))
+        for number in range(0, CONVERSATIONS, CONVERSATIONS // MATCHED)
+    ]
+    walls: dict[str, list[float]] = {"of a conversation that goes on": [], "of one that was not touched for long": []}
+    for history in histories:
+        started = time.perf_counter()
+        placed = place_turn(repository, app, history)
+        walls["of one that was not touched for long"].append((time.perf_counter() - started) * 1_000)
+        assert placed.matched == TURNS
+        repository.remember(placed.turn_input.base)
+        started = time.perf_counter()
+        place_turn(repository, app, history)
+        walls["of a conversation that goes on"].append((time.perf_counter() - started) * 1_000)
+    nodes = repository.store.nodes.count()
+    for kind, values in walls.items():
+        subject.median(f"find the place of 200 messages among {nodes:,} nodes, {kind}", values, "ms")
+    subject.target(
+        "the place of 200 messages of a conversation that goes on",
+        median(walls["of a conversation that goes on"]),
+        2,
+        "ms",
+    )
+    repository.store.close()
+
+
+def idle(subject: Subject, store: str) -> None:
+    """(d) What the server holds of a conversation that nobody continues."""
+    with (
+        serving("benches.model_server") as played,
+        serving("benches.wire_servers", "taiwa", store, f"http://127.0.0.1:{played.port}/v1#played") as served,
+    ):
+        model = f"http://127.0.0.1:{played.port}/v1#played"
+
+        async def begin(first: int, count: int) -> None:
+            async with httpx2.AsyncClient(timeout=60, limits=httpx2.Limits(max_connections=16)) as client:
+                url = f"http://127.0.0.1:{served.port}/v1/chat/completions"
+                posts = (client.post(url, json=body(model, f"conversation {n}")) for n in range(first, first + count))
+                for answer in await asyncio.gather(*posts):
+                    answer.raise_for_status()
+
+        asyncio.run(begin(0, IDLE))  # what is made once is made before the memory is read
+        before = served.resident
+        asyncio.run(begin(IDLE, IDLE))
+        held = (served.resident - before) / IDLE / 1_024
+        subject.row(f"memory of an idle conversation, {IDLE:,} of them", held, "KB")
+        subject.target("memory of an idle conversation", held, 8, "KB")
+
+
+def main() -> None:
+    subject = Subject(
+        "server_wires",
+        "milliseconds, microseconds and kilobytes; Chat Completions of `taiwa serve` on a SQLite file, beside uvicorn and httpx2 alone",
+        peers=("uvicorn", "httpx2"),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        overhead(subject, f"{folder}/calls.db")
+        streaming(subject, f"{folder}/streams.db")
+        matching(subject, f"{folder}/large.db")
+        idle(subject, f"{folder}/idle.db")
+    subject.write()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Embeddings over the server: with the client of OpenAI, from a loopback server of vectors."""
+
+import base64
+from collections.abc import Iterator
+
+import httpx
+import numpy as np
+import pytest
+
+from tests.peers.embedder import EmbeddingServer, topics_of
+from tests.server.serving import KEY, Serving, serving
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Serving]:
+    with EmbeddingServer() as vectors, serving(embeddings=f"{vectors.base_url}#topics") as running:
+        yield running
+
+
+def name_of(served: Serving) -> str:
+    assert served.server.options.embeddings
+    return served.server.options.embeddings
+
+
+def post(served: Serving, **body: object) -> httpx.Response:
+    return served.client.post("/v1/embeddings", json={"model": name_of(served), "input": "my salary", **body})
+
+
+def unit(text: str) -> np.ndarray:
+    right = np.array(topics_of(text))
+    return right / np.linalg.norm(right)
+
+
+def test_the_client_of_openai_gets_vectors_in_the_order_of_its_texts(served: Serving) -> None:
+    openai = pytest.importorskip("openai")
+    texts = ["my salary", "休暇 and holiday"]
+    with openai.OpenAI(base_url=served.url, api_key=KEY, max_retries=0) as client:
+        made = client.embeddings.create(model=name_of(served), input=texts)
+        assert [each.index for each in made.data] == [0, 1]
+        for each, text in zip(made.data, texts, strict=True):
+            assert np.allclose(each.embedding, unit(text), atol=1e-6)
+        with pytest.raises(openai.NotFoundError, match="does not exist here"):
+            client.embeddings.create(model="other", input=texts)
+
+
+def test_the_bytes_in_base64_are_the_numbers(served: Serving) -> None:
+    numbers = post(served).json()["data"][0]["embedding"]
+    packed = post(served, encoding_format="base64").json()["data"][0]["embedding"]
+    assert np.allclose(np.frombuffer(base64.b64decode(packed), "<f4"), numbers)
+
+
+def test_fewer_dimensions_are_the_first_ones_at_length_one(served: Serving) -> None:
+    whole = post(served).json()["data"][0]["embedding"]
+    short = post(served, dimensions=2).json()["data"][0]["embedding"]
+    assert np.allclose(short, np.array(whole[:2]) / np.linalg.norm(whole[:2]), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"input": [1, 2]}, "arrays of tokens"),
+        ({"input": [[1, 2]]}, "arrays of tokens"),
+        ({"input": []}, "at least one text"),
+        ({"input": ""}, "at least one text"),
+        ({"input": ["a", None]}, "input[1] must be a string"),
+        ({"input": ["a"] * 2_049}, "more than 2,048 texts"),
+        ({"dimensions": 10_000}, "dimensions must be at most"),
+        ({"encoding_format": "int8"}, "encoding_format"),
+        ({"nonsense": 1}, "unknown parameter"),
+    ],
+)
+def test_a_wrong_field_is_named_in_the_error(served: Serving, fields: dict[str, object], words: str) -> None:
+    answer = post(served, **fields)
+    assert answer.status_code == 400
+    assert words in answer.json()["error"]["message"]
+
+
+def test_a_server_without_an_embedding_model_says_how_to_get_one() -> None:
+    with serving() as served:
+        answer = served.client.post("/v1/embeddings", json={"model": "m", "input": "a"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "model_not_found")
+        assert "--embeddings" in answer.json()["error"]["message"]
