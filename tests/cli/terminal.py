@@ -21,7 +21,7 @@ class Terminal:
 
     def __init__(self, environment: Mapping[str, str], *arguments: str) -> None:
         self.raw = b""
-        self._environment = {**environment, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "COLUMNS": "100"}
+        self._environment = {"COLUMNS": "100", **environment, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
         self._arguments = arguments
         self._mark = 0
 

@@ -150,3 +150,21 @@ def test_a_cut_off_turn_is_resumed_by_the_model_that_it_was_for(
         "taiwa: the turn was cut off; taiwa resume finishes it without paying again"
     ]
     assert taiwa.ok("resume").out == "Again.\n"
+
+
+def test_an_answer_and_an_error_break_between_words_at_forty_columns(model_server: ModelServer, place: Place) -> None:
+    model_server("これはとても長い文章なので、途中で折り返しが必要になり、それだけです。")
+
+    with Terminal(place.environment(COLUMNS="40"), "say", "Hi") as terminal:
+        terminal.end()
+    with Terminal(place.environment(COLUMNS="40"), "redo", "plain-1") as refused:
+        refused.end()
+
+    assert [line for line in screen(terminal.raw) if line] == [
+        "これはとても長い文章なので、途中で折り返",
+        "しが必要になり、それだけです。",
+    ]
+    assert [line for line in screen(refused.raw) if line] == [
+        "taiwa: nothing to redo in session",
+        "'plain-1': nothing was undone",
+    ]

@@ -266,9 +266,9 @@ def _usage_error(error: click.ClickException) -> str:
 
 
 def _print_error(message: str) -> None:
-    from taiwa.kernel.text import plain
+    from taiwa.cli.output import print_notice
 
-    click.echo(f"taiwa: {plain(message)}", err=True)
+    print_notice(f"taiwa: {message}", "")
 
 
 def _print_internal_error(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> None:
