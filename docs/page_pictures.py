@@ -39,22 +39,34 @@ def main() -> None:
                 page.goto(served.server.login_url)
                 page.check("[name=app][value=order]")
                 _say(page, first)
-                expect(page.locator(".turn")).to_have_count(1, timeout=60_000)
+                _wait(page, 1)
                 _say(page, second)
-                expect(page.locator(".turn")).to_have_count(2, timeout=60_000)
+                _wait(page, 2)
                 page.click("[data-edit='2']")
                 page.fill("#edit-text", instead)
+                if language == "en":
+                    page.wait_for_selector("#cost-answer:not(:empty)")
+                    page.screenshot(path=FOLDER / "page-edit.png")
                 page.click("#edit button[value=branch]")
                 expect(page.locator(".elsewhere")).to_be_visible(timeout=60_000)
+                _wait(page, 2)
                 page.click("[data-act=verify]")
                 expect(page.locator("#badge.good")).to_be_visible(timeout=60_000)
                 page.click("[data-why='items.1.name']")
                 expect(page.locator("#why h3")).to_be_visible(timeout=60_000)
                 page.screenshot(path=FOLDER / f"page-{language}.png")
-                page.click("#tab-tree")
                 if language == "en":
+                    page.click("#tab-tree")
+                    page.wait_for_selector("#panel[data-panel=tree]")
                     page.screenshot(path=FOLDER / "page-branches.png")
                 page.context.close()
+
+
+def _wait(page: Any, turns: int) -> None:  # noqa: ANN401
+    """Wait until so many turns are shown and no answer is on its way."""
+    page.wait_for_function(
+        "(n) => document.querySelectorAll('.turn').length === n && document.body.dataset.ready", arg=turns
+    )
 
 
 def _say(page: Any, text: str) -> None:  # noqa: ANN401

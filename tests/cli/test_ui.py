@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from taiwa.cli import demo_page, ui
-from taiwa.cli.demo import at_home
+from taiwa.cli.empty_home import at_home
 from tests.cli.conftest import Place, Taiwa
 
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/login\?code=\S+")

@@ -1,12 +1,10 @@
 """A tour of the built-in model by ordinary commands: demo."""
 
-import os
 import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO, cast
@@ -14,7 +12,8 @@ from unicodedata import category
 
 import click
 
-from taiwa.cli.main import BAD_INPUT, FAILED, INTERRUPTED, cli, code_of
+from taiwa.cli.empty_home import at_home, run_command
+from taiwa.cli.main import FAILED, INTERRUPTED
 from taiwa.cli.output import print_line, print_notice
 from taiwa.i18n import _, gettext_noop, ngettext, user_language
 
@@ -348,33 +347,3 @@ def _run(command: str) -> tuple[int, str]:
         code = run_command(shlex.split(command)[1:])
     copy.flush()
     return code, copy.text
-
-
-def run_command(arguments: Sequence[str]) -> int:
-    """Run a command in this process; return its exit code."""
-    from taiwa.kernel.errors import TaiwaError
-
-    try:
-        code = cli.main(list(arguments), "taiwa", standalone_mode=False)
-    except (TaiwaError, click.ClickException) as error:
-        code = code_of(error) if isinstance(error, TaiwaError) else BAD_INPUT
-        print_notice(f"taiwa: {error.message}", "yellow")
-    return code if isinstance(code, int) else 0
-
-
-@contextmanager
-def at_home(folder: Path) -> Generator[None]:
-    """Use an empty home: settings, keys and conversations of the user are neither read nor written, and nothing is asked."""
-    before, stdin = dict(os.environ), sys.stdin
-    for name in [name for name in os.environ if name.startswith("TAIWA_") and name != "TAIWA_LANG"]:
-        del os.environ[name]
-    store = str(folder / "demo.db")
-    os.environ |= {"XDG_CONFIG_HOME": str(folder), "TAIWA_STORE": store, "TAIWA_MODEL": "builtin"}
-    try:
-        with Path(os.devnull).open(encoding="utf-8") as nothing:
-            sys.stdin = nothing
-            yield
-    finally:
-        sys.stdin = stdin
-        os.environ.clear()
-        os.environ |= before

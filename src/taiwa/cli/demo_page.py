@@ -6,7 +6,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from threading import Timer
 
-from taiwa.cli.demo import at_home, run_command
+from taiwa.cli.empty_home import at_home, run_command
 from taiwa.cli.options import CommonOptions
 from taiwa.cli.output import print_line
 from taiwa.cli.serve import check_installed

@@ -1,17 +1,20 @@
 """What the page shows of a store: the transcript with its branches, the map, and the state with what changed it."""
 
 from collections.abc import Iterator
+from typing import Any, cast
 
 import pytest
 
 import taiwa
+from taiwa.conversation.history import add_turn
 from taiwa.models.scripted import ScriptedModel
 from taiwa.server.page.branches import branch_map, leaf
 from taiwa.server.page.page import Page, Place, Talk
 from taiwa.server.page.state_view import state_view
 from taiwa.server.page.views import transcript
-from taiwa.sessions.replay import recorded_requests
+from taiwa.sessions.replay import recorded_requests, replay_history
 from taiwa.sessions.session import Session
+from taiwa.store.nodes import pack, unpack
 
 
 def answer(n: int) -> str:
@@ -141,3 +144,52 @@ def test_a_turn_shows_its_exact_request_and_the_text_of_its_answer(session: Sess
     assert recorded_requests(session.repository, session.conversation.tip) == (model.requests[-1],)
     assert "── system" in html
     assert "Answer 1" in html
+
+
+def test_an_answer_that_was_changed_in_the_store_has_another_hash() -> None:
+    with taiwa.open("plain", model=taiwa.scripted_model("Green tea."), store=":memory:") as session:
+        session.say("Which tea?")
+        database = session.repository.store._db
+        ((row, body),) = database.rows("SELECT seq, body FROM node WHERE kind = 'turn'")
+        changed = {**cast("dict[str, Any]", unpack(body)), "answer": "Black tea."}
+        database.run("UPDATE node SET body = ? WHERE seq = ?", pack(changed), row)
+
+        found = [node.difference for node in replay_history(session.repository, session.name)]
+
+    assert found == ["", "its content has another hash"]
+
+
+def test_a_long_conversation_is_drawn_by_its_forks_ends_and_names(session: Session) -> None:
+    here = session.repository.start(session.app)
+    for number in range(60):
+        here = add_turn(here, f"question {number}", "answer", {"summary": str(number)})
+    tip = session.repository.commit("long", here, expected=None).tip
+
+    rows = branch_map(session.repository, "long", tip, tip).rows
+
+    assert [(row.label, row.hidden) for row in rows] == [("", 0), ("question 58", 59), ("question 59", 0)]
+
+
+def test_a_window_of_turns_says_what_is_before_and_behind_it(session: Session) -> None:
+    here = session.repository.start(session.app)
+    for number in range(1, 31):
+        here = add_turn(here, f"question {number}", "answer", {"summary": str(number)})
+    repository, tip = session.repository, session.repository.commit("long", here, expected=None).tip
+
+    last = transcript(repository, "long", tip, count=10)
+    middle = transcript(repository, "long", tip, before=last.turns[0].hash, count=10)
+    first = transcript(repository, "long", tip, before=middle.turns[0].hash, count=10)
+    again = transcript(repository, "long", tip, after=first.turns[-1].hash, count=10)
+
+    assert [(each.turns[0].number, each.turns[-1].number) for each in (last, middle, first)] == [
+        (21, 30),
+        (11, 20),
+        (1, 10),
+    ]
+    assert [(each.earlier, each.later) for each in (last, middle, first)] == [
+        (True, False),
+        (True, True),
+        (False, True),
+    ]
+    assert [turn.hash for turn in again.turns] == [turn.hash for turn in middle.turns]
+    assert [change.after for change in middle.turns[0].changes] == ["11"]
