@@ -8,10 +8,10 @@ not fit its type.
 import inspect
 import re
 from collections.abc import Iterable, Mapping
+from importlib.metadata import version
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-from taiwa import __version__
 from taiwa.kernel.records import Json
 from taiwa.server.api_types import ErrorAnswer
 from taiwa.server.wire import Described, Route, Wire
@@ -35,7 +35,7 @@ def document(wires: Iterable[Wire]) -> dict[str, Any]:
     about = "Conversations with their branches, states and bills, documents and persons of one taiwa server."
     return {
         "openapi": "3.1.0",
-        "info": {"title": "taiwa", "version": __version__, "description": about},
+        "info": {"title": "taiwa", "version": version("taiwa"), "description": about},
         "security": [{"key": []}],
         "paths": dict(sorted(paths.items())),
         "components": {

@@ -12,12 +12,13 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 class Limits:
     """Limits of one request and of all together; bytes, counts and seconds.
 
-    `body_seconds` is the time in which a body must arrive; `upload` and `upload_seconds` are those of files. `runs` are answers that are written at the same time, `streams`
+    `header_seconds` is the time in which a request must arrive without its body, `body_seconds` that in which a body must arrive; `upload` and `upload_seconds` are those of files. `runs` are answers that are written at the same time, `streams`
     the connections that follow them. `grace` is how long open runs may go on when the server is stopped.
     """
 
     body: int = 32 << 20
     body_seconds: float = 30.0
+    header_seconds: float = 30.0
     upload: int = 128 << 20
     upload_seconds: float = 600.0
     messages: int = 5_000

@@ -1,5 +1,6 @@
 """Run the server: its socket, its start line, its log, and its end."""
 
+import asyncio
 import json
 import logging
 import socket
@@ -9,6 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.runtime import AnyModel
@@ -81,7 +83,7 @@ class TaiwaServer:
             )  # an unknown name or a missing key ends the start
         config = uvicorn.Config(
             build(self.state),
-            http="h11", loop="asyncio", ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
+            http=_bounded_protocol(options.limits.header_seconds), loop="asyncio", ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
             backlog=BACKLOG, timeout_keep_alive=KEEP_ALIVE, h11_max_incomplete_event_size=MOST_HEADER_BYTES,
             proxy_headers=False, timeout_graceful_shutdown=round(options.limits.grace) + 5,
         )  # fmt: skip
@@ -119,6 +121,41 @@ class TaiwaServer:
         """Release the address and the store of a server that is not run."""
         self.socket.close()
         self.state.sharing.leave()
+
+
+def _bounded_protocol(seconds: float) -> type[H11Protocol]:
+    """Return the protocol that closes a connection whose next request does not arrive in time, line by line or not at all."""
+
+    class Protocol(H11Protocol):
+        _closing: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self._bound()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._bound()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            self._release()
+
+        def _bound(self) -> None:
+            """Start the time of a request that has not arrived; end it where one is being answered."""
+            cycle: RequestResponseCycle | None = getattr(self, "cycle", None)  # None before the first request
+            answering = cycle is not None and not cycle.response_complete
+            if answering or self.transport.is_closing():
+                self._release()
+            elif self._closing is None:
+                self._closing = self.loop.call_later(seconds, self.transport.close)
+
+        def _release(self) -> None:
+            if self._closing is not None:
+                self._closing.cancel()
+                self._closing = None
+
+    return Protocol
 
 
 class _Uvicorn(uvicorn.Server):
