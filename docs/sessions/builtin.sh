@@ -3,7 +3,7 @@
 #== solve
 taiwa solve "How many grams do 3 moles of sulfuric acid weigh?"
 #== limiting
-taiwa solve "4 mol of methane and 6 mol of oxygen react. How many moles of carbon dioxide are formed?" -v
+taiwa solve "2 mol of hydrogen and 3 mol of oxygen react. How many moles of water are formed?" -v
 #== everyday
 taiwa solve "A train travels 210 km in 2.5 hours. What is its average speed in km/h?"
 

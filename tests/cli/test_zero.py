@@ -35,6 +35,11 @@ def calls_no_tool(taiwa: Taiwa, server: ModelServer, _place: Place) -> bool:
     return bool(done["ending"] == "calls" and done["calls"] == [])
 
 
+def answers_though_unsure(taiwa: Taiwa, _server: ModelServer, _place: Place) -> bool:
+    words = ("solve", "How many litres are 3 gallons?", "-m", "builtin", "--json")
+    return (taiwa(*words).code, bool(taiwa(*words, "--min-confidence", "0").json["answer"])) == (4, True)
+
+
 def repairs_nothing(taiwa: Taiwa, server: ModelServer, place: Place) -> bool:
     server('{"a": "x"}', '{"a": 1}')
     file = place.folder / "schema.json"
@@ -96,6 +101,7 @@ EFFECTS: dict[tuple[str, str], Callable[[Taiwa, ModelServer, Place], bool]] = {
     ("solve", "--shots"): shows_no_examples,
     ("solve", "--max-tool-calls"): calls_no_tool,
     ("solve", "--round"): rounds_to_whole_numbers,
+    ("solve", "--min-confidence"): answers_though_unsure,
     ("extract", "--max-repairs"): repairs_nothing,
     ("generate", "--temperature"): is_sent("temperature", "--temperature"),
     ("generate", "--seed"): is_sent("seed", "--seed"),
@@ -106,7 +112,9 @@ EFFECTS: dict[tuple[str, str], Callable[[Taiwa, ModelServer, Place], bool]] = {
     ("batch", "--temperature"): is_sent_by("batch", "plain", "rows.txt", "--mode", "map"),
     ("extract", "--temperature"): is_sent_by("extract", "schema.json", "one"),
     ("chat", "--temperature"): is_sent_by("chat", "plain"),
+    ("solve", "--temperature"): is_sent_by("solve", "1+1?"),
     ("serve", "--port"): takes_a_free_port,
+    ("ui", "--port"): takes_a_free_port,
 }
 DEFAULT_IS_ZERO = {("solve", "--seed"), ("laws", "--seed")}
 MEASURED = {("eval reason", "--max-tool-calls"), ("eval extract", "--max-repairs")}

@@ -98,7 +98,7 @@ def folder_(
     settings = common.settings()
     options = documents.IndexOptions(folder, name, language, (embeddings or "").strip(), force_embeddings)
     made: dict[str, Json] = {}
-    with documents.open_library(settings) as library:
+    with documents.open_library(settings, writing=True) as library:
         for step in documents.index_folder(library, settings, options, reporter()):
             if isinstance(step, tuple):
                 summary, done = step

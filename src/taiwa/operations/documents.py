@@ -105,16 +105,16 @@ def has_library(settings: Settings) -> bool:
 
 
 @contextmanager
-def open_library(settings: Settings, *, reading: bool = False) -> Generator[Library]:
+def open_library(settings: Settings, *, reading: bool = False, writing: bool = False) -> Generator[Library]:
     """Open the library that stands beside the store, or on the same server.
 
-    For reading nothing is written; one that is not writable is opened for reading too.
+    For reading nothing is written; one that is not writable is opened for reading too, unless it is opened for writing.
     """
     place = _place(settings)
     try:
         library = Library.open(place, readonly=reading and isinstance(place, Path))
     except StoreError:
-        if reading or not isinstance(place, Path) or not place.exists():
+        if reading or writing or not isinstance(place, Path):
             raise
         library = Library.open(place, readonly=True)
     with library:
