@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from taiwa.kernel.errors import ConfigError
 from taiwa.models.registry import find_prices
-from taiwa.settings import Settings, config_path, load, set_value, show, unset
+from taiwa.settings import Settings, config_path, load, remove_value, set_value, show
 from taiwa.sql import PostgresUrl
 from taiwa.yamlfile import Keys, read_settings, remove_setting, set_setting
 
@@ -173,17 +173,17 @@ def test_a_taken_out_value_leaves_no_empty_section(path: Path) -> None:
     set_value(path, "model", "a")
     set_value(path, "capabilities.openai:gpt-4.1.stop", "false")
 
-    unset(path, "capabilities.openai:gpt-4.1.stop")
+    remove_value(path, "capabilities.openai:gpt-4.1.stop")
 
     assert path.read_text() == "model: a\n"
     with pytest.raises(ConfigError, match="store is not set there"):
-        unset(path, "store")
+        remove_value(path, "store")
 
 
 def test_all_that_is_set_for_one_name_is_taken_out_at_once(path: Path) -> None:
     write(path, "prices:\n  gpt-4.1: {input: 1, output: 2}\n  other: {input: 3}\n")
 
-    unset(path, "prices.gpt-4.1")
+    remove_value(path, "prices.gpt-4.1")
 
     assert load({}, HOME, path).prices == {"other": {"input": Decimal(3)}}
 
@@ -295,5 +295,5 @@ def test_a_model_whose_name_has_dots_or_is_an_address_has_prices_of_its_own(path
 
     assert settings.prices == {model: {"input": Decimal(1), "output": Decimal(2)}}
     assert find_prices(settings.prices, model) is not None
-    unset(path, f"prices.{model}.output")
+    remove_value(path, f"prices.{model}.output")
     assert load({}, {}, path).prices == {model: {"input": Decimal(1)}}

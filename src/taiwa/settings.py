@@ -383,7 +383,15 @@ def set_value(path: Path, key: str, value: str) -> None:
     write_private(path, set_setting(_file_text(path), keys, value, str(path)))
 
 
-def unset(path: Path, key: str) -> None:
+def missing_prices(path: Path, key: str) -> tuple[str, ...]:
+    """Return the keys that the config file lacks beside the key of a price: input and output are set together."""
+    head, *name = _keys(key)[:2]
+    values = read_settings(_file_text(path), str(path)) if head == "prices" else {}
+    required = [(head, *name, rate) for rate in ("input", "output")] if values else []
+    return tuple(".".join(keys) for keys in required if keys not in values)
+
+
+def remove_value(path: Path, key: str) -> None:
     """Remove one setting, or all of a name (`capabilities.NAME`), from the config file.
 
     Raises:

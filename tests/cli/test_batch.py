@@ -48,6 +48,18 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def test_without_a_mode_each_row_is_sent_on_its_own(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str]
+) -> None:
+    model_server(echo(), echo())
+
+    done = taiwa.ok("batch", "chat", lines("one", "two"), "-j", "1")
+
+    assert [row["answer"] for row in done.rows] == ["ONE", "TWO"]
+    assert done.rows[0]["session"] != done.rows[1]["session"]
+    assert [len(request["messages"]) for request in model_server.requests] == [2, 2]
+
+
 # --- fold -------------------------------------------------------------------------------------------------------------
 
 

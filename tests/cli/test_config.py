@@ -26,14 +26,24 @@ def test_every_setting_says_where_it_comes_from(taiwa: Taiwa, place: Place, monk
     assert re.search(r"model +ollama:one +.*config\.yaml:1", taiwa.ok("config", "show").out)
 
 
-def test_what_is_set_is_used_until_it_is_unset(taiwa: Taiwa, place: Place) -> None:
+def test_what_is_set_is_used_until_it_is_removed(taiwa: Taiwa, place: Place) -> None:
     taiwa.ok("config", "set", "model", "ollama:one")
     taiwa.ok("config", "set", "prices.ollama:one.input", "0.25")
 
     assert taiwa.ok("config", "show", "--json").json["model"]["value"] == "ollama:one"
-    taiwa.ok("config", "unset", "model")
+    taiwa.ok("config", "remove", "model")
     assert taiwa.ok("config", "show", "--json").json["model"]["value"] == ""
     assert taiwa.ok("config", "path").out == f"{place.config}\n"
+
+
+def test_a_price_that_is_set_names_the_one_that_is_required_too(taiwa: Taiwa) -> None:
+    first = taiwa.ok("config", "set", "prices.ollama:one.input", "0.25")
+    second = taiwa.ok("config", "set", "prices.ollama:one.output", "1")
+
+    assert (
+        first.err == "set the other price too, per million tokens: taiwa config set prices.ollama:one.output AMOUNT\n"
+    )
+    assert second.err == ""
 
 
 @pytest.mark.parametrize(
@@ -41,7 +51,7 @@ def test_what_is_set_is_used_until_it_is_unset(taiwa: Taiwa, place: Place) -> No
     [
         (("set", "modle", "x"), "unknown key 'modle'; did you mean 'model'?"),
         (("set", "timeout", "soon"), "timeout must be a number such as 0.25, not 'soon'"),
-        (("unset", "timeout"), "timeout"),
+        (("remove", "timeout"), "timeout"),
     ],
 )
 def test_an_invalid_setting_is_an_error_of_one_line(taiwa: Taiwa, command: tuple[str, ...], line: str) -> None:

@@ -188,7 +188,7 @@ def prepare(taiwa: Taiwa, line: str) -> None:
         taiwa.ok("user", "set", "ann", "office=Osaka")
     if "user rate" in command:
         taiwa("ask", "days of leave", "--user", "ann")
-    if command.startswith("config unset"):
+    if command.startswith("config remove"):
         taiwa.ok("config", "set", "model", "ollama:qwen3")
 
 

@@ -213,3 +213,18 @@ def test_the_log_of_a_session_names_its_own_model_where_two_share_a_turn(
     models = {name: taiwa.ok("log", name, "--json").json[-1]["model"] for name in ("one", "two")}
 
     assert models == {"one": model_server.model, "two": other}
+
+
+def test_why_lists_the_calls_of_its_own_conversation_where_two_share_a_turn(
+    model_server: ModelServer, taiwa: Taiwa
+) -> None:
+    model_server(*[delta("Yes.", topics=["tea"])] * 2)
+    other = model_server.model.replace("#test-model", "#other-model")
+    taiwa.ok("say", "chat", "-s", "one", "I like tea")
+    taiwa.ok("say", "chat", "-s", "two", "-m", other, "I like tea")
+    taiwa.ok("fork", "two", "three")
+
+    models = {name: taiwa.ok("why", "topics", name, "--json").json["models"] for name in ("one", "two")}
+
+    assert models == {"one": [model_server.model], "two": [other]}
+    assert len(taiwa.ok("why", "topics", "three", "--json").json["models"]) == 2

@@ -73,7 +73,7 @@ def test_every_example_in_a_help_text_is_parsed(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, command in EVERY.items() if not isinstance(command, click.Group)])
 def test_every_command_has_json_output_unless_it_has_no_result(name: str) -> None:
     silent = {
-        "apps new", "apps confirm", "config set", "config unset", "config path", "demo", "export", "keys set", "keys remove", "mcp",
+        "apps new", "apps confirm", "config set", "config remove", "config path", "demo", "export", "keys set", "keys remove", "mcp",
         "serve", "completion", "ui",
     }  # fmt: skip
 

@@ -418,16 +418,34 @@ def test_no_code_of_typed_answers_runs_without_an_app(place: Place, model_server
         (("-",), "one\n", "one"),
         ((), "one\n", "one"),
         (("Hi",), "", "Hi"),
+        (("plain",), "one\n", "one"),
+        (("plain",), "", "plain"),
+        (("-c", "plain"), "one\n", "plain\n\none"),
     ],
 )
 def test_piped_text_follows_the_prompt(
     taiwa: Taiwa, model_server: ModelServer, words: tuple[str, ...], piped: str, sent: str
 ) -> None:
-    model_server("Done.")
+    model_server("Done.", "Done.")
+    if "-c" in words:
+        taiwa.ok("say", "Hi")
 
     taiwa.ok("say", *words, input=piped)
 
     assert model_server.last_message() == sent
+
+
+def test_the_only_word_is_the_app_of_text_that_is_piped_or_in_a_file(
+    taiwa: Taiwa, model_server: ModelServer, place: Place
+) -> None:
+    model_server("Done.", "Done.")
+    (place.folder / "in.txt").write_text("one\n")
+
+    piped = taiwa.ok("say", "chat", "--json", input="one\n").json
+    read = taiwa.ok("say", "chat", "-f", str(place.folder / "in.txt"), "--json").json
+
+    assert [taiwa.ok("log", each["session"], "--json").json[-1]["user"] for each in (piped, read)] == ["one", "one"]
+    assert {each["session"].rpartition("-")[0] for each in (piped, read)} == {"chat"}
 
 
 def test_a_file_as_standard_input_is_piped_text(taiwa: Taiwa, place: Place, model_server: ModelServer) -> None:

@@ -246,6 +246,21 @@ def test_over_a_pipe_a_turn_that_was_cut_off_only_gives_a_notice(model_server: M
     assert not model_server.requests
 
 
+def test_a_turn_that_was_cut_off_is_not_mentioned_in_another_conversation(
+    model_server: ModelServer, open_chat: Callable[..., Terminal], taiwa: Taiwa
+) -> None:
+    cut_off(taiwa, model_server)
+    model_server()
+
+    with open_chat("-s", "other") as chat:
+        chat.prompted()
+        chat.type(CTRL_D)
+        chat.end()
+
+    assert "cut off" not in chat.text
+    assert taiwa.ok("chat", "chat", "-s", "other", input="").err == ""
+
+
 def wait_for(condition: Callable[[], bool]) -> None:
     end = time.monotonic() + 300
     while not condition():

@@ -69,3 +69,10 @@ def test_invalid_input_is_an_error_of_one_line(taiwa: Taiwa) -> None:
         assert result.code == 2
         assert expected in result.err
         assert len(result.err.splitlines()) == 1
+
+
+def test_a_fact_without_a_value_is_one_line(taiwa: Taiwa) -> None:
+    refused = taiwa("user", "set", "ann", "Osaka")
+
+    assert refused.code == 2
+    assert refused.err == "taiwa: a fact must be KEY=VALUE, got 'Osaka'\n"

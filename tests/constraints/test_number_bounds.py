@@ -19,6 +19,7 @@ from taiwa.constraints.automaton import Automaton, compile_regex
 from taiwa.constraints.gbnf import tool_calls_to_gbnf
 from taiwa.constraints.guide import Guide
 from taiwa.constraints.number_bounds import REST, UNBOUNDED, JsonScan, number_bounds
+from taiwa.constraints.readable_guides import ReadableGuide
 from taiwa.constraints.schema_regex import to_regex
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import JsonSchema, ToolCallsInText, ToolSpec
@@ -54,7 +55,7 @@ SCHEMAS: tuple[Any, ...] = ({}, {"type": "object"}, {"type": "array"}, {"enum": 
 
 
 @cache
-def guides(schema: str, vocabulary: Vocabulary) -> tuple[Guide, Guide]:
+def guides(schema: str, vocabulary: Vocabulary) -> tuple[ReadableGuide[Any], ReadableGuide[int]]:
     """The guide of the engine and that of an automaton for a schema as JSON text; an automaton takes long to compile."""
     parsed = json.loads(schema)
     return constraints.compile(JsonSchema(parsed), vocabulary), RegexGuide.of_schema(parsed, vocabulary)

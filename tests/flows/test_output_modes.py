@@ -181,7 +181,7 @@ def test_an_unknown_mode_is_refused_before_any_call(drive: Drive) -> None:
     model = scripted_model(GOOD)
 
     with pytest.raises(InputError, match="choose one of auto, native"):
-        drive(lambda: extract(ORDER, "Two teas.", mode="magic"), model)
+        drive(lambda: extract(ORDER, "Two teas.", mode="magic"), model)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 
     assert model.requests == []
 
@@ -223,4 +223,4 @@ def test_the_style_of_typechat_words_type_and_request_in_one_message(drive: Driv
 
 def test_an_unknown_style_is_refused(drive: Drive) -> None:
     with pytest.raises(InputError, match="unknown style 'chat'; choose one of plain, typechat"):
-        drive(lambda: extract(ORDER, "Two teas.", style="chat"), scripted_model(GOOD))  # type: ignore[arg-type]
+        drive(lambda: extract(ORDER, "Two teas.", style="chat"), scripted_model(GOOD))  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]

@@ -192,8 +192,9 @@ def test_a_run_is_a_turn_of_the_session_that_its_thread_names() -> None:
 def test_equal_histories_of_two_threads_are_two_sessions() -> None:
     with serving("Hello", "Hello", "one", "two") as server:
         first, second = Agent(server, thread="a-thread"), Agent(server, thread="b-thread")
-        first.say("Hi"), second.say("Hi")
-        first.say("1"), second.say("2")
+        for text in ("Hi", "1"):
+            first.say(text)
+            second.say(text.replace("1", "2"))
 
         assert sorted(server.turns()) == [["Hi", "1"], ["Hi", "2"]]
 

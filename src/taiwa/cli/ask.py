@@ -289,7 +289,7 @@ def set_(common: CommonOptions, name: str, facts: tuple[str, ...], file: Path | 
 
     users = _users(common)
     profile = load_profile(file) if file else users.get(name) if users.has(name) else UserProfile(name)
-    for key, value in read_params(facts).items():
+    for key, value in read_params(facts, "a fact").items():
         profile = set_profile_value(profile, key, value)
     users.put(replace(profile, name=name))
     print_item(profile_to_json(users.get(name)), f"{name}: saved", as_json=common.as_json)

@@ -31,8 +31,8 @@ FAILED, INTERRUPTED = 1, 130
 @click.command()
 @click.argument("app_and_file", nargs=-1, required=True, metavar="[APP] FILE")
 @click.option(
-    "--mode", type=click.Choice(["fold", "map"]), required=True,
-    help="Run one conversation whose state is carried on (fold), or each row on its own (map).",
+    "--mode", type=click.Choice(["map", "fold"]), default="map", show_default=True,
+    help="Run each row on its own (map), or one conversation whose state is carried on (fold).",
 )  # fmt: skip
 @row_options
 @common_options(
@@ -63,11 +63,11 @@ def batch(
     exit code is 1 then. With --strict, a line that cannot be read stops it before anything is sent. With -o, --json prints a summary. A fold is stored as the conversation -s NAME (default: APP-FILE).
 
     \b
-    taiwa batch lines.txt --mode map -j 8 -o answers.jsonl
+    taiwa batch lines.txt -j 8 -o answers.jsonl
     taiwa batch translate lines.txt --mode fold -p target_lang=English -o out.jsonl
-    taiwa batch linguistic sentences.jsonl --mode map -j 16 -o out.jsonl --max-cost 0.50
-    taiwa batch linguistic sentences.jsonl --mode map -j 16 -o out.jsonl --resume
-    taiwa batch linguistic sentences.jsonl --mode map --dry-run
+    taiwa batch linguistic sentences.jsonl -j 16 -o out.jsonl --max-cost 0.50
+    taiwa batch linguistic sentences.jsonl -j 16 -o out.jsonl --resume
+    taiwa batch linguistic sentences.jsonl --dry-run
     """
     from taiwa.operations.batch import BatchOptions, open_rows, preview_turns, run_turns
 

@@ -302,12 +302,11 @@ class Repl:
         """Offer to finish a turn of this session that was cut off."""
         runs = self.session.repository.store.runs
         cut = runs.open_runs(self.session.name)
-        others = [run for run in runs.open_runs() if run.ref not in ("", self.session.name)]
-        text = one_line(cut[-1].text, 60) if cut else ""
-        shown = text if not self.lines.live else f"{others[-1].ref}: {one_line(others[-1].text, 60)}" if others else ""
-        if shown:
-            print_notice(_("a turn was cut off ({text}); taiwa resume finishes it without paying again", text=shown))
-        if not cut or not self.lines.live:
+        if not cut:
+            return
+        text = one_line(cut[-1].text, 60)
+        if not self.lines.live:
+            print_notice(_("a turn was cut off ({text}); taiwa resume finishes it without paying again", text=text))
             return
         reply = self.lines.ask(_("a turn was cut off: {text}\nfinish it without paying again? [Y/n] ", text=text))
         if reply.strip().lower() in YES:

@@ -1,5 +1,6 @@
 """Settings and API keys: config, keys."""
 
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ def config() -> None:
     taiwa config show
     taiwa config set model http://127.0.0.1:8080/v1#qwen
     taiwa config set prices.openai:gpt-x.input 0.25
-    taiwa config unset model
+    taiwa config remove model
     """
 
 
@@ -58,25 +59,27 @@ def set_(key: str, value: str) -> None:
     \b
     taiwa config set model ollama:qwen3
     """
-    from taiwa.settings import load, set_value
+    from taiwa.settings import load, missing_prices, set_value
     from taiwa.sql.base import hide_password
 
     path = load().path
     set_value(path, key, value)
     print_line(f"{key} = {hide_password(value)}")
+    for missing in missing_prices(path, key):
+        print_notice(f"set the other price too, per million tokens: taiwa config set {shlex.quote(missing)} AMOUNT")
 
 
-@config.command("unset")
+@config.command("remove")
 @click.argument("key")
-def unset_(key: str) -> None:
+def remove_(key: str) -> None:
     """Remove KEY from the config file.
 
     \b
-    taiwa config unset model
+    taiwa config remove model
     """
-    from taiwa.settings import load, unset
+    from taiwa.settings import load, remove_value
 
-    unset(load().path, key)
+    remove_value(load().path, key)
     print_line(f"{key} is not set")
 
 

@@ -157,7 +157,7 @@ def alias(common: CommonOptions, alias: str | None, name: str | None, remove: bo
     taiwa models alias fast --remove
     """
     from taiwa.models.registry import check_alias, resolve_probed
-    from taiwa.settings import set_value, unset
+    from taiwa.settings import remove_value, set_value
 
     settings = common.settings()
     if alias is None or (name is None and not remove):
@@ -170,7 +170,7 @@ def alias(common: CommonOptions, alias: str | None, name: str | None, remove: bo
             table(("alias", "model"), list(shown.items()))
         return
     if remove:
-        unset(settings.path, f"aliases.{alias}")
+        remove_value(settings.path, f"aliases.{alias}")
         print_item({alias: None}, f"{alias} is not an alias any more", as_json=common.as_json)
         return
     check_alias(alias)

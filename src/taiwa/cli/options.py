@@ -502,8 +502,8 @@ def print_default_model(settings: "Settings", priced_model: "PricedModel") -> No
         )
 
 
-def read_params(words: tuple[str, ...]) -> dict[str, str]:
-    """Read `KEY=VALUE` words.
+def read_params(words: tuple[str, ...], what: str = "-p") -> dict[str, str]:
+    """Read `KEY=VALUE` words; an error says what they are.
 
     Raises:
         InputError: one has no `=`.
@@ -512,7 +512,7 @@ def read_params(words: tuple[str, ...]) -> dict[str, str]:
     for word in words:
         name, sign, text = word.partition("=")
         if not sign or not name.strip():
-            raise InputError(f"-p must be KEY=VALUE, got {word!r}")
+            raise InputError(f"{what} must be KEY=VALUE, got {word!r}")
         pairs[name.strip()] = text
     return pairs
 

@@ -47,8 +47,8 @@ USAGE = 'say takes a text, or an app and a text: taiwa say [APP] "TEXT" (quote t
 def say(common: CommonOptions, words: tuple[str, ...]) -> None:
     """Send TEXT and print the answer. Text that is piped in follows TEXT, after an empty line; `-` stands for it alone.
 
-    One argument is the text, two are an app and the text. Without -c or -s a new conversation is created. A conversation
-    keeps its model and the options --system, --temperature, --max-tokens, --tool and --schema until others are given.
+    One argument is the text, or an app if it names one and text is piped in or given by -f; two are an app and the text.
+    Without -c or -s a new conversation is created. A conversation keeps its model and the options --system, --temperature, --max-tokens, --tool and --schema until others are given.
 
     \b
     taiwa say "What is a monad?"
@@ -60,13 +60,15 @@ def say(common: CommonOptions, words: tuple[str, ...]) -> None:
     taiwa say -c "And shorter?"             continue the latest conversation
     taiwa say -a cat.png "What is this?"    attach an image, a PDF or a text file
     git diff | taiwa say "Sum this up:"     send the prompt and the piped text
-    git diff | taiwa say code -             send the piped text
+    git diff | taiwa say code               send the piped text to an app
     taiwa say --dry-run -c "What if?"       print the request and its size, send nothing
     """
     has_text = bool(common.fragments or common.attachments) or not sys.stdin.isatty()
     app, prompt = _app_and_prompt(words, has_text=has_text)
     attachments = common.read_attachments()
     text = read_prompt(prompt, common.fragments)
+    if not app and not common.continue_latest and text != prompt and _is_app(prompt):
+        app, text = prompt, text.removeprefix(f"{prompt}\n\n")
     if not words and not text and not attachments:
         raise InputError(USAGE)
     if common.dry_run:
@@ -84,6 +86,12 @@ def _app_and_prompt(words: tuple[str, ...], *, has_text: bool) -> tuple[str, str
     if len(words) > 2 or not (words or has_text):
         raise InputError(USAGE)
     return ("", words[0] if words else "") if len(words) < 2 else (words[0], words[1])
+
+
+def _is_app(word: str) -> bool:
+    from taiwa.apps.catalog import apps
+
+    return any(app.name == word for app in apps())
 
 
 def _preview(common: CommonOptions, app: str, text: str, attachments: "tuple[Attachment, ...]") -> None:

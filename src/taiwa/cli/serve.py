@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options, principal_option
+from taiwa.cli.options import CommonOptions, Group, common_options, principal_option
 from taiwa.cli.output import print_item, print_json, print_line, print_notice, table
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ MOST_COST, MOST_RATE = 10**9, 10**6
 TOKEN_VARIABLE = "TAIWA_SERVE_TOKEN"  # noqa: S105  (the name of a variable)
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Group, invoke_without_command=True)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Listen on this address.")
 @click.option(
     "--port",
@@ -148,7 +148,7 @@ def read_indexes(settings: "Settings", names: tuple[str, ...]) -> tuple[str, ...
         return tuple(index.name for index in find_indexes(library, names, settings, reporter()))
 
 
-@serve.group()
+@serve.group(cls=Group)
 def keys() -> None:
     """Manage the keys of named callers, each with conversations, documents, a bill and limits of its own.
 

@@ -143,8 +143,9 @@ def why(repository: Repository, path: str, revision: str) -> WhyResult:
         InputError: the path is invalid, or the state never had a value there.
     """
     where = parse_path(path)
-    origin = repository.origin(repository.store.resolve(revision), where)
-    return WhyResult(where, origin, _model_calls(repository.store.runs.calls(origin.hash)))
+    store = repository.store
+    origin = repository.origin(store.resolve(revision), where)
+    return WhyResult(where, origin, _model_calls(store.runs.calls(origin.hash, store.refs.session_of(revision))))
 
 
 def value_at(state: Json, path: str) -> Json:

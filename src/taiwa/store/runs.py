@@ -256,18 +256,16 @@ class Runs:
         select = "SELECT strand, position, key, answer, error, ms FROM call WHERE run = ? ORDER BY seq"
         return tuple(_entry(row) for row in self._db.rows(select, run))
 
-    def calls(self, node: str, *, together: bool = True) -> tuple[CallRecord, ...]:
+    def calls(self, node: str, session: str = "", *, together: bool = True) -> tuple[CallRecord, ...]:
         """Return what was paid for a node: the calls of all runs that committed it or nodes together with it.
 
+        Sessions with equal histories share nodes: of a given session only its own calls are returned, if it has any.
         Without `together`, only those of runs that ended with exactly this node: a walk over nodes meets each call once.
         """
-        runs = STEP if together else HERE
-        return tuple(
-            map(
-                _call,
-                self._db.rows(f"{CALL} WHERE call.run IN ({runs}) ORDER BY call.seq", hash_to_bytes(node), self._owner),
-            )
-        )
+        select, key = f"{CALL} WHERE call.run IN ({STEP if together else HERE})", (hash_to_bytes(node), self._owner)
+        of_session = " AND (SELECT ref FROM run WHERE run.seq = call.run) = ?"
+        own = self._db.rows(f"{select}{of_session} ORDER BY call.seq", *key, composed(session)) if session else ()
+        return tuple(map(_call, own or self._db.rows(f"{select} ORDER BY call.seq", *key)))
 
     def model_of(self, node: str, session: str = "") -> str:
         """Return the name of the model that a run asked which ended with exactly this node; "" without one.
