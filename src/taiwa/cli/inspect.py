@@ -422,7 +422,7 @@ def export(
     \b
     taiwa export chat-1 --app > chat-1.jsonl
     taiwa export chat-1 -o chat-1.html
-    taiwa export chat-1 --otel-endpoint http://localhost:4318
+    taiwa export chat-1 --otel > spans.jsonl
     """
     from taiwa.operations.text_files import write_file
 
