@@ -56,8 +56,8 @@ def test_without_a_mode_each_row_is_sent_on_its_own(
     done = taiwa.ok("batch", "chat", lines("one", "two"), "-j", "1")
 
     assert [row["answer"] for row in done.rows] == ["ONE", "TWO"]
-    assert done.rows[0]["session"] != done.rows[1]["session"]
-    assert [len(request["messages"]) for request in model_server.requests] == [2, 2]
+    assert [row["state"]["turns"] for row in done.rows] == [1, 1]
+    assert [row["session"] for row in done.rows] == [None, None]
 
 
 # --- fold -------------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ ALLOWED = {
     "uvicorn": ("taiwa.server",),
     "mcp": ("taiwa.tools",),
     "anyio": ("taiwa.tools",),
-    "httpx2": ("taiwa.models", "taiwa.server.client"),
+    "httpx2": ("taiwa.models", "taiwa.operations.otel", "taiwa.server.client"),
     "sqlite3": ("taiwa.sql",),
     "psycopg": ("taiwa.sql",),
     "psycopg_pool": ("taiwa.sql",),

@@ -398,6 +398,11 @@ def print_state(here: "Conversation", *, as_json: bool) -> None:
 @click.option("--calls", is_flag=True, help="Include the bill of each turn (jsonl).")
 @click.option("--app", is_flag=True, help="Include the app, to import into another store (jsonl).")
 @click.option("--no-attachments", is_flag=True, help="Leave out the bytes of attachments (jsonl) and images (html).")
+@click.option(
+    "--otel", is_flag=True, help="Write the spans of its turns for OpenTelemetry (OTLP JSON lines), without texts."
+)
+@click.option("--otel-endpoint", metavar="URL", help="Send the spans to this OpenTelemetry collector.")
+@click.option("--otel-content", is_flag=True, help="Include the texts of messages, tools and passages in the spans.")
 @common_options("session", "store")
 def export(
     common: CommonOptions,
@@ -407,16 +412,28 @@ def export(
     calls: bool,
     app: bool,
     no_attachments: bool,
+    *,
+    otel: bool,
+    otel_endpoint: str | None,
+    otel_content: bool,
 ) -> None:
     """Write the conversation at REVISION as JSONL (for import), Markdown or one HTML page.
 
     \b
     taiwa export chat-1 --app > chat-1.jsonl
     taiwa export chat-1 -o chat-1.html
+    taiwa export chat-1 --otel > spans.jsonl
     """
     from taiwa.operations.text_files import write_file
 
     repository, revision = common.repository(reading=True), common.place(revision)
+    if otel or otel_endpoint is not None:
+        if form or calls or app or no_attachments or (output is not None and otel_endpoint is not None):
+            raise InputError("--otel goes with -o or --otel-endpoint, and with --otel-content, not with other options")
+        _export_spans(repository, revision, output, otel_endpoint, content=otel_content)
+        return
+    if otel_content:
+        raise InputError("--otel-content requires --otel or --otel-endpoint")
     form = form or (_format_of(output) if output else "jsonl")
     if form == "verifiable" and output is None:  # its texts are written as they are, and a terminal would obey them
         raise InputError("--format verifiable requires a file: -o FILE.html")
@@ -426,6 +443,27 @@ def export(
         return
     write_file(output, text, private=True)
     print_notice(_("written to {path}", path=output))
+
+
+def _export_spans(
+    repository: "Repository", revision: str, output: Path | None, endpoint: str | None, *, content: bool
+) -> None:
+    """Write the spans of a conversation, or send them to a collector."""
+    from taiwa.operations.otel import Collector, otlp_lines
+    from taiwa.operations.text_files import write_file
+
+    collector = None if endpoint is None else Collector(endpoint)
+    lines = tuple(otlp_lines(repository, revision, content=content))
+    if not lines:
+        raise InputError("there are no spans: the journal of these turns is not in this store")
+    if collector is not None:
+        count = collector.send(lines)
+        print_notice(ngettext("{n} turn sent", "{n} turns sent", count))
+    elif output is None:
+        click.echo("".join(f"{line}\n" for line in lines), nl=False)
+    else:
+        write_file(output, "".join(f"{line}\n" for line in lines), private=True)
+        print_notice(_("written to {path}", path=output))
 
 
 def save(repository: "Repository", revision: str, path: Path) -> None:

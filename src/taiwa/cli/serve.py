@@ -59,6 +59,12 @@ TOKEN_VARIABLE = "TAIWA_SERVE_TOKEN"  # noqa: S105  (the name of a variable)
 @click.option(
     "--allow-origin", "origins", metavar="ORIGIN", multiple=True, help="Let pages of this origin call the server."
 )
+@click.option(
+    "--otel",
+    metavar="URL",
+    default="",
+    help="Send the spans of each turn to this OpenTelemetry collector, without texts.",
+)
 @click.option("--json-log", is_flag=True, help="Write the log as JSON lines.")
 @common_options("max_cost", "retry_paid", "store")
 @click.pass_context

@@ -39,6 +39,7 @@ class ServerOptions:
     - `token`: the key that API clients send; "" lets everybody in.
     - `hosts`: names beside the loopback ones by which browsers and clients may address the server.
     - `origins`: origins of pages that may call it from a browser (CORS).
+    - `otel`: the address of a collector of OpenTelemetry to which the spans of each turn are sent; "" for none.
     """
 
     host: str = "127.0.0.1"
@@ -51,6 +52,7 @@ class ServerOptions:
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     json_log: bool = False
+    otel: str = ""
     limits: Limits = Limits()
 
     @property

@@ -15,6 +15,7 @@ from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
 from taiwa.operations.complete import Completion
 from taiwa.server.errors import INTERNAL, STOPPING, ApiError, api_error, too_many
 from taiwa.sessions.durable_turn import TurnResult
+from taiwa.sessions.repository import Repository
 
 logger = logging.getLogger("taiwa.server")
 
@@ -36,13 +37,18 @@ class RunEvent:
 
 
 OnEnd: TypeAlias = Callable[["LiveRun"], Awaitable[None]]
+OnTurn: TypeAlias = Callable[[Repository, str, str], None]
+"""Called with the repository, the node and the session of each turn that was stored."""
 
 
 class LiveRun:
     """The answers of one request while they are written, and their events from the first one."""
 
-    def __init__(self, completions: Sequence[Completion], on_end: OnEnd | None = None) -> None:
+    def __init__(
+        self, completions: Sequence[Completion], on_end: OnEnd | None = None, on_turn: OnTurn | None = None
+    ) -> None:
         self._on_end = on_end
+        self._on_turn = on_turn
         self.completions = tuple(completions)
         self.events: list[RunEvent] = []
         self.done = False
@@ -113,6 +119,8 @@ class LiveRun:
         completion = self.completions[index]
         try:
             result = await completion.perform(partial(self._observe, index), self._stop)
+            if self._on_turn is not None:
+                self._on_turn(completion.session.repository, result.node, result.session)
             self._publish(index, result)
         except TaiwaError as error:
             self._publish(index, api_error(error))
@@ -158,8 +166,9 @@ def _abandon(completion: Completion) -> None:
 class Runs:
     """All runs of a server."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, on_turn: OnTurn | None = None) -> None:
         self._most = most
+        self._on_turn = on_turn
         self._running: dict[asyncio.Task[None], LiveRun] = {}
         self.stopping = False
 
@@ -183,7 +192,7 @@ class Runs:
             ApiError: as `check_room`.
         """
         self.check_room(len(completions))
-        run = LiveRun(completions, on_end)
+        run = LiveRun(completions, on_end, self._on_turn)
         task = run.begin()
         self._running[task] = run
         task.add_done_callback(self._running.pop)

@@ -15,6 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.runtime import AnyModel
 from taiwa.kernel.usage_limits import UsageLimits
+from taiwa.operations.otel import LiveSpans
 from taiwa.operations.uploads import uploads_folder
 from taiwa.retrieval.scope import IndexScope
 from taiwa.server.access import Access
@@ -57,6 +58,7 @@ class TaiwaServer:
         repository.place, repository.settings = settings.store, settings
         scope = IndexScope(served=options.indexes or None, uploads=str(uploads_folder(settings)))
         repositories = Repositories(repository, scope)
+        spans = LiveSpans(options.otel) if options.otel else None
         sharing = Sharing(repositories)
         sharing.begin()
         self.options = options
@@ -70,7 +72,7 @@ class TaiwaServer:
             Catalogue(settings, options.apps, options.models, models),
             self.access,
             turns,
-            Runs(options.limits.runs),
+            Runs(options.limits.runs, None if spans is None else spans.put),
             Indexing(settings),
             {},
             sharing,
@@ -87,7 +89,7 @@ class TaiwaServer:
             backlog=BACKLOG, timeout_keep_alive=KEEP_ALIVE, h11_max_incomplete_event_size=MOST_HEADER_BYTES,
             proxy_headers=False, timeout_graceful_shutdown=round(options.limits.grace) + 5,
         )  # fmt: skip
-        self._server = _Uvicorn(config, self.state)
+        self._server = _Uvicorn(config, self.state, spans)
 
     @property
     def url(self) -> str:
@@ -161,8 +163,9 @@ def _bounded_protocol(seconds: float) -> type[H11Protocol]:
 class _Uvicorn(uvicorn.Server):
     """Uvicorn that ends the runs before it waits for the connections, which follow them."""
 
-    def __init__(self, config: uvicorn.Config, state: ServerState) -> None:
+    def __init__(self, config: uvicorn.Config, state: ServerState, spans: LiveSpans | None) -> None:
         super().__init__(config)
+        self._spans = spans
         self.on_ready: Callable[[], None] | None = None
         self._state = state
 
@@ -181,6 +184,8 @@ class _Uvicorn(uvicorn.Server):
         self._state.followed.stop()
         await self._state.indexing.stop()
         await self._state.runs.stop(0 if self.force_exit else self._state.options.limits.grace)
+        if self._spans is not None:
+            await asyncio.to_thread(self._spans.close)
         await self._state.sharing.close()
         await super().shutdown(sockets)
         self._captured_signals.clear()  # uvicorn would raise them again, and a requested stop is a success

@@ -295,6 +295,20 @@ class Runs:
         run: int | None = self._db.one(f"{HERE} ORDER BY run.seq LIMIT 1", hash_to_bytes(node), self._owner)
         return () if run is None else self.journal(run)
 
+    def that_made(self, node: str) -> tuple[Run, ...]:
+        """Return the runs that ended with exactly this node, oldest first; () for nodes made without a run."""
+        values = (self._owner, hash_to_bytes(node), self._owner)
+        return tuple(map(_run, self._db.rows(f"{RUN} AND run.seq IN ({HERE}) ORDER BY run.seq", *values)))
+
+    def calls_of(self, run: int) -> tuple[CallRecord, ...]:
+        """Return what was paid for a run, in the order of its journal.
+
+        Raises:
+            StoreError: there is no run of that number.
+        """
+        self.run(run)
+        return tuple(map(_call, self._db.rows(f"{CALL} WHERE call.run = ? ORDER BY call.seq", run)))
+
     def finish(self, run: int, node: int) -> None:
         """End a committed run, whatever its status was; the user's text is in its nodes from now on."""
         update = "UPDATE run SET status = 'done', input = NULL, node = ? WHERE seq = ? AND owner = ?"
