@@ -73,10 +73,9 @@ class Page:
         return self._render("start.html", title=self._("New conversation"), session="", at="", query=query, hits=hits,
                             apps=apps, models=models, indexes=indexes, model="", tip="", end="", **self._list())  # fmt: skip
 
-    def conversation(self, place: Place, talk: Talk) -> str:
-        """Render a conversation."""
+    def conversation(self, place: Place, talk: Talk, tip: str) -> str:
+        """Render a conversation, whose newest branch ends at `tip`."""
         window = transcript(self.repository, place.session, place.tip)
-        tip = self.repository.store.refs.tip(place.session)
         return self._render("conversation.html", title=place.session, query="", window=window,
                             models=talk.models, model=talk.model, tip=tip, end=place.tip,
                             question=self.question(place.session) if place.tip == tip else "",

@@ -84,10 +84,11 @@ async def conversation(request: Request) -> Response:
     state = state_of(request)
 
     def render(page: Page) -> str:
+        tip = page.repository.store.refs.tip(_name(request, page.repository))  # a turn that ends after this is an event
         place = _place(request, page.repository)
         models = state.catalogue.models
         last = page.repository.last_model(place.tip, place.session)
-        return page.conversation(place, Talk(models, last if last in models else models[0]))
+        return page.conversation(place, Talk(models, last if last in models else models[0]), tip)
 
     return await _render(request, render)
 
