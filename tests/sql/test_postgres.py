@@ -375,5 +375,6 @@ def test_the_number_of_a_process_stays_locked_while_its_threads_use_a_pool(
     assert other.is_alive(owner)
     assert db.owner() == owner
     db.close()
-    assert not other.is_alive(owner)
+    while other.is_alive(owner):  # the server ends a connection some time after its client has
+        other.run("SELECT pg_sleep(0.01)")
     other.close()

@@ -196,16 +196,16 @@ class _WorkerPool:
         self.workers = [_ActorSlot(actor.remote(self._sent)) for _ in range(self.count)]
 
     async def perform(self, job: Job, limits: UsageLimits) -> Measurement:
-        """Send a job to a worker; retry at most `MAX_TRIES` times if workers die."""
-        lost, why = self.ray.exceptions.RayActorError, ""
-        for _ in range(MAX_TRIES):
-            worker = min(self.workers, key=lambda one: one.busy)
+        """Send a job to a worker; retry at most `MAX_TRIES` times if workers die, on another one if there is one."""
+        lost, why, died = self.ray.exceptions.RayActorError, "", None
+        for tries in range(MAX_TRIES):
+            worker = min(self.workers, key=lambda one: (one is died, one.busy))
             worker.busy += 1
             try:
                 answer = await asyncio.wrap_future(worker.actor.measure.remote(record(job), record(limits)).future())
             except lost as error:
-                why = " ".join(str(error).split())[:300]
-                await asyncio.sleep(RESTART_PAUSE_S)  # Ray is restarting it
+                why, died = " ".join(str(error).split())[:300], worker
+                await asyncio.sleep(RESTART_PAUSE_S * 2**tries)  # Ray is restarting it
                 continue
             except ConnectionError as error:
                 raise ConfigError(f"lost the connection to Ray: {' '.join(str(error).split())[:300]}") from None
