@@ -53,7 +53,7 @@ def main() -> None:
                 page.click("[data-act=verify]")
                 expect(page.locator("#badge.good")).to_be_visible(timeout=60_000)
                 page.click("[data-why='items.1.name']")
-                expect(page.locator("#why h3")).to_be_visible(timeout=60_000)
+                expect(page.locator("#why h2")).to_be_visible(timeout=60_000)
                 page.screenshot(path=FOLDER / f"page-{language}.png")
                 if language == "en":
                     page.click("#tab-tree")

@@ -158,8 +158,7 @@ def served_app(app: App, params: Mapping[str, Json], repository: Repository) -> 
         InputError: a parameter is missing, unknown or of another type, or grants access.
     """
     if app.flow == "ask":
-        own = {param.name for param in app.params if param.name in GRANTED and param.default not in (None, "", [])}
-        closed = {"as", *own, *(("in",) if "as" in own else ())}
+        closed = closed_params(app)
         refused = next((name for name in GRANTED if name in params and name in closed), None)
         if refused is not None:
             raise InputError(
@@ -180,6 +179,12 @@ def is_relayed_app(options: CompletionOptions, repository: Repository) -> bool:
         InputError: a parameter is missing or unknown.
     """
     return is_relayed(_open_app(options, repository))
+
+
+def closed_params(app: App) -> frozenset[str]:
+    """Return the parameters of an app that searches documents which a request may not set: what its file decides."""
+    own = {param.name for param in app.params if param.name in GRANTED and param.default not in (None, "", [])}
+    return frozenset({"as", *own, *(("in",) if "as" in own else ())})
 
 
 def _check_indexes(names: Json, repository: Repository) -> None:

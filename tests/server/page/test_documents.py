@@ -76,6 +76,42 @@ def test_a_source_of_an_answer_opens_its_document_at_the_quotation(tab: Tab, ser
     tab.has(".document mark", "Everybody has ten days of paid leave in a year.")
 
 
+def test_the_documents_to_be_searched_are_chosen_where_a_conversation_begins(tab: Tab) -> None:
+    tab.page.goto(tab.base)
+    tab.ready()
+    tab.page.check("[name=app][value=ask]")
+    tab.page.select_option("#model", "builtin")
+    tab.has(".indexes:visible", "handbook")
+
+    tab.page.fill("#text", "how many days of paid leave does everybody have")
+    tab.page.click("#send")
+
+    tab.has(".sources", "leave.md › Paid leave")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_documents_and_the_inspector_are_accessible(browser: Any, tab: Tab, server: Serving, scheme: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    session = ask(server, "how many days of paid leave does everybody have")["session"]
+    for width in (1280, 360):
+        one = Tab(browser, server, color_scheme=scheme, viewport={"width": width, "height": 740}, bypass_csp=True)
+        text = "/documents/handbook/text/leave.md?start=0&end=12"
+        for path in ("/documents", "/documents/handbook?q=sick", text, f"/c/{session}"):
+            one.page.goto(f"{one.base}{path}")
+            one.ready()
+            if path.startswith("/c/"):
+                if width == 360:
+                    one.page.click("[data-toggle=side]")
+                one.panel("turn")
+                one.page.click("#side .steps .search summary")
+            result = Axe().run(one.page)
+            assert result.violations_count == 0, f"{path}: {result.generate_report()}"
+            assert one.page.evaluate("() => document.documentElement.scrollWidth") <= width, path
+        one.context.close()
+        assert one.problems == []
+
+
 def test_the_inspector_shows_scores_queries_passages_and_why(tab: Tab, server: Serving) -> None:
     opened(tab, server, "how many days of paid leave does everybody have")
     tab.page.click("#tab-turn")
@@ -121,3 +157,15 @@ def test_a_document_is_deleted_after_a_question(tab: Tab, server: Serving) -> No
     tab.page.click("#ask-ok")
 
     tab.has("tbody", "No documents yet.")
+
+
+def test_a_first_message_that_fails_comes_back_into_its_field(tab: Tab) -> None:
+    tab.page.goto(tab.base)
+    tab.ready()
+    tab.page.check("[name=app][value=plain]")
+    tab.page.select_option("#model", "scripted")
+    tab.page.fill("#text", "one")
+    tab.page.click("#send")
+
+    tab.has("#notices", "scripted")
+    assert tab.page.input_value("#text") == "one"

@@ -289,12 +289,28 @@ def test_two_branches_are_compared_field_by_field_with_the_turn_since_which_they
     tab.page.press("#ask-text", "Enter")
     tab.has("h1", "side")
     tab.say("two", 2)
+    tab.panel("tree")
     tab.page.select_option("#compare select", "chat-1")
     tab.page.click("#compare button")
     tab.has("#difference", "The branches part after turn 1.")
 
     row = tab.page.locator("#difference tr", has_text="summary")
     assert re.split(r"\s*\t\s*", row.inner_text()) == ["summary", "about tea 1", "about tea 0", "#2"]
+
+
+def test_an_edit_is_compared_with_the_branch_that_it_left(tab: Tab) -> None:
+    tab.begin("one")
+    tab.say("two", 2)
+    tab.page.click("[data-edit='2']")
+    tab.page.fill("#edit-text", "another")
+    tab.page.click("#edit button[value=branch]")
+    tab.has(".elsewhere", "1 turn continues elsewhere")
+    tab.panel("tree")
+    tab.page.select_option("#compare select", label="two")
+    tab.page.click("#compare button")
+
+    tab.has("#difference", "The branches part after turn 1.")
+    tab.has("#difference h2", "↔ two")
 
 
 def test_a_value_set_by_hand_has_its_author_and_its_own_node(tab: Tab) -> None:

@@ -108,6 +108,12 @@ class BranchMap:
         """In CSS pixels."""
         return len(self.rows) * ROW_HEIGHT
 
+    @property
+    def ends(self) -> tuple[BranchRow, ...]:
+        """The ends of the branches."""
+        inner = {row.parent_row for row in self.rows}
+        return tuple(row for row in self.rows if row.row not in inner)
+
     @staticmethod
     def x(lane: int) -> int:
         """The middle of a lane."""

@@ -3,7 +3,7 @@
 import re
 
 from taiwa.conversation.app import App, Param
-from taiwa.operations.complete import GRANTED
+from taiwa.operations.complete import GRANTED, closed_params
 
 CHOICE = re.compile(r'"([^"]*)"')
 NUMBER = re.compile(r"(int|float)(\(|\b)")
@@ -12,6 +12,11 @@ NUMBER = re.compile(r"(int|float)(\(|\b)")
 def open_params(app: App) -> tuple[Param, ...]:
     """Return the parameters that a person may set: those that say what is searched for whom are the operator's."""
     return tuple(param for param in app.params if app.flow != "ask" or param.name not in GRANTED)
+
+
+def chooses_indexes(app: App) -> bool:
+    """Return whether a person chooses what an app searches."""
+    return app.flow == "ask" and "in" not in closed_params(app)
 
 
 def choices_of(param: Param) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from taiwa.operations.inspect import format_value, said
 from taiwa.operations.markdown_html import visible
 from taiwa.operations.result_json import to_json
 from taiwa.operations.trace import TokensResult
-from taiwa.server.page.forms import choices_of, kind_of, open_params
+from taiwa.server.page.forms import choices_of, chooses_indexes, kind_of, open_params
 from taiwa.server.page.panels import PANELS, Place
 from taiwa.server.page.state_view import difference, value_story
 from taiwa.server.page.text import brief, marked, money, nano, pretty, short, size, spans_of
@@ -63,15 +63,15 @@ class Page:
     repository: Repository
     language: str
 
-    def start(self, apps: Sequence[App], models: Sequence[str], query: str = "") -> str:
-        """Render the page that begins a conversation, or finds one."""
+    def start(self, apps: Sequence[App], models: Sequence[str], query: str, indexes: Json) -> str:
+        """Render the page that begins a conversation, with the indexes to choose from, or finds one."""
         hits = [
             {"session": hit.refs[0], "hash": hit.hash, "parts": marked(hit.excerpt.text, hit.excerpt.marks)}
             for hit in (self.repository.store.search(query) if query.split() else ())
             if hit.refs
         ]
         return self._render("start.html", title=self._("New conversation"), session="", at="", query=query, hits=hits,
-                            apps=apps, models=models, model="", tip="", end="", **self._list())  # fmt: skip
+                            apps=apps, models=models, indexes=indexes, model="", tip="", end="", **self._list())  # fmt: skip
 
     def conversation(self, place: Place, talk: Talk) -> str:
         """Render a conversation."""
@@ -151,9 +151,11 @@ class Page:
 
     def difference(self, place: Place, other: str) -> str:
         """Render what differs between a node and another one, and the turns after which they part."""
-        theirs = self.repository.store.resolve(other)
+        store = self.repository.store
+        theirs = store.resolve(other)
+        named = other if store.refs.has(other) else short(said(store.nodes.get(theirs)), 40)
         return self._render(
-            "difference.html", found=difference(self.repository, place.at, theirs), mine=place.session, other=other
+            "difference.html", found=difference(self.repository, place.at, theirs), mine=place.session, other=named
         )
 
     def _panel(self, place: Place) -> Mapping[str, Any]:
@@ -255,6 +257,7 @@ def _templates() -> "Environment":
         "path": format_path, "short": short, "brief": brief, "money": money, "nano": nano, "pretty": pretty, "size": size,
         "visible": visible,
         "kind_of": kind_of, "choices_of": choices_of, "open_params": open_params,
+        "chooses_indexes": chooses_indexes,
     }  # fmt: skip
     environment.filters["urlencode"] = partial(quote, safe="")  # a name with a slash is one part of a path
     return cast("Environment", environment)

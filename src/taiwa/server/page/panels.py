@@ -54,12 +54,16 @@ def _state(repository: Repository, place: Place) -> Mapping[str, Any]:
         "step": max(len(path) - 1 - behind, 0),
         "number": sum(is_turn for _, is_turn in path[behind:]) or repository.checkout(place.at).count,
         "state": state_view(repository, place.at),
-        "names": [ref.name for ref in repository.store.refs.list()[:MOST_NAMES] if ref.name != place.session],
     }
 
 
 def _branches(repository: Repository, place: Place) -> Mapping[str, Any]:
-    return {"map": branch_map(repository, place.session, place.tip, place.at)}
+    drawn = branch_map(repository, place.session, place.tip, place.at)
+    return {
+        "map": drawn,
+        "branches": [row for row in drawn.ends if not row.on_path],
+        "names": [ref.name for ref in repository.store.refs.list()[:MOST_NAMES] if ref.name != place.session],
+    }
 
 
 def _turn(repository: Repository, place: Place) -> Mapping[str, Any]:

@@ -75,7 +75,8 @@ def _place(request: Request, repository: Repository, panel: str = "state") -> Pl
 async def start(request: Request) -> Response:
     """Show the page that begins a conversation, or what was found."""
     catalogue, query = state_of(request).catalogue, request.query_params.get("q", "")
-    return await _render(request, lambda page: page.start(catalogue.load_apps(), catalogue.models, query))
+    indexes = await _answer_of(documents.list_indexes, request)
+    return await _render(request, lambda page: page.start(catalogue.load_apps(), catalogue.models, query, indexes))
 
 
 async def conversation(request: Request) -> Response:
@@ -252,7 +253,8 @@ async def _written(run: FollowedRun) -> AsyncGenerator[bytes]:
                     yield event({"html": closed}, "block")
                 yield event({"html": text.open_html}, "tail")
             case Notice():
-                yield event({"text": each.event.text}, "notice")
+                if each.event.level == "warning" or each.event.code == "waiting":
+                    yield event({"text": each.event.text}, "notice")
             case ApiError():
                 yield _numbered(run, event({"text": each.event.message}, "failed"))
                 return

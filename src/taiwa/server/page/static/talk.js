@@ -8,6 +8,7 @@ const live = $("#live");
 let waiting, closed, open; // the parts of the answer that is being written
 let pending = null; // what was sent from here and is not answered yet
 let mine = false; // whether the turn was begun in this tab
+let first = ""; // the message that a conversation begins with, while it is not answered
 let frame = 0;
 
 // --- the message field ------------------------------------------------------------------------------------------------
@@ -81,6 +82,12 @@ export async function send(event) {
 const READ = { flag: (field) => field.checked, number: ({ value }) => (value === "" ? undefined : Number(value)), text: ({ value }) => value };
 READ.value = ({ value }) => { if (value === "") return undefined; try { return JSON.parse(value); } catch { return value; } };
 
+READ.indexes = (field) => { // without a choice all are searched
+  const all = [...field.querySelectorAll("input")];
+  const chosen = all.filter((each) => each.checked);
+  return (chosen.length ? chosen : all).map((each) => each.value);
+};
+
 async function start(said, attachments) {
   const form = $("#begin");
   const app = form.app.value;
@@ -127,6 +134,7 @@ function draw(change) {
 const heard = {
   run({ run, said, files: names, parent }) {
     page.run = run;
+    first = $(".turn") ? "" : said;
     busy(true);
     mark(parent);
     $("#interrupted").hidden = true;
@@ -172,6 +180,7 @@ const heard = {
     live.replaceChildren();
     mark("");
     busy(false);
+    if (first) pending ??= { text: first, files: [] };
     giveBack();
     notify(reason);
   },
