@@ -1,5 +1,5 @@
 # The built-in handbook, asked without a model and with one.
-#@ taiwa config unset model
+#@ taiwa config remove model
 #== first
 taiwa ask "How many days of annual leave do I have in Galway?"
 #== broad
