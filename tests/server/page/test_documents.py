@@ -141,6 +141,32 @@ def test_the_tokens_of_an_answer_show_what_was_forced_and_what_could_have_come(t
     tab.has(".about:not([hidden]) table", "Without the mask")
 
 
+def test_an_answer_branches_at_another_token(tab: Tab, server: Serving) -> None:
+    body = {"app": "order", "model": "builtin", "text": "Two grande lattes, please."}
+    made = server.client.post("/api/conversations", json=body).json()
+    server.client.get(f"/api/runs/{made['run']}/events")
+    tab.page.goto(f"{tab.base}/c/{made['session']}")
+    tab.ready()
+    tab.page.select_option("#model", "builtin")
+    tab.page.click("#tab-turn")
+    tab.page.click("[data-load] summary")
+    tab.page.click(".token >> nth=1")
+    first = tab.page.locator(".token").first.inner_text()
+    other = tab.page.locator(".about:not([hidden]) [data-branch]").first
+    text = str(other.get_attribute("data-text"))
+    other.click()
+    tab.has(".siblings", "2/2")
+
+    node = server.repository.store.nodes.get(server.repository.store.refs.tip(made["session"]))
+    assert node.prefix == first + text
+    assert (node.answer or "").startswith(first + text)
+    tab.has(".turn .cache", "The answer was made to begin with")
+    tab.page.click("[data-act=verify]")
+    tab.has("#badge.good", "verified: 2 nodes")
+    tab.page.click("[data-load] summary")
+    tab.has(".token.forced >> nth=0", first + text)
+
+
 def test_a_document_is_deleted_after_a_question(tab: Tab, server: Serving) -> None:
     run = server.client.post("/api/indexes/other/documents?path=a.md", content=b"# Tea\n").json()["run"]
     server.client.get(f"/api/runs/{run}/events")

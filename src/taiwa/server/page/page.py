@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
@@ -13,7 +14,7 @@ from taiwa.i18n import LANGUAGES, catalogue
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 from taiwa.operations.ask import find_ask_turn
-from taiwa.operations.inspect import format_value, said
+from taiwa.operations.inspect import format_value, said, sessions
 from taiwa.operations.markdown_html import visible
 from taiwa.operations.result_json import to_json
 from taiwa.operations.trace import TokensResult
@@ -21,7 +22,7 @@ from taiwa.server.page.forms import choices_of, chooses_indexes, kind_of, open_p
 from taiwa.server.page.panels import PANELS, Place
 from taiwa.server.page.state_view import difference, value_story
 from taiwa.server.page.text import brief, marked, money, nano, pretty, short, size, spans_of
-from taiwa.server.page.views import Transcript, transcript
+from taiwa.server.page.views import Transcript, count_breaks, transcript
 from taiwa.sessions.repository import Repository
 
 if TYPE_CHECKING:
@@ -85,9 +86,9 @@ class Page:
         """Render turns of a transcript."""
         return self._render("turns.html", window=window, at=at)
 
-    def list(self, session: str) -> str:
-        """Render the list of conversations."""
-        return self._render("list.html", session=session, **self._list())
+    def list(self, session: str, answering: Mapping[str, tuple[str, str]]) -> str:
+        """Render the list of conversations; those that are being answered come with the message and the client."""
+        return self._render("list.html", session=session, **self._list(answering))
 
     def panel(self, place: Place) -> str:
         """Render the panel of a place."""
@@ -119,8 +120,20 @@ class Page:
         return self._render("question.html", options=options)
 
     def tokens(self, found: TokensResult) -> str:
-        """Render the tokens of the answers of a turn."""
-        return self._render("tokens.html", answers=cast("dict[str, Any]", to_json(found))["answers"])
+        """Render the tokens of the answers of a turn; at each of the reply, it can go on with another one."""
+        answers = cast("dict[str, Any]", to_json(found))["answers"]
+        for index, answer in enumerate(answers):
+            # What follows the first answer, and does not go on with it, is a repair.
+            answer["branches"] = answer["task"] == "chat" and (index == 0 or bool(answer["prefix"]))
+            at, rest = len(answer["prefix"]), b""
+            for token in answer["tokens"]:
+                token["at"] = None if rest else at  # inside of a character no text ends
+                rest += bytes(token.get("bytes", b"")) or token["text"].encode("utf-8", "replace")
+                whole = rest.decode("utf-8", "ignore")
+                at, rest = at + len(whole), rest[len(whole.encode()) :]
+        node = self.repository.store.nodes.get(found.node)
+        number = self.repository.checkout(found.node).count
+        return self._render("tokens.html", answers=answers, number=number, user=node.user or "")
 
     def documents(self, indexes: Json) -> str:
         """Render the indexes that the caller sees."""
@@ -167,11 +180,15 @@ class Page:
             **panel.values(self.repository, place),
         }
 
-    def _list(self) -> dict[str, Any]:
-        nodes = self.repository.store.nodes
-        refs = self.repository.store.refs.list()[:MOST_LISTED]
-        first = [(ref, nodes.first_turn(ref.tip)) for ref in refs]
-        return {"conversations": [(ref, "" if node is None else short(said(node))) for ref, node in first]}
+    def _list(self, answering: "Mapping[str, tuple[str, str]]" = MappingProxyType({})) -> dict[str, Any]:
+        repository = self.repository
+        moves = repository.store.refs.moves()
+        listed = sessions(repository, MOST_LISTED)
+        breaks = {
+            each.ref.name: count_breaks(repository, each.ref.name, each.ref.tip) for each in listed if each.ref.client
+        }
+        begun = {name: text for name, text in answering.items() if not repository.store.refs.has(name)}
+        return {"conversations": listed, "breaks": breaks, "answering": answering, "begun": begun, "moves": moves[0]}
 
     def _(self, message: str, /, **values: object) -> str:
         text = catalogue("page", self.language).gettext(message)
@@ -195,6 +212,7 @@ class Page:
             "turns": self._turns,
             "elsewhere": self._elsewhere,
             "count_documents": self._documents,
+            "count_breaks": partial(self._count, "{n} break of the prompt cache", "{n} breaks of the prompt cache"),
             "language": self.language,
             "languages": [(code, LANGUAGE_NAMES[code]) for code in LANGUAGES],
             "texts": self._texts,

@@ -47,7 +47,7 @@ from taiwa.server.extension import Extend, Extension, extender, read_extension
 from taiwa.server.fields import Fields
 from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.runs import LiveRun
-from taiwa.server.state import ServerState, caller_of, read_body, state_of
+from taiwa.server.state import ServerState, caller_of, read_body, start_run, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.sessions.durable_turn import TurnResult
 
@@ -402,7 +402,7 @@ async def create(request: Request) -> Response:
     completions = await asyncio.to_thread(
         begin_answers, state, caller, asked.model, asked.messages, asked.options, asked.extension, asked.choices
     )
-    run = state.runs.start(completions)
+    run = start_run(request, "Chat Completions", completions)
     extend = extender(asked.extension, state.repository(caller), state.catalogue)
     reply = _Reply(asked, extend)
     if asked.streams:

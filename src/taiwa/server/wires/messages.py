@@ -46,7 +46,7 @@ from taiwa.server.extension import Extend, Extension, extender, read_extension
 from taiwa.server.fields import Fields
 from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.runs import LiveRun
-from taiwa.server.state import caller_of, read_body, state_of
+from taiwa.server.state import caller_of, read_body, start_run, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.chat_completions import MOST_STOPS, answers_of, arguments_of, begin_answers, checked_tools
 from taiwa.sessions.durable_turn import TurnResult
@@ -322,7 +322,7 @@ async def create(request: Request) -> Response:
     completions = await asyncio.to_thread(
         begin_answers, state, caller, asked.model, asked.messages, asked.options, asked.extension
     )
-    run = state.runs.start(completions)
+    run = start_run(request, "Messages", completions)
     extend = extender(asked.extension, state.repository(caller), state.catalogue)
     reply = _Reply(asked, extend)
     if asked.streams:

@@ -39,7 +39,7 @@ from taiwa.server.extension import Extend, Extension, extender, read_extension
 from taiwa.server.fields import Fields
 from taiwa.server.responses import EventStream, json_response
 from taiwa.server.runs import LiveRun
-from taiwa.server.state import caller_of, read_body, state_of
+from taiwa.server.state import caller_of, read_body, start_run, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.chat_completions import (
     MOST_LOGPROBS,
@@ -228,7 +228,7 @@ async def _answer(request: Request, asked: OllamaRequest, *, generates: bool) ->
     completions = await asyncio.to_thread(
         begin_answers, state, caller, asked.model, asked.messages, asked.options, asked.extension
     )
-    run = state.runs.start(completions)
+    run = start_run(request, "Ollama", completions)
     if asked.streams:
         return EventStream(reply.stream(run), lambda: run.cancel(abandon=True), NDJSON)
     results = await answers_of(request, run)

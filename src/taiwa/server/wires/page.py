@@ -25,13 +25,12 @@ from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.state import caller_of, read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires import documents
+from taiwa.server.wires.api import LOOK_SECONDS
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.repository import Repository
 
 LANGUAGE_COOKIE = "taiwa-language"
 SHA256 = re.compile("[0-9a-f]{64}")
-LOOK_SECONDS = 1.0
-"""How often a conversation is looked at that other programs may write to."""
 
 
 def language_of(request: Request) -> str:
@@ -133,7 +132,8 @@ async def step(request: Request) -> Response:
 
 async def names(request: Request) -> Response:
     """Return the list of conversations."""
-    return await _render(request, lambda page: page.list(request.query_params.get("session", "")))
+    answering = {run.session: (run.text, run.client) for run in state_of(request).followed.open(caller_of(request))}
+    return await _render(request, lambda page: page.list(request.query_params.get("session", ""), answering))
 
 
 async def panel(request: Request) -> Response:
