@@ -110,7 +110,7 @@ COUNTED = frozenset({"day", *COUNTERS})
 
 
 class Quantity(NamedTuple):
-    """A number, what its unit may be (nothing known: empty), and whether a thing stands behind it that is no unit."""
+    """A number, what its unit may be (nothing known: empty), and whether a word follows it that is not a unit."""
 
     number: str
     units: frozenset[str] = ANY

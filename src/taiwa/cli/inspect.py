@@ -455,7 +455,7 @@ def _export_spans(
     collector = None if endpoint is None else Collector(endpoint)
     lines = tuple(otlp_lines(repository, revision, content=content))
     if not lines:
-        raise InputError("there are no spans: the journal of these turns is not in this store")
+        raise InputError("cannot export spans: the journal of these turns is not in this store")
     if collector is not None:
         count = collector.send(lines)
         print_notice(ngettext("{n} turn sent", "{n} turns sent", count))

@@ -196,7 +196,7 @@ def compact(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
         ModelError: the model failed, or wrote no summary.
     """
     if not conversation.turns:
-        raise InputError("there is nothing to compact: the conversation has no turn")
+        raise InputError("the conversation has no turn to compact")
     request = summary_request(conversation, conversation.turns)
     response = yield from perform(Complete(request, HideOutput))
     summary = whole_characters(response.text).strip()

@@ -189,7 +189,7 @@ def _place(
         )
     answerable = input_text(inputs) or is_relayed(app) or any(message.attachments for message in inputs)
     if not inputs or not answerable:
-        raise InputError("the last message must be of the user or a tool: there is nothing to answer")
+        raise InputError("the last message must be of the user or a tool")
     is_same = base.app.name == app.name and (app.values == base.app.values or not app.values)
     if is_same and repository.store.nodes.is_trusted(base.app.hash):  # an import does not replace a served app
         # A conversation keeps the text of its app, and what was set for its answers.

@@ -143,7 +143,7 @@ class BaseSession:
         check_argument("turn", turn, int, "the number of a turn")
         tip, count = self._ensure_begun(), self.conversation.count
         if not (1 <= turn <= count or -count <= turn <= -1):
-            raise InputError(f"there is no turn {turn}; the conversation has {count}")
+            raise InputError(f"turn {turn} not found; the conversation has {count}")
         back = count - turn + 1 if turn > 0 else -turn
         base = self.repository.checkout(self.repository.before_turn(tip, back))
         if self.conversation.new_nodes:  # the app was changed for this turn

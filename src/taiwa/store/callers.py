@@ -14,7 +14,7 @@ SELECT = "SELECT name, max_cost, rate, principals, at_us FROM caller"
 @dataclass(frozen=True, slots=True)
 class Caller:
     """A caller. `max_cost` is what it may spend in a day (UTC), in billionths of the currency unit, and `rate` how many answers it may
-    begin in a minute; None is no limit. `principals` are those for whom it searches documents.
+    begin in a minute; None means no limit. `principals` are those for whom it searches documents.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Callers:
         """Delete a caller, whose key opens nothing from now on; its conversations stay, and are its own again under that name.
 
         Raises:
-            InputError: there is none of that name.
+            InputError: the name is unknown.
         """
         if not self._db.run("DELETE FROM caller WHERE name = ?", name):
             known = ", ".join(each.name for each in self.list()[:8])

@@ -145,7 +145,7 @@ class Runs:
         and `price_id` identifies its table of prices.
 
         Raises:
-            StoreError: there is no run of that number.
+            StoreError: the run does not exist.
         """
         self.run(run)
 
@@ -215,7 +215,7 @@ class Runs:
         """Return a run.
 
         Raises:
-            StoreError: there is no run of that number.
+            StoreError: the run does not exist.
         """
         row = self._db.row(f"{RUN} AND run.seq = ?", self._owner, run)
         if row is None:
@@ -250,7 +250,7 @@ class Runs:
         """Return the answers that the run got, in the order in which they came.
 
         Raises:
-            StoreError: there is no run of that number.
+            StoreError: the run does not exist.
         """
         self.run(run)
         select = "SELECT strand, position, key, answer, error, ms FROM call WHERE run = ? ORDER BY seq"
@@ -304,7 +304,7 @@ class Runs:
         """Return what was paid for a run, in the order of its journal.
 
         Raises:
-            StoreError: there is no run of that number.
+            StoreError: the run does not exist.
         """
         self.run(run)
         return tuple(map(_call, self._db.rows(f"{CALL} WHERE call.run = ? ORDER BY call.seq", run)))

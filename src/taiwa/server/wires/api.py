@@ -537,7 +537,7 @@ async def _events_of(request: Request) -> AsyncIterator[tuple[str, Json]]:
     """Return the events of a run of the caller, by their kinds.
 
     Raises:
-        ApiError: there is none, or it belongs to another caller.
+        ApiError: it does not exist, or belongs to another caller.
     """
     state, name, caller = state_of(request), _name(request), caller_of(request)
     if (indexing := state.indexing.find(name, caller)) is not None:
