@@ -20,8 +20,7 @@ from taiwa.conversation.app import (
     fit_params,
     restore_options,
 )
-from taiwa.kernel.arguments import check_argument
-from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.kernel.errors import ConfigError, InputError, check_argument
 from taiwa.kernel.records import Json
 from taiwa.plugins import find_plugin, plugin_app, plugin_names
 from taiwa.settings import config_path

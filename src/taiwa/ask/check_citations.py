@@ -8,9 +8,8 @@ import re
 from collections.abc import Iterator
 from unicodedata import normalize
 
-from taiwa.ask.numbers_in_text import WORDS as NUMBER_WORDS
-from taiwa.ask.numbers_in_text import numbers
-from taiwa.ask.units_in_text import Quantity, mentioned_units, quantities, rates
+from taiwa.ask.quantities import WORDS as NUMBER_WORDS
+from taiwa.ask.quantities import Quantity, mentioned_units, numbers, quantities, rates
 from taiwa.kernel.text import CONTROL
 
 CLUSTER = re.compile("[\\S\\s][\u0300-\u036f\u3099\u309a\uff9e\uff9f]*")

@@ -22,7 +22,7 @@ from taiwa.kernel.records import Json, parse_json
 
 if TYPE_CHECKING:
     from taiwa.conversation.history import Conversation, Node
-    from taiwa.conversation.state_paths import Change
+    from taiwa.conversation.state import Change
     from taiwa.sessions.repository import Repository
     from taiwa.store import CallRecord
 
@@ -256,7 +256,7 @@ def why(common: CommonOptions, path: str, revision: str) -> None:
 
 def print_why(repository: "Repository", path: str, revision: str, *, as_json: bool = False) -> None:
     """Print the turn that set a value."""
-    from taiwa.conversation.state_paths import format_path
+    from taiwa.conversation.state import format_path
     from taiwa.operations import inspect
 
     found = inspect.why(repository, path, revision)

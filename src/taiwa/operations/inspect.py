@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from taiwa.conversation.history import Node
-from taiwa.conversation.state_paths import MISSING, Change, Missing, diff_states, format_path, get_path, parse_path
+from taiwa.conversation.state import MISSING, Change, Missing, diff_states, format_path, get_path, parse_path
 from taiwa.flows.solve.tool_call_formats import readable_answer
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import GetCapabilities

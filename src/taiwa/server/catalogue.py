@@ -6,8 +6,7 @@ from threading import Lock
 
 from taiwa.apps.catalog import apps, find_path, load_app, load_unchanged
 from taiwa.conversation.app import App
-from taiwa.conversation.history import add_turn
-from taiwa.conversation.transcript import split_turns
+from taiwa.conversation.history import add_turn, split_turns
 from taiwa.flows.chat import input_text
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConfigError, InputError

@@ -4,8 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from taiwa.conversation.app import App
-from taiwa.conversation.history import Conversation, add_turn, change_app, edit_state, summarize_window
-from taiwa.conversation.transcript import START, Transcript, next_address, split_turns, turn_digest
+from taiwa.conversation.history import (
+    START,
+    Conversation,
+    Transcript,
+    add_turn,
+    change_app,
+    edit_state,
+    next_address,
+    split_turns,
+    summarize_window,
+    turn_digest,
+)
 from taiwa.flows.chat import input_text
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError

@@ -7,7 +7,7 @@ from itertools import islice, pairwise
 
 from taiwa.ask.result import AskResult
 from taiwa.conversation.app import App
-from taiwa.conversation.state_paths import Change, diff_states
+from taiwa.conversation.state import Change, diff_states
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.records import Json
 from taiwa.kernel.usage_limits import currency_units
