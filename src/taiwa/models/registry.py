@@ -546,11 +546,14 @@ RATES = ("input", "output", "cache_read", "cache_write")
 def find_prices(prices: Mapping[str, Mapping[str, object]], model: str, *, local: bool = False) -> Prices | None:
     """Find the prices of a model: under its own name, else under the longest pattern (`openai:gpt-*`) that matches it.
 
+    A pattern without a provider matches the name of the model alone. A `local` model costs nothing without a price of its own.
+
     Raises:
         ConfigError: the price of input or of output is missing, or a price is not a number.
     """
     model, _ = split_options(model)
-    matching = [pattern for pattern in prices if pattern == model or fnmatchcase(model, pattern)]
+    names = (model, model.partition("#")[2] or model.partition(":")[2])
+    matching = [pattern for pattern in prices if any(pattern == each or fnmatchcase(each, pattern) for each in names)]
     if not matching:
         return FREE if local else None
     name = model if model in prices else max(matching, key=len)
