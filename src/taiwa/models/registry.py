@@ -407,8 +407,8 @@ _served: "dict[str, GgufModel]" = {}
 """The models of this process by name: one that is opened again is not loaded again."""
 
 
-def open_model(target: Target, settings: Settings) -> OpenedModel:
-    """Open the model that a target names; close it by `close`, or `aclose` on an event loop.
+def open_model(target: Target, settings: Settings, *, key: Secret | None = None) -> OpenedModel:
+    """Open the model that a target names, with this key or the one that is set; close it by `close`, or `aclose` on an event loop.
 
     One in this process is loaded once however often it is opened, and released when the last opener closes it.
 
@@ -426,7 +426,7 @@ def open_model(target: Target, settings: Settings) -> OpenedModel:
             return served.share()
     if not target.inside:
         retry = RetryPolicy(settings.attempts, settings.retry_paid)
-        return HttpModel(target, find_key(target, settings), limits=limits, retry=retry)
+        return HttpModel(target, key or find_key(target, settings), limits=limits, retry=retry)
     with _lock:
         loaded = _loaded.get(target.name)
         if loaded is None or loaded.capabilities != target.capabilities:
