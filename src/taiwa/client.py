@@ -968,10 +968,9 @@ def answer_options(
     check_argument("system", system_text, (str, NoneType), "a text")
     output_type = None if schema is None else OutputType.of(schema)
     typed = None if output_type is None else JsonSchema(output_type.schema(), output_type.name)
-    bounds = _limits(limits)
-    return AnswerOptions(
-        system_text, checked_sampling(temperature, max_tokens), schema=typed, limits=bounds and bounds.usage_limits
-    )
+    given = _limits(limits)
+    bounds = None if given is None else given.usage_limits
+    return AnswerOptions(system_text, checked_sampling(temperature, max_tokens), schema=typed, limits=bounds)
 
 
 def generate_program(request: Request, constraint: object, tools: tuple[Tool, ...] = ()) -> Program[_Answer[Any]]:
