@@ -17,10 +17,11 @@ from taiwa.operations.inspect import format_value, said
 from taiwa.operations.markdown_html import visible
 from taiwa.operations.result_json import to_json
 from taiwa.operations.trace import TokensResult
-from taiwa.server.page.forms import choices_of, chooses_indexes, kind_of, open_params
-from taiwa.server.page.panels import PANELS, Place
+from taiwa.server.page.forms import choices_of, chooses_indexes, is_asked, is_required, kind_of, open_params, range_of
+from taiwa.server.page.labels import LABELS
+from taiwa.server.page.panels import PANELS, PassageView, Place, steps_of
 from taiwa.server.page.state_view import difference, value_story
-from taiwa.server.page.text import brief, marked, money, nano, pretty, short, size, spans_of
+from taiwa.server.page.text import brief, excerpt, marked, money, nano, pretty, short, size, spans_of
 from taiwa.server.page.views import Transcript, transcript
 from taiwa.sessions.repository import Repository
 
@@ -109,11 +110,19 @@ class Page:
             json="" if repr(value) == "(nothing)" else format_value(cast("Any", value)), author=node.answer if node.kind == "edit" else "",
         )  # fmt: skip
 
+    def steps(self, place: Place) -> str:
+        """Render what happened in a turn, step by step, with its requests."""
+        return self._render("steps.html", **steps_of(self.repository, place.at))
+
+    def near(self, passages: Sequence[PassageView]) -> str:
+        """Render passages that came behind those that a turn used."""
+        return self._render("near.html", passages=passages)
+
     def question(self, session: str) -> str:
-        """Render the options of the question back at which a conversation pauses."""
+        """Render the options of the question back at which a conversation pauses, or of its last answer."""
         turn = find_ask_turn(self.repository, self.repository.store.refs.tip(session))
         options: list[Mapping[str, str]] = []
-        if turn is not None and turn.result.question_back:
+        if turn is not None:
             for option, passages in zip(turn.result.options, turn.candidates, strict=True):
                 options.append({"text": option.label, "passage": passages[0].text if passages else ""})
         return self._render("question.html", options=options)
@@ -177,6 +186,15 @@ class Page:
         text = catalogue("page", self.language).gettext(message)
         return text.format(**values) if values else text
 
+    def _named(self, kind: str, name: str) -> str:
+        """Return the name of something of a kind of `LABELS` as a person reads it; one that is not listed is shown as it is."""
+        known = LABELS[kind].get(name)
+        return visible(name) if known is None else self._(known)
+
+    def _about(self, text: str) -> str:
+        """Translate what a built-in app says about itself and its parameters."""
+        return text and catalogue("cli", self.language).gettext(text)
+
     def _count(self, singular: str, plural: str, n: int) -> str:
         return catalogue("page", self.language).ngettext(singular, plural, n).format(n=f"{n:,}")
 
@@ -192,6 +210,7 @@ class Page:
     def _render(self, template: str, **values: Any) -> str:  # noqa: ANN401
         shared: dict[str, Any] = {
             "_": self._,
+            "named": self._named, "about": self._about,
             "turns": self._turns,
             "elsewhere": self._elsewhere,
             "count_documents": self._documents,
@@ -253,10 +272,11 @@ def _templates() -> "Environment":
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.globals |= {
-        "path": format_path, "short": short, "brief": brief, "money": money, "nano": nano, "pretty": pretty, "size": size,
+        "path": format_path, "short": short, "brief": brief, "excerpt": excerpt, "money": money, "nano": nano, "pretty": pretty, "size": size,
         "visible": visible,
-        "kind_of": kind_of, "choices_of": choices_of, "open_params": open_params,
+        "kind_of": kind_of, "choices_of": choices_of, "open_params": open_params, "range_of": range_of, "is_required": is_required,
         "chooses_indexes": chooses_indexes,
     }  # fmt: skip
+    environment.tests["asked"] = is_asked
     environment.filters["urlencode"] = partial(quote, safe="")  # a name with a slash is one part of a path
     return cast("Environment", environment)

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from taiwa.apps.catalog import load_app
+from taiwa.ask.read_dialogue import select_option
 from taiwa.conversation.state_paths import parse_path
 from taiwa.kernel.attachments import Attachment, read_attachments
 from taiwa.kernel.errors import CorruptError, TaiwaError
@@ -289,7 +290,8 @@ def _option(repository: Repository, name: str, number: int) -> str:
     if number > len(options):
         what = f"choose from 1 to {len(options)}" if options else "the last turn offers none"
         raise invalid("option", f"option {number} does not exist; {what}", "invalid_value")
-    return str(number)
+    label = options[number - 1].label
+    return label if select_option(label, options) == options[number - 1] else str(number)
 
 
 async def question(request: Request) -> Response:
