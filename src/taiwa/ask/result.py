@@ -48,6 +48,10 @@ ADVICE: Mapping[AdviceKind, str] = {
 }
 """The replies without a search."""
 
+HOW_TO_REPLY = gettext_noop("(reply with a number, in your own words, or “just answer”)")
+
+MORE = gettext_noop("There is more about this. Please say which one you mean:")
+
 INDENT = "    "
 
 HEADING = re.compile(r"\s*#{1,6} [^\n]*\n")
@@ -256,7 +260,7 @@ class AskResult:
         """Return the text for the user; `sentence` translates the program's own sentences."""
         act = self.act
         if isinstance(act, Ask):
-            hint = (sentence("(reply with a number, in your own words, or “just answer”)"),) if act.options else ()
+            hint = (sentence(HOW_TO_REPLY),) if act.options else ()
             return "\n".join((_line(act.question), *_options(act.options), *hint))
         if isinstance(act, HandOver):
             head = sentence("This question needs a human. The case so far:")
@@ -290,7 +294,7 @@ class AskResult:
             if answer.sources:
                 yield "\n".join(_sources(answer, sentence))
         if self.options:
-            head = sentence("There is more about this. Please say which one you mean:")
+            head = sentence(MORE)
             yield "\n".join((head, *_options(self.options)))
 
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from taiwa.conversation.app import App
 from taiwa.conversation.state_paths import format_path
-from taiwa.i18n import LANGUAGES, catalogue
+from taiwa.i18n import LANGUAGES, catalogue, translator
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 from taiwa.operations.ask import find_ask_turn
@@ -17,6 +17,7 @@ from taiwa.operations.inspect import format_value, said
 from taiwa.operations.markdown_html import visible
 from taiwa.operations.result_json import to_json
 from taiwa.operations.trace import TokensResult
+from taiwa.retrieval.reader_process import readable_suffixes
 from taiwa.server.page.forms import choices_of, chooses_indexes, is_asked, is_required, kind_of, open_params, range_of
 from taiwa.server.page.labels import LABELS
 from taiwa.server.page.panels import PANELS, PassageView, Place, steps_of
@@ -133,13 +134,21 @@ class Page:
 
     def documents(self, indexes: Json) -> str:
         """Render the indexes that the caller sees."""
-        return self._render("documents.html", title=self._("Documents"), indexes=indexes, **self._frame())
+        return self._render(
+            "documents.html",
+            title=self._("Documents"),
+            indexes=indexes,
+            index=None,
+            formats=readable_suffixes(),
+            **self._frame(),
+        )
 
     def index(self, index: "dict[str, Any]", wanted: str, found: "dict[str, Any] | None") -> str:
         """Render an index, with what was found for a query."""
         for each in found["passages"] if found else ():
             each["parts"] = marked(each["text"], [tuple(span) for span in each["marks"]])
-        return self._render("index.html", title=index["name"], index=index, wanted=wanted, found=found, **self._frame())
+        return self._render("index.html", title=index["name"], index=index, wanted=wanted, found=found, formats=readable_suffixes(),
+                            **self._frame())  # fmt: skip
 
     def document(self, index: str, document: "dict[str, Any]") -> str:
         """Render the text of a document, with the quotation that is looked for."""
@@ -183,8 +192,7 @@ class Page:
         return {"conversations": [(ref, "" if node is None else short(said(node))) for ref, node in first]}
 
     def _(self, message: str, /, **values: object) -> str:
-        text = catalogue("page", self.language).gettext(message)
-        return text.format(**values) if values else text
+        return translator("page", self.language)(message, **values)
 
     def _named(self, kind: str, name: str) -> str:
         """Return the name of something of a kind of `LABELS` as a person reads it; one that is not listed is shown as it is."""
@@ -193,7 +201,7 @@ class Page:
 
     def _about(self, text: str) -> str:
         """Translate what a built-in app says about itself and its parameters."""
-        return text and catalogue("cli", self.language).gettext(text)
+        return translator("cli", self.language)(text)
 
     def _count(self, singular: str, plural: str, n: int) -> str:
         return catalogue("page", self.language).ngettext(singular, plural, n).format(n=f"{n:,}")
@@ -210,7 +218,8 @@ class Page:
     def _render(self, template: str, **values: Any) -> str:  # noqa: ANN401
         shared: dict[str, Any] = {
             "_": self._,
-            "named": self._named, "about": self._about,
+            "named": self._named,
+            "about": self._about,
             "turns": self._turns,
             "elsewhere": self._elsewhere,
             "count_documents": self._documents,
@@ -248,6 +257,9 @@ class Page:
             "answered": self._("The answer is complete."),
             "ok": self._("OK"),
             "uploading": self._("uploading …"),
+            "chosen": self._("Files to upload: {n}", n="{n}"),
+            "nothing": self._("Choose files or a folder first."),
+            "unreadable": self._("files of this type are not read"),
             "remove": self._("Delete the document {name}?", name="{name}"),
         }  # fmt: skip
 

@@ -7,7 +7,7 @@ from itertools import islice, pairwise
 
 from taiwa.ask.answer import Citation
 from taiwa.ask.read_dialogue import only_names_option, select_option
-from taiwa.ask.result import AskResult
+from taiwa.ask.result import HOW_TO_REPLY, MORE, AskResult
 from taiwa.ask.types import Advise, HandOver
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Node
@@ -137,7 +137,9 @@ def _turn(repository: Repository, forest: Forest, entry: HistoryEntry, before: H
         user=visible(_said(node, before.node)),
         answer=node.answer or "",
         changes=tuple(
-            each for each in diff_states(dict(before.after.state), dict(entry.after.state)) if each.path[0] not in computed
+            each
+            for each in diff_states(dict(before.after.state), dict(entry.after.state))
+            if each.path[0] not in computed
         ),
         siblings=siblings,
         elsewhere=sum(forest.turns_below(each) for each in siblings if each != entry.hash),
@@ -162,7 +164,7 @@ def _ask_view(result: AskResult | None, app: App) -> AskView | None:
     sentence = dialogue_catalogue(result.language, result.decision.situation.catalogue_version)
     options = tuple(visible(option.label) for option in result.options)
     if result.question_back:
-        hint = sentence("(reply with a number, in your own words, or “just answer”)") if options else ""
+        hint = sentence(HOW_TO_REPLY) if options else ""
         return AskView((visible(result.question_back),), options=options, hint=hint)
     answer = result.answer
     if answer is None or not result.passages:
@@ -174,7 +176,7 @@ def _ask_view(result: AskResult | None, app: App) -> AskView | None:
 
     before, after = result.remarks(sentence)
     if options:
-        after = (*after, sentence("There is more about this. Please say which one you mean:"))
+        after = (*after, sentence(MORE))
     claims = tuple(ClaimView(to_html(claim.text), tuple(map(source, claim.citations))) for claim in answer.claims)
     texts = {" ".join(claim.text.split()) for claim in answer.claims}
     quoted = frozenset(each.number for each in answer.sources if " ".join(each.words.split()) not in texts)

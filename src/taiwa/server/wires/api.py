@@ -68,7 +68,7 @@ from taiwa.server.indexing import IndexRun
 from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.runs import RunEvent
 from taiwa.server.sharing import Followable
-from taiwa.server.state import ServerState, caller_of, read_body, repository_of, state_of
+from taiwa.server.state import ServerState, caller_of, language_of, read_body, repository_of, state_of
 from taiwa.server.wire import COUNT, LIMIT, TEXT, Described, Route, Wire
 from taiwa.server.wires.responses import is_response
 from taiwa.sessions.async_session import AsyncSession
@@ -449,7 +449,7 @@ async def export_conversation(request: Request) -> Response:
     name, form = await _session(request), request.query_params.get("form", "jsonl")
     if form not in FORMS:
         raise invalid("form", f"unknown form {form[:20]!r}; choose one of {', '.join(FORMS)}")
-    text = await asyncio.to_thread(export, repository_of(request), name, form)
+    text = await asyncio.to_thread(export, repository_of(request), name, form, language=language_of(request))
     kind = "html" if form == "verifiable" else form
     headers = {"content-disposition": f'attachment; filename="conversation.{kind}"', "cache-control": "no-store"}
     return Response(text, headers=headers, media_type=FORMS[form])

@@ -24,28 +24,16 @@ from taiwa.server.page.page import POLICY, STATIC, Page, Talk, asset
 from taiwa.server.page.panels import PANELS, PassageView, Place
 from taiwa.server.page.views import LAST_TURNS, common_node, transcript
 from taiwa.server.responses import EventStream, event, json_response
-from taiwa.server.state import caller_of, read_body, repository_of, state_of
+from taiwa.server.state import LANGUAGE_COOKIE, caller_of, language_of, read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires import documents
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.repository import Repository
 
-LANGUAGE_COOKIE = "taiwa-language"
 SHA256 = re.compile("[0-9a-f]{64}")
 NEAR_MISSES = 5
 LOOK_SECONDS = 1.0
 """How often a conversation is looked at that other programs may write to."""
-
-
-def language_of(request: Request) -> str:
-    """Return the language of a browser: the chosen one, else the first of its own that there is.
-
-    >>> language_of(Request({"type": "http", "headers": [(b"accept-language", b"fr, ja-JP;q=0.8")]}))
-    'ja'
-    """
-    wanted = [request.cookies.get(LANGUAGE_COOKIE, ""), *request.headers.get("accept-language", "").split(",")]
-    short = (each.strip()[:2].lower() for each in wanted)
-    return next((each for each in short if each in LANGUAGES), "en")
 
 
 async def _render(request: Request, render: Callable[[Page], str]) -> Response:
