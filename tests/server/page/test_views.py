@@ -135,9 +135,7 @@ def test_a_turn_shows_its_exact_request_and_the_text_of_its_answer(session: Sess
     session.say("Do you like tea?")
     session.say("And now?")
 
-    html = Page(session.repository, "en").panel(
-        Place(session.name, session.conversation.tip, session.conversation.tip, "turn")
-    )
+    html = Page(session.repository, "en").steps(place(session))
 
     model = session.priced_model.model
     assert isinstance(model, ScriptedModel)

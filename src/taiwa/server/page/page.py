@@ -20,7 +20,7 @@ from taiwa.operations.trace import TokensResult
 from taiwa.retrieval.reader_process import readable_suffixes
 from taiwa.server.page.forms import choices_of, chooses_indexes, is_asked, is_required, kind_of, open_params, range_of
 from taiwa.server.page.labels import LABELS
-from taiwa.server.page.panels import PANELS, PassageView, Place, steps_of
+from taiwa.server.page.panels import PANELS, Place, steps_of
 from taiwa.server.page.state_view import difference, value_story
 from taiwa.server.page.text import brief, excerpt, marked, money, nano, pretty, short, size, spans_of
 from taiwa.server.page.views import Transcript, transcript
@@ -114,10 +114,6 @@ class Page:
     def steps(self, place: Place) -> str:
         """Render what happened in a turn, step by step, with its requests."""
         return self._render("steps.html", **steps_of(self.repository, place.at))
-
-    def near(self, passages: Sequence[PassageView]) -> str:
-        """Render passages that came behind those that a turn used."""
-        return self._render("near.html", passages=passages)
 
     def question(self, session: str) -> str:
         """Render the options of the question back at which a conversation pauses, or of its last answer."""

@@ -13,15 +13,13 @@ from starlette.responses import Response
 from taiwa.i18n import LANGUAGES
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
-from taiwa.operations.ask import find_ask_turn
 from taiwa.operations.complete import Completion
-from taiwa.operations.documents import FindOptions, find
 from taiwa.operations.markdown_html import MarkdownStream
 from taiwa.operations.trace import tokens
 from taiwa.server.conversations import FollowedRun, interrupted_turn
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.page.page import POLICY, STATIC, Page, Talk, asset
-from taiwa.server.page.panels import PANELS, PassageView, Place
+from taiwa.server.page.panels import PANELS, Place
 from taiwa.server.page.views import LAST_TURNS, common_node, transcript
 from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.state import LANGUAGE_COOKIE, caller_of, language_of, read_body, repository_of, state_of
@@ -31,7 +29,6 @@ from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.repository import Repository
 
 SHA256 = re.compile("[0-9a-f]{64}")
-NEAR_MISSES = 5
 LOOK_SECONDS = 1.0
 """How often a conversation is looked at that other programs may write to."""
 
@@ -274,27 +271,6 @@ async def steps(request: Request) -> Response:
     return await _render(request, lambda page: page.steps(_place(request, page.repository)))
 
 
-async def near(request: Request) -> Response:
-    """Search again for what a turn looked up: the passages that come behind those that it used."""
-    repository = repository_of(request)
-
-    def read(found: documents.Documents) -> tuple[PassageView, ...]:
-        place = _place(request, repository)
-        turn, app = find_ask_turn(repository, place.at), repository.checkout(place.at).app
-        if turn is None or not turn.result.query:
-            return ()
-        searched = app.values.get("in")
-        names = [found.index(str(each)).name for each in searched] if isinstance(searched, list) else []
-        audience = tuple(found.scope.principals | found.audience)
-        options = FindOptions(turn.result.query, tuple(names) or found.names, audience, len(turn.passages), NEAR_MISSES)
-        ranked, used = find(found.library, found.settings, options), {each.id for each in turn.passages}
-        passages = (each.passage for each in (*ranked.passages, *ranked.near_misses))
-        return tuple(PassageView.of(each, app) for each in passages if each.id not in used)[:NEAR_MISSES]
-
-    passages = await documents.with_documents(request, read, writes=True)
-    return await _render(request, lambda page: page.near(passages))
-
-
 async def question(request: Request) -> Response:
     """Return the options of the question back at which a conversation pauses."""
     return await _render(request, lambda page: page.question(_name(request, page.repository)))
@@ -352,7 +328,6 @@ wire = Wire(
         Route("/page/files/{name}", file, GET),
         Route("/page/question/{name}", question, GET),
         Route("/page/steps/{name}", steps, GET),
-        Route("/page/near/{name}", near, GET),
         Route("/page/tokens/{name}", token_view, GET),
         Route("/documents", document_list, GET),
         Route("/documents/{name}", document_index, GET),
