@@ -31,7 +31,8 @@ from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.runs import LiveRun, RunEvent
 from taiwa.server.state import ServerState, caller_of, read_body, state_of
 from taiwa.server.wire import Route, Wire
-from taiwa.server.wires.chat_completions import checked_tools, error
+from taiwa.server.wires.chat_completions import error
+from taiwa.server.wires.stateless import checked_tools
 from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.repository import Repository

@@ -12,7 +12,7 @@ from taiwa.kernel.text import estimate_tokens
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.fields import Fields
 from taiwa.server.responses import json_response
-from taiwa.server.state import read_body, state_of
+from taiwa.server.state import read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.chat_completions import error
 
@@ -38,6 +38,8 @@ async def create(request: Request) -> Response:
         )
     form = body.choice("encoding_format", ("float", "base64"), "float")
     dimensions = body.count("dimensions", 1)
+    if (quota := repository_of(request).quota) is not None:
+        await asyncio.to_thread(quota.check)
     vectors = await asyncio.to_thread(model.embed, texts)
     if dimensions is not None and dimensions != vectors.shape[1]:
         if dimensions > vectors.shape[1]:

@@ -36,8 +36,6 @@ from taiwa.server.sharing import RemoteRun
 from taiwa.server.state import ServerState, caller_of, read_body, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.chat_completions import (
-    MOST_LOGPROBS,
-    checked_tools,
     error,
     read_effort,
     read_format,
@@ -56,6 +54,7 @@ from taiwa.server.wires.response_events import (
     response_of_item,
     write_response_usage,
 )
+from taiwa.server.wires.stateless import MOST_LOGPROBS, checked_tools, refuse_penalties
 from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.repository import Repository
@@ -74,7 +73,7 @@ UNSUPPORTED = frozenset({"prompt"})
 INCLUDES = frozenset(
     """file_search_call.results web_search_call.results web_search_call.action.sources message.input_image.image_url
     computer_call_output.output.image_url code_interpreter_call.outputs reasoning.encrypted_content
-    message.output_text.logprobs taiwa:state taiwa:trace taiwa:masks""".split()
+    message.output_text.logprobs""".split()
 )
 MOST_METADATA = 16
 
@@ -146,12 +145,7 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
         ApiError: a field is missing, unknown, or has a wrong type or value.
     """
     body.check_names(READ | IGNORED, UNSUPPORTED)
-    for name in ("presence_penalty", "frequency_penalty"):
-        if body.number(name, -2, 2):
-            raise invalid(name, f"{name} is not supported by this server", "unsupported_parameter")
-    unknown = next((name for name in body.texts("include") if name not in INCLUDES), None)
-    if unknown is not None:
-        raise invalid("include", f"unknown include {unknown[:80]!r}", "invalid_value")
+    refuse_penalties(body)
     stream_options = body.object("stream_options")
     if stream_options is not None:
         stream_options.check_names({"include_obfuscation"})
@@ -185,7 +179,7 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
     if background and not stores:
         raise invalid("background", "background requires store: true", "invalid_value")
     begun = _begun(body, model, previous, conversation, options, instructions, form, stores=stores)
-    extension = read_extension(body, body.texts("include"))
+    extension = read_extension(body, INCLUDES)
     streams = body.flag("stream")
     return ResponseRequest(
         model,
