@@ -64,11 +64,12 @@ def build(state: ServerState) -> ASGIApp:
         status = error.status if wire.status is None else wire.status(error)
         return json_response(wire.error(error), status, error.headers)
 
-    def endpoint(function: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+    def endpoint(function: Endpoint, status: int = 200) -> Callable[[Request], Awaitable[Response]]:
         async def run(request: Request) -> Response:
             request.scope["path_params"] = {key: unquote(str(each)) for key, each in request.path_params.items()}
             try:
-                return await function(request)
+                found = await function(request)
+                return found if isinstance(found, Response) else json_response(found, status)
             except ApiError as error:
                 return error_response(error, request.url.path)
             except TaiwaError as error:
@@ -96,7 +97,12 @@ def build(state: ServerState) -> ASGIApp:
     ]
     for wire in WIRES:
         routes += [
-            StarletteRoute(each.path, endpoint(each.endpoint), methods=list(each.methods)) for each in wire.routes
+            StarletteRoute(
+                each.path,
+                endpoint(each.endpoint, 200 if each.api is None else each.api.status),
+                methods=list(each.methods),
+            )
+            for each in wire.routes
         ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: on_http_error, Exception: on_failure})
     app.router.redirect_slashes = False
@@ -123,8 +129,8 @@ async def take_over(state: ServerState) -> None:
             await wire.take_over(state)
 
 
-async def _health(_: Request) -> Response:
-    return json_response({"status": "ok"})
+async def _health(_: Request) -> Json:
+    return {"status": "ok"}
 
 
 async def _log_in(request: Request) -> Response:
@@ -143,23 +149,23 @@ async def _log_in(request: Request) -> Response:
     return response
 
 
-async def _models(request: Request) -> Response:
+async def _models(request: Request) -> Json:
     ids = state_of(request).catalogue.ids()
     if "anthropic-version" not in request.headers:
-        return json_response({"object": "list", "data": [_model_object(name) for name in ids]})
+        return {"object": "list", "data": [_model_object(name) for name in ids]}
     data: list[Json] = [messages.model_object(name) for name in ids]
-    return json_response({"data": data, "has_more": False, "first_id": ids[0], "last_id": ids[-1]})
+    return {"data": data, "has_more": False, "first_id": ids[0], "last_id": ids[-1]}
 
 
-async def _model(request: Request) -> Response:
+async def _model(request: Request) -> Json:
     chosen = state_of(request).catalogue.choose(request.path_params["name"])
     write = messages.model_object if "anthropic-version" in request.headers else _model_object
-    return json_response(write(chosen.id))
+    return write(chosen.id)
 
 
-async def _openapi(_: Request) -> Response:
+async def _openapi(_: Request) -> Json:
     """Return the OpenAPI document of the server's own API."""
-    return json_response(document(WIRES))
+    return document(WIRES)
 
 
 def _model_object(name: str) -> Json:

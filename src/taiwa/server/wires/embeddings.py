@@ -5,13 +5,11 @@ from base64 import b64encode
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
-from starlette.responses import Response
 
 from taiwa.kernel.records import Json
 from taiwa.kernel.text import estimate_tokens
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.fields import Fields
-from taiwa.server.responses import json_response
 from taiwa.server.state import read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.chat_completions import error
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 MOST_TEXTS = 2_048
 
 
-async def create(request: Request) -> Response:
+async def create(request: Request) -> Json:
     """Return the vectors of some texts."""
     model = state_of(request).embeddings
     body = await read_body(request)
@@ -52,7 +50,7 @@ async def create(request: Request) -> Response:
     ]
     tokens = sum(map(estimate_tokens, texts))
     usage: Json = {"prompt_tokens": tokens, "total_tokens": tokens}
-    return json_response({"object": "list", "data": data, "model": name, "usage": usage})
+    return {"object": "list", "data": data, "model": name, "usage": usage}
 
 
 def _read_input(body: Fields) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from starlette.requests import Request
-from starlette.responses import Response
 
 from taiwa.kernel.messages import Passage
 from taiwa.kernel.records import Json
@@ -17,7 +16,6 @@ from taiwa.retrieval import Index
 from taiwa.server.catalogue import Catalogue, Choice
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.fields import Fields
-from taiwa.server.responses import json_response
 from taiwa.server.state import read_body
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.chat_completions import error
@@ -166,16 +164,15 @@ def _id(request: Request) -> str:
     return str(request.path_params["id"])
 
 
-def _listed(request: Request, items: Sequence[Body]) -> Response:
+def _listed(request: Request, items: Sequence[Body]) -> Json:
     query = request.query_params
     limit, order = query.get("limit", "20"), query.get("order", "desc")
     if not limit.isdecimal() or not 1 <= int(limit) <= 100:
         raise invalid("limit", "limit must be from 1 to 100", "invalid_value")
-    page = page_of(list(items), query.get("after", ""), int(limit), newest_first=order == "desc")
-    return json_response(page)
+    return page_of(list(items), query.get("after", ""), int(limit), newest_first=order == "desc")
 
 
-async def list_stores(request: Request) -> Response:
+async def list_stores(request: Request) -> Json:
     """List the indexes of the caller."""
     items = await with_documents(
         request, lambda documents: [_store(documents, documents.library.index(name)) for name in documents.names]
@@ -183,10 +180,10 @@ async def list_stores(request: Request) -> Response:
     return _listed(request, items)
 
 
-async def get_store(request: Request) -> Response:
+async def get_store(request: Request) -> Json:
     """Return an index."""
     name = _id(request)
-    return json_response(await with_documents(request, lambda documents: _store(documents, documents.index(name))))
+    return await with_documents(request, lambda documents: _store(documents, documents.index(name)))
 
 
 def _files(documents: Documents, index: Index) -> list[Body]:
@@ -204,13 +201,13 @@ def _files(documents: Documents, index: Index) -> list[Body]:
     return found
 
 
-async def list_files(request: Request) -> Response:
+async def list_files(request: Request) -> Json:
     """List the documents of an index."""
     name = _id(request)
     return _listed(request, await with_documents(request, lambda found: _files(found, found.index(name))))
 
 
-async def get_file(request: Request) -> Response:
+async def get_file(request: Request) -> Json:
     """Return what is known of a document: its name and size."""
     index_name, path = place_of(_id(request))
 
@@ -226,10 +223,10 @@ async def get_file(request: Request) -> Response:
                 }  # fmt: skip
         raise ApiError(404, f"file {path[-80:]!r} not found", code="not_found", param="file_id")
 
-    return json_response(await with_documents(request, read))
+    return await with_documents(request, read)
 
 
-async def search_store(request: Request) -> Response:
+async def search_store(request: Request) -> Json:
     """Find the passages of an index that fit a query best."""
     name, body = _id(request), await read_body(request)
     body.check_names({"query", "max_num_results", "rewrite_query", "ranking_options"}, {"filters"})
@@ -250,7 +247,7 @@ async def search_store(request: Request) -> Response:
             "next_page": None,
         }  # fmt: skip
 
-    return json_response(await with_documents(request, read, writes=True))
+    return await with_documents(request, read, writes=True)
 
 
 async def check_indexes(request: Request, search: FileSearch | None) -> FileSearch | None:

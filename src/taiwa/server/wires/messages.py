@@ -41,7 +41,7 @@ from taiwa.operations.say import request_tokens
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.extension import Extend, read_extension
 from taiwa.server.fields import Fields
-from taiwa.server.responses import event, json_response
+from taiwa.server.responses import event
 from taiwa.server.runs import LiveRun
 from taiwa.server.state import caller_of, read_body, state_of
 from taiwa.server.wire import Route, Wire
@@ -306,13 +306,13 @@ async def create(request: Request) -> Response:
     return await answer(request, asked, _Reply(asked))
 
 
-async def count_tokens(request: Request) -> Response:
+async def count_tokens(request: Request) -> Json:
     """Estimate the tokens of a request, without a call of a model."""
     state, repository = state_of(request), state_of(request).repository(caller_of(request))
     asked = read_request(await read_body(request), state.options.limits.messages, counts=True)
     choice = state.catalogue.choose(asked.model)
     options = CompletionOptions(choice.app, asked.messages, request=asked.options)
-    return json_response({"input_tokens": await asyncio.to_thread(estimate_input, repository, options)})
+    return {"input_tokens": await asyncio.to_thread(estimate_input, repository, options)}
 
 
 class _Reply:

@@ -30,7 +30,6 @@ from taiwa.kernel.records import Json, to_json
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.extension import Extend, read_extension
 from taiwa.server.fields import Fields
-from taiwa.server.responses import json_response
 from taiwa.server.runs import LiveRun
 from taiwa.server.state import read_body, state_of
 from taiwa.server.wire import Route, Wire
@@ -185,24 +184,24 @@ def _read_images(item: Fields) -> tuple[Attachment, ...]:
     )
 
 
-async def chat(request: Request) -> Response:
+async def chat(request: Request) -> "Response | Json":
     """Answer a conversation."""
     most = state_of(request).options.limits.messages
     return await _answer(request, read_chat(await read_body(request), most), generates=False)
 
 
-async def generate(request: Request) -> Response:
+async def generate(request: Request) -> "Response | Json":
     """Answer one prompt."""
     return await _answer(request, read_generate(await read_body(request)), generates=True)
 
 
-async def _answer(request: Request, asked: OllamaRequest, *, generates: bool) -> Response:
+async def _answer(request: Request, asked: OllamaRequest, *, generates: bool) -> "Response | Json":
     state = state_of(request)
     state.runs.check_room()
     reply = _Reply(asked, generates=generates)
     if not asked.messages:
         state.catalogue.choose(asked.model)
-        return json_response(reply.loaded())
+        return reply.loaded()
     return await answer(request, asked, reply, NDJSON)
 
 
@@ -290,12 +289,12 @@ def _line(data: Json) -> bytes:
     return to_json(data) + b"\n"
 
 
-async def tags(request: Request) -> Response:
+async def tags(request: Request) -> Json:
     """List the models."""
-    return json_response({"models": [_model(name) for name in state_of(request).catalogue.ids()]})
+    return {"models": [_model(name) for name in state_of(request).catalogue.ids()]}
 
 
-async def show(request: Request) -> Response:
+async def show(request: Request) -> Json:
     """Describe a model."""
     body = await read_body(request)
     body.check_names({"model", "name", "verbose"})
@@ -304,17 +303,15 @@ async def show(request: Request) -> Response:
     priced_model = await asyncio.to_thread(partial(state.catalogue.open, choice))
     able = priced_model.model.capabilities
     found: list[Json] = ["completion", *(["tools"] if "tools" in able else [])]
-    return json_response(
-        {
-            "modelfile": "",
-            "parameters": "",
-            "template": "",
-            "details": _details(),
-            "model_info": {},
-            "capabilities": found,
-            "modified_at": EPOCH,
-        }
-    )
+    return {
+        "modelfile": "",
+        "parameters": "",
+        "template": "",
+        "details": _details(),
+        "model_info": {},
+        "capabilities": found,
+        "modified_at": EPOCH,
+    }
 
 
 EPOCH = "1970-01-01T00:00:00Z"
@@ -334,14 +331,14 @@ def _model(name: str) -> Json:
     }  # fmt: skip
 
 
-async def version(_: Request) -> Response:
+async def version(_: Request) -> Json:
     """Return the version of the protocol."""
-    return json_response({"version": VERSION})
+    return {"version": VERSION}
 
 
-async def running(_: Request) -> Response:
+async def running(_: Request) -> Json:
     """List the models in memory, of which this server says nothing."""
-    return json_response({"models": []})
+    return {"models": []}
 
 
 def error(problem: ApiError) -> dict[str, Json]:

@@ -30,7 +30,7 @@ from taiwa.operations.complete import (
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.extension import Extension, read_extension
 from taiwa.server.fields import Fields
-from taiwa.server.responses import EventStream, event, json_response
+from taiwa.server.responses import EventStream, event
 from taiwa.server.runs import LiveRun
 from taiwa.server.sharing import RemoteRun
 from taiwa.server.state import ServerState, caller_of, read_body, state_of
@@ -321,7 +321,7 @@ def find_item(repository: Repository, name: str) -> Json:
     return next((item for item in output if item.get("id") == name), None)
 
 
-async def create(request: Request) -> Response:
+async def create(request: Request) -> "Response | Json":
     """Create a response: as one object, as a stream, or in the background."""
     state, caller = state_of(request), caller_of(request)
     state.runs.check_room()
@@ -352,9 +352,9 @@ async def create(request: Request) -> Response:
         leaves = None if asked.stores else lambda: live.run.cancel(abandon=True)
         return EventStream(stream(live), leaves)
     if asked.background:
-        return json_response(begun)
+        return begun
     await live.run.results()
-    return json_response(live.final)
+    return live.final
 
 
 def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -> tuple[Completion, Body]:
@@ -480,7 +480,7 @@ async def _live(request: Request) -> LiveResponse | RemoteResponse | None:
     return RemoteResponse(repository, remote, cast("Body", found.body["response"]))
 
 
-async def retrieve(request: Request) -> Response:
+async def retrieve(request: Request) -> "Response | Json":
     """Return a response, or its events from any number on."""
     query, live = request.query_params, await _live(request)
     after = query.get("starting_after", "-1")
@@ -488,22 +488,22 @@ async def retrieve(request: Request) -> Response:
         raise invalid("starting_after", "starting_after must be a number of an event", "invalid_value")
     streams = query.get("stream") == "true"
     if live is not None:
-        return EventStream(stream(live, int(after))) if streams else json_response(live.begun)
+        return EventStream(stream(live, int(after))) if streams else live.begun
     found = await asyncio.to_thread(_find, state_of(request).repository(caller_of(request)), request.path_params["id"])
     if not streams or "begun" not in found.body:
-        return json_response(found.body["response"])
+        return found.body["response"]
     return EventStream(_recorded(found, int(after)))
 
 
-async def delete(request: Request) -> Response:
+async def delete(request: Request) -> Json:
     """Delete a response; its turn stays in the store."""
     repository, name = state_of(request).repository(caller_of(request)), request.path_params["id"]
     await asyncio.to_thread(_find, repository, name)
     await asyncio.to_thread(repository.store.served.delete, name)
-    return json_response({"id": name, "object": "response", "deleted": True})
+    return {"id": name, "object": "response", "deleted": True}
 
 
-async def cancel(request: Request) -> Response:
+async def cancel(request: Request) -> Json:
     """Cancel a response that is being written."""
     live = await _live(request)
     if live is None:
@@ -512,10 +512,10 @@ async def cancel(request: Request) -> Response:
         status = cast("Body", found.body["response"])["status"]
         raise invalid("response_id", f"the response is {status} and cannot be cancelled", "invalid_value")
     await live.stop()
-    return json_response(await live.finished() or live.begun)
+    return await live.finished() or live.begun
 
 
-async def input_items(request: Request) -> Response:
+async def input_items(request: Request) -> Json:
     """List the items of the input of a response."""
     repository = state_of(request).repository(caller_of(request))
     found = await asyncio.to_thread(_find, repository, request.path_params["id"])
@@ -523,7 +523,7 @@ async def input_items(request: Request) -> Response:
         {"id": f"item_{found.id.removeprefix('resp_')}{index:02d}", **cast("Body", item)}
         for index, item in enumerate(cast("list[Json]", found.body["input"]))
     ]
-    return json_response(_page(request, cast("list[Json]", listed)))
+    return _page(request, cast("list[Json]", listed))
 
 
 def _page(request: Request, items: list[Json]) -> Json:
@@ -536,7 +536,7 @@ def _page(request: Request, items: list[Json]) -> Json:
     return page_of(items, query.get("after", ""), int(limit), newest_first=order == "desc")
 
 
-async def input_tokens(request: Request) -> Response:
+async def input_tokens(request: Request) -> Json:
     """Estimate the tokens of an input, without a call of a model."""
     state, repository = state_of(request), state_of(request).repository(caller_of(request))
     body = await read_body(request)
@@ -549,10 +549,10 @@ async def input_tokens(request: Request) -> Response:
         return estimate_input(repository, options, place)
 
     tokens = await asyncio.to_thread(estimate)
-    return json_response({"object": "response.input_tokens", "input_tokens": tokens})
+    return {"object": "response.input_tokens", "input_tokens": tokens}
 
 
-async def compact(request: Request) -> Response:
+async def compact(request: Request) -> Json:
     """Replace a history by a summary, which later inputs refer to by the item that this returns."""
     state, repository = state_of(request), state_of(request).repository(caller_of(request))
     state.runs.check_room()
@@ -590,7 +590,7 @@ async def compact(request: Request) -> Response:
         "id": f"resp_{token_hex(16)}", "object": "response.compaction", "created_at": int(time.time()),
         "output": [item, *rest], "usage": write_response_usage(result),
     }  # fmt: skip
-    return json_response(data)
+    return data
 
 
 def _is_answer(item: Json) -> bool:
@@ -618,7 +618,7 @@ def _conversation_object(found: ServedObject) -> Json:
     return {"id": found.id, "object": "conversation", **found.body}
 
 
-async def create_conversation(request: Request) -> Response:
+async def create_conversation(request: Request) -> Json:
     """Create a conversation, with items if there are any."""
     state, repository = state_of(request), state_of(request).repository(caller_of(request))
     body = await read_body(request)
@@ -635,18 +635,16 @@ async def create_conversation(request: Request) -> Response:
         repository.store.served.put(made)
         return made
 
-    return json_response(_conversation_object(await asyncio.to_thread(make)))
+    return _conversation_object(await asyncio.to_thread(make))
 
 
-async def get_conversation(request: Request) -> Response:
+async def get_conversation(request: Request) -> Json:
     """Return a conversation."""
     repository = state_of(request).repository(caller_of(request))
-    return json_response(
-        _conversation_object(await asyncio.to_thread(conversation_of, repository, request.path_params["id"]))
-    )
+    return _conversation_object(await asyncio.to_thread(conversation_of, repository, request.path_params["id"]))
 
 
-async def update_conversation(request: Request) -> Response:
+async def update_conversation(request: Request) -> Json:
     """Replace the metadata of a conversation."""
     repository = state_of(request).repository(caller_of(request))
     body = await read_body(request)
@@ -659,10 +657,10 @@ async def update_conversation(request: Request) -> Response:
         repository.store.served.put(changed)
         return changed
 
-    return json_response(_conversation_object(await asyncio.to_thread(update)))
+    return _conversation_object(await asyncio.to_thread(update))
 
 
-async def delete_conversation(request: Request) -> Response:
+async def delete_conversation(request: Request) -> Json:
     """Delete a conversation; its turns stay until they are collected."""
     repository, name = state_of(request).repository(caller_of(request)), request.path_params["id"]
 
@@ -672,7 +670,7 @@ async def delete_conversation(request: Request) -> Response:
         repository.store.refs.delete(found.session)
 
     await asyncio.to_thread(remove)
-    return json_response({"id": name, "object": "conversation.deleted", "deleted": True})
+    return {"id": name, "object": "conversation.deleted", "deleted": True}
 
 
 def conversation_items(repository: Repository, name: str) -> list[Json]:
@@ -692,22 +690,20 @@ def conversation_items(repository: Repository, name: str) -> list[Json]:
     return items
 
 
-async def list_items(request: Request) -> Response:
+async def list_items(request: Request) -> Json:
     """List the items of a conversation."""
     repository = state_of(request).repository(caller_of(request))
-    return json_response(
-        _page(request, await asyncio.to_thread(conversation_items, repository, request.path_params["id"]))
-    )
+    return _page(request, await asyncio.to_thread(conversation_items, repository, request.path_params["id"]))
 
 
-async def get_item(request: Request) -> Response:
+async def get_item(request: Request) -> Json:
     """Return one item of a conversation."""
     repository, name = state_of(request).repository(caller_of(request)), request.path_params["item"]
     items = await asyncio.to_thread(conversation_items, repository, request.path_params["id"])
     found = next((item for item in items if isinstance(item, dict) and item.get("id") == name), None)
     if found is None:
         raise ApiError(404, f"item {name[:80]!r} not found", code="not_found", param="item_id")
-    return json_response(found)
+    return found
 
 
 async def resume(state: ServerState) -> None:
