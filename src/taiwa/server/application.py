@@ -1,7 +1,7 @@
 """The ASGI application: its parts, its routes, and how errors become responses."""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from urllib.parse import unquote
 
 from starlette.applications import Starlette
@@ -20,11 +20,12 @@ from taiwa.server.guard import Guard
 from taiwa.server.openapi import document
 from taiwa.server.responses import json_response
 from taiwa.server.state import ServerState, state_of
-from taiwa.server.wire import Endpoint, Wire
+from taiwa.server.wire import Endpoint, Route, Wire
 from taiwa.server.wires import (
     ag_ui,
     api,
     chat_completions,
+    conversations,
     documents,
     embeddings,
     file_search,
@@ -39,6 +40,7 @@ from taiwa.server.wires import (
 WIRES: tuple[Wire, ...] = (
     chat_completions.wire,
     responses.wire,
+    conversations.wire,
     messages.wire,
     ollama.wire,
     embeddings.wire,
@@ -114,12 +116,14 @@ def build(state: ServerState) -> ASGIApp:
             scope["path"] = unquote(ESCAPED_SLASH.sub(b"%25", scope["raw_path"]).decode("ascii", "replace"))
         await app(scope, receive, send)
 
-    uploads = [compile_path(each.path)[0] for wire in WIRES for each in wire.routes if each.takes_files]
+    def matching(routes: Iterable[Route]) -> Callable[[str], bool]:
+        patterns = [compile_path(each.path)[0] for each in routes]
+        return lambda path: any(pattern.match(path) for pattern in patterns)
 
-    def takes_files(path: str) -> bool:
-        return any(pattern.match(path) for pattern in uploads)
-
-    return Guard(route, state.options, state.access, error_response, takes_files)
+    every = [each for wire in WIRES for each in wire.routes]
+    takes_files = matching(each for each in every if each.takes_files)
+    is_untyped = matching(each for each in every if each.untyped)
+    return Guard(route, state.options, state.access, error_response, takes_files, is_untyped)
 
 
 async def take_over(state: ServerState) -> None:

@@ -36,13 +36,14 @@ class Described:
 class Route:
     """A route of a wire: `endpoint` reads a request and returns a response or JSON, or raises `ApiError` or an error of taiwa.
 
-    What `takes_files` gets bodies of any type, and larger ones than JSON.
+    What `takes_files` gets bodies of any type, and larger ones than JSON; an `untyped` one gets JSON whatever type it is sent as.
     """
 
     path: str
     endpoint: Endpoint
     methods: tuple[str, ...] = ("POST",)
     takes_files: bool = False
+    untyped: bool = False
     api: Described | None = None
 
 

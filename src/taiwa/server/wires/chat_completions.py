@@ -68,7 +68,7 @@ READ = frozenset(
 )
 IGNORED = frozenset(
     """user metadata store service_tier parallel_tool_calls prediction verbosity safety_identifier
-    prompt_cache_key prompt_cache_retention moderation
+    prompt_cache_key prompt_cache_options prompt_cache_retention moderation
     top_k min_p typical_p repetition_penalty repeat_penalty cache_prompt chat_template_kwargs add_generation_prompt
     skip_special_tokens include_reasoning reasoning reasoning_format enable_thinking keep_alive""".split()
 )

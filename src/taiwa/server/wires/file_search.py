@@ -2,7 +2,6 @@
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -19,8 +18,8 @@ from taiwa.server.fields import Fields
 from taiwa.server.state import read_body
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.chat_completions import error
+from taiwa.server.wires.conversations import page_for
 from taiwa.server.wires.documents import Documents, with_documents
-from taiwa.server.wires.items import page_of
 from taiwa.server.wires.response_events import Body, searches
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.repository import Repository
@@ -164,20 +163,13 @@ def _id(request: Request) -> str:
     return str(request.path_params["id"])
 
 
-def _listed(request: Request, items: Sequence[Body]) -> Json:
-    query = request.query_params
-    limit, order = query.get("limit", "20"), query.get("order", "desc")
-    if not limit.isdecimal() or not 1 <= int(limit) <= 100:
-        raise invalid("limit", "limit must be from 1 to 100", "invalid_value")
-    return page_of(list(items), query.get("after", ""), int(limit), newest_first=order == "desc")
-
-
 async def list_stores(request: Request) -> Json:
     """List the indexes of the caller."""
-    items = await with_documents(
-        request, lambda documents: [_store(documents, documents.library.index(name)) for name in documents.names]
-    )
-    return _listed(request, items)
+
+    def read(documents: Documents) -> list[Json]:
+        return [_store(documents, documents.library.index(name)) for name in documents.names]
+
+    return page_for(request, await with_documents(request, read))
 
 
 async def get_store(request: Request) -> Json:
@@ -186,8 +178,8 @@ async def get_store(request: Request) -> Json:
     return await with_documents(request, lambda documents: _store(documents, documents.index(name)))
 
 
-def _files(documents: Documents, index: Index) -> list[Body]:
-    found: list[Body] = []
+def _files(documents: Documents, index: Index) -> list[Json]:
+    found: list[Json] = []
     for each in index.documents(documents.principals(index)):
         problem = each.known.problem
         found.append(
@@ -204,7 +196,7 @@ def _files(documents: Documents, index: Index) -> list[Body]:
 async def list_files(request: Request) -> Json:
     """List the documents of an index."""
     name = _id(request)
-    return _listed(request, await with_documents(request, lambda found: _files(found, found.index(name))))
+    return page_for(request, await with_documents(request, lambda found: _files(found, found.index(name))))
 
 
 async def get_file(request: Request) -> Json:

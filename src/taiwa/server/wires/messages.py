@@ -64,10 +64,11 @@ READ = frozenset(
     output_format include taiwa""".split()
 )
 IGNORED = frozenset(
-    "metadata service_tier cache_control top_k context_management diagnostics inference_geo speed betas".split()
+    """metadata service_tier cache_control top_k context_management diagnostics inference_geo speed betas user_profile_id
+    workspace_id billing_policy""".split()
 )
 """Fields that say how to serve or sample, and are not passed on; docs/server.md names them."""
-UNSUPPORTED = frozenset({"container", "mcp_servers", "fallbacks", "fallback_credit_token"})
+UNSUPPORTED = frozenset({"container", "mcp_servers", "fallbacks", "fallback_credit_token", "compaction"})
 
 STOP_REASONS: Mapping[FinishReason, str] = {
     "stop": "end_turn",

@@ -1,4 +1,4 @@
-"""Ollama (`/api/chat`, `/api/generate`, `/api/tags`, `/api/show`, `/api/version`): JSON lines, streamed unless `stream` is false."""
+"""Ollama (`/api/chat`, `/api/generate`, `/api/embed`, `/api/tags`, `/api/show`, `/api/version`): JSON lines, streamed unless `stream` is false."""
 
 import asyncio
 import time
@@ -34,6 +34,7 @@ from taiwa.server.runs import LiveRun
 from taiwa.server.state import read_body, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.chat_completions import read_tools
+from taiwa.server.wires.embeddings import tokens_of, vectors_of
 from taiwa.server.wires.stateless import (
     MOST_LOGPROBS,
     StatelessRequest,
@@ -341,6 +342,33 @@ async def running(_: Request) -> Json:
     return {"models": []}
 
 
+async def embed(request: Request) -> Json:
+    """Return the vectors of some texts."""
+    body, started = await read_body(request), time.perf_counter_ns()
+    body.check_names({"model", "input", "truncate", "dimensions", "options", "keep_alive"})
+    texts = body.texts("input")
+    name, dimensions = body.text("model"), body.count("dimensions", 1)
+    vectors = [*await vectors_of(request, name, texts, dimensions)] if texts else []
+    end: dict[str, Json] = {"total_duration": time.perf_counter_ns() - started, "prompt_eval_count": tokens_of(texts)}
+    return {"model": name, "embeddings": [[*map(float, row)] for row in vectors], **end}
+
+
+async def embed_prompt(request: Request) -> Json:
+    """Return the vector of one text, as older clients ask for it."""
+    body = await read_body(request)
+    body.check_names({"model", "prompt", "options", "keep_alive"})
+    (row,) = await vectors_of(request, body.text("model"), (body.text("prompt"),))
+    return {"embedding": [*map(float, row)]}
+
+
+async def manage(request: Request) -> Json:
+    """Refuse what would change the models of the server."""
+    raise ApiError(
+        501,
+        f"{request.method} {request.url.path} is not supported: name the models of this server with `taiwa serve -m`",
+    )
+
+
 def error(problem: ApiError) -> dict[str, Json]:
     """Write an error as Ollama does."""
     return {"error": problem.message}
@@ -349,12 +377,16 @@ def error(problem: ApiError) -> dict[str, Json]:
 wire = Wire(
     "ollama",
     (
-        Route("/api/chat", chat),
-        Route("/api/generate", generate),
+        Route("/api/chat", chat, untyped=True),
+        Route("/api/generate", generate, untyped=True),
+        Route("/api/embed", embed, untyped=True),
+        Route("/api/embeddings", embed_prompt, untyped=True),
         Route("/api/tags", tags, ("GET",)),
-        Route("/api/show", show),
+        Route("/api/show", show, untyped=True),
         Route("/api/version", version, ("GET",)),
         Route("/api/ps", running, ("GET",)),
+        *(Route(f"/api/{name}", manage, untyped=True) for name in ("pull", "push", "create", "copy")),
+        Route("/api/delete", manage, ("DELETE",), untyped=True),
     ),
     error,
 )

@@ -1,7 +1,6 @@
-"""Responses (`/v1/responses`) and Conversations (`/v1/conversations`) over the nodes and sessions of the store.
+"""Responses (`/v1/responses`) over the nodes and sessions of the store.
 
-`previous_response_id` is the parent node, so two uses of one id are a fork. A conversation is a session, and its id the
-name of the session. A response belongs to the store: a client that leaves may come back to any event of it.
+`previous_response_id` is the parent node, so two uses of one id are a fork. A response belongs to the store: a client that leaves may come back to any event of it.
 """
 
 import asyncio
@@ -42,16 +41,23 @@ from taiwa.server.wires.chat_completions import (
     read_function,
     read_tool_choice,
 )
+from taiwa.server.wires.conversations import (
+    conversation_of,
+    find_item,
+    page_for,
+    pending_messages,
+    read_metadata,
+    take_pending,
+)
 from taiwa.server.wires.file_search import RESULTS, FileSearch, check_indexes, read_file_search, with_searches
 from taiwa.server.wires.file_search import TYPE as FILE_SEARCH
-from taiwa.server.wires.items import items_of, page_of, read_input, read_items
+from taiwa.server.wires.items import is_answer, read_input
 from taiwa.server.wires.response_events import (
     Body,
     EventWriter,
     finished,
     pieces_of,
     recorded_events,
-    response_of_item,
     write_response_usage,
 )
 from taiwa.server.wires.stateless import MOST_LOGPROBS, checked_tools, refuse_penalties
@@ -66,8 +72,8 @@ READ = frozenset(
     frequency_penalty taiwa""".split()
 )
 IGNORED = frozenset(
-    """user service_tier parallel_tool_calls safety_identifier prompt_cache_key prompt_cache_retention max_tool_calls
-    context_management""".split()
+    """user service_tier parallel_tool_calls safety_identifier moderation prompt_cache_key prompt_cache_options prompt_cache_retention
+    max_tool_calls context_management""".split()
 )
 UNSUPPORTED = frozenset({"prompt"})
 INCLUDES = frozenset(
@@ -75,7 +81,6 @@ INCLUDES = frozenset(
     computer_call_output.output.image_url code_interpreter_call.outputs reasoning.encrypted_content
     message.output_text.logprobs""".split()
 )
-MOST_METADATA = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,16 +238,6 @@ def _read_tools(body: Fields) -> tuple[ToolSpec, ...]:
     return checked_tools(tools, "tools")
 
 
-def read_metadata(body: Fields) -> dict[str, Json]:
-    """Read `metadata`: up to 16 short texts by name."""
-    metadata = body.object("metadata")
-    if metadata is None:
-        return {}
-    if len(metadata.data) > MOST_METADATA:
-        raise invalid("metadata", f"metadata has more than {MOST_METADATA} entries", "invalid_value")
-    return {name[:64]: metadata.text(name)[:512] for name in metadata.data}
-
-
 def _begun(
     body: Fields,
     model: str,
@@ -314,13 +309,6 @@ def _begun(
     }
 
 
-def find_item(repository: Repository, name: str) -> Json:
-    """Return the item of a response by its id, or None."""
-    found = repository.store.served.find(response_of_item(name))
-    output = [] if found is None else cast("list[Body]", cast("Body", found.body["response"])["output"])
-    return next((item for item in output if item.get("id") == name), None)
-
-
 async def create(request: Request) -> "Response | Json":
     """Create a response: as one object, as a stream, or in the background."""
     state, caller = state_of(request), caller_of(request)
@@ -338,6 +326,8 @@ async def create(request: Request) -> "Response | Json":
         live.final = await asyncio.to_thread(
             with_searches, live.final, run.events[-1].event, repository, results=asked.includes_results, most=most
         )
+        if asked.conversation and isinstance(run.events[-1].event, TurnResult):
+            await asyncio.to_thread(take_pending, repository, asked.conversation)
         live.final |= await asyncio.to_thread(_extended, state, repository, asked, run)
         if asked.stores:
             await asyncio.to_thread(_store, repository, asked.items, live, run)
@@ -361,7 +351,8 @@ def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -
     """Find the place of the turn, and store the response as begun."""
     choice = state.catalogue.choose(asked.model)
     after = _place(repository, asked)
-    options = CompletionOptions(choice.app, asked.messages, request=asked.options)
+    waiting = pending_messages(repository, asked.conversation) if asked.conversation else ()
+    options = CompletionOptions(choice.app, (*waiting, *asked.messages), request=asked.options)
     if asked.extension is not None:
         options = replace(options, params=asked.extension.params)
     if asked.search is not None:
@@ -523,17 +514,7 @@ async def input_items(request: Request) -> Json:
         {"id": f"item_{found.id.removeprefix('resp_')}{index:02d}", **cast("Body", item)}
         for index, item in enumerate(cast("list[Json]", found.body["input"]))
     ]
-    return _page(request, cast("list[Json]", listed))
-
-
-def _page(request: Request, items: list[Json]) -> Json:
-    query = request.query_params
-    limit, order = query.get("limit", "20"), query.get("order", "desc")
-    if not limit.isdecimal() or not 1 <= int(limit) <= 100:
-        raise invalid("limit", "limit must be from 1 to 100", "invalid_value")
-    if order not in ("asc", "desc"):
-        raise invalid("order", "order must be asc or desc", "invalid_value")
-    return page_of(items, query.get("after", ""), int(limit), newest_first=order == "desc")
+    return page_for(request, cast("list[Json]", listed))
 
 
 async def input_tokens(request: Request) -> Json:
@@ -575,7 +556,7 @@ async def compact(request: Request) -> Json:
         after = None if found is None or found.node is None else Place(found.node, found.session)
         said = tuple(message for message in messages if message.role != "system")
         options = CompletionOptions(choice.app, said)
-        last = max((at for at, item in enumerate(items) if _is_answer(item)), default=-1)
+        last = max((at for at, item in enumerate(items) if is_answer(item)), default=-1)
         return begin_compaction(repository, state.catalogue.open(choice), options, state.turns, after), items[
             last + 1 :
         ]
@@ -591,119 +572,6 @@ async def compact(request: Request) -> Json:
         "output": [item, *rest], "usage": write_response_usage(result),
     }  # fmt: skip
     return data
-
-
-def _is_answer(item: Json) -> bool:
-    return isinstance(item, dict) and (item.get("role") == "assistant" or item.get("type") == "function_call")
-
-
-# --- conversations ----------------------------------------------------------------------------------------------------
-
-
-def conversation_of(repository: Repository, name: str) -> ServedObject:
-    """Return a conversation: one that was created here, or a session of the store by its name.
-
-    Raises:
-        ApiError: the caller has none of that name.
-    """
-    found = repository.store.served.find(name)
-    if found is not None and found.kind == "conversation" and repository.store.refs.has(found.session):
-        return found
-    if found is None and repository.store.refs.has(name):
-        return ServedObject(name, "conversation", name, None, {"created_at": 0, "metadata": {}})
-    raise ApiError(404, f"conversation {name[:80]!r} not found", code="not_found", param="conversation_id")
-
-
-def _conversation_object(found: ServedObject) -> Json:
-    return {"id": found.id, "object": "conversation", **found.body}
-
-
-async def create_conversation(request: Request) -> Json:
-    """Create a conversation, with items if there are any."""
-    state, repository = state_of(request), state_of(request).repository(caller_of(request))
-    body = await read_body(request)
-    body.check_names({"items", "metadata"})
-    metadata, most = read_metadata(body), state.options.limits.messages
-
-    def make() -> ServedObject:
-        _, messages = read_items(body, "items", lambda name: find_item(repository, name), most)
-        session = f"conv_{token_hex(16)}"
-        state.catalogue.begin_conversation(repository, session, messages)
-        made = ServedObject(
-            session, "conversation", session, None, {"created_at": int(time.time()), "metadata": metadata}
-        )
-        repository.store.served.put(made)
-        return made
-
-    return _conversation_object(await asyncio.to_thread(make))
-
-
-async def get_conversation(request: Request) -> Json:
-    """Return a conversation."""
-    repository = state_of(request).repository(caller_of(request))
-    return _conversation_object(await asyncio.to_thread(conversation_of, repository, request.path_params["id"]))
-
-
-async def update_conversation(request: Request) -> Json:
-    """Replace the metadata of a conversation."""
-    repository = state_of(request).repository(caller_of(request))
-    body = await read_body(request)
-    body.check_names({"metadata"})
-    metadata = read_metadata(body)
-
-    def update() -> ServedObject:
-        found = conversation_of(repository, request.path_params["id"])
-        changed = replace(found, body={**found.body, "metadata": metadata})
-        repository.store.served.put(changed)
-        return changed
-
-    return _conversation_object(await asyncio.to_thread(update))
-
-
-async def delete_conversation(request: Request) -> Json:
-    """Delete a conversation; its turns stay until they are collected."""
-    repository, name = state_of(request).repository(caller_of(request)), request.path_params["id"]
-
-    def remove() -> None:
-        found = conversation_of(repository, name)
-        repository.store.served.delete(found.id)
-        repository.store.refs.delete(found.session)
-
-    await asyncio.to_thread(remove)
-    return {"id": name, "object": "conversation.deleted", "deleted": True}
-
-
-def conversation_items(repository: Repository, name: str) -> list[Json]:
-    """Return the items of a conversation, the oldest first; what a response wrote has the ids of its output."""
-    session = conversation_of(repository, name).session
-    outputs = {
-        each.node: cast("list[Json]", cast("Body", each.body["response"])["output"])
-        for each in repository.store.served.of_session(session)
-        if each.node is not None
-    }
-    items: list[Json] = []
-    for entry in repository.walk(repository.store.refs.tip(session)):
-        if entry.node.kind == "turn":
-            *inputs, answer = entry.after.turns[-1].all_messages
-            items += items_of(inputs, entry.hash)
-            items += outputs.get(entry.hash) or items_of([answer], f"{entry.hash}a")
-    return items
-
-
-async def list_items(request: Request) -> Json:
-    """List the items of a conversation."""
-    repository = state_of(request).repository(caller_of(request))
-    return _page(request, await asyncio.to_thread(conversation_items, repository, request.path_params["id"]))
-
-
-async def get_item(request: Request) -> Json:
-    """Return one item of a conversation."""
-    repository, name = state_of(request).repository(caller_of(request)), request.path_params["item"]
-    items = await asyncio.to_thread(conversation_items, repository, request.path_params["id"])
-    found = next((item for item in items if isinstance(item, dict) and item.get("id") == name), None)
-    if found is None:
-        raise ApiError(404, f"item {name[:80]!r} not found", code="not_found", param="item_id")
-    return found
 
 
 async def resume(state: ServerState) -> None:
@@ -773,12 +641,6 @@ wire = Wire(
         Route("/v1/responses/{id}", delete, ("DELETE",)),
         Route("/v1/responses/{id}/cancel", cancel),
         Route("/v1/responses/{id}/input_items", input_items, ("GET",)),
-        Route("/v1/conversations", create_conversation),
-        Route("/v1/conversations/{id}", get_conversation, ("GET",)),
-        Route("/v1/conversations/{id}", update_conversation),
-        Route("/v1/conversations/{id}", delete_conversation, ("DELETE",)),
-        Route("/v1/conversations/{id}/items", list_items, ("GET",)),
-        Route("/v1/conversations/{id}/items/{item}", get_item, ("GET",)),
     ),
     error,
     resume,
