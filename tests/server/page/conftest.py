@@ -1,31 +1,80 @@
-"""A browser for the tests of a module, a server, and a tab in which nothing may fail."""
+"""One browser and one server for all tests of the page; each test is a caller of its own, with its conversations and models."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from secrets import token_hex
+from typing import Any, TypeAlias
 
+import httpx
 import pytest
 
 from taiwa.models.scripted import scripted_model
+from taiwa.store.callers import Caller
 from tests.browser import chromium
 from tests.server.page.tab import ANSWER, Tab
 from tests.server.serving import Serving, serving
 
+Serve: TypeAlias = Callable[..., Serving]
+OpenTab: TypeAlias = Callable[..., Tab]
 
-@pytest.fixture(scope="module")
+
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     with chromium() as started:
         yield started
 
 
-@pytest.fixture
-def server() -> Iterator[Serving]:
-    with serving(model=scripted_model(*[ANSWER.format(n=n) for n in range(20)])) as started:
+@pytest.fixture(scope="session")
+def everybody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """The server of all tests."""
+    with serving(store=str(tmp_path_factory.mktemp("page") / "store.db"), models=("builtin",)) as started:
         yield started
 
 
+def offer(everybody: Serving, *models: Any) -> None:
+    """Serve models beside the built-in one from now on."""
+    catalogue = everybody.server.state.catalogue
+    catalogue._given = {model.name: model for model in models}
+    catalogue.models = (*catalogue._given, "builtin")
+
+
+@contextmanager
+def new_caller(everybody: Serving, *models: Any) -> Generator[Serving]:
+    """Serve models to a caller who has no conversation yet."""
+    name = token_hex(8)
+    everybody.repository.store.callers.add(Caller(name), name)
+    offer(everybody, *models)
+    repository = everybody.server.state.repository(name)
+    with httpx.Client(base_url=everybody.server.url, headers={"authorization": f"Bearer {name}"}, timeout=60) as client:
+        yield Serving(everybody.server, repository, models[0] if models else None, client)
+
+
 @pytest.fixture
-def tab(browser: Any, server: Serving) -> Iterator[Tab]:
-    opened = Tab(browser, server)
-    yield opened
-    opened.context.close()
-    assert opened.problems == []
+def serve(everybody: Serving) -> Iterator[Serve]:
+    with ExitStack() as opened:
+        yield lambda *models: opened.enter_context(new_caller(everybody, *models))
+
+
+@pytest.fixture
+def server(serve: Serve) -> Serving:
+    return serve(scripted_model(*[ANSWER.format(n=n) for n in range(20)]))
+
+
+@pytest.fixture
+def open_tab(browser: Any) -> Iterator[OpenTab]:
+    """Open tabs in which nothing may fail."""
+    opened: list[Tab] = []
+
+    def open_(server: Serving, **options: Any) -> Tab:
+        opened.append(Tab(browser, server, **options))
+        return opened[-1]
+
+    yield open_
+    for tab in opened:
+        tab.context.close()
+    assert [problem for tab in opened for problem in tab.problems] == []
+
+
+@pytest.fixture
+def tab(open_tab: OpenTab, server: Serving) -> Tab:
+    return open_tab(server)

@@ -42,7 +42,12 @@ class Tab:
     """A tab that remembers what must not happen: a request elsewhere, a blocked action, an error."""
 
     def __init__(self, browser: Any, serving: Serving, **options: Any) -> None:
-        self.context = browser.new_context(**{"locale": "en-US", "viewport": {"width": 1280, "height": 800}} | options)
+        usual = {
+            "locale": "en-US",
+            "viewport": {"width": 1280, "height": 800},
+            "extra_http_headers": {"authorization": serving.client.headers["authorization"]},
+        }
+        self.context = browser.new_context(**usual | options)
         self.context.grant_permissions(["clipboard-read", "clipboard-write"])
         self.page = self.context.new_page()
         self.problems: list[str] = []
@@ -50,7 +55,7 @@ class Tab:
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
         self.page.on("request", self._check)
         self.base = serving.server.url
-        self.page.goto(serving.server.login_url)
+        self.page.goto(self.base)
         self.ready()
 
     def _check(self, request: Any) -> None:
@@ -84,7 +89,11 @@ class Tab:
         self.count(".turn", turns)
 
     def begin(self, text: str, app: str = "chat") -> None:
+        self.begin_only(text, app)
+        self.count(".turn", 1)
+
+    def begin_only(self, text: str, app: str = "plain") -> None:
+        """Send the first message, and do not wait for the end of its answer."""
         self.page.check(f"[name=app][value={app}]")
         self.page.fill("#text", text)
         self.page.click("#send")
-        self.count(".turn", 1)

@@ -9,9 +9,9 @@ from typing import Any
 
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.history import add_turn
-from taiwa.models.builtin.model import BuiltinModel
 from taiwa.models.scripted import scripted_model
 from taiwa.server.options import Limits
+from tests.server.page.conftest import OpenTab, Serve
 from tests.server.page.tab import ANSWER, GatedModel, Tab
 from tests.server.serving import Serving, serving
 
@@ -63,18 +63,16 @@ def test_files_are_picked_dropped_pasted_taken_back_and_sent(tab: Tab, server: S
     assert tab.page.locator(".files a[download]").inner_text().startswith("list.txt")
 
 
-def test_what_the_model_cannot_read_is_refused_in_a_line_and_nothing_is_lost(browser: Any) -> None:
-    with serving(model=BuiltinModel()) as server:
-        tab = Tab(browser, server)
-        tab.page.set_input_files("#picker", [file("tea.png", PNG), file("odd.bin", b"\x00\x01")])
-        tab.count("#files li", 2)
-        tab.page.fill("#text", "look")
-        tab.page.click("#send")
-        tab.has("#notices", "odd.bin is neither a PNG")
+def test_what_the_model_cannot_read_is_refused_in_a_line_and_nothing_is_lost(tab: Tab) -> None:
+    tab.page.set_input_files("#picker", [file("tea.png", PNG), file("odd.bin", b"\x00\x01")])
+    tab.count("#files li", 2)
+    tab.page.fill("#text", "look")
+    tab.page.click("#send")
+    tab.has("#notices", "odd.bin is neither a PNG")
 
-        assert tab.page.input_value("#text") == "look"
-        assert tab.page.locator("#files li").count() == 2
-        tab.context.close()
+    assert tab.page.input_value("#text") == "look"
+    assert tab.page.locator("#files li").count() == 2
+    tab.problems.clear()  # the refusal itself
 
 
 def test_a_draft_belongs_to_its_branch(tab: Tab) -> None:
@@ -105,7 +103,7 @@ def test_a_draft_belongs_to_its_branch(tab: Tab) -> None:
 
 
 def test_an_app_takes_its_parameters_from_a_form_and_the_model_is_changed_in_mid_conversation(
-    browser: Any, tmp_path: Path
+    open_tab: OpenTab, tmp_path: Path
 ) -> None:
     app = tmp_path / "tutor.md"
     app.write_text(
@@ -116,7 +114,7 @@ def test_an_app_takes_its_parameters_from_a_form_and_the_model_is_changed_in_mid
     with serving(model=first, apps=(str(app),)) as server:
         server.server.state.catalogue._given["two"] = second
         server.server.state.catalogue.models = ("one", "two")
-        tab = Tab(browser, server)
+        tab = open_tab(server)
         tab.page.fill("[data-param=level]", "3")
         tab.page.select_option("[data-param=tone]", "strict")
         tab.page.check("[data-param=brief]")
@@ -130,8 +128,7 @@ def test_an_app_takes_its_parameters_from_a_form_and_the_model_is_changed_in_mid
         tab.page.reload()
         tab.ready()
         assert tab.page.input_value("#model") == "two"
-        tab.context.close()
-    assert tab.problems == []
+        tab.page.goto("about:blank")
 
 
 def test_an_edit_says_what_it_costs_and_can_change_the_text_alone(tab: Tab, server: Serving) -> None:
@@ -215,14 +212,14 @@ def test_a_turn_in_one_tab_appears_in_the_other_and_a_conflict_loses_nothing(tab
     tab.problems.clear()  # the refusal itself
 
 
-def test_a_server_that_is_killed_in_mid_stream_is_missed_and_its_turn_resumed(browser: Any, tmp_path: Path) -> None:
+def test_a_server_that_is_killed_in_mid_stream_is_missed_and_its_turn_resumed(
+    open_tab: OpenTab, tmp_path: Path
+) -> None:
     store = str(tmp_path / "store.db")
     port = own_port()
     with serving(model=GatedModel(), store=store, port=port, limits=Limits(grace=0.0)) as server:
-        tab = Tab(browser, server)
-        tab.page.check("[name=app][value=plain]")
-        tab.page.fill("#text", "one")
-        tab.page.click("#send")
+        tab = open_tab(server)
+        tab.begin_only("one")
         tab.has("#live", "The first part.")
     tab.page.wait_for_selector("#lost:not([hidden])")
     with serving("The whole answer.", store=store, port=port) as server:
@@ -230,55 +227,48 @@ def test_a_server_that_is_killed_in_mid_stream_is_missed_and_its_turn_resumed(br
         assert tab.page.locator("#lost").is_hidden()
         tab.page.click("#interrupted button")
         tab.has("#turns .answer", "The whole answer.")
-        tab.context.close()
+        tab.page.goto("about:blank")
+    tab.problems.clear()  # the lost connection itself
 
 
-def test_a_reload_in_mid_stream_goes_on_where_the_answer_is(browser: Any) -> None:
+def test_a_reload_in_mid_stream_goes_on_where_the_answer_is(open_tab: OpenTab, serve: Serve) -> None:
     model = GatedModel()
-    with serving(model=model) as server:
-        tab = Tab(browser, server)
-        tab.page.check("[name=app][value=plain]")
-        tab.page.fill("#text", "one")
-        tab.page.click("#send")
-        tab.has("#live", "The first part.")
-        tab.page.reload()
-        tab.has("#live", "The first part.")
-        model.gate.set()
-        tab.has("#turns .answer", "The second part.")
-        assert users(tab) == ["one"]
-        tab.context.close()
-    assert tab.problems == []
+    tab = open_tab(serve(model))
+    tab.begin_only("one")
+    tab.has("#live", "The first part.")
+    tab.page.reload()
+    tab.has("#live", "The first part.")
+    model.gate.set()
+    tab.has("#turns .answer", "The second part.")
+    assert users(tab) == ["one"]
 
 
-def test_of_a_thousand_turns_a_window_is_in_the_document(browser: Any) -> None:
-    with serving(model=scripted_model("A summary.", ANSWER.format(n=0))) as server:
-        repository = server.repository
-        here = repository.start(load_app("chat").with_params({}))
-        for n in range(1, 1001):
-            here = add_turn(here, f"question {n}", f"answer {n}", {"topics": [f"topic {n}"], "summary": f"about {n}"})
-        repository.commit("long", here, expected=None)
-        tab = Tab(browser, server)
-        tab.page.goto(f"{tab.base}/c/long")
-        tab.ready()
-        assert tab.page.locator(".turn").count() == 50
-        tab.page.evaluate("() => { document.querySelector('#transcript').scrollTop = 0 }")
-        tab.count(".turn[data-number='901']", 1)
-        tab.page.locator("#text").blur()
-        for _ in range(3):
-            tab.page.keyboard.press("k")
-        tab.panel("tree")
-        assert tab.page.locator("[role=treeitem]").count() < 12
-        tab.panel("state")
-        tab.page.fill("#scrub", "9")
-        tab.has("#side output", "10")
-        tab.page.click("[data-why=summary]")
-        tab.has("#why", "Set in turn 10")
-        tab.page.fill("#text", "one more")
-        tab.page.press("#text", "Enter")
-        tab.has(".turn:last-child .you", "one more")
-        assert tab.page.locator(".turn").count() <= 181
-        tab.context.close()
-    assert tab.problems == []
+def test_of_a_thousand_turns_a_window_is_in_the_document(open_tab: OpenTab, serve: Serve) -> None:
+    server = serve(scripted_model("A summary.", ANSWER.format(n=0)))
+    here = server.repository.start(load_app("chat").with_params({}))
+    for n in range(1, 1001):
+        here = add_turn(here, f"question {n}", f"answer {n}", {"topics": [f"topic {n}"], "summary": f"about {n}"})
+    server.repository.commit("long", here, expected=None)
+    tab = open_tab(server)
+    tab.page.goto(f"{tab.base}/c/long")
+    tab.ready()
+    assert tab.page.locator(".turn").count() == 50
+    tab.page.evaluate("() => { document.querySelector('#transcript').scrollTop = 0 }")
+    tab.count(".turn[data-number='901']", 1)
+    tab.page.locator("#text").blur()
+    for _ in range(3):
+        tab.page.keyboard.press("k")
+    tab.panel("tree")
+    assert tab.page.locator("[role=treeitem]").count() < 12
+    tab.panel("state")
+    tab.page.fill("#scrub", "9")
+    tab.has("#side output", "10")
+    tab.page.click("[data-why=summary]")
+    tab.has("#why", "Set in turn 10")
+    tab.page.fill("#text", "one more")
+    tab.page.press("#text", "Enter")
+    tab.has(".turn:last-child .you", "one more")
+    assert tab.page.locator(".turn").count() <= 181
 
 
 def test_two_branches_are_compared_field_by_field_with_the_turn_since_which_they_differ(tab: Tab) -> None:
