@@ -264,7 +264,7 @@ class BaseSession:
         Raises:
             ConfigError: the model reports no usage, so the cost limit cannot be checked.
         """
-        limits = self.options.limits
+        limits = self.options.limits or self.app.answer_options.limits or UsageLimits()
         if limits.cost is None:
             return limits
         spent, name = self.spent, self.priced_model.model.name
