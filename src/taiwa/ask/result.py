@@ -32,7 +32,7 @@ from taiwa.ask.types import (
 from taiwa.conversation.history import PastTurn
 from taiwa.i18n import Translate, gettext_noop
 from taiwa.kernel.errors import CorruptError
-from taiwa.kernel.messages import Passage, passage_key
+from taiwa.kernel.messages import Passage, Sampling, passage_key
 from taiwa.kernel.records import Json, record, restore, tag_of, value
 from taiwa.kernel.text import CONTROL
 
@@ -91,7 +91,7 @@ class AskTurnOptions:
     """Options of one turn of `taiwa ask`.
 
     `terms` names the analyzer that defines a term, `notice` is reported before the turn, and `instructions` are those of the
-    app for a model that writes the answer.
+    app for a model that writes the answer, with this `sampling`.
     """
 
     clarify: ClarifyOptions = ClarifyOptions()
@@ -99,6 +99,7 @@ class AskTurnOptions:
     instructions: str = ""
     terms: str = ""
     notice: str = ""
+    sampling: Sampling = Sampling()
 
     @property
     def is_extractive(self) -> bool:

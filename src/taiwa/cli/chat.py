@@ -494,8 +494,13 @@ def _log(repl: Repl, _: str) -> None:
     print_log(repl.session.repository, repl.session.name, LOG_LIMIT, as_json=repl.as_json)
 
 
-def _cost(repl: Repl, _: str) -> None:
-    print_line(bill_line(repl.session.spent))
+def _cost(repl: Repl, _rest: str) -> None:
+    from taiwa.kernel.usage_limits import format_cost
+
+    limit = repl.session.options.cost_limit
+    print_line(
+        bill_line(repl.session.spent) + ("" if limit is None else _(" · at most {cost}", cost=format_cost(limit)))
+    )
 
 
 def _model(repl: Repl, rest: str) -> None:

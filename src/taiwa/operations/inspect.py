@@ -2,12 +2,14 @@
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
+from taiwa.conversation.app import AnswerOptions
 from taiwa.conversation.history import Node
 from taiwa.conversation.state_paths import MISSING, Change, Missing, diff_states, format_path, get_path, parse_path
 from taiwa.flows.solve.tool_call_formats import readable_answer
@@ -19,7 +21,7 @@ from taiwa.kernel.messages import Response, Thinking
 from taiwa.kernel.records import Json, tag_of
 from taiwa.kernel.text import inert, plain
 from taiwa.models.attachments import data_uri
-from taiwa.operations.result_json import format_time
+from taiwa.operations.result_json import format_time, options_to_json
 from taiwa.operations.results import (
     DiffResult,
     SessionEntry,
@@ -209,6 +211,19 @@ def put_value(value: Json, path: Sequence[str | int], new: Json) -> Json:
         at = step % len(value)
         return [*value[:at], put_value(value[at], rest, new), *value[at + 1 :]]
     raise InputError(f"{step!r} not found in {format_value(value)[:60]}")
+
+
+def describe_options(options: AnswerOptions) -> str:
+    """Describe what is set for the answers of a conversation beside its app, as the options of `say` that would set it.
+
+    >>> describe_options(AnswerOptions("Be brief.", tools=("calculator",)))
+    "--system 'Be brief.' --tool calculator"
+    """
+    words: list[str] = []
+    for name, value in options_to_json(options).items():
+        flag = "--tool" if name == "tools" else f"--{name.replace('_', '-')}"
+        words += [f"{flag} {shlex.quote(f'{each}')}" for each in (value if isinstance(value, list) else [value])]
+    return " ".join(words)
 
 
 def format_value(value: Json) -> str:

@@ -65,7 +65,8 @@ class TaiwaServer:
         self.socket = bind(options.host, options.port)
         self.port = int(self.socket.getsockname()[1])
         self.access = Access(options.token, self.port, repositories.find)
-        turns = TurnOptions(limits=UsageLimits(cost=settings.max_cost_nano))
+        cost = settings.max_cost_nano
+        turns = TurnOptions(limits=None if cost is None else UsageLimits(cost=cost))
         self.state = ServerState(
             options,
             repositories,

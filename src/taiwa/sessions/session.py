@@ -29,6 +29,7 @@ from taiwa.sessions.durable_turn import (
     TurnOptions,
     TurnResult,
     begin_turn,
+    quota_observers,
     request_counter,
     resume_turn,
 )
@@ -263,7 +264,7 @@ class BaseSession:
         Raises:
             ConfigError: the model reports no usage, so the cost limit cannot be checked.
         """
-        limits = self.options.limits
+        limits = self.options.limits or self.app.answer_options.limits or UsageLimits()
         if limits.cost is None:
             return limits
         spent, name = self.spent, self.priced_model.model.name
@@ -276,8 +277,7 @@ class BaseSession:
 
     def _runtime_options(self, turn: ActiveTurn) -> RuntimeOptions:
         counter = request_counter(self.repository, turn.run, self.priced_model)
-        quota, model = self.repository.quota, self.priced_model
-        reserving = () if quota is None else (quota.observer(turn.run, model.model.name, model.price),)
+        reserving = quota_observers(self.repository, turn.run, self.priced_model)
         observers = (*self._observers, *reserving, counter)
         return {**turn.runtime_options, "observers": observers, "limits": self._remaining_limits()}
 

@@ -15,6 +15,7 @@ from taiwa.conversation.state_paths import Change, diff_states
 from taiwa.i18n import dialogue_catalogue
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.usage_limits import currency_units
+from taiwa.operations.documents import split_source
 from taiwa.operations.markdown_html import to_html, visible
 from taiwa.server.page.branches import Forest, forest_of
 from taiwa.sessions.repository import HistoryEntry, Repository
@@ -186,11 +187,7 @@ def _ask_view(result: AskResult | None, app: App) -> AskView | None:
 def place_of_passage(app: App, source: str) -> tuple[str, str]:
     """Return the index and the path of a passage, which has both in its source where several indexes are searched."""
     searched = app.values.get("in")
-    names = [str(each) for each in searched] if isinstance(searched, list) else []
-    if len(names) == 1:
-        return names[0], source
-    index, _, path = source.partition("/")
-    return (index, path) if path else ("", source)
+    return split_source(source, [str(each) for each in searched] if isinstance(searched, list) else [])
 
 
 def common_node(repository: Repository, one: str, other: str) -> str:

@@ -1,11 +1,9 @@
 """The page: HTML, its assets, and what happens in a conversation as events with rendered blocks."""
 
 import asyncio
-import json
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from itertools import islice
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -63,7 +61,7 @@ def _place(request: Request, repository: Repository, panel: str = "state") -> Pl
 async def start(request: Request) -> Response:
     """Show the page that begins a conversation, or what was found."""
     catalogue, query = state_of(request).catalogue, request.query_params.get("q", "")
-    indexes = await _answer_of(documents.list_indexes, request)
+    indexes = await documents.list_indexes(request)
     return await _render(request, lambda page: page.start(catalogue.load_apps(), catalogue.models, query, indexes))
 
 
@@ -287,28 +285,23 @@ async def token_view(request: Request) -> Response:
     return await _render(request, render)
 
 
-async def _answer_of(handler: Callable[[Request], Awaitable[Response]], request: Request) -> Any:  # noqa: ANN401
-    """Return what a request of the server's own API answers."""
-    return json.loads(bytes((await handler(request)).body))
-
-
 async def document_list(request: Request) -> Response:
     """Show the indexes that the caller sees, and take uploads."""
-    indexes = await _answer_of(documents.list_indexes, request)
+    indexes = await documents.list_indexes(request)
     return await _render(request, lambda page: page.documents(indexes))
 
 
 async def document_index(request: Request) -> Response:
     """Show an index: its documents, what could not be read, who may see what, and what a query finds."""
     wanted = request.query_params.get("q", "").strip()
-    index = await _answer_of(documents.show, request)
-    found = await _answer_of(documents.find_passages, request) if wanted else None
+    index = await documents.show(request)
+    found = await documents.find_passages(request) if wanted else None
     return await _render(request, lambda page: page.index(index, wanted, found))
 
 
 async def document_text(request: Request) -> Response:
     """Show a document, at a quotation where the query gives one."""
-    document = await _answer_of(documents.open_document, request)
+    document = await documents.open_document(request)
     return await _render(request, lambda page: page.document(str(request.path_params["name"]), document))
 
 
