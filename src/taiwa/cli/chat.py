@@ -533,7 +533,7 @@ def _sessions(repl: Repl) -> "Iterator[tuple[str, str]]":
 def _apps(_repl: Repl) -> "Iterator[tuple[str, str]]":
     from taiwa.apps.catalog import apps
 
-    return ((each.name, each.about) for each in apps())
+    return ((each.name, _(each.about)) for each in apps())
 
 
 def _models(repl: Repl) -> "Iterator[tuple[str, str]]":

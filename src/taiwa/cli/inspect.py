@@ -16,7 +16,7 @@ from taiwa.cli.output import (
     print_result,
     table,
 )
-from taiwa.i18n import _, ngettext
+from taiwa.i18n import _, ngettext, user_language
 from taiwa.kernel.errors import InputError, StoreError
 from taiwa.kernel.records import Json, parse_json
 
@@ -488,7 +488,7 @@ def save(repository: "Repository", revision: str, path: Path) -> None:
 def _exported(repository: "Repository", revision: str, form: str, **included: bool) -> str:
     from taiwa.operations import inspect
 
-    return inspect.export(repository, revision, form, **included)
+    return inspect.export(repository, revision, form, language=user_language(), **included)
 
 
 def _format_of(path: Path) -> str:

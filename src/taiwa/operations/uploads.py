@@ -11,7 +11,7 @@ from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.kernel.text import CONTROL
 from taiwa.retrieval import Index, Library
 from taiwa.retrieval.ingest import LARGEST_FILE, LEFT_OUT
-from taiwa.retrieval.reader_process import FORMATS, document_format
+from taiwa.retrieval.reader_process import document_format, readable_suffixes
 from taiwa.retrieval.types import UnreadableError
 from taiwa.settings import Settings, data_folder
 
@@ -55,7 +55,7 @@ def upload_path(name: str) -> str:
     if len(parts) > DEEPEST:
         raise InputError(f"the file {shown} is in more than {DEEPEST} folders; upload it from a folder nearer to it")
     if document_format(path) is None:
-        raise UnreadableError(f"{shown} is of a type that is not read; use one of {', '.join(sorted(FORMATS))}")
+        raise UnreadableError(f"{shown} is of a type that is not read; use one of {', '.join(readable_suffixes())}")
     return "/".join(parts)
 
 

@@ -27,6 +27,7 @@ from taiwa.sessions.durable_turn import (
     TurnOptions,
     TurnResult,
     begin_turn,
+    quota_observers,
     request_counter,
     resume_turn,
 )
@@ -274,8 +275,7 @@ class BaseSession:
 
     def _runtime_options(self, turn: ActiveTurn) -> RuntimeOptions:
         counter = request_counter(self.repository, turn.run, self.priced_model)
-        quota, model = self.repository.quota, self.priced_model
-        reserving = () if quota is None else (quota.observer(turn.run, model.model.name, model.price),)
+        reserving = quota_observers(self.repository, turn.run, self.priced_model)
         observers = (*self._observers, *reserving, counter)
         return {**turn.runtime_options, "observers": observers, "limits": self._remaining_limits()}
 

@@ -18,8 +18,9 @@ Serve: TypeAlias = Callable[..., Serving]
 OpenTab: TypeAlias = Callable[..., Tab]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
+    """A browser until the last test of a file: its event loop would stop asynchronous tests of other files in this process."""
     with chromium() as started:
         yield started
 
