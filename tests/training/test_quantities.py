@@ -10,6 +10,7 @@ import pytest
 from taiwa.models.builtin.copy_constraint import find_numbers
 from taiwa.models.builtin.tokenizer import normalize_text
 from taiwa.tools.calculator import calculate, calculator
+from taiwa.tools.units import unit_conversion
 from tests.steps import lines_run
 from training.builtin.quantities import CONSTANTS, MAKERS, MISSING, REFUSAL, SHARES
 from training.builtin.quantities.telling import Ask, Teller, Thing
@@ -17,13 +18,22 @@ from training.builtin.quantities.words import invented, several
 from training.builtin.quantities.working import NUMBER, solved
 from training.builtin.samples import Sample, choose
 
-CALL = re.compile(r"<<calculator: ([^<>]*)>> (\S+)")
+CALL = re.compile(r"<<calculator: ([^<>]*)>> (\S+)|<<unit_conversion: ([^<>]*)>> (\S+)")
 LAST = re.compile(r"Therefore, the answer is (-?[0-9.]+(?:e-?[0-9]+)?)(?: (\S.*))?\.")
 
 
 def drawn(count: int, seed: int = 1) -> list[Sample]:
     random = Random(seed)
     return [choose(random, SHARES) for _ in range(count)]
+
+
+def calls_of(text: str) -> list[tuple[str, str]]:
+    """What is asked of the calculator and of the converter, and the numbers that they give."""
+    return [(found[1] or found[3], found[2] or found[4]) for found in CALL.finditer(text)]
+
+
+def worked(asked: str) -> str:
+    return unit_conversion(asked).text.partition(" ")[0] if " to " in asked else calculator(asked).text
 
 
 SAMPLES = drawn(800)
@@ -57,9 +67,9 @@ def test_nothing_of_a_template_is_left():
 
 def test_results_are_those_of_the_calculator_and_the_last_one_is_the_answer():
     for sample in SOLVED:
-        calls = CALL.findall(sample.text)
+        calls = calls_of(sample.text)
         assert calls
-        assert all(calculator(expression).text == result for expression, result in calls)
+        assert all(worked(expression) == result for expression, result in calls)
         last = LAST.fullmatch(sample.text.splitlines()[-1])
         assert last
         assert last[1] == calls[-1][1]
@@ -68,7 +78,7 @@ def test_results_are_those_of_the_calculator_and_the_last_one_is_the_answer():
 def test_a_call_has_only_numbers_of_the_question_earlier_results_and_constants():
     for sample in SOLVED:
         known = find_numbers(sample.prompt) | CONSTANTS
-        for expression, result in CALL.findall(sample.text):
+        for expression, result in calls_of(sample.text):
             assert not set(NUMBER.findall(expression)) - known, sample
             known |= {result}
 
@@ -119,7 +129,7 @@ TABLE: list[tuple[str, Callable[[str], bool], Fraction]] = [
 @pytest.mark.parametrize(("kind", "has", "factor"), TABLE)
 def test_speeds_are_converted_by_their_factor(kind: str, has: Callable[[str], bool], factor: Fraction):
     random = Random(5)
-    texts = [CALL.findall(SHARES[kind].draw(random).text)[0][0] for _ in range(200)]
+    texts = [calls_of(SHARES[kind].draw(random).text)[0][0] for _ in range(200)]
     found = [text for text in texts if has(text)]
     assert found
     for text in found:

@@ -11,6 +11,7 @@ from taiwa.models.builtin.tokenizer import END, Tokens
 from training.builtin.asking import SHARES as ASKING
 from training.builtin.chemistry import SHARES as CHEMISTRY
 from training.builtin.desk import SHARES as DESK
+from training.builtin.everyday import SHARES as EVERYDAY
 from training.builtin.overlap import Overlap
 from training.builtin.quantities import SHARES as QUANTITIES
 from training.builtin.samples import Sample, Share, choose
@@ -19,10 +20,11 @@ from training.builtin.vocabulary import ANSWER
 __all__ = ["DOMAINS", "Corpus", "laid_out", "samples"]
 
 DOMAINS: Mapping[str, tuple[float, Mapping[str, Share]]] = {
-    "chemistry": (0.43, CHEMISTRY),
-    "quantities": (0.16, QUANTITIES),
-    "desk": (0.21, DESK),
-    "asking": (0.2, ASKING),
+    "chemistry": (0.32, CHEMISTRY),
+    "quantities": (0.13, QUANTITIES),
+    "everyday": (0.22, EVERYDAY),
+    "desk": (0.25, DESK),
+    "asking": (0.08, ASKING),
 }
 """How much of what is drawn is of which domain."""
 SCATTERED = 0.12

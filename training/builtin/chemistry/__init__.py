@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from training.builtin.chemistry.astray import astray
-from training.builtin.chemistry.needing import from_grams, needed
+from training.builtin.chemistry.needing import from_grams, needed, needed_mass
 from training.builtin.chemistry.reacting import coefficient, product_mass, product_moles
 from training.builtin.chemistry.textbook import arithmetic, balancing, given_equation, solution
 from training.builtin.chemistry.unknown import unknown
@@ -18,6 +18,7 @@ SHARES: Mapping[str, Share] = {
     "product mass": Share(11, product_mass),
     "astray": Share(3, astray),
     "needed": Share(4, needed),
+    "needed mass": Share(4, needed_mass),
     "grams": Share(2, from_grams),
     "molar mass": Share(7, molar),
     "weight": Share(9, weight),

@@ -9,14 +9,23 @@ from training.builtin.chemistry.reactions import drawn
 from training.builtin.chemistry.working import Working
 from training.builtin.samples import Sample
 
-__all__ = ["from_grams", "needed"]
+__all__ = ["from_grams", "needed", "needed_mass"]
 
 GRAMS = ("{0} g of {1}", "{0} g {1}", "{0} grams of {1}", "{0} grams {1}", "{1} ({0} g)", "{0} g of {1}")
 MOLES = ("{0} mol of {1}", "{0} mol {1}", "{0} moles of {1}", "{0} moles {1}")
 
 
 def needed(random: Random) -> Sample:
-    """How much of a reactant goes with so much of another one, or into so much of a product."""
+    """How many moles of a reactant go with so much of another one, or into so much of a product."""
+    return _needed(random, "mol")
+
+
+def needed_mass(random: Random) -> Sample:
+    """The same in grams: the amount of a compound is a mass."""
+    return _needed(random, "g")
+
+
+def _needed(random: Random, unit: str) -> Sample:
     here = told(random, drawn(random))
     while len(here.reaction.reactants) != 2 or here.reaction.exact:
         here = told(random, drawn(random))
@@ -29,14 +38,17 @@ def needed(random: Random) -> Sample:
     if number == 1:
         amount = amount.replace("moles", "mole", 1)
     slots = {"X": here.said[asked].text, "A": amount, "B": here.said[1 - asked].text}
-    section = "partner" if given < 2 else "source"
+    section = ("partner" if given < 2 else "source") + " mass" * (unit == "g")
     text = prompt(random, section, slots, [each.text for each in here.said])
     working = Working(random)
     order = [asked, 1 - asked]
     known(working, [here.said[at] for at in (*order, *((given,) if given > 1 else ()))])
     working.balanced(here.ordered(order))
-    number_ = working.calculated(ratio(number, here.counts[asked], here.counts[given]))
-    return working.sample("needed", text, number_, "mol")
+    moles = working.calculated(ratio(number, here.counts[asked], here.counts[given]))
+    if unit == "mol":
+        return working.sample("needed", text, moles, unit)
+    mass = working.mass(here.said[asked].formula)
+    return working.sample("needed mass", text, working.calculated(f"{moles}*{mass}"), unit)
 
 
 def from_grams(random: Random) -> Sample:

@@ -1,5 +1,6 @@
 """Units and temperatures: the factor is known to everybody, or the question gives it."""
 
+from taiwa.models.builtin.copy_constraint import CONVERTED
 from training.builtin.quantities.speed import UNITS
 from training.builtin.quantities.telling import Ask, Teller
 from training.builtin.quantities.wordings import wordings
@@ -94,16 +95,18 @@ FACTORS = (
     ("days", "min", "1440", 0.4),
     ("gallons", "cups", "16", 0.3),
 )
-SPEEDS = {
-    ("km/h", "m/s"): "*5/18",
-    ("m/s", "km/h"): "*18/5",
-    ("m/min", "m/s"): "/60",
-    ("km/min", "km/h"): "*60",
-    ("km/h", "km/min"): "/60",
-    ("m/s", "m/min"): "*60",
-    ("cm/s", "m/s"): "/100",
-    ("km/h", "m/min"): "*1000/60",
-}
+SPEEDS = (
+    ("km/h", "m/s"),
+    ("m/s", "km/h"),
+    ("m/min", "m/s"),
+    ("km/min", "km/h"),
+    ("km/h", "km/min"),
+    ("m/s", "m/min"),
+    ("cm/s", "m/s"),
+    ("km/h", "m/min"),
+)
+READ = {"ft": "feet", "t": "tonnes", "lb": "pounds", "oz": "ounces", "C": "degC", "F": "degF", "K": "K"}
+"""What the converter calls some of these."""
 WHOLE = (
     "[convert|change|turn|translate|transform|bring] {q} [to|into] {v}.",
     "how many {v} [are|are there in|make|are the same as|equal|correspond to] {q}?",
@@ -124,7 +127,7 @@ WHOLE = (
 def unit(teller: Teller) -> Problem:
     """From one unit to another that everybody knows."""
     if teller.chance(0.3):
-        old, new = teller.random.choices(list(SPEEDS), (8, 8, 1, 1, 1, 1, 1, 1))[0]
+        old, new = teller.random.choices(SPEEDS, (8, 8, 1, 1, 1, 1, 1, 1))[0]
         number = (
             str(teller.whole(2, 200))
             if teller.chance(0.5)
@@ -132,7 +135,7 @@ def unit(teller: Teller) -> Problem:
             if teller.chance(0.7)
             else teller.decimal(1, 90)
         )
-        expression = number + SPEEDS[old, new]
+        expression = ""
     else:
         big, small, factor, _ = teller.random.choices(FACTORS, [each[3] for each in FACTORS])[0]
         down = teller.chance(0.55)
@@ -147,16 +150,15 @@ def unit(teller: Teller) -> Problem:
             )
         old, new = (big, small) if down else (small, big)
         expression = f"{number}{'*' if down else '/'}{factor}"
-    number, expression = (number, expression) if number not in ("0", "1") else ("5", "5" + expression[len(number) :])
+    if number in ("0", "1"):
+        expression, number = "5" + expression[1:], "5"
     slots = {"q": f"{teller.measure(number)} {MORE[old]}", "v": MORE[new]}
+    source, target = READ.get(old, old), READ.get(new, new)
+    if source in CONVERTED and target in CONVERTED:
+        return problem(teller, Ask(whole=WHOLE), slots, ("Convert.", f"{number} {source} to {target}"), target)
     says = f"{old} to {new}."
-    return problem(
-        teller,
-        Ask(whole=WHOLE),
-        slots,
-        (says[0].upper() + says[1:] if old in ("days", "weeks", "years", "dozen") else says, expression),
-        new,
-    )
+    says = says[0].upper() + says[1:] if old in ("years", "dozen") else says
+    return problem(teller, Ask(whole=WHOLE), slots, (says, expression), new)
 
 
 def temperature(teller: Teller) -> Problem:
@@ -172,12 +174,6 @@ def temperature(teller: Teller) -> Problem:
         "F": "[°F|°F|degrees Fahrenheit|degrees F|Fahrenheit|deg F]",
         "K": "[K|K|kelvin|Kelvin]",
     }
-    expression, says = {
-        "CF": (f"{number}*9/5+32", "Fahrenheit is Celsius times 9/5 plus 32."),
-        "FC": (f"({number}-32)*5/9", "Celsius is Fahrenheit less 32, times 5/9."),
-        "CK": (f"{number}+273.15", "Kelvin is Celsius plus 273.15."),
-        "KC": (f"{number}-273.15", "Celsius is kelvin less 273.15."),
-    }[old + new]
     slots = {
         "q": f"{teller.measure(number)} {spelt[old]}",
         "v": spelt[new],
@@ -190,7 +186,7 @@ def temperature(teller: Teller) -> Problem:
         teller,
         Ask(facts, wh, SAID["temperature part"], WHOLE[:9]),
         slots,
-        (says, expression),
+        ("Convert.", f"{number} {READ[old]} to {READ[new]}"),
         unit_said,
     )
 

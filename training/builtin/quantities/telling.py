@@ -126,7 +126,7 @@ class Teller:
 
     def say(self, template: str, slots: Slots | None = None) -> str:
         """Make a text of a template, with the capitals, articles and blanks that belong there."""
-        text = self._expanded(template, slots or {})
+        text = self.expanded(template, slots or {})
         text = DOUBLED.sub(lambda found: " " if found[0].isspace() and len(found[0]) > 1 else "", text).strip()
         text = ARTICLE.sub(
             lambda found: (found[1] or found[2]) + ("n " if VOWEL.match(text, found.end()) else " "), text
@@ -134,7 +134,8 @@ class Teller:
         text = OBJECT.sub(lambda found: f"{found[1]} {'him' if found[2] == 'he' else 'her'}", text)
         return START.sub(lambda found: found[0].upper(), text)
 
-    def _expanded(self, template: str, slots: Slots, depth: int = 0) -> str:
+    def expanded(self, template: str, slots: Slots, depth: int = 0) -> str:
+        """Make a text of a template, and leave it as it is."""
         text = template.replace("\n", "")
         choice = self.random.choice
         while "[" in text:
@@ -146,7 +147,7 @@ class Teller:
             value = slots[found[1]]
             owning = found[2] is not None
             told = value.call(self.random, owning=owning) if isinstance(value, Thing) else value + "'s" * owning
-            return self._expanded(told, slots, depth + 1) if "[" in told or "{" in told else told
+            return self.expanded(told, slots, depth + 1) if "[" in told or "{" in told else told
 
         return SLOT.sub(filled, text)
 

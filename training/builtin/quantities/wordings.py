@@ -35,11 +35,11 @@ class Said:
 
 
 @cache
-def wordings(name: str) -> Said:
+def wordings(name: str, folder: Path = FOLDER) -> Said:
     """The sections of a file."""
     sections: dict[str, list[str]] = {}
     lines: list[str] = []
-    for line in (FOLDER / f"{name}.txt").read_text("utf-8").splitlines():
+    for line in (folder / f"{name}.txt").read_text("utf-8").splitlines():
         if line.startswith(HEAD):
             lines = sections.setdefault(line.removeprefix(HEAD), [])
         elif line and not line.startswith("#"):

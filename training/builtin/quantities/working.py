@@ -8,6 +8,8 @@ from random import Random
 from typing import TypeAlias
 
 from taiwa.tools.calculator import calculator
+from taiwa.tools.chemical_formulas import molar_mass
+from taiwa.tools.units import unit_conversion
 from training.builtin.noise import noisy
 from training.builtin.quantities.telling import Ask, Slots, Teller
 from training.builtin.samples import Draw, Sample, Span
@@ -47,15 +49,17 @@ def problem(teller: Teller, ask: Ask, slots: Slots, work: tuple[str, str], unit:
 
 
 def solved(steps: tuple[tuple[str, str], ...], unit: str) -> tuple[Span, ...]:
-    """The answer to a problem, with the results of the calculator."""
+    """The answer to a problem, with the results of the tools: `3 gallons to L` is for the converter, a formula for molar masses."""
     spans: list[Span] = []
     results: list[str] = []
     opening = ""
     for says, expression in steps:
         given = BEFORE.sub(lambda found: results[int(found[1]) - 1], expression)
-        result = calculator(given).text
-        spans += [Span(f"{opening}{says}\n<<calculator: {given}>>"), Span(f" {result}", RESULT_WEIGHT)]
-        results.append(result)
+        tool = unit_conversion if " to " in given else molar_mass if given[0].isupper() else calculator
+        result = tool(given).text
+        said = f"{opening}{says}" + "\n" * bool(says)
+        spans += [Span(f"{said}<<{tool.spec.name}: {given}>>"), Span(f" {result}", RESULT_WEIGHT)]
+        results.append(result.partition(" ")[0])
         opening = "\n"
     spans.append(Span(f"\nTherefore, the answer is {results[-1]}{' ' * bool(unit)}{unit}."))
     return tuple(spans)

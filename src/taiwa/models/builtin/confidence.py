@@ -17,14 +17,19 @@ COUNTED = re.compile(r"how many (atom|molecule|electron|proton|neutron|ion)s?\b|
 ASKED = {
     unit: re.compile(words, re.IGNORECASE)
     for unit, words in {
-        "g": r"gram|\bg\b|mass|weigh|heav|amount|quantity|how much|グラム|質量|重|克",
-        "mol": r"\bmol(?:e|es|s)?\b|amount|モル|摩尔",
-        "g/mol": r"molar|molecular|formula|\bmol\b|mass|weigh|heav|モル質量|分子量|式量|摩尔质量",
-        "°C": r"(?:to|in|into|degrees) celsius|°C[^°]*$|摂氏|摄氏",
-        "°F": r"(?:to|in|into|degrees) fahrenheit|°F[^°]*$|華氏|华氏",
+        "g": r"gram|(?<![a-z])g(?![a-z])|mass|weigh|heav|amount|quantity|how mu|need|requir|グラム|質量|质量|重|克",
+        "mol": r"(?<![a-z])mol(?:e|es|s)?(?![a-z])|amount|モル|物質量|摩尔|物质的量",
+        "g/mol": r"molar|molecular|formula|(?<![a-z])mol(?![a-z])|mass|weigh|heav|モル|分子量|式量|摩尔|質量|质量|重",
+        "°C": r"celsius|centigrade|(?<![a-z])C(?![a-z])|摂氏|摄氏|度",
+        "°F": r"fahrenheit|(?<![a-z])F(?![a-z])|華氏|华氏",
     }.items()
 }
 """Of a unit of an answer: the words of questions that ask for it."""
+TEMPERATURE = re.compile(
+    r"[\d.]+ ?(?:°|degrees?|deg)? ?(?:celsius|centigrade|fahrenheit|[CF](?![a-z])|度?\(?[摂華摄华]氏度?)|[摂華摄华]氏[\d.]+度?",
+    re.IGNORECASE,
+)
+"""A temperature that is given, whose scale is not the one that is asked for."""
 RESULT_END, CALL_END = "\n", ">>"
 
 
@@ -67,4 +72,4 @@ def fits(question: str, solution: str) -> bool:
     if stated is None or COUNTED.search(question):
         return False
     asked = ASKED.get(stated[1])
-    return asked is None or bool(asked.search(question))
+    return asked is None or bool(asked.search(TEMPERATURE.sub(" ", question)))

@@ -71,6 +71,11 @@ SHARES: Final = {
 
 SINGLE = re.compile(r"(?<=\bhalf) an? |(?<=\band) an? (?=half|third|quarter)")
 WORD = re.compile(r"[a-z]+|\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|[^\s\w-]")
+DIGITS_ZH: Final = {sign: str(number) for number, sign in enumerate("〇一二三四五六七八九")} | {"零": "0", "两": "2"}
+POWERS: Final = {"十": 10, "百": 100, "千": 1_000, "万": 10**4, "億": 10**8, "亿": 10**8}
+NUMERAL = re.compile(
+    rf"(?:\d{{1,9}}(?:\.\d{{1,4}})?)?[{''.join((*DIGITS_ZH, *POWERS))}](?:[{''.join((*DIGITS_ZH, *POWERS))}]|\d){{0,15}}|\d{{1,3}}(?:\.\d)?(?=割|折|成|.{{1,2}}半)"
+)
 PERCENT = re.compile(r"\s?(?:%|percent|per cent|pct)", re.IGNORECASE)
 
 
@@ -123,6 +128,37 @@ def _numbers(text: str) -> Iterator[str]:
             share = Decimal(found[2]) / below
             yield from map(_spell, (share, share + Decimal(found[1] or 0)))
     yield from _number_words(text.lower())
+    yield from _numerals(text)
+
+
+def _numerals(text: str) -> Iterator[str]:
+    """Yield numbers with Chinese numerals, and what follows from tenths: `三千五百`, `1万2千`, `2時間半`, `三割`, `七五折`."""
+    for found in NUMERAL.finditer(text):
+        number = _read_numeral(found[0])
+        behind = text[found.end() : found.end() + 3]
+        yield _spell(number)
+        if "半" in behind:
+            yield _spell(number + Decimal("0.5"))
+        if behind[:1] in ("割", "折", "成"):
+            percent = number * 10 if number < 10 else number
+            yield from map(_spell, (percent, percent / 100, abs(1 - percent / 100)))
+    if "半" in text:
+        yield from ("0.5", "2")
+
+
+def _read_numeral(text: str) -> Decimal:
+    whole = part = Decimal(0)
+    digits = ""
+    for sign in text:
+        power = POWERS.get(sign, 0)
+        if not power:
+            digits += DIGITS_ZH.get(sign, sign)
+        elif power < 10_000:
+            part, digits = part + Decimal(digits or 1) * power, ""
+        else:
+            part += Decimal(digits or (0 if part else 1))
+            whole, part, digits = whole + part * power, Decimal(0), ""
+    return whole + part + Decimal(digits or 0)
 
 
 def _split_commas(digits: str) -> list[str]:
@@ -206,9 +242,23 @@ class _NumberReader:
         yield self.whole + self.part
 
 
-Mode: TypeAlias = Literal["words", "open", "name", "sum", "formula", "equation", "close", "answer"]
+Mode: TypeAlias = Literal["words", "open", "name", "sum", "formula", "equation", "conversion", "close", "answer"]
 
-MODES: Final[dict[str, Mode]] = {"calculator": "sum", "molar_mass": "formula", "stoichiometry": "equation"}
+MODES: Final[dict[str, Mode]] = {
+    "calculator": "sum",
+    "molar_mass": "formula",
+    "stoichiometry": "equation",
+    "unit_conversion": "conversion",
+}
+
+CONVERTED: Final = (
+    "km m cm mm miles feet inches yards kg g mg tonnes pounds ounces stone L mL dL gallons quarts pints cups tablespoons teaspoons "
+    "days weeks h min s ms km/h m/s mph knots ft/s m/min km/min cm/s degC degF K J kJ cal kcal Wh kWh Pa kPa hPa atm bar mmHg psi "
+    "m^2 cm^2 km^2 ft^2 hectares acres m^3 cm^3 W kW hp kB MB GB TB"
+).split()
+"""Units of conversions, as the converter reads them."""
+
+TO = " to "
 
 LEAD = "answer is "
 MONEY = "$"
@@ -221,6 +271,8 @@ CHARGED = "charged"
 STARTS: Final = frozenset(symbol[0] for symbol in elements())
 SYMBOLS: Final = frozenset((*elements(), ELECTRON))
 MAX_DEPTH = 4
+COPYING: Final = frozenset(("sum", "conversion", "answer"))
+"""Modes in which only known numbers are written."""
 FORMULA = "0123456789()[].^+-\u00c2\u00b7"
 """Characters of a formula; the last two are the bytes of `·`."""
 
@@ -276,7 +328,7 @@ class ParserState:
 
 def without_number(parser: ParserState) -> ParserState:
     """Return the state after the number that is being written, which decides what may follow except digits."""
-    if parser.mode in ("sum", "answer") and parser.word[:1] in NUMERIC and parser.word:
+    if parser.mode in COPYING and parser.word[:1] in NUMERIC and parser.word:
         return replace(parser, word="", want="sign")
     return parser
 
@@ -290,6 +342,8 @@ def advance_byte(parser: ParserState, sign: str, known: NumberSet) -> ParserStat
         return _sum(parser, sign, known)
     if mode in ("formula", "equation"):
         return _formula(parser, sign)
+    if mode == "conversion":
+        return _conversion(parser, sign, known)
     if mode == "answer":
         return _answer(parser, sign, known)
     if mode == "open":
@@ -385,6 +439,22 @@ def _between(parser: ParserState, sign: str) -> ParserState | None:
     return replace(parser, mode="close") if sign == ">" and not parser.depth else None
 
 
+def _conversion(parser: ParserState, sign: str, known: NumberSet) -> ParserState | None:
+    """A conversion: a known number, a unit, and another one."""
+    word, want = parser.word + sign, parser.want
+    if want == "value" and sign in NUMERIC:
+        return replace(parser, word=word, last=sign) if word in known.begun else None
+    if want == "value" and sign == "-":
+        return replace(parser, last=sign) if parser.last == " " and not parser.word else None
+    if want == "sign" or (want == "value" and parser.word in known.whole):
+        return replace(parser, word="", want="unit", last=sign) if sign == " " else None
+    end = TO if want == "unit" else ">"
+    fitting = [f"{unit}{end}" for unit in CONVERTED if f"{unit}{end}".startswith(word)] if want != "value" else []
+    if word not in fitting:
+        return replace(parser, word=word, last=sign) if fitting else None
+    return replace(parser, word="", want="target") if want == "unit" else replace(parser, word="", mode="close")
+
+
 def _inner(parser: ParserState) -> ParserState:
     return replace(parser, word="", want="value", depth=parser.depth + 1, last="(")
 
@@ -432,6 +502,7 @@ EXPECTED: Final[dict[Mode, str]] = {
     "sum": "a calculation with numbers of the question or of the answer so far",
     "formula": "a chemical formula",
     "equation": "a chemical equation",
+    "conversion": "a number of the question or of the answer so far, a unit, and the unit that it is converted to",
     "close": "the second > of a call",
     "answer": "a number of the question or of the answer so far",
 }
@@ -584,7 +655,7 @@ class CopyState:
             out[:] = table.mask(ParserState(parser.tools, no_digit=True, fresh=False))
         else:
             out[:] = 0
-        if parser.mode == "answer" or (parser.mode == "sum" and parser.want != "sign"):
+        if parser.mode == "answer" or (parser.mode in COPYING and parser.want in ("value", "number")):
             for token in self._digits(table):
                 out[token >> 5] |= 1 << (token & 31)
 
@@ -632,7 +703,7 @@ class CopyState:
         parser = advance_byte(self.parser, sign, known.at(self.parser))
         if parser is None:
             return None
-        if sign in NUMBER_CHARS and self.parser.mode != "sum":
+        if sign in NUMBER_CHARS and self.parser.mode not in ("sum", "conversion"):
             run += sign
         elif run:
             known, run = known.plus(run, is_result=self.is_result), ""
@@ -675,7 +746,7 @@ class CopyState:
     def _is_whole(self) -> bool:
         """Whether the number that is being written may end."""
         parser = self.parser
-        numeric = parser.mode in ("sum", "answer") and parser.word[:1] in NUMERIC and parser.word
+        numeric = parser.mode in COPYING and parser.word[:1] in NUMERIC and parser.word
         return not numeric or parser.word in self.known.at(parser).whole
 
     def _is_stopped(self) -> bool:

@@ -16,7 +16,7 @@ from taiwa.models.builtin import order_app
 from taiwa.models.builtin.tokenizer import normalize_text
 
 ANSWER = "answer"
-TOOLS: Final = ("calculator", "molar_mass", "stoichiometry")
+TOOLS: Final = ("calculator", "molar_mass", "stoichiometry", "unit_conversion")
 """The tools whose calls the model was trained to write."""
 TAGGED_CALL = "<<name: input>>"
 LISTED_TOOL = re.compile(r"^- <<([^\W\d][\w-]{0,63}): ", re.MULTILINE)
