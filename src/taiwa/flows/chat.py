@@ -24,6 +24,7 @@ from taiwa.kernel.messages import (
     FinishReason,
     JsonSchema,
     Message,
+    Part,
     Request,
     Response,
     Text,
@@ -128,7 +129,7 @@ def _behind(prefix: str, response: Response) -> Response:
     """Return the whole response of a model that went on behind the beginning of an answer."""
     if not prefix:
         return response
-    parts = (*response.message.thinking, Text(prefix + response.text), *response.message.tool_calls)
+    parts: tuple[Part, ...] = (*response.message.thinking, Text(prefix + response.text), *response.message.tool_calls)
     return replace(response, message=Message("assistant", parts))
 
 

@@ -51,6 +51,36 @@ def test_an_upload_is_listed_and_found(tab: Tab) -> None:
     tab.has(".document mark", "sick leave a note of a doctor")
 
 
+def test_a_person_is_added_changed_chosen_and_deleted(tab: Tab, server: Serving) -> None:
+    tab.page.goto(f"{tab.base}/persons")
+    tab.ready()
+    tab.page.fill("[name=name]", "Ann")
+    tab.page.fill("[data-person=''] [name=facts]", "office: Osaka")
+    tab.page.click("[data-person=''] button")
+    tab.has("[data-person=Ann] [name=facts]", "office: Osaka")
+    tab.page.fill("[data-person=Ann] [name=facts]", "group：legal")
+    tab.page.select_option("[data-person=Ann] [name=language]", "ja")
+    tab.page.click("[data-person=Ann] .primary")
+    tab.has("[data-person=Ann] [name=facts]", "group: legal")
+    assert server.client.get("/api/persons/Ann").json()["facts"] == {"group": "legal"}
+    tab.page.click("[data-person=Ann] a >> nth=0")
+    tab.has(".note", "What user:Ann may see")
+    tab.has("tbody", "leave.md")
+
+    session = ask(server, "how many days of paid leave does everybody have", person="Ann")["session"]
+    tab.page.goto(f"{tab.base}/c/{session}")
+    tab.has("#say .note a", "Ann")
+    tab.page.goto(tab.base)
+    tab.ready()
+    tab.page.check("[name=app][value=ask]")
+    assert tab.page.locator("[data-param=user] option").all_inner_texts() == ["–", "Ann"]
+    tab.page.goto(f"{tab.base}/persons")
+    tab.ready()
+    tab.page.click("[data-forget=Ann]")
+    tab.page.click("#ask-ok")
+    tab.has("#main", "No person yet.")
+
+
 def test_a_file_that_cannot_be_read_is_refused_with_its_reason(tab: Tab, tmp_path: Path) -> None:
     (tmp_path / "setup.exe").write_bytes(b"MZ")
     tab.page.goto(f"{tab.base}/documents/handbook")

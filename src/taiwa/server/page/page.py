@@ -19,7 +19,16 @@ from taiwa.operations.markdown_html import visible
 from taiwa.operations.result_json import to_json
 from taiwa.operations.trace import TokensResult
 from taiwa.retrieval.reader_process import readable_suffixes
-from taiwa.server.page.forms import choices_of, chooses_indexes, is_asked, is_required, kind_of, open_params, range_of
+from taiwa.server.page.forms import (
+    choices_of,
+    chooses_indexes,
+    chooses_person,
+    is_asked,
+    is_required,
+    kind_of,
+    open_params,
+    range_of,
+)
 from taiwa.server.page.labels import LABELS
 from taiwa.server.page.panels import PANELS, Place, steps_of
 from taiwa.server.page.state_view import difference, value_story
@@ -36,7 +45,7 @@ LANGUAGE_NAMES = {"en": "English", "ja": "日本語", "zh": "中文"}
 MOST_LISTED = 100
 STATIC = {
     "page.css": "text/css", "icon.svg": "image/svg+xml",
-    **dict.fromkeys(("page.js", "server.js", "talk.js", "files.js", "places.js", "state.js", "inspect.js", "documents.js"), "text/javascript"),
+    **dict.fromkeys(("page.js", "server.js", "talk.js", "files.js", "places.js", "state.js", "documents.js"), "text/javascript"),
 }  # fmt: skip
 """The assets, by their names: no path of a request is looked up in a folder."""
 POLICY = (
@@ -74,13 +83,14 @@ class Page:
             if hit.refs
         ]
         return self._render("start.html", title=self._("New conversation"), session="", at="", query=query, hits=hits,
-                            apps=apps, models=models, indexes=indexes, model="", tip="", end="", **self._list())  # fmt: skip
+                            apps=apps, models=models, indexes=indexes, persons=[each.name for each in self.repository.store.users.list()],
+                            model="", tip="", end="", **self._list())  # fmt: skip
 
     def conversation(self, place: Place, talk: Talk, tip: str) -> str:
         """Render a conversation, whose newest branch ends at `tip`."""
         window = transcript(self.repository, place.session, place.tip)
         return self._render("conversation.html", title=place.session, query="", window=window,
-                            models=talk.models, model=talk.model, tip=tip, end=place.tip,
+                            models=talk.models, model=talk.model, tip=tip, person=self.repository.checkout(tip).app.values.get("user"), end=place.tip,
                             question=self.question(place.session) if place.tip == tip else "",
                             **self._panel(place), **self._list())  # fmt: skip
 
@@ -152,11 +162,17 @@ class Page:
             **self._frame(),
         )
 
-    def index(self, index: "dict[str, Any]", wanted: str, found: "dict[str, Any] | None") -> str:
-        """Render an index, with what was found for a query."""
+    def persons(self, persons: "Sequence[dict[str, Any]]", indexes: Json) -> str:
+        """Render the persons of the caller."""
+        return self._render("persons.html", title=self._("Persons"), persons=persons, indexes=indexes, **self._frame())
+
+    def index(
+        self, index: "dict[str, Any]", wanted: str, found: "dict[str, Any] | None", audience: Sequence[str] = ()
+    ) -> str:
+        """Render an index as an audience sees it, with what was found for a query."""
         for each in found["passages"] if found else ():
             each["parts"] = marked(each["text"], [tuple(span) for span in each["marks"]])
-        return self._render("index.html", title=index["name"], index=index, wanted=wanted, found=found, formats=readable_suffixes(),
+        return self._render("index.html", title=index["name"], index=index, wanted=wanted, found=found, audience=audience, formats=readable_suffixes(),
                             **self._frame())  # fmt: skip
 
     def document(self, index: str, document: "dict[str, Any]") -> str:
@@ -274,6 +290,7 @@ class Page:
             "chosen": self._("Files to upload: {n}", n="{n}"),
             "nothing": self._("Choose files or a folder first."),
             "unreadable": self._("files of this type are not read"),
+            "forget": self._("Delete {name} with all that is known and learned? The conversations stay.", name="{name}"),
             "remove": self._("Delete the document {name}?", name="{name}"),
         }  # fmt: skip
 
@@ -301,7 +318,7 @@ def _templates() -> "Environment":
         "path": format_path, "short": short, "brief": brief, "excerpt": excerpt, "money": money, "nano": nano, "pretty": pretty, "size": size,
         "visible": visible,
         "kind_of": kind_of, "choices_of": choices_of, "open_params": open_params, "range_of": range_of, "is_required": is_required,
-        "chooses_indexes": chooses_indexes,
+        "chooses_indexes": chooses_indexes, "chooses_person": chooses_person,
     }  # fmt: skip
     environment.tests["asked"] = is_asked
     environment.filters["urlencode"] = partial(quote, safe="")  # a name with a slash is one part of a path

@@ -24,8 +24,10 @@ from taiwa.server.state import LANGUAGE_COOKIE, caller_of, language_of, read_bod
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires import documents
 from taiwa.server.wires.api import LOOK_SECONDS
+from taiwa.server.wires.persons import shown_person
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.repository import Repository
+from taiwa.sessions.users import UserProfiles
 
 SHA256 = re.compile("[0-9a-f]{64}")
 
@@ -291,12 +293,24 @@ async def document_list(request: Request) -> Response:
     return await _render(request, lambda page: page.documents(indexes))
 
 
+async def person_list(request: Request) -> Response:
+    """Show the persons of the caller."""
+    indexes = await documents.list_indexes(request)
+
+    def render(page: Page) -> str:
+        store = page.repository.store
+        users = UserProfiles(store)
+        return page.persons([shown_person(users, each.name) for each in store.users.list()], indexes)
+
+    return await _render(request, render)
+
+
 async def document_index(request: Request) -> Response:
     """Show an index: its documents, what could not be read, who may see what, and what a query finds."""
     wanted = request.query_params.get("q", "").strip()
     index = await documents.show(request)
     found = await documents.find_passages(request) if wanted else None
-    return await _render(request, lambda page: page.index(index, wanted, found))
+    return await _render(request, lambda page: page.index(index, wanted, found, request.query_params.getlist("as")))
 
 
 async def document_text(request: Request) -> Response:
@@ -323,6 +337,7 @@ wire = Wire(
         Route("/page/steps/{name}", steps, GET),
         Route("/page/tokens/{name}", token_view, GET),
         Route("/documents", document_list, GET),
+        Route("/persons", person_list, GET),
         Route("/documents/{name}", document_index, GET),
         Route("/documents/{name}/text/{path:path}", document_text, GET),
         Route("/page/language", language, ("POST",)),

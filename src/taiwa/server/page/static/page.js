@@ -2,9 +2,8 @@
 import { $, $$, attempt, call, here, notify, page, put, texts } from "./server.js";
 import { begin, confirmed, edit, listenToTalk, stop } from "./talk.js";
 import { followList, fork, go, listenToPlaces, more, openPanel, remove, rename, scrub, select, show, step, verify } from "./places.js";
-import { bisect, compare, set, why } from "./state.js";
+import { bisect, compare, listenToInspector, set, why } from "./state.js";
 import { listenToDocuments } from "./documents.js";
-import { listenToInspector } from "./inspect.js";
 
 const acts = {
   bisect: () => bisect(),
