@@ -46,6 +46,9 @@ def _making(steps: "Parsers") -> None:
     training.add_argument("--workers", type=int, default=2)
     training.add_argument("--seed", type=int, default=0)
     training.add_argument("--device", default="cpu")
+    training.add_argument("--from", dest="start", type=Path, help="a folder of exported files to begin from")
+    training.add_argument("--matrix-rate", type=float, default=0.02)
+    training.add_argument("--other-rate", type=float, default=0.003)
     training.add_argument("--eager", action="store_true", help="do not compile the model")
     steps.add_parser("export", help="write the files that the package ships")
 
@@ -91,6 +94,9 @@ def _train(given: argparse.Namespace) -> None:
         given.minutes,
         given.seed,
         given.workers,
+        matrix_rate=given.matrix_rate,
+        other_rate=given.other_rate,
+        start=given.start,
         compiled=not given.eager,
         device=given.device,
         config=Config(vocab=size),

@@ -129,6 +129,4 @@ SHARES: Mapping[str, Share] = {
             ("clarity", 0.21), ("is_question", 0.085), ("is_consultation", 0.085), ("in_internal_docs", 0.085), ("ask_person", 0.085),
         )
     },
-    "back": Share(0.12, back),
-    "rewrite": Share(0.33, rewrite),
 }  # fmt: skip
