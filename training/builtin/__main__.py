@@ -85,7 +85,7 @@ def _vocabulary(given: argparse.Namespace) -> None:
 def _train(given: argparse.Namespace) -> None:
     from training.builtin.model import Config
     from training.builtin.origin import note
-    from training.builtin.train import Plan, read_tokens, train
+    from training.builtin.train import Plan, has_bfloat16, read_tokens, train
 
     size = len(read_tokens(given.folder / "vocabulary.json"))
     forbidden = MEASURED_BY if MEASURED_BY.is_dir() else None
@@ -102,7 +102,11 @@ def _train(given: argparse.Namespace) -> None:
         config=Config(vocab=size),
         forbidden=forbidden,
     )
-    note(given.folder, seed=given.seed, minutes=given.minutes, workers=given.workers, device=given.device)
+    before = json.loads((given.start / "card.json").read_text("utf-8"))["training"] if given.start is not None else {}
+    note(
+        given.folder, seed=given.seed, minutes=given.minutes, workers=given.workers, device=given.device,
+        products="bfloat16" if has_bfloat16(given.device) else "float32", began_with={name: before[name] for name in ("minutes", "tokens") if name in before},
+    )  # fmt: skip
     train(plan)
 
 
