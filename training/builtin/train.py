@@ -22,7 +22,7 @@ from taiwa.models.builtin.tokenizer import Tokens
 from training.builtin.corpus import Corpus
 from training.builtin.model import Config, Transformer
 from training.builtin.optimise import Optimiser
-from training.builtin.overlap import Overlap
+from training.builtin.overlap import KEYS, Overlap
 
 __all__ = ["Plan", "read_tokens", "train"]
 
@@ -101,7 +101,7 @@ class _Training:
             self.model, matrix_rate=plan.matrix_rate, other_rate=plan.other_rate, decay=plan.decay
         )
         self.progress = Progress()
-        self.forbidden = Overlap.of_folder(plan.forbidden) if plan.forbidden is not None else None
+        self.forbidden = Overlap.of_folders(plan.forbidden, KEYS) if plan.forbidden is not None else None
         if plan.checkpoint.exists():
             self._restore()
         self.run_model = torch.compile(self.model, dynamic=True) if plan.compiled else self.model
