@@ -168,13 +168,13 @@ def _card(given: argparse.Namespace) -> None:
 
 def _check(given: argparse.Namespace) -> int:
     from training.builtin.check import entered, look
-    from training.builtin.overlap import Overlap
+    from training.builtin.overlap import KEYS, Overlap
     from training.builtin.train import read_tokens
 
     if not given.data.is_dir():
         print(f"nothing to compare with: no folder {given.data.name}")
         return 0
-    forbidden = Overlap.of_folder(given.data)
+    forbidden = Overlap.of_folders(given.data, KEYS)
     found = look(forbidden, given.count)
     vocabulary = given.folder / "vocabulary.json"
     path = vocabulary if vocabulary.exists() else SHIPPED / "vocabulary.json"

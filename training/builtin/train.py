@@ -26,7 +26,7 @@ from training.builtin.corpus import Corpus
 from training.builtin.export import begin_from
 from training.builtin.model import Config, Transformer
 from training.builtin.optimise import Optimiser
-from training.builtin.overlap import Overlap
+from training.builtin.overlap import KEYS, Overlap
 
 __all__ = ["Plan", "has_bfloat16", "read_tokens", "train"]
 
@@ -114,7 +114,7 @@ def draw(plan: Plan, parent: int) -> None:
     """Draw samples into numbered files, a few more than are needed, as long as the process that asked for them lives."""
     os.nice(NICE)
     tokens = read_tokens(plan.folder / "vocabulary.json")
-    forbidden = Overlap.of_folder(plan.forbidden) if plan.forbidden is not None else None
+    forbidden = Overlap.of_folders(KEYS, *([plan.forbidden] if plan.forbidden is not None else []))
     number = 0
     while os.getppid() == parent:
         if _file(plan, number).exists() or _file(plan, number).with_suffix(".used").exists():
