@@ -151,7 +151,7 @@ def test_documents_and_the_inspector_are_accessible(open_tab: OpenTab, server: S
     for width in (1280, 360):
         one = open_tab(server, color_scheme=scheme, viewport={"width": width, "height": 740}, bypass_csp=True)
         text = "/documents/handbook/text/leave.md?start=0&end=12"
-        for path in ("/", "/documents", "/documents/handbook?q=sick", text, f"/c/{session}"):
+        for path in ("/", "/persons", "/documents", "/documents/handbook?q=sick", text, f"/c/{session}"):
             one.page.goto(f"{one.base}{path}")
             one.ready()
             if path.startswith("/c/"):

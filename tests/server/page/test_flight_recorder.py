@@ -1,11 +1,13 @@
 """Conversations of foreign clients of the server on the page: live in the list, with the breaks of their prompt caches."""
 
+from itertools import takewhile
 from typing import Any
 
 import pytest
 
 from taiwa.kernel.messages import Request, Usage
 from taiwa.models.scripted import function_model
+from taiwa.server.client import ApiClient
 from taiwa.server.page.branches import forest_of
 from taiwa.server.page.prompt_cache import CacheBreak, cache_breaks
 from tests.server.page.conftest import OpenTab, Serve
@@ -135,25 +137,17 @@ def test_two_conversations_of_a_client_side_by_side_break_nothing_after_they_par
 
 
 def test_events_tell_which_conversations_move_and_are_deleted(recorded: Serving) -> None:
-    client = recorded.client
-    run = client.post("/api/conversations", json={"app": "plain", "text": "one", "name": "tea"}).json()["run"]
-    client.get(f"/api/runs/{run}/events")
-    with client.stream("GET", "/api/events", params={"after": "0"}) as response:
-        lines = response.iter_lines()
-        kinds = [line for line in lines_to(lines, "event: ready") if line.startswith("event: ")]
-        assert "event: conversation" in kinds
-        client.delete("/api/conversations/tea")
-        assert any('"tea"' in line for line in lines_to(lines, "event: deleted", 1))
+    key = recorded.client.headers["authorization"].removeprefix("Bearer ")
+    with ApiClient(recorded.server.url, key) as client:
+        run = client.begin(app="plain", text="one", name="tea")["run"]
+        list(client.events(run))
+        changes = client.changes(after=0)
+        before = list(takewhile(lambda change: change[0] != "ready", changes))
+        client.delete("tea")
 
-
-def lines_to(lines: Any, last: str, more: int = 0) -> list[str]:
-    """Read lines up to one of them, and some behind it."""
-    found: list[str] = []
-    for line in lines:
-        found.append(line)
-        if line == last:
-            break
-    return [*found, *(next(lines) for _ in range(more))]
+        assert ("conversation", "tea") in [(kind, data.get("session")) for kind, data in before]
+        assert next(changes) == ("deleted", {"session": "tea"})
+        changes.close()
 
 
 def test_an_own_conversation_has_no_marks(serve: Serve) -> None:
