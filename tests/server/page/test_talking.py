@@ -226,6 +226,7 @@ def test_a_server_that_is_killed_in_mid_stream_is_missed_and_its_turn_resumed(
     with serving("The whole answer.", store=store, port=port) as server:
         tab.has("#interrupted:not([hidden])", "one")
         assert tab.page.locator("#lost").is_hidden()
+        assert tab.page.locator("#send").is_visible()
         tab.page.click("#interrupted button")
         tab.has("#turns .answer", "The whole answer.")
         tab.page.goto("about:blank")
