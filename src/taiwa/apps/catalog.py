@@ -21,8 +21,7 @@ from taiwa.conversation.app import (
     restore_options,
 )
 from taiwa.i18n import gettext_noop
-from taiwa.kernel.arguments import check_argument
-from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.kernel.errors import ConfigError, InputError, check_argument
 from taiwa.kernel.records import Json
 from taiwa.plugins import find_plugin, plugin_app, plugin_names
 from taiwa.settings import config_path

@@ -583,7 +583,7 @@ def read_fragment(file: str) -> str:
     Raises:
         InputError: it cannot be read, or is not text.
     """
-    from taiwa.kernel.files import open_file
+    from taiwa.kernel.attachments import open_file
     from taiwa.operations import text_files
 
     if file == "-":

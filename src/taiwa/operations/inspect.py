@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from taiwa.conversation.app import AnswerOptions
 from taiwa.conversation.history import Node
-from taiwa.conversation.state_paths import MISSING, Change, Missing, diff_states, format_path, get_path, parse_path
+from taiwa.conversation.state import MISSING, Change, Missing, diff_states, format_path, get_path, parse_path
 from taiwa.flows.solve.tool_call_formats import readable_answer
 from taiwa.i18n import translator
 from taiwa.kernel.attachments import Attachment

@@ -123,14 +123,14 @@ class UploadedFile:
         """Write a piece.
 
         Raises:
-            InputError: the file is too large, or there is no room for it.
+            InputError: the file is too large, or the documents would take too much space.
         """
         self.size += len(data)
         if self.size > LARGEST_FILE:
             raise InputError(f"{self.path!r} is larger than {LARGEST_FILE >> 20} MB")
         if self.size > self._room:
             raise InputError(
-                f"there is no room for {self.path!r}: documents may take {ROOM >> 20:,} MB; delete some first"
+                f"no space left for {self.path!r}: documents may take {ROOM >> 20:,} MB; delete some first"
             )
         self._file.write(data)
 
@@ -157,7 +157,7 @@ def delete_upload(index: Index, path: str) -> None:
     """Delete an uploaded document; the next `refresh` takes it out of its index.
 
     Raises:
-        InputError: there is none at the path.
+        InputError: the path holds none.
     """
     file = Path(index.root) / upload_path(path)
     try:

@@ -136,8 +136,7 @@ def _why(code: str, limits: ProcessLimits) -> str:
 
 def entry(start: dict[str, Json]) -> Handler:
     """Return the function that answers requests in the child process."""
-    from taiwa.retrieval.chunks import split_into_chunks
-    from taiwa.retrieval.readers import read_document
+    from taiwa.retrieval.readers import read_document, split_into_chunks
 
     del start
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from taiwa.conversation.app import App
-from taiwa.conversation.state_paths import format_path
+from taiwa.conversation.state import format_path
 from taiwa.i18n import LANGUAGES, catalogue, translator
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json

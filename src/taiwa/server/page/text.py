@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 from taiwa.ask.result import HEADING
-from taiwa.conversation.state_paths import Missing
+from taiwa.conversation.state import Missing
 from taiwa.kernel.records import Json
 from taiwa.kernel.usage_limits import currency_units
 from taiwa.operations.inspect import format_value

@@ -11,7 +11,7 @@ from taiwa.ask.result import HOW_TO_REPLY, MORE, AskResult
 from taiwa.ask.types import Advise, HandOver
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Node
-from taiwa.conversation.state_paths import Change, diff_states
+from taiwa.conversation.state import Change, diff_states
 from taiwa.i18n import dialogue_catalogue
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.usage_limits import currency_units

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from taiwa.apps.catalog import load_app
 from taiwa.ask.read_dialogue import select_option
-from taiwa.conversation.state_paths import parse_path
+from taiwa.conversation.state import parse_path
 from taiwa.kernel.attachments import Attachment, read_attachments
 from taiwa.kernel.errors import CorruptError, TaiwaError
 from taiwa.kernel.messages import TextDelta, ThinkingDelta
@@ -507,7 +507,7 @@ async def _events_of(request: Request) -> AsyncIterator[tuple[str, Json]]:
     """Return the events of a run of the caller, by their kinds.
 
     Raises:
-        ApiError: there is none, or it belongs to another caller.
+        ApiError: it does not exist, or belongs to another caller.
     """
     state, name, caller = state_of(request), _name(request), caller_of(request)
     if (indexing := state.indexing.find(name, caller)) is not None:

@@ -131,7 +131,7 @@ async def panel(request: Request) -> Response:
     """Return a panel for a place."""
     which = str(request.path_params["panel"])
     if which not in {panel.id for panel in PANELS}:
-        raise ApiError(404, f"there is no panel {which[:40]!r}", code="not_found")
+        raise ApiError(404, f"unknown panel {which[:40]!r}", code="not_found")
     return await _render(request, lambda page: page.panel(_place(request, page.repository, which)))
 
 
@@ -151,7 +151,7 @@ async def static(request: Request) -> Response:
     """Return an asset."""
     name = str(request.path_params["name"])
     if name not in STATIC:
-        raise ApiError(404, "there is no such asset", code="not_found")
+        raise ApiError(404, "asset not found", code="not_found")
     headers = {"cache-control": "no-cache", "content-security-policy": POLICY}
     return Response(asset(name), headers=headers, media_type=STATIC[name])
 
