@@ -235,11 +235,13 @@ def test_a_server_that_is_killed_in_mid_stream_is_missed_and_its_turn_resumed(
 
 def test_a_reload_in_mid_stream_goes_on_where_the_answer_is(open_tab: OpenTab, serve: Serve) -> None:
     model = GatedModel()
-    tab = open_tab(serve(model))
+    tab = open_tab(serve(scripted_model("from another model"), model))
+    tab.page.select_option("#model", "gated")
     tab.begin_only("one")
     tab.has("#live", "The first part.")
     tab.page.reload()
     tab.has("#live", "The first part.")
+    assert tab.page.input_value("#model") == "gated"
     model.gate.set()
     tab.has("#turns .answer", "The second part.")
     assert users(tab) == ["one"]
