@@ -236,7 +236,7 @@ def test_an_answer_branches_at_another_token(tab: Tab, server: Serving) -> None:
     tab.ready()
     tab.page.select_option("#model", "builtin")
     tab.page.click("#tab-turn")
-    tab.page.click("[data-load] summary")
+    tab.page.click("[data-load*=tokens] summary")
     tab.page.click(".token >> nth=1")
     first = tab.page.locator(".token").first.inner_text()
     other = tab.page.locator(".about:not([hidden]) [data-branch]").first
@@ -250,7 +250,7 @@ def test_an_answer_branches_at_another_token(tab: Tab, server: Serving) -> None:
     tab.has(".turn .cache", "The answer was made to begin with")
     tab.page.click("[data-act=verify]")
     tab.has("#badge.good", "verified: 2 nodes")
-    tab.page.click("[data-load] summary")
+    tab.page.click("[data-load*=tokens] summary")
     tab.has(".token.forced >> nth=0", first + text)
 
 
