@@ -7,9 +7,8 @@ from decimal import Decimal
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
-from taiwa.conversation.history import Conversation, change_app
+from taiwa.conversation.history import Conversation, Transcript, change_app, next_address, turn_digest
 from taiwa.conversation.state import State
-from taiwa.conversation.transcript import Transcript, next_address, turn_digest
 from taiwa.flows.chat import Reply, compact, complete_turn, say
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.effects import Complete, Effect, Program
@@ -462,6 +461,12 @@ def request_counter(repository: Repository, run: int, priced_model: PricedModel)
     return observe
 
 
+def quota_observers(repository: Repository, run: int, priced_model: PricedModel) -> tuple[Observer, ...]:
+    """Return what reserves the cost of each call of a run, where the owner of the repository has a budget."""
+    quota = repository.quota
+    return () if quota is None else (quota.observer(run, priced_model.model.name, priced_model.price),)
+
+
 def run_outside_sessions(
     repository: Repository,
     priced_model: PricedModel,
@@ -476,8 +481,12 @@ def run_outside_sessions(
     Its calls are stored as they are answered, even if it fails. The tools are those of the options.
     """
     runs = repository.store.runs
-    run = runs.begin("", None, None, text, recorded)
-    observers = (request_counter(repository, run, priced_model), *observers)
+    with repository.store.transaction():
+        if repository.quota is not None:
+            repository.quota.admit()
+        run = runs.begin("", None, None, text, recorded)
+    reserving = quota_observers(repository, run, priced_model)
+    observers = (*reserving, request_counter(repository, run, priced_model), *observers)
     runtime = Runtime(
         priced_model.model, tools=options.tools, limits=options.limits, price=priced_model.price,
         interrupts=options.interrupts, observers=observers,
