@@ -575,7 +575,7 @@ def test_a_wrong_turn_number_names_how_many_there_are(tmp_path: Any) -> None:
         with pytest.raises(InputError, match="there is no turn yet"):
             session.retry()
         session.say("Hi")
-        with pytest.raises(InputError, match="there is no turn 2; the conversation has 1"):
+        with pytest.raises(InputError, match="turn 2 not found; the conversation has 1"):
             session.edit("x", turn=2)
 
 

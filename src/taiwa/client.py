@@ -31,11 +31,19 @@ from taiwa.flows.route import RouteResult
 from taiwa.flows.route import route as route_program
 from taiwa.flows.solve.rationale import Rationale
 from taiwa.flows.solve.solve import SolveOptions
-from taiwa.kernel.arguments import check_argument, check_list, describe
 from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.attachments import AttachmentSource, read_attachments
 from taiwa.kernel.effects import Complete, Effect, GetCapabilities, HideOutput, Program, Watcher, WatchResult, perform
-from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, RefusalError, TaiwaError
+from taiwa.kernel.errors import (
+    ConfigError,
+    InputError,
+    OutputValidationError,
+    RefusalError,
+    TaiwaError,
+    check_argument,
+    check_list,
+    describe,
+)
 from taiwa.kernel.execution import Observer, RunResult, check_program
 from taiwa.kernel.messages import (
     Choice,

@@ -16,13 +16,13 @@ from taiwa.cli.output import (
     print_result,
     table,
 )
-from taiwa.i18n import _, ngettext
+from taiwa.i18n import _, ngettext, user_language
 from taiwa.kernel.errors import InputError, StoreError
 from taiwa.kernel.records import Json, parse_json
 
 if TYPE_CHECKING:
     from taiwa.conversation.history import Conversation, Node
-    from taiwa.conversation.state_paths import Change
+    from taiwa.conversation.state import Change
     from taiwa.sessions.repository import Repository
     from taiwa.store import CallRecord
 
@@ -264,7 +264,7 @@ def why(common: CommonOptions, path: str, revision: str) -> None:
 
 def print_why(repository: "Repository", path: str, revision: str, *, as_json: bool = False) -> None:
     """Print the turn that set a value."""
-    from taiwa.conversation.state_paths import format_path
+    from taiwa.conversation.state import format_path
     from taiwa.operations import inspect
 
     found = inspect.why(repository, path, revision)
@@ -463,7 +463,7 @@ def _export_spans(
     collector = None if endpoint is None else Collector(endpoint)
     lines = tuple(otlp_lines(repository, revision, content=content))
     if not lines:
-        raise InputError("there are no spans: the journal of these turns is not in this store")
+        raise InputError("cannot export spans: the journal of these turns is not in this store")
     if collector is not None:
         count = collector.send(lines)
         print_notice(ngettext("{n} turn sent", "{n} turns sent", count))
@@ -488,7 +488,7 @@ def save(repository: "Repository", revision: str, path: Path) -> None:
 def _exported(repository: "Repository", revision: str, form: str, **included: bool) -> str:
     from taiwa.operations import inspect
 
-    return inspect.export(repository, revision, form, **included)
+    return inspect.export(repository, revision, form, language=user_language(), **included)
 
 
 def _format_of(path: Path) -> str:

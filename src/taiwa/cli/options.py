@@ -489,7 +489,9 @@ def ask_param() -> "Callable[[Param], str] | None":
     """Return a function that asks the user for a parameter; None without a terminal."""
     if not sys.stdin.isatty():
         return None
-    return lambda param: click.prompt(param.ask or param.name, err=True)
+    from taiwa.i18n import _
+
+    return lambda param: click.prompt(_(param.ask) or param.name, err=True)
 
 
 def confirm(question: str, refusal: str, *, yes: bool) -> None:
@@ -581,7 +583,7 @@ def read_fragment(file: str) -> str:
     Raises:
         InputError: it cannot be read, or is not text.
     """
-    from taiwa.kernel.files import open_file
+    from taiwa.kernel.attachments import open_file
     from taiwa.operations import text_files
 
     if file == "-":

@@ -25,8 +25,7 @@ from taiwa.models.http_api.api_keys import Secret, find_key
 from taiwa.models.http_api.capabilities import Capabilities, capabilities, load_report
 from taiwa.models.http_api.client import HttpModel, RetryPolicy
 from taiwa.models.http_api.connections import BaseUrl, RequestLimits, parse_base_url
-from taiwa.models.http_api.openai_chat import ChatCompletions
-from taiwa.models.http_api.openai_completions import TextCompletions
+from taiwa.models.http_api.openai_chat import ChatCompletions, TextCompletions
 from taiwa.models.http_api.openai_dialects import DIALECTS, OpenAICodec, ServerDialect
 from taiwa.models.http_api.openai_responses import Responses
 from taiwa.models.http_api.provider_interface import (

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any, cast
 
-from taiwa.conversation.state_paths import Change, format_path
+from taiwa.conversation.state import Change, format_path
 from taiwa.flows.retry_invalid_output import Attempt
 from taiwa.flows.solve.rationale import ExecutedCall, Rationale
 from taiwa.kernel.attachments import Attachment

@@ -183,7 +183,7 @@ def edited_app(app: App, path: str = "") -> App | None:
     An app outside the folders of apps is found by its path only.
 
     Raises:
-        ConfigError: there is no app at the path, or it has an error.
+        ConfigError: no app file was found at the path, or it has an error.
         InputError: the file is of another app, or the parameters do not fit it any more.
     """
     try:
@@ -205,7 +205,7 @@ def update_app(repository: Repository, session: str, path: str = "") -> bool:
     """Let a session go on with its app file, by default found by its name, as it is now; return whether the file differs.
 
     Raises:
-        ConfigError: there is no app at the path, or it has an error.
+        ConfigError: no app file was found at the path, or it has an error.
         InputError: the app came with an import, the file is of another app, or the parameters do not fit it any more.
     """
     now = repository.at(session).app

@@ -17,7 +17,7 @@ from taiwa.kernel.runtime import AnyModel
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.operations.otel import LiveSpans
 from taiwa.operations.uploads import uploads_folder
-from taiwa.retrieval.scope import IndexScope
+from taiwa.retrieval.index import IndexScope
 from taiwa.server.access import Access
 from taiwa.server.application import build, take_over
 from taiwa.server.catalogue import Catalogue, check_served

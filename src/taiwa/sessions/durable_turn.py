@@ -7,9 +7,8 @@ from decimal import Decimal
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
-from taiwa.conversation.history import Conversation, change_app
+from taiwa.conversation.history import Conversation, Transcript, change_app, next_address, turn_digest
 from taiwa.conversation.state import State
-from taiwa.conversation.transcript import Transcript, next_address, turn_digest
 from taiwa.flows.chat import Reply, compact, complete_turn, say
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.effects import Complete, Effect, Program

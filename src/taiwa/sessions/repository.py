@@ -21,8 +21,7 @@ from taiwa.conversation.history import (
     edit_state,
     past_turn,
 )
-from taiwa.conversation.state import State
-from taiwa.conversation.state_paths import MISSING, Missing, StatePath, format_path, get_path
+from taiwa.conversation.state import MISSING, Missing, State, StatePath, format_path, get_path
 from taiwa.kernel.errors import ConfigError, CorruptError, InputError, StoreError, TaiwaError
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.runtime import Retriever, Tool
@@ -32,7 +31,7 @@ from taiwa.sql import PostgresUrl
 from taiwa.store import Checkout, FsckProblem, Store
 
 if TYPE_CHECKING:
-    from taiwa.retrieval.scope import IndexScope
+    from taiwa.retrieval.index import IndexScope
     from taiwa.sessions.quota import Quota
 
 SNAPSHOT_EVERY = 32

@@ -283,7 +283,7 @@ def _reopen(
 
 
 def _begin(state: ServerState, caller: str, choice: Choice, asked: RunInput) -> tuple[ThreadRun, Completion | None]:
-    """Find the place of the turn in its thread; without a message to answer there is no turn."""
+    """Find the place of the turn in its thread; a thread without a message to answer has none."""
     repository = state.repository(caller)
     session = session_of(asked.thread)
     parent = _parent(repository, asked)

@@ -8,7 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from taiwa.apps.catalog import load_app
-from taiwa.conversation.state_paths import parse_path
+from taiwa.ask.read_dialogue import select_option
+from taiwa.conversation.state import parse_path
 from taiwa.kernel.attachments import Attachment, read_attachments
 from taiwa.kernel.errors import CorruptError, InputError, TaiwaError
 from taiwa.kernel.messages import TextDelta, ThinkingDelta
@@ -37,7 +38,7 @@ from taiwa.server.indexing import IndexRun
 from taiwa.server.responses import EventStream, event
 from taiwa.server.runs import RunEvent
 from taiwa.server.sharing import Followable
-from taiwa.server.state import ServerState, caller_of, read_body, repository_of, state_of
+from taiwa.server.state import ServerState, caller_of, language_of, read_body, repository_of, state_of
 from taiwa.server.wire import COUNT, LIMIT, TEXT, Described, Route, Wire
 from taiwa.server.wires.responses import is_response
 from taiwa.sessions.async_session import AsyncSession
@@ -260,7 +261,8 @@ def _option(repository: Repository, name: str, number: int) -> str:
     if number > len(options):
         what = f"choose from 1 to {len(options)}" if options else "the last turn offers none"
         raise invalid("option", f"option {number} does not exist; {what}", "invalid_value")
-    return str(number)
+    label = options[number - 1].label
+    return label if select_option(label, options) == options[number - 1] else str(number)
 
 
 async def question(request: Request) -> Json:
@@ -418,7 +420,7 @@ async def export_conversation(request: Request) -> Response:
     name, form = await _session(request), request.query_params.get("form", "jsonl")
     if form not in FORMS:
         raise invalid("form", f"unknown form {form[:20]!r}; choose one of {', '.join(FORMS)}")
-    text = await asyncio.to_thread(export, repository_of(request), name, form)
+    text = await asyncio.to_thread(export, repository_of(request), name, form, language=language_of(request))
     kind = "html" if form == "verifiable" else form
     headers = {"content-disposition": f'attachment; filename="conversation.{kind}"', "cache-control": "no-store"}
     return Response(text, headers=headers, media_type=FORMS[form])
@@ -509,7 +511,7 @@ async def _events_of(request: Request) -> AsyncIterator[tuple[str, Json]]:
     """Return the events of a run of the caller, by their kinds.
 
     Raises:
-        ApiError: there is none, or it belongs to another caller.
+        ApiError: it does not exist, or belongs to another caller.
     """
     state, name, caller = state_of(request), _name(request), caller_of(request)
     if (indexing := state.indexing.find(name, caller)) is not None:

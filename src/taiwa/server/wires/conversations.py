@@ -14,8 +14,7 @@ from typing import cast
 from starlette.requests import Request
 
 from taiwa.apps.catalog import load_app
-from taiwa.conversation.history import Conversation, add_turn
-from taiwa.conversation.transcript import split_turns
+from taiwa.conversation.history import Conversation, add_turn, split_turns
 from taiwa.flows.chat import input_text
 from taiwa.kernel.messages import Message
 from taiwa.kernel.records import Json

@@ -32,7 +32,7 @@ from taiwa.operations.uploads import (
     upload_path,
 )
 from taiwa.retrieval import Index, Library
-from taiwa.retrieval.scope import IndexScope
+from taiwa.retrieval.index import IndexScope
 from taiwa.retrieval.types import UnreadableError
 from taiwa.server.api_types import (
     Deleted,

@@ -20,27 +20,15 @@ from taiwa.server.page.page import POLICY, STATIC, Page, Talk, asset
 from taiwa.server.page.panels import PANELS, Place
 from taiwa.server.page.views import LAST_TURNS, common_node, transcript
 from taiwa.server.responses import EventStream, event, json_response
-from taiwa.server.state import caller_of, read_body, repository_of, state_of
+from taiwa.server.state import LANGUAGE_COOKIE, caller_of, language_of, read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires import documents
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.repository import Repository
 
-LANGUAGE_COOKIE = "taiwa-language"
 SHA256 = re.compile("[0-9a-f]{64}")
 LOOK_SECONDS = 1.0
 """How often a conversation is looked at that other programs may write to."""
-
-
-def language_of(request: Request) -> str:
-    """Return the language of a browser: the chosen one, else the first of its own that there is.
-
-    >>> language_of(Request({"type": "http", "headers": [(b"accept-language", b"fr, ja-JP;q=0.8")]}))
-    'ja'
-    """
-    wanted = [request.cookies.get(LANGUAGE_COOKIE, ""), *request.headers.get("accept-language", "").split(",")]
-    short = (each.strip()[:2].lower() for each in wanted)
-    return next((each for each in short if each in LANGUAGES), "en")
 
 
 async def _render(request: Request, render: Callable[[Page], str]) -> Response:
@@ -138,7 +126,7 @@ async def panel(request: Request) -> Response:
     """Return a panel for a place."""
     which = str(request.path_params["panel"])
     if which not in {panel.id for panel in PANELS}:
-        raise ApiError(404, f"there is no panel {which[:40]!r}", code="not_found")
+        raise ApiError(404, f"unknown panel {which[:40]!r}", code="not_found")
     return await _render(request, lambda page: page.panel(_place(request, page.repository, which)))
 
 
@@ -158,7 +146,7 @@ async def static(request: Request) -> Response:
     """Return an asset."""
     name = str(request.path_params["name"])
     if name not in STATIC:
-        raise ApiError(404, "there is no such asset", code="not_found")
+        raise ApiError(404, "asset not found", code="not_found")
     headers = {"cache-control": "no-cache", "content-security-policy": POLICY}
     return Response(asset(name), headers=headers, media_type=STATIC[name])
 
@@ -276,6 +264,11 @@ def _numbered(run: FollowedRun, written: bytes) -> bytes:
     return f"id: {run.id}\n".encode() + written
 
 
+async def steps(request: Request) -> Response:
+    """Return what happened in a turn, step by step."""
+    return await _render(request, lambda page: page.steps(_place(request, page.repository)))
+
+
 async def question(request: Request) -> Response:
     """Return the options of the question back at which a conversation pauses."""
     return await _render(request, lambda page: page.question(_name(request, page.repository)))
@@ -327,6 +320,7 @@ wire = Wire(
         Route("/page/difference/{name}", difference, GET),
         Route("/page/files/{name}", file, GET),
         Route("/page/question/{name}", question, GET),
+        Route("/page/steps/{name}", steps, GET),
         Route("/page/tokens/{name}", token_view, GET),
         Route("/documents", document_list, GET),
         Route("/documents/{name}", document_index, GET),
