@@ -9,8 +9,9 @@ BENCH_READY := $(VENV)/.bench-ready
 NODE := tests/server/node
 NODE_READY := $(NODE)/node_modules/.ready
 DOCUMENTS = $(wildcard README*.md CONTRIBUTING.md docs/*.md)
-# Whole files per worker: a server or a document's namespace is set up once.
-PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# Whole files per worker: a server or a document's namespace is set up once. Three workers for two cores: a third of the time of two
+# is waiting, for processes, sockets and time limits.
+PYTEST := $(BIN)/pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 COG := $(BIN)/cog -I docs -I .
 CATALOGUES := $(wildcard src/taiwa/locale/*/LC_MESSAGES/*.po)
 MESSAGES := $(CATALOGUES:.po=.mo)

@@ -75,18 +75,6 @@ def test_the_tool_says_number_and_unit() -> None:
     assert (result.text, result.value) == ("0.0254 m", {"number": "127/5000", "unit": "m"})
 
 
-def test_without_the_extra_the_error_names_it() -> None:
-    script = (
-        "import sys; sys.modules['pint'] = None\n"
-        "from taiwa.kernel.errors import ConfigError\nfrom taiwa.tools.units import convert\n"
-        "try: convert('1 m to cm')\nexcept ConfigError as error: print(error)"
-    )
-
-    said = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
-
-    assert said == "unit conversion needs the extra: pip install 'taiwa[units]'\n"
-
-
 def test_pint_is_loaded_only_when_a_unit_is_converted() -> None:
     script = "import sys, taiwa.tools.units as units; units.calculate('1+1'); print('pint' in sys.modules)"
 

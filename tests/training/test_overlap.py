@@ -35,7 +35,7 @@ def test_twenty_characters_of_japanese_are_found_whatever_stands_between() -> No
 
 
 def test_answers_are_looked_through_too() -> None:
-    sample = Sample("back", "", "Nothing.", (Span("Did "), Span(KEPT)))
+    sample = Sample("solve", "", "Nothing.", (Span("Did "), Span(KEPT)))
     assert Overlap([KEPT]).shared(sample)
 
 
@@ -62,11 +62,11 @@ def test_a_folder_gives_every_text_of_its_rows(tmp_path: Path) -> None:
     rows = [{"a": {"b": ["x", KEPT]}, "n": 3}, ["y", {"z": JAPANESE}]]
     (tmp_path / "more" / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n\n" for row in rows))
 
-    found = Overlap.of_folder(tmp_path)
+    found = Overlap.of_folders(tmp_path)
 
     assert len(found) == len(Overlap([KEPT, JAPANESE])) > 10
     assert found.shared(Sample("desk", "", JAPANESE, ()))
-    assert len(Overlap.of_folder(tmp_path / "nowhere")) == 0
+    assert len(Overlap.of_folders(tmp_path / "nowhere")) == 0
 
 
 @pytest.mark.parametrize("prompt", ["", "…", "one two", "\N{ZERO WIDTH SPACE}" * 30])

@@ -32,6 +32,9 @@ PACKAGE = ROOT / "src" / "taiwa"
 KEY = Path(__file__).with_name("keys") / "coffee_shop.yaml"
 OUTSIDE = Path(__file__).with_name("keys") / "outside.jsonl"
 """Questions written by hand, in words and of kinds that no generator draws; 74 of them cannot be answered at all."""
+EVERYDAY = OUTSIDE.with_name("everyday.jsonl")
+"""The same of everyday quantities in three languages: 60 that can be answered, and 40 that cannot."""
+TOOLS = "calculator,stoichiometry,molar_mass,unit_conversion"
 CARD = "card.json"
 LEFT_OUT = frozenset(
     "requests input_tokens cached_tokens output_tokens tokens_at_most cost cost_at_most wall_ms shots mode order tools memo "
@@ -120,18 +123,17 @@ def parts(plan: Plan) -> Iterator[Part]:
     )  # fmt: skip
     yield Part(
         "outside", "everyday questions in other words, and ones that cannot be answered: right or silent?",
-        ("reason", "--data", str(OUTSIDE), "--shots", "0", "--tools-on", "all"), (OUTSIDE,),
+        ("reason", "--data", str(OUTSIDE), "--shots", "0", "--tools-on", "all", "--tools", TOOLS), (OUTSIDE,),
+    )  # fmt: skip
+    yield Part(
+        "everyday", "prices, units, times and solutions in three languages, and what cannot be answered: right or silent?",
+        ("reason", "--data", str(EVERYDAY), "--shots", "0", "--tools-on", "all", "--tools", TOOLS), (EVERYDAY,),
     )  # fmt: skip
     sets = [rag / f"{name}.jsonl" for name in ("qulac", "abg_coqa", "pacific")]
     yield Part(
         "asking back", "when to ask back, in recorded dialogues",
         ("clarify", *(word for path in sets for word in ("--data", str(path))), "--limit", dialogues),
         tuple(sets), ("--policies", "look_first,article"),
-    )  # fmt: skip
-    sets = [rag / f"{name}.jsonl" for name in ("canard", "cast")]
-    yield Part(
-        "rewriting", "what a rewritten question finds",
-        ("rewrite", *(word for path in sets for word in ("--data", str(path))), "--limit", dialogues), tuple(sets),
     )  # fmt: skip
 
 
@@ -239,7 +241,7 @@ def _refusals(folder: Path) -> Found | None:
 def _confidence(work: Path) -> Found:
     """How many questions of each set were answered, and how many of the answers are right, within 0.5 %."""
     found: Found = {}
-    for name in ("numglue", "chemistry", "outside", "unknown compounds"):
+    for name in ("numglue", "chemistry", "outside", "everyday", "unknown compounds"):
         kinds: dict[str, list[Mapping[str, Any]]] = {}
         for row in _rows(work / name):
             if row["setting"] == ALL_TOOLS and row["error"] is None:

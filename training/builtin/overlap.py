@@ -12,8 +12,10 @@ from unicodedata import normalize
 
 from training.builtin.samples import Sample
 
-__all__ = ["Overlap"]
+__all__ = ["KEYS", "Overlap"]
 
+KEYS = Path(__file__).with_name("keys")
+"""Where the questions lie that were written by hand to measure by."""
 WORDS, CHARACTERS = 8, 20
 WORD = re.compile(r"[^\W_\u3040-\u30ff\u3400-\u9fff]+")
 NUMBERS = re.compile(r"[0-9 ]*")
@@ -31,9 +33,9 @@ class Overlap:
         return len(self._runs)
 
     @classmethod
-    def of_folder(cls, folder: Path) -> "Overlap":
-        """The runs of every text in the JSON lines below a folder; of none where it is not there."""
-        return cls(text for path in sorted(folder.rglob("*.jsonl")) for text in _texts(path))
+    def of_folders(cls, *folders: Path) -> "Overlap":
+        """The runs of every text in the JSON lines below some folders; of none where one is not there."""
+        return cls(text for folder in folders for path in sorted(folder.rglob("*.jsonl")) for text in _texts(path))
 
     def shared(self, sample: Sample) -> tuple[str, ...]:
         """The runs that a sample's prompt or answer has in common with these texts."""

@@ -193,15 +193,13 @@ def _reason_run(
 
 
 def _tools(settings: "Settings", values: Mapping[str, Any], stack: ExitStack) -> "tuple[Tool, ...]":
-    """Return the named tools, or all that are installed; with those of MCP servers, and one that searches documents."""
-    from importlib.util import find_spec
-
+    """Return the named tools, or all that are built in; with those of MCP servers, and one that searches documents."""
     from taiwa.tools.registry import builtin_tools, find_tools
 
     tools: tuple[Tool, ...]
     names, more = values["names"], values["more_names"]
     if names is None and not more:
-        tools = tuple(tool for name, tool in builtin_tools().items() if name != "unit_conversion" or find_spec("pint"))
+        tools = tuple(builtin_tools().values())
     else:
         names = names or ""
         listed = [name.strip() for name in names.split(",") if name.strip()] if names.strip() != NO_TOOLS else []

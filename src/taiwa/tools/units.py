@@ -1,4 +1,4 @@
-"""Exact unit conversion with pint (the extra `units`), within bounds.
+"""Exact unit conversion with pint, within bounds.
 
 Only single unit names are passed to pint. Numbers, powers and the grammar around them are parsed here, because pint would
 compute any power in a text.
@@ -8,10 +8,9 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from importlib import import_module
 from typing import Any, NoReturn
 
-from taiwa.kernel.errors import ConfigError, ToolError
+from taiwa.kernel.errors import ToolError
 from taiwa.kernel.messages import ToolResult
 from taiwa.tools.calculator import calculate
 from taiwa.tools.exact_numbers import RAISED, bounded, narrow, spell
@@ -74,7 +73,6 @@ def convert(text: str) -> tuple[Fraction, str]:
     """Convert `QUANTITY to UNIT`; return the number, exact as far as the definitions are, and the unit as written.
 
     Raises:
-        ConfigError: the extra `units` is not installed.
         ToolError: `syntax`, `unknown_unit`, or `dimension` if the units have different dimensions.
     """
     if len(text) > MAX_CHARS:
@@ -166,10 +164,9 @@ class _Pint:
     """The part of pint that is used."""
 
     def __init__(self) -> None:
-        try:
-            library: Any = import_module("pint")
-        except ImportError:
-            raise ConfigError("unit conversion needs the extra: pip install 'taiwa[units]'") from None
+        import pint
+
+        library: Any = pint
         self._registry: Any = library.UnitRegistry(non_int_type=Fraction)
         self.quantity: Any = self._registry.Quantity
         self.one: Any = self._registry.Unit("dimensionless")

@@ -12,11 +12,27 @@ from training.builtin.desk.ordering import tongue
 from training.builtin.desk.references import named_alone, reference
 from training.builtin.desk.replies import listed
 from training.builtin.desk.scene import Scene, answer, change_words, closing, following, next_number, scene, step, told
-from training.builtin.desk.wishes import MILK_NAMES, Extra, Wish, extra, size, wish
+from training.builtin.desk.wishes import DRINKS, MILK_NAMES, Extra, Wish, extra, size, wish
 from training.builtin.noise import number_ja, number_words
 from training.builtin.samples import Sample
 
-__all__ = ["absent", "again", "change", "remove", "same_but", "swap", "which"]
+__all__ = [
+    "absent",
+    "added",
+    "again",
+    "amount",
+    "change",
+    "extra_words",
+    "fitting",
+    "heated",
+    "pick",
+    "remove",
+    "removed_words",
+    "same_but",
+    "size_words",
+    "swap",
+    "which",
+]
 
 
 def _say(random: Random, code: str, name: str, **slots: str) -> str:
@@ -26,7 +42,8 @@ def _say(random: Random, code: str, name: str, **slots: str) -> str:
     return str(tongue(code)[1].written(random, text))
 
 
-def _number(random: Random, code: str, number: int) -> str:
+def amount(random: Random, code: str, number: int) -> str:
+    """A number as a guest says it."""
     return (
         number_words(random, number, digits=0.35).replace("a couple of", "two").replace("a single", "one")
         if code == "en"
@@ -34,7 +51,7 @@ def _number(random: Random, code: str, number: int) -> str:
     )
 
 
-def _pick(random: Random, place: Scene) -> OrderLine:
+def pick(random: Random, place: Scene) -> OrderLine:
     """A line to talk of; the newest is talked of most."""
     return place.lines[-1] if random.random() < 0.4 else random.choice(place.lines)
 
@@ -49,7 +66,7 @@ def _changed(random: Random, place: Scene, text: str, *lines: OrderLine) -> Samp
 def change(random: Random, code: str) -> Sample:
     """Change a line."""
     place = scene(random, code, least=1)
-    line = _pick(random, place)
+    line = pick(random, place)
     ways = (
         ["size"] * 4
         + ["quantity"] * 4
@@ -76,7 +93,7 @@ def change(random: Random, code: str) -> Sample:
 
 def _resized(random: Random, place: Scene, line: OrderLine, ref: str) -> Sample:
     chosen = next((each for each in (size(random, line.name) for _ in range(6)) if each != line.size), "large")
-    said = chosen if place.code == "en" else SIZE_WORDS[chosen][0]
+    said = size_words(place.code, chosen)
     return _changed(random, place, _say(random, place.code, "size", r=ref, x=said), replace(line, size=chosen))
 
 
@@ -87,13 +104,42 @@ def _recounted(random: Random, place: Scene, line: OrderLine, ref: str) -> Sampl
         place.code,
         "quantity",
         r=ref,
-        n=_number(random, place.code, number),
-        o=_number(random, place.code, line.quantity),
+        n=amount(random, place.code, number),
+        o=amount(random, place.code, line.quantity),
     )
     return _changed(random, place, text, replace(line, quantity=number))
 
 
-def _fitting(random: Random, line: OrderLine) -> Extra | None:
+def size_words(code: str, chosen: str) -> str:
+    """What a size is called."""
+    return chosen if code == "en" else SIZE_WORDS[chosen][0]
+
+
+def extra_words(random: Random, code: str, found: Extra) -> tuple[str, str]:
+    """How it is said that something is added: the kind of sentence, and its words."""
+    said, link = _behind(random, code, found)
+    return "with" if link else "bare", said
+
+
+def added(line: OrderLine, found: Extra) -> OrderLine:
+    """A line with something more; one milk takes the place of another, and one temperature."""
+    gone = {"milk": MILK_NAMES, "temperature": SORTS["temperature"]}.get(found.sort, ())
+    kept = (each for each in line.options if each not in gone)
+    return replace(line, options=(*kept, found.text))
+
+
+def heated(random: Random, line: OrderLine) -> Extra | None:
+    """What else a drink may be, hot or iced."""
+    other = random.choice([each for each in ("iced", "iced", "hot", "extra hot") if each not in line.options])
+    return Extra(other, "temperature") if MENU[line.name].kind in DRINKS else None
+
+
+def removed_words(random: Random, code: str, ref: str) -> str:
+    """How a line is taken off."""
+    return _bare_words(random, code, "remove", ref)
+
+
+def fitting(random: Random, line: OrderLine) -> Extra | None:
     """Something that the line has not yet and that does not clash with what it has."""
     have = tuple(_as_extra(option) for option in line.options)
     found = extra(random, line.name, have)
@@ -130,7 +176,7 @@ def _behind(random: Random, code: str, more: Extra) -> tuple[str, str]:
 
 
 def _added(random: Random, place: Scene, line: OrderLine, ref: str, *, one_of: bool) -> Sample:
-    more = _fitting(random, line)
+    more = fitting(random, line)
     if more is None or (more.sort == "milk" and _milk(line)):
         return _recounted(random, place, line, ref)
     said, link = _behind(random, place.code, more)
@@ -188,7 +234,7 @@ def _renamed(random: Random, place: Scene, line: OrderLine, ref: str) -> Sample:
 def swap(random: Random, code: str) -> Sample:
     """Take one thing off and order another in the same breath."""
     place = scene(random, code, least=1)
-    line = _pick(random, place)
+    line = pick(random, place)
     ref, (_, talk) = reference(random, code, place.order, line), tongue(code)
     said, meant = tongue(code)[0].phrase(random, wish(random, 2))
     first = _bare_words(random, code, "remove", ref)
@@ -228,7 +274,7 @@ def _bare_words(random: Random, code: str, name: str, ref: str) -> str:
 def remove(random: Random, code: str) -> Sample:
     """Take a line off the order, or one of several."""
     place = scene(random, code, least=1)
-    line = _pick(random, place)
+    line = pick(random, place)
     ref = reference(random, code, place.order, line)
     if line.quantity > 1 and random.random() < 0.35:
         return _changed(random, place, _say(random, code, "one_less", r=ref), replace(line, quantity=line.quantity - 1))
@@ -254,7 +300,7 @@ def again(random: Random, code: str) -> Sample:
     """More of what is ordered already."""
     place = scene(random, code, least=1)
     chance = random.random()
-    line = place.lines[-1] if chance < 0.55 else _pick(random, place)
+    line = place.lines[-1] if chance < 0.55 else pick(random, place)
     if chance < 0.2:
         return _changed(random, place, _say(random, code, "again"), _more(line, line.quantity))
     if chance < 0.4:
@@ -266,7 +312,7 @@ def again(random: Random, code: str) -> Sample:
         return _changed(random, place, _by_name(random, code, line), _more(line, 1))
     number = random.choice((1, 2, 2, 3, 4, 5))
     return _changed(
-        random, place, _say(random, code, "n_more", r=ref, n=_number(random, code, number)), _more(line, number)
+        random, place, _say(random, code, "n_more", r=ref, n=amount(random, code, number)), _more(line, number)
     )
 
 
@@ -308,7 +354,7 @@ def same_but(random: Random, code: str) -> Sample:
     place = scene(random, code, least=1)
     line = place.lines[-1]
     old, new = _milk(line), random.choice(MILK_NAMES)
-    more = _fitting(random, line)
+    more = fitting(random, line)
     if old and new != old and random.random() < 0.5:
         said, link = _behind(random, code, Extra(new, "milk"))
         options = tuple(new if each == old else each for each in line.options)
@@ -370,7 +416,7 @@ def which(random: Random, code: str) -> Sample:
 
 def _twin(random: Random, line: OrderLine, number: int) -> OrderLine:
     """A line of the same dish that differs."""
-    more = _fitting(random, line)
+    more = fitting(random, line)
     if more is None:
         return replace(line, number=number, size="small" if line.size != "small" else "large", quantity=1)
     return Wish(line.name, line.size, 1, (*map(_as_extra, _some(line.options)), more)).line(number)

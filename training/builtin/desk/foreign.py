@@ -6,7 +6,7 @@ from random import Random
 from training.builtin.desk.wishes import Wish
 from training.builtin.desk.wording import fill
 
-__all__ = ["foreign_order"]
+__all__ = ["DISHES", "NUMBERS", "SIZES", "ZH", "foreign_order"]
 
 FR, DE, ES, IT, ZH = "fr", "de", "es", "it", "zh"
 DISHES: Mapping[str, Mapping[str, str]] = {
@@ -14,7 +14,9 @@ DISHES: Mapping[str, Mapping[str, str]] = {
     DE: {"coffee": "kaffee/Kaffee", "latte": "milchkaffee/latte", "tea": "tee/Tee", "black tea": "schwarztee", "hot chocolate": "heiße schokolade/kakao", "croissant": "croissant/hörnchen", "apple juice": "apfelsaft", "orange juice": "orangensaft", "water": "wasser", "sparkling water": "sprudel", "cappuccino": "cappuccino", "apple pie": "apfelkuchen", "cheesecake": "käsekuchen", "pretzel": "brezel"},
     ES: {"coffee": "café/cafe", "latte": "café con leche", "tea": "té", "hot chocolate": "chocolate caliente", "orange juice": "zumo de naranja/jugo de naranja", "water": "agua", "americano": "americano", "toast": "tostada", "croissant": "cruasán", "cortado": "cortado", "milk": "leche", "sandwich": "bocadillo"},
     IT: {"espresso": "espresso/caffè", "cappuccino": "cappuccino", "latte macchiato": "latte macchiato", "tea": "tè", "croissant": "cornetto", "water": "acqua", "orange juice": "spremuta d'arancia", "hot chocolate": "cioccolata calda"},
-    ZH: {"coffee": "咖啡", "latte": "拿铁", "americano": "美式咖啡", "cappuccino": "卡布奇诺", "green tea": "绿茶", "black tea": "红茶", "hot chocolate": "热巧克力", "orange juice": "橙汁", "water": "水", "mocha": "摩卡", "croissant": "牛角面包"},
+    ZH: {"coffee": "咖啡", "latte": "拿铁", "americano": "美式咖啡", "cappuccino": "卡布奇诺", "green tea": "绿茶", "black tea": "红茶", "hot chocolate": "热巧克力", "orange juice": "橙汁", "water": "水", "mocha": "摩卡", "croissant": "牛角面包/可颂", "muffin": "松饼/玛芬", "bagel": "贝果",
+        "sandwich": "三明治", "cake": "蛋糕", "espresso": "浓缩咖啡", "matcha latte": "抹茶拿铁", "lemon tea": "柠檬茶", "iced tea": "冰茶", "cookie": "饼干/曲奇", "cola": "可乐", "apple juice": "苹果汁", "scone": "司康", "doughnut": "甜甜圈",
+        "oolong tea": "乌龙茶", "milk": "牛奶", "macchiato": "玛奇朵", "brownie": "布朗尼", "cheesecake": "芝士蛋糕", "flat white": "馥芮白", "cold brew": "冷萃", "jasmine tea": "茉莉花茶"},
 }  # fmt: skip
 NUMBERS: Mapping[str, Sequence[str]] = {
     FR: ("un/une/1", "deux", "trois", "quatre"), DE: ("ein/einen/eine/1", "zwei", "drei", "vier"), ES: ("un/una/1", "dos", "tres", "cuatro"),
@@ -22,7 +24,7 @@ NUMBERS: Mapping[str, Sequence[str]] = {
 }  # fmt: skip
 SIZES: Mapping[str, Mapping[str, str]] = {
     FR: {"small": "petit", "large": "grand"}, DE: {"small": "kleinen/kleiner", "large": "großen/große"}, ES: {"small": "pequeño", "large": "gran"},
-    IT: {"small": "piccolo"}, ZH: {"small": "小", "large": "大"},
+    IT: {"small": "piccolo"}, ZH: {"small": "小", "large": "大", "medium": "中"},
 }  # fmt: skip
 FRAMES = {
     FR: "[|||je voudrais |bonjour, |je prends |pour moi |donnez-moi |s'il vous plaît ]{x}[|| s'il vous plaît| svp| merci|, merci]",
