@@ -14,7 +14,9 @@ from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
 from taiwa.store.nodes import Nodes, decoding, hash_to_bytes, pack, unpack
 
-ServedKind: TypeAlias = Literal["response", "conversation", "compaction", "run", "message", "file", "vector_store", "file_batch"]
+ServedKind: TypeAlias = Literal[
+    "response", "conversation", "compaction", "run", "message", "file", "vector_store", "file_batch"
+]
 SELECT = """
 SELECT served.id, served.kind, served.session, node.hash, served.body
 FROM served LEFT JOIN node ON node.seq = served.node"""
