@@ -37,13 +37,16 @@ CALLED = {
     "degC": ("摂氏|摄氏|度",),
     "degF": ("華氏|华氏",),
     "km/h": ("(?<![a-z])k(?:mp|m|p)h|時速|毎時|时速|每小时",),
-    "m/s": ("秒速|毎秒|每秒",),
+    "m/s": ("(?<![a-z])mps|秒速|毎秒|每秒",),
+    "tonnes": ("(?<![a-z])t(?![a-z])",),
     "m/min": ("分速|毎分|每分",),
 }
 """Of some units what they are called besides."""
 CONVERSION = re.compile(r"<<unit_conversion: -?[\d.]+ (\S+) to (\S+)>>")
 ASKING = re.compile(r"how|what|which|何|いくら|いくつ|どれ|多少|几|什么", re.IGNORECASE)
-END_OF_QUESTION = re.compile(r"[?？]+")
+END_OF_QUESTION = re.compile(r"[?？]+|\band (?=how (?:many|much)|what (?:is|are))", re.IGNORECASE)
+STATED = re.compile(r"\b(?:costs?|weighs?|measures?|is|are) [^.;,]*\d|(?:は|的|是)[^。、,]*\d", re.IGNORECASE)
+CLAUSE = re.compile(r"[.;。、,](?!\d)|\band\b")
 RESULT_END, CALL_END = "\n", ">>"
 
 
@@ -83,7 +86,7 @@ def fits(question: str, solution: str) -> bool:
     False
     """
     stated = CONCLUSION.search(solution)
-    if stated is None or COUNTED.search(question) or _asks_twice(question):
+    if stated is None or COUNTED.search(question) or _asks_twice(question) or _contradicts(question):
         return False
     if any(not _unit(name).search(question) for units in CONVERSION.findall(solution) for name in units):
         return False
@@ -95,6 +98,16 @@ def _asks_twice(question: str) -> bool:
     """Whether there are two questions, each with a number."""
     parts = END_OF_QUESTION.split(question)
     return sum(bool(ASKING.search(part) and re.search(r"\d", part)) for part in parts) > 1
+
+
+def _contradicts(question: str) -> bool:
+    """Whether the same thing is stated twice with different numbers: `A pen costs 2 dollars. A pen costs 3 dollars.`"""
+    stated: dict[str, str] = {}
+    for clause in CLAUSE.split(question):
+        bare = re.sub(r"\d[\d.,]*", "#", clause).strip().casefold()
+        if STATED.search(clause) and stated.setdefault(bare, clause.strip().casefold()) != clause.strip().casefold():
+            return True
+    return False
 
 
 @lru_cache(256)
