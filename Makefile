@@ -9,8 +9,9 @@ BENCH_READY := $(VENV)/.bench-ready
 NODE := tests/server/node
 NODE_READY := $(NODE)/node_modules/.ready
 DOCUMENTS = $(wildcard README*.md CONTRIBUTING.md docs/*.md)
-# Whole files per worker: a server or a document's namespace is set up once.
-PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# Whole files per worker: a server or a document's namespace is set up once. Three workers for two cores: a third of the time of two
+# is waiting, for processes, sockets and time limits.
+PYTEST := $(BIN)/pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 COG := $(BIN)/cog -I docs -I .
 CATALOGUES := $(wildcard src/taiwa/locale/*/LC_MESSAGES/*.po)
 MESSAGES := $(CATALOGUES:.po=.mo)
@@ -88,7 +89,7 @@ docs: setup ## record the sessions anew, and write the generated parts of the do
 
 messages: setup ## update the catalogues in src/taiwa/locale from the texts in the code
 	mkdir -p build
-	$(BIN)/pybabel --quiet extract $(BABEL) --output build/cli.pot src/taiwa/cli src/taiwa/operations
+	$(BIN)/pybabel --quiet extract $(BABEL) --output build/cli.pot src/taiwa/apps src/taiwa/cli src/taiwa/operations
 	$(BIN)/pybabel --quiet extract $(BABEL) --output build/dialogue.pot src/taiwa/ask src/taiwa/flows src/taiwa/models
 	$(BIN)/pybabel --quiet extract $(BABEL) --mapping-file babel.cfg --keyword=_count:1,2 --output build/page.pot src/taiwa/server/page
 	for domain in cli dialogue page; do $(BIN)/pybabel --quiet update --domain $$domain --input-file build/$$domain.pot \

@@ -18,7 +18,7 @@ from sybil.parsers.rest import DocTestParser
 from sybil.sybil import SybilCollection
 
 ENVIRONMENT = dict(os.environ)
-# Two workers share the cores: threads of BLAS beside theirs would wait for each other, spinning. Set before numpy is imported.
+# Workers share the cores: threads of BLAS beside theirs would wait for each other, spinning. Set before numpy is imported.
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 IN_CI = bool(os.environ.get("CI"))
 ALLOWED_SKIP = "shared data absent"
@@ -90,7 +90,7 @@ def folder_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the slow tests first, so that two workers end together; the order within a file stays."""
+    """Put the slow tests first, so that the workers end together; the order within a file stays."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 

@@ -51,7 +51,7 @@ class Server(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}/v1#m"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that was killed is no error."""
+        """Ignore that a client was killed."""
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -22,8 +22,7 @@ from benches.measure import ROOT, Subject, median
 from benches.wire_servers import EVENTS
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import AnswerOptions
-from taiwa.conversation.history import add_turn
-from taiwa.conversation.transcript import START, next_address, turn_digest
+from taiwa.conversation.history import START, add_turn, next_address, turn_digest
 from taiwa.kernel.messages import Message, assistant, user
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.resent_history import place_turn

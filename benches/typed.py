@@ -41,7 +41,7 @@ def shape(schema: str) -> OutputType[Any]:
 
 
 def ours(text: str, schema: dict[str, Any]) -> object:
-    """As an extraction reads: what can only be guessed is no value, and is asked for again."""
+    """As an extraction reads: what can only be guessed is not a value, and is asked for again."""
     return shape(json.dumps(schema)).parse(text, ParseOptions(guess=False)).value
 
 

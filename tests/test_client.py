@@ -34,6 +34,7 @@ from taiwa.kernel.usage_limits import Limits, Prices, UsageLimits
 from taiwa.models.scripted import Entry, scripted_model
 from taiwa.tools.function_tool import tool
 from tests.files import PNG, TEXT
+from tests.peers.faults import FaultServer, speech
 
 Call = Callable[..., Any]
 
@@ -286,6 +287,96 @@ def test_a_function_is_a_tool_as_it_is(connect: Any) -> None:
     assert str(client.solve("What is three times two?")).startswith("<<triple: 2>> 6")
 
 
+def test_a_question_is_answered_with_tools_and_one_bill(connect: Any) -> None:
+    called = Response(
+        Message("assistant", (ToolCall("double", '{"number": 2}', "c1"),)), "tool_calls", usage=Usage(10, 5)
+    )
+    client = connect(called, "It is 4.")
+
+    answer = client.generate("Twice two?", tools=[double])
+
+    assert (answer.text, answer.value, answer.usage) == ("It is 4.", "It is 4.", Usage(20, 10))
+    assert client.client.model.requests[1].messages[-1].role == "tool"
+
+
+def test_tools_and_a_constraint_exclude_each_other(connect: Any) -> None:
+    with pytest.raises(InputError, match="give tools or a constraint"):
+        connect().generate("Twice two?", int, tools=[double])
+
+
+def test_conversations_are_listed_and_deleted(connect: Any) -> None:
+    client = connect("One.", "Two.", store=":memory:", prices=Prices("1", "1"))
+    for name in ("a", "b"):
+        said = client.session(name=name).say(f"Hi {name}")
+        if asyncio.iscoroutine(said):
+            asyncio.run(said)
+
+    listed = client.sessions()
+    client.delete("b")
+
+    assert [(each.name, each.app, each.turns, each.text, each.cost) for each in listed] == [
+        ("b", "plain", 1, "Hi b", Decimal("0.000015")),
+        ("a", "plain", 1, "Hi a", Decimal("0.000015")),
+    ]
+    assert [each.name for each in client.sessions()] == ["a"]
+    with pytest.raises(InputError, match="session 'b' not found"):
+        client.delete("b")
+
+
+def test_a_conversation_keeps_limits_until_they_are_lifted(tmp_path: Any) -> None:
+    model = scripted_model("1", "2", "3", usage=Usage(10, 5))
+    with Client(model, store=tmp_path / "t.db", prices=Prices("1", "1"), limits=Limits(cost=0)) as client:
+        client.session(name="k", limits=Limits(cost="0.5")).say("Hi")
+        again = client.session(name="k")
+        again.say("Hi again")
+        with pytest.raises(LimitError):
+            client.session(name="k", limits=Limits(cost=0)).say("No more")
+        client.session(name="k", limits=Limits()).say("Hi")
+
+        assert again.options.limits == UsageLimits(cost=500_000_000)
+        with pytest.raises(LimitError):
+            client.session(name="k").say("No more")
+
+
+@pytest.mark.parametrize(
+    ("model", "origin"),
+    [("qwen3", ""), ("qwen3:8b", ""), ("openai:gpt-x", "openai"), ("vendor/model?effort=low", "")],
+)
+def test_a_model_has_the_address_and_the_key_that_are_given(model: str, origin: str) -> None:
+    with FaultServer() as server:
+        server.plays(speech("Hello!"))
+        with Client(model, base_url=server.base_url, api_key="sk-own") as client:
+            assert client.generate("Hi").text == "Hello!"
+
+    assert server.seen[0].headers["authorization"] == "Bearer sk-own"
+    sent: Any = server.seen[0].json
+    assert sent["model"] == model.removeprefix(f"{origin}:").partition("?")[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"base_url": "http://127.0.0.1:9/v1"}, "base_url is the address of a named model"),
+        ({"model": "http://127.0.0.1:9/v1#x", "base_url": "http://127.0.0.1:9/v1"}, "not both"),
+        ({"model": scripted_model(), "api_key": "sk"}, "go with the name of a model"),
+        ({"model": "openai:gpt-x", "api_key": 3}, "api_key must be a text"),
+        ({"model": "openai:gpt-x", "api_key": " "}, "api_key is empty"),
+    ],
+)
+def test_an_address_or_a_key_without_its_model_is_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(taiwa.TaiwaError, match=message):
+        Client(**arguments)
+
+
+def test_sampling_can_be_set_for_solve_and_ask(connect: Any) -> None:
+    client = connect("The answer is 4.")
+    client.solve("Twice two?", tools=[], temperature=0.5, max_tokens=99, system="Be brief.")
+
+    request = client.client.model.requests[0]
+    assert (request.sampling.temperature, request.sampling.max_tokens) == (0.5, 99)
+    assert request.messages[0].text.startswith("Be brief.")
+
+
 def test_a_session_offers_tools_and_keeps_what_is_set_for_its_answers(tmp_path: Any) -> None:
     model = scripted_model("One.", '{"drink": "tea", "cups": 2}', "Three.")
     with Client(model, store=tmp_path / "a.db", tools=[double]) as client:
@@ -484,7 +575,7 @@ def test_a_wrong_turn_number_names_how_many_there_are(tmp_path: Any) -> None:
         with pytest.raises(InputError, match="there is no turn yet"):
             session.retry()
         session.say("Hi")
-        with pytest.raises(InputError, match="there is no turn 2; the conversation has 1"):
+        with pytest.raises(InputError, match="turn 2 not found; the conversation has 1"):
             session.edit("x", turn=2)
 
 

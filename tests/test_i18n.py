@@ -20,7 +20,7 @@ from taiwa import i18n
 from taiwa.i18n import ENGLISH_ONLY, LANGUAGES, _, dialogue_catalogue, dialogue_version, ngettext, user_language
 
 SOURCES = Path(taiwa.__file__).parent
-DOMAINS = {"cli": ("cli", "operations"), "dialogue": ("ask", "flows", "models"), "page": ("server/page",)}
+DOMAINS = {"cli": ("apps", "cli", "operations"), "dialogue": ("ask", "flows", "models"), "page": ("server/page",)}
 KEYWORDS: dict[str, tuple[int, ...] | None] = {
     "_": None,
     "gettext_noop": None,

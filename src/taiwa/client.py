@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Itera
 from contextlib import aclosing, contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cached_property
 from inspect import iscoroutinefunction, isfunction
@@ -30,11 +31,19 @@ from taiwa.flows.route import RouteResult
 from taiwa.flows.route import route as route_program
 from taiwa.flows.solve.rationale import Rationale
 from taiwa.flows.solve.solve import SolveOptions
-from taiwa.kernel.arguments import check_argument, check_list, describe
 from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.attachments import AttachmentSource, read_attachments
 from taiwa.kernel.effects import Complete, Effect, GetCapabilities, HideOutput, Program, Watcher, WatchResult, perform
-from taiwa.kernel.errors import InputError, OutputValidationError, RefusalError, TaiwaError
+from taiwa.kernel.errors import (
+    ConfigError,
+    InputError,
+    OutputValidationError,
+    RefusalError,
+    TaiwaError,
+    check_argument,
+    check_list,
+    describe,
+)
 from taiwa.kernel.execution import Observer, RunResult, check_program
 from taiwa.kernel.messages import (
     Choice,
@@ -57,10 +66,13 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import AnyModel, AsyncStream, Done, Handler, Retriever, Runtime, Stream, Tool
 from taiwa.kernel.usage_limits import Limits, Prices, RunUsage, currency_units
+from taiwa.models.http_api.api_keys import Secret
+from taiwa.models.registry import PROVIDERS, open_model, resolve_probed
 from taiwa.operations.ask import AskOptions, open_ask_app
 from taiwa.operations.documents import FindOptions, open_library
 from taiwa.operations.documents import find as find_passages
 from taiwa.operations.generate import answer_checker
+from taiwa.operations.inspect import sessions as list_sessions
 from taiwa.operations.say import change_options, set_options
 from taiwa.plugins import make_retriever
 from taiwa.sessions.async_session import AsyncSession
@@ -75,7 +87,7 @@ T = TypeVar("T")
 E = TypeVar("E")
 R = TypeVar("R")
 
-Messages: TypeAlias = str | tuple[Message, ...]
+Messages: TypeAlias = tuple[Message, ...]
 Prompt: TypeAlias = str | Message | Sequence[Message | Mapping[str, str]]
 """A question of the user, or the messages of a dialogue that ends with one: `taiwa.user(…)`, or a dict with role and content."""
 Tools: TypeAlias = Iterable[Tool | Callable[..., Any] | str]
@@ -94,7 +106,7 @@ View: TypeAlias = "Callable[[TextDelta | Notice | RunResult[R]], Iterator[E | Do
 
 @dataclass(frozen=True, slots=True)
 class Generation(Generic[T]):
-    """One answer: its `text`, the `value` that the constraint makes of it, and its bill.
+    """One answer: its `text`, the `value` that the constraint makes of it, and the bill of all its calls.
 
     `usage` is None where the server did not report it; `cost` is in currency units, None where the price is unknown.
     """
@@ -126,6 +138,22 @@ class Extraction(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """A conversation in a list: its first words, the model that wrote last ("": not known), and the cost of all its turns.
+
+    `cost` is in currency units, None where it is not known; `at` is when it moved last.
+    """
+
+    name: str
+    app: str
+    turns: int
+    text: str
+    model: str
+    cost: Decimal | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class SessionStart:
     """What a session is made of."""
 
@@ -143,7 +171,6 @@ class _Answer(Generic[T]):
     text: str
     value: T
     finish: FinishReason
-    usage: Usage | None
 
 
 class BaseClient:
@@ -156,6 +183,8 @@ class BaseClient:
     - `store`: a file, a PostgreSQL URL, `":memory:"` or an open store; None for the configured one. It is opened when a
       conversation needs it.
     - `limits`: the limits of each call, and of each conversation; a call may set its own. `prices`: those of the model, per million tokens. `handlers`: of effects of your own.
+    - `api_key`: the key for the model, in place of the one that is set. `base_url`: the address of its server, in place of its
+      provider's; with it a model without a provider is the name that the server knows: `Client("qwen3", base_url="http://…/v1")`.
     - `timeout`: seconds that one answer may take in all. `attempts`: how often a call is tried. `retry_paid`: whether a call
       that failed is repeated although the server may have charged it. None stands for what is configured.
 
@@ -177,6 +206,8 @@ class BaseClient:
         prices: Prices | None = None,
         observers: Iterable[Observer] = (),
         handlers: Handlers = NO_HANDLERS,
+        api_key: str | None = None,
+        base_url: str | None = None,
         timeout: float | None = None,
         attempts: int | None = None,
         retry_paid: bool | None = None,
@@ -197,6 +228,14 @@ class BaseClient:
             raise InputError(f"retriever must be an object with find(query, k), got {describe(retriever)}")
         if retriever is not None and iscoroutinefunction(retriever.find):
             raise InputError("find of a retriever must be a plain function; AsyncClient runs it in a thread")
+        check_argument("api_key", api_key, (str, NoneType), "a text")
+        check_argument("base_url", base_url, (str, NoneType), "a URL")
+        if not (model is None or isinstance(model, str) or api_key is base_url is None):
+            raise InputError("api_key and base_url go with the name of a model, and not with a model")
+        self._base_urls: dict[str, str] = {}
+        if base_url is not None:
+            model, self._base_urls = _at_address(model, base_url)
+        self._key = None if api_key is None else Secret(api_key, "api_key")
         self._arguments_of_settings: dict[str, object] = {
             "timeout": timeout, "attempts": attempts, "retry_paid": retry_paid
         }  # fmt: skip
@@ -222,6 +261,7 @@ class BaseClient:
     def settings(self) -> Settings:
         """The settings; they are read when they are first used."""
         loaded = configured.load(self._arguments_of_settings)
+        loaded = replace(loaded, base_urls={**loaded.base_urls, **self._base_urls})
         place = self._store.path if isinstance(self._store, Store) else None
         return loaded if place is None else replace(loaded, store=place)
 
@@ -237,6 +277,11 @@ class BaseClient:
 
     def _open_model(self, app: App | None = None, last: str = "") -> PricedModel:
         """Return the model of a question, or of a conversation with an app that a model wrote `last`."""
+        name = self.settings.model
+        if self._key is not None and name not in self._opened:
+            if name is None:
+                raise ConfigError("api_key is the key for a model: Client('openai:gpt-x', api_key=…)")
+            self._opened[name] = open_model(resolve_probed(name, self.settings), self.settings, key=self._key)
         return open_priced_model(
             self._own_model, self.settings, app, last=last, prices=self._prices, opened=self._opened
         )
@@ -306,14 +351,24 @@ class BaseClient:
             start = change_options(repository, start, changed(start.app))
         return SessionStart(repository, name, start, self._open_model(start.app, last), given or ())
 
-    def _turn_options(self, options: TurnOptions | None, limits: Limits | None, tools: tuple[Tool, ...]) -> TurnOptions:
+    def _sessions(self) -> tuple[SessionInfo, ...]:
+        return tuple(
+            SessionInfo(
+                each.ref.name, each.ref.app, each.ref.turns, each.text, each.model, currency_units(each.cost),
+                datetime.fromtimestamp(each.ref.at_us / 1e6, UTC),
+            )
+            for each in list_sessions(Repository(self.store))
+        )  # fmt: skip
+
+    def _turn_options(self, options: TurnOptions | None, limits: Limits | None, start: SessionStart) -> TurnOptions:
+        """Return the options of turns; limits of the call count before those that the conversation keeps, and these before the client's."""
         check_argument("options", options, (TurnOptions, NoneType), "taiwa.TurnOptions(…)")
-        options = options or TurnOptions(limits=self.limits.usage_limits)
-        bounds = _limits(limits)
+        kept = start.conversation.app.answer_options.limits
+        options = options or TurnOptions(limits=self.limits.usage_limits if kept is None else kept)
         return replace(
             options,
-            tools=(*self.tools, *tools, *options.tools),
-            limits=options.limits if bounds is None else bounds.usage_limits,
+            tools=(*self.tools, *start.tools, *options.tools),
+            limits=options.limits if limits is None else limits.usage_limits,
         )
 
     def _ask_app(self, name: str, options: AskOptions) -> App | None:
@@ -334,8 +389,9 @@ class BaseClient:
             return tuple(found.passage for found in find_passages(library, self.settings, options).passages)
 
     def _generation(self, done: "RunResult[_Answer[T]]") -> Generation[T]:
-        answer = done.value
-        return Generation(answer.text, answer.value, answer.finish, answer.usage, currency_units(done.spent.cost))
+        answer, spent = done.value, done.spent
+        usage = None if spent.calls_without_usage else spent.usage
+        return Generation(answer.text, answer.value, answer.finish, usage, currency_units(spent.cost))
 
     def _text(self, event: "TextDelta | Notice | RunResult[_Answer[Any]]") -> "Iterator[str | Done[Generation[Any]]]":
         if isinstance(event, RunResult):
@@ -391,31 +447,32 @@ class Client(BaseClient):
     @overload
     def generate(
         self, text: Prompt, constraint: TextConstraint | None = None, *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
-        stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
+        tools: Tools = ..., stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
         limits: Limits | None = ...,
     ) -> Generation[str]: ...  # fmt: skip
     @overload
     def generate(
         self, text: Prompt, constraint: JsonSchema | Mapping[str, Json], *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
-        stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
+        tools: Tools = ..., stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
         limits: Limits | None = ...,
     ) -> Generation[Json]: ...  # fmt: skip
     @overload
     def generate(
         self, text: Prompt, constraint: type[T] | OutputType[T], *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
-        stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
+        tools: Tools = ..., stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
         limits: Limits | None = ...,
     ) -> Generation[T]: ...  # fmt: skip
     def generate(
         self, text: Prompt, constraint: object = None, *, attachments: Attachments = (), system: str = "", prefix: str = "",
-        stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
+        tools: Tools = (), stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
         limits: Limits | None = None,
     ) -> Generation[Any]:  # fmt: skip
         """Answer one question, without a conversation.
 
         A constraint is a type, `JsonSchema`, `Regex`, `Choice` or `Grammar`: a model in this process cannot violate it, a
         server is asked to enforce it, and the answer is checked. `prefix` is how the answer begins. `attachments` are
-        images, PDFs and text files, as paths, bytes or `Attachment` objects.
+        images, PDFs and text files, as paths, bytes or `Attachment` objects. The model may call `tools`; those of the client
+        are for `solve` and for sessions.
 
         Raises:
             InputError: the text is empty, an attachment cannot be read, or the constraint is not valid.
@@ -423,19 +480,19 @@ class Client(BaseClient):
             OutputValidationError: the answer does not fit the constraint.
             ModelError: the call failed; its subclass says why.
         """
-        sampling = Sampling(temperature, max_tokens=max_tokens, seed=seed)
-        request = question(checked(text, attachments), system_text=system, prefix=prefix, stop=stop, sampling=sampling)
-        return self._generation(self._run(generate_program(request, constraint), limits=limits))
+        request = question(text, attachments, system, prefix, stop, temperature, max_tokens, seed)
+        used = _tools(tools)
+        return self._generation(self._run(generate_program(request, constraint, used), used, limits))
 
     def stream(
         self, text: Prompt, constraint: object = None, *, attachments: Attachments = (), system: str = "", prefix: str = "",
-        stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
+        tools: Tools = (), stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
         limits: Limits | None = None,
     ) -> Stream[str, Generation[Any]]:  # fmt: skip
         """As `generate`; yield the text as it arrives."""
-        sampling = Sampling(temperature, max_tokens=max_tokens, seed=seed)
-        request = question(checked(text, attachments), system_text=system, prefix=prefix, stop=stop, sampling=sampling)
-        return self._stream(generate_program(request, constraint), self._text, limits=limits)
+        request = question(text, attachments, system, prefix, stop, temperature, max_tokens, seed)
+        used = _tools(tools)
+        return self._stream(generate_program(request, constraint, used), self._text, used, limits)
 
     @overload
     def extract(
@@ -510,16 +567,22 @@ class Client(BaseClient):
         question: str,
         *,
         tools: Tools | None = None,
+        system: str | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
         options: SolveOptions | None = None,
         limits: Limits | None = None,
     ) -> Rationale:
         """Solve a question step by step with tools, by default those of this client, and else the built-in ones.
 
+        `system` are instructions in place of the built-in ones; more can be set by `options`.
+
         Raises:
             InputError: the question is empty, or an option is not valid.
         """
         used = solve_tools(self.tools if tools is None else _tools(tools))
-        return self._run(solve_program(question, used, options), used, limits).value
+        program = solve_program(question, used, solve_options(options, system, temperature, max_tokens))
+        return self._run(program, used, limits).value
 
     def find(
         self, query: str, *, documents: Sequence[str | Path] = (), audience: Sequence[str] = (), limit: int = 5
@@ -536,7 +599,8 @@ class Client(BaseClient):
 
     def ask(
         self, question: str, *, documents: Sequence[str | Path] = (), audience: Sequence[str] = (), user: str = "",
-        policy: str = "", session: str = "", limits: Limits | None = None,
+        policy: str = "", temperature: float | None = None, max_tokens: int | None = None, session: str = "",
+        limits: Limits | None = None,
     ) -> AskResult:  # fmt: skip
         """Answer a question from documents with citations, or ask back; see `find` for `documents` and `audience`.
 
@@ -546,7 +610,11 @@ class Client(BaseClient):
             InputError: the question is empty, or an index is not found.
         """
         options = ask_options(documents, audience, user, policy)
-        return _asked(self.session(self._ask_app(session, options), session, limits=limits).say(question))
+        opened = self.session(
+            self._ask_app(session, options), session, temperature=temperature, max_tokens=max_tokens,
+            options=TurnOptions(limits=(_limits(limits) or self.limits).usage_limits),
+        )  # fmt: skip
+        return _asked(opened.say(question))
 
     def session(
         self, app: str | App | None = None, name: str = "", *, params: Mapping[str, Json] | None = None,
@@ -557,21 +625,33 @@ class Client(BaseClient):
         """Open the conversation of that name, or begin one with an app (default: `plain`).
 
         `system` are instructions for an app that has none, such as `plain`. The model may call `tools`; without them, those of
-        the client in `plain`, and in other apps those that they name. `schema` is a type: answers are JSON of it then. The
-        conversation keeps these, `temperature` and `max_tokens`, until others are given. `limits` hold for all turns of the
-        object together.
+        the client in `plain`, and in other apps those that they name. `schema` is a type: answers are JSON of it then. `limits`
+        hold for all turns of the object together. The conversation keeps these, `temperature` and `max_tokens`, until others are
+        given; `Limits()` takes limits back.
 
         Raises:
             ConfigError: the app or its model cannot be opened.
             InputError: a parameter is not valid, or the session exists with another app.
         """
-        changes = answer_options(system, temperature, max_tokens, schema)
+        changes = answer_options(system, temperature, max_tokens, schema, limits)
         start = self._start(app, name, params, changes, tools)
         return Session(
             start.repository, start.name, start.conversation, start.priced_model,
-            options=self._turn_options(options, limits, start.tools),
+            options=self._turn_options(options, limits, start),
             observers=self.observers,
         )  # fmt: skip
+
+    def sessions(self) -> tuple[SessionInfo, ...]:
+        """List the conversations of the store, the one that moved last first."""
+        return self._sessions()
+
+    def delete(self, name: str) -> None:
+        """Delete a conversation permanently, with its calls and its bill.
+
+        Raises:
+            InputError: there is no conversation of that name.
+        """
+        self.store.delete_session(name)
 
     def _run(
         self,
@@ -650,41 +730,42 @@ class AsyncClient(BaseClient):
     @overload
     async def generate(
         self, text: Prompt, constraint: TextConstraint | None = None, *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
-        stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
+        tools: Tools = ..., stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
         limits: Limits | None = ...,
     ) -> Generation[str]: ...  # fmt: skip
     @overload
     async def generate(
         self, text: Prompt, constraint: JsonSchema | Mapping[str, Json], *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
-        stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
+        tools: Tools = ..., stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
         limits: Limits | None = ...,
     ) -> Generation[Json]: ...  # fmt: skip
     @overload
     async def generate(
         self, text: Prompt, constraint: type[T] | OutputType[T], *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
-        stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
+        tools: Tools = ..., stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
         limits: Limits | None = ...,
     ) -> Generation[T]: ...  # fmt: skip
     async def generate(
         self, text: Prompt, constraint: object = None, *, attachments: Attachments = (), system: str = "", prefix: str = "",
-        stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
+        tools: Tools = (), stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
         limits: Limits | None = None,
     ) -> Generation[Any]:  # fmt: skip
         """As `Client.generate`."""
-        sampling = Sampling(temperature, max_tokens=max_tokens, seed=seed)
-        prompt = await asyncio.to_thread(checked, text, attachments)
-        request = question(prompt, system_text=system, prefix=prefix, stop=stop, sampling=sampling)
-        return self._generation(await self._run(generate_program(request, constraint), limits=limits))
+        request = await asyncio.to_thread(
+            question, text, attachments, system, prefix, stop, temperature, max_tokens, seed
+        )
+        used = _tools(tools)
+        return self._generation(await self._run(generate_program(request, constraint, used), used, limits))
 
     def stream(
         self, text: Prompt, constraint: object = None, *, attachments: Attachments = (), system: str = "", prefix: str = "",
-        stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
+        tools: Tools = (), stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
         limits: Limits | None = None,
     ) -> AsyncStream[str, Generation[Any]]:  # fmt: skip
         """As `Client.stream`."""
-        sampling = Sampling(temperature, max_tokens=max_tokens, seed=seed)
-        request = question(checked(text, attachments), system_text=system, prefix=prefix, stop=stop, sampling=sampling)
-        return self._stream(generate_program(request, constraint), self._text, limits=limits)
+        request = question(text, attachments, system, prefix, stop, temperature, max_tokens, seed)
+        used = _tools(tools)
+        return self._stream(generate_program(request, constraint, used), self._text, used, limits)
 
     @overload
     async def extract(
@@ -752,12 +833,16 @@ class AsyncClient(BaseClient):
         question: str,
         *,
         tools: Tools | None = None,
+        system: str | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
         options: SolveOptions | None = None,
         limits: Limits | None = None,
     ) -> Rationale:
         """As `Client.solve`."""
         used = solve_tools(self.tools if tools is None else _tools(tools))
-        return (await self._run(solve_program(question, used, options), used, limits)).value
+        program = solve_program(question, used, solve_options(options, system, temperature, max_tokens))
+        return (await self._run(program, used, limits)).value
 
     async def find(
         self, query: str, *, documents: Sequence[str | Path] = (), audience: Sequence[str] = (), limit: int = 5
@@ -767,12 +852,16 @@ class AsyncClient(BaseClient):
 
     async def ask(
         self, question: str, *, documents: Sequence[str | Path] = (), audience: Sequence[str] = (), user: str = "",
-        policy: str = "", session: str = "", limits: Limits | None = None,
+        policy: str = "", temperature: float | None = None, max_tokens: int | None = None, session: str = "",
+        limits: Limits | None = None,
     ) -> AskResult:  # fmt: skip
         """As `Client.ask`."""
         options = ask_options(documents, audience, user, policy)
         app = await asyncio.to_thread(self._ask_app, session, options)
-        opened = await self.session(app, session, limits=limits)
+        opened = await self.session(
+            app, session, temperature=temperature, max_tokens=max_tokens,
+            options=TurnOptions(limits=(_limits(limits) or self.limits).usage_limits),
+        )  # fmt: skip
         return _asked(await opened.say(question))
 
     async def session(
@@ -782,13 +871,21 @@ class AsyncClient(BaseClient):
         options: TurnOptions | None = None,
     ) -> AsyncSession:  # fmt: skip
         """As `Client.session`."""
-        changes = answer_options(system, temperature, max_tokens, schema)
+        changes = answer_options(system, temperature, max_tokens, schema, limits)
         start = await asyncio.to_thread(self._start, app, name, params, changes, tools)
         return AsyncSession(
             start.repository, start.name, start.conversation, start.priced_model,
-            options=self._turn_options(options, limits, start.tools),
+            options=self._turn_options(options, limits, start),
             observers=self.observers,
         )  # fmt: skip
+
+    async def sessions(self) -> tuple[SessionInfo, ...]:
+        """As `Client.sessions`."""
+        return await asyncio.to_thread(self._sessions)
+
+    async def delete(self, name: str) -> None:
+        """As `Client.delete`."""
+        await asyncio.to_thread(lambda: self.store.delete_session(name))
 
     async def _run(
         self,
@@ -828,23 +925,33 @@ class AsyncClient(BaseClient):
 
 
 def question(
-    text: Messages,
-    *,
-    system_text: str = "",
-    prefix: str = "",
-    stop: Sequence[str] = (),
-    sampling: Sampling = Sampling(),
-) -> Request:
-    """Make the request of one question."""
+    text: Prompt, attachments: Attachments, system_text: str, prefix: str, stop: Sequence[str], temperature: float | None,
+    max_tokens: int | None, seed: int | None,
+) -> Request:  # fmt: skip
+    """Make the request of one question; its attachments are read.
+
+    Raises:
+        InputError: an argument is not valid.
+    """
+    messages = checked(text, attachments)
     for name, given in (("system", system_text), ("prefix", prefix)):
         check_argument(name, given, str, "a text")
     check_list("stop", stop, str, "texts")
-    check_argument("temperature", sampling.temperature, (int, float, NoneType), "a number")
-    for name, number in (("max_tokens", sampling.max_tokens), ("seed", sampling.seed)):
-        check_argument(name, number, (int, NoneType), "a whole number")
-    messages = (user(text),) if isinstance(text, str) else text
+    sampling = checked_sampling(temperature, max_tokens, seed)
     head = (system(system_text),) if system_text else ()
     return Request((*head, *messages), prefix=prefix, stop=tuple(stop), sampling=sampling)
+
+
+def checked_sampling(temperature: float | None, max_tokens: int | None, seed: int | None = None) -> Sampling:
+    """Make a sampling.
+
+    Raises:
+        InputError: an argument has the wrong type.
+    """
+    check_argument("temperature", temperature, (int, float, NoneType), "a number")
+    for name, number in (("max_tokens", max_tokens), ("seed", seed)):
+        check_argument(name, number, (int, NoneType), "a whole number")
+    return Sampling(temperature, max_tokens=max_tokens, seed=seed)
 
 
 def ask_options(documents: Sequence[str | Path], audience: Sequence[str], user: str, policy: str) -> AskOptions:
@@ -859,7 +966,7 @@ def ask_options(documents: Sequence[str | Path], audience: Sequence[str], user: 
 
 
 def answer_options(
-    system_text: str | None, temperature: float | None, max_tokens: int | None, schema: object
+    system_text: str | None, temperature: float | None, max_tokens: int | None, schema: object, limits: Limits | None
 ) -> AnswerOptions:
     """Make the options of the answers of a conversation.
 
@@ -867,28 +974,43 @@ def answer_options(
         InputError: an argument has the wrong type.
     """
     check_argument("system", system_text, (str, NoneType), "a text")
-    check_argument("temperature", temperature, (int, float, NoneType), "a number")
-    check_argument("max_tokens", max_tokens, (int, NoneType), "a whole number")
     output_type = None if schema is None else OutputType.of(schema)
     typed = None if output_type is None else JsonSchema(output_type.schema(), output_type.name)
-    return AnswerOptions(system_text, Sampling(temperature, max_tokens=max_tokens), schema=typed)
+    given = _limits(limits)
+    bounds = None if given is None else given.usage_limits
+    return AnswerOptions(system_text, checked_sampling(temperature, max_tokens), schema=typed, limits=bounds)
 
 
-def generate_program(request: Request, constraint: object) -> Program[_Answer[Any]]:
-    """Answer a request under a constraint, and check the answer.
+def generate_program(request: Request, constraint: object, tools: tuple[Tool, ...] = ()) -> Program[_Answer[Any]]:
+    """Answer a request, under a constraint or with tools that the model may call, and check the answer.
+
+    Raises:
+        InputError: the constraint is not valid, or tools are given beside one.
 
     Raises (when run):
         RefusalError: the model refused to answer.
         OutputValidationError: the answer does not fit the constraint, or was cut off before its end.
     """
-    wire, read = constraint_of(constraint)
-    response = yield from perform(Complete(replace(request, constraint=wire)))
+    if tools and (constraint is not None or request.prefix):
+        raise InputError("give tools or a constraint or prefix; session(tools=[…], schema=…) takes tools and a type")
+    return _answer(request, tools, *constraint_of(constraint))
+
+
+def _answer(
+    request: Request, tools: tuple[Tool, ...], wire: "Constraint | None", read: "Callable[[str], Any]"
+) -> Program[_Answer[Any]]:
+    if tools:
+        from taiwa.flows.chat_tools import complete_with_tools
+
+        response = yield from complete_with_tools(request, [tool.spec for tool in tools], load_app(DEFAULT_APP))
+    else:
+        response = yield from perform(Complete(replace(request, constraint=wire)))
     if response.finish == "refusal":
         raise RefusalError("the model refused to answer", request=request.digest)
     text = request.prefix + response.text
     if wire is not None and response.finish in ("length", "cut", "interrupted"):
         raise OutputValidationError("the answer was cut off before it fitted the constraint", text=text)
-    return _Answer(text, read(text), response.finish, response.usage)
+    return _Answer(text, read(text), response.finish)
 
 
 def constraint_of(constraint: object) -> "tuple[Constraint | None, Callable[[str], Any]]":
@@ -931,8 +1053,10 @@ class TypedQuestion:
         Raises:
             InputError: an argument is not valid.
         """
-        sampling = Sampling(self.temperature, max_tokens=self.max_tokens)
-        request = question(checked(self.text, self.attachments), system_text=self.system, sampling=sampling)
+        request = question(
+            self.text, self.attachments, self.system, "", (), self.temperature, self.max_tokens, None
+        )  # fmt: skip
+        sampling = request.sampling
         return extracting.extract(self.output, request.messages, repair=self.repair, sampling=sampling, watch=watch)
 
     def try_program(self) -> "Program[extracting.TypedAnswer[Any] | extracting.ExtractError]":
@@ -956,7 +1080,26 @@ def solve_tools(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
     return tools or tuple(builtin_tools().values())
 
 
-def solve_program(question: str, tools: tuple[Tool, ...], options: SolveOptions | None) -> Program[Rationale]:
+def solve_options(
+    options: SolveOptions | None, system_text: str | None, temperature: float | None, max_tokens: int | None
+) -> SolveOptions:
+    """Return options of `solve` with what is given beside them.
+
+    Raises:
+        InputError: an argument has the wrong type.
+    """
+    check_argument("options", options, (SolveOptions, NoneType), "taiwa.SolveOptions(…)")
+    check_argument("system", system_text, (str, NoneType), "a text")
+    found = options or SolveOptions()
+    given = checked_sampling(temperature, max_tokens)
+    sampling = found.sampling if given.temperature is None else replace(found.sampling, temperature=given.temperature)
+    limits = found.limits if max_tokens is None else replace(found.limits, max_tokens=max_tokens)
+    return replace(
+        found, system=found.system if system_text is None else system_text, sampling=sampling, limits=limits
+    )  # fmt: skip
+
+
+def solve_program(question: str, tools: tuple[Tool, ...], options: SolveOptions) -> Program[Rationale]:
     """Solve a question with tools and worked examples that fit the model.
 
     Raises (when run):
@@ -965,9 +1108,8 @@ def solve_program(question: str, tools: tuple[Tool, ...], options: SolveOptions 
     from taiwa.sessions.stored_solve import ReasonRun
 
     check_argument("question", question, str, "a text")
-    check_argument("options", options, (SolveOptions, NoneType), "taiwa.SolveOptions(…)")
     capabilities = yield from perform(GetCapabilities())
-    return (yield from ReasonRun(tools, options or SolveOptions()).program(question, capabilities))
+    return (yield from ReasonRun(tools, options).program(question, capabilities))
 
 
 def _tools(tools: Tools) -> tuple[Tool, ...]:
@@ -999,6 +1141,20 @@ def _tools(tools: Tools) -> tuple[Tool, ...]:
     return tuple(found)
 
 
+def _at_address(model: object, base_url: str) -> tuple[str, dict[str, str]]:
+    """Return the name of a model at an address, and the addresses of providers that it sets.
+
+    Raises:
+        InputError: there is no name, or it has an address already.
+    """
+    if not isinstance(model, str):
+        raise InputError("base_url is the address of a named model: Client('qwen3', base_url=…)")
+    provider, colon, _ = model.partition(":")
+    if "://" in model:
+        raise InputError(f"{model} has an address already; give base_url or the address, not both")
+    return (model, {provider: base_url}) if colon and provider in PROVIDERS else (f"{base_url}#{model}", {})
+
+
 def _limits(limits: Limits | None) -> Limits | None:
     check_argument("limits", limits, (Limits, NoneType), "taiwa.Limits(…)")
     return limits
@@ -1019,7 +1175,7 @@ def checked(text: Prompt, attachments: Attachments = ()) -> Messages:
     if isinstance(content, str):
         if not files and not content.strip():
             raise InputError("the text is empty")
-        return (user(content, files),) if files else content
+        return (user(content, files),)
     parts = (
         (content,)
         if isinstance(content, Message)
@@ -1150,10 +1306,10 @@ def open(
 
     The session has a client of its own, which `Session.close` closes.
     """
-    client = Client(model, store=store, limits=limits, prices=prices, retry_paid=retry_paid)
+    client = Client(model, store=store, prices=prices, retry_paid=retry_paid)
     opened = client.session(
         app, session, params=params, system=system, tools=tools, temperature=temperature, max_tokens=max_tokens,
-        schema=schema, options=options,
+        schema=schema, limits=limits, options=options,
     )  # fmt: skip
     opened.client = client
     return opened

@@ -51,10 +51,7 @@ def _(message: str, /, **values: object) -> str:
     >>> _("back to turn {turn}", turn=2)
     'back to turn 2'
     """
-    text = message and catalogue("cli", user_language()).gettext(
-        message
-    )  # the translation of "" is the catalogue's header
-    return text.format(**values) if values else text
+    return translator("cli", user_language())(message, **values)
 
 
 def ngettext(singular: str, plural: str, n: int, /, **values: object) -> str:
@@ -92,6 +89,17 @@ def dialogue_version() -> int:
     """Return the version of the `dialogue` catalogue to record with a turn."""
     compiled = all((LOCALE / language / "LC_MESSAGES" / "dialogue.mo").is_file() for language in LANGUAGES[1:])
     return DIALOGUE_VERSION if compiled else ENGLISH_ONLY
+
+
+def translator(domain: str, language: str) -> Translate:
+    """Return a function that translates the texts of a domain into a language."""
+    found = catalogue(domain, language)
+
+    def translate(message: str, /, **values: object) -> str:
+        text = message and found.gettext(message)  # the translation of "" is the catalogue's header
+        return text.format(**values) if values else text
+
+    return translate
 
 
 @cache

@@ -167,7 +167,7 @@ def make_retriever(name: str) -> object:
     """Return a retriever by the name of its plug-in.
 
     Raises:
-        ConfigError: there is none of that name, or it failed.
+        ConfigError: the name is unknown, or loading it failed.
     """
     plugin = find_plugin("retrievers", name)
     if plugin is None:

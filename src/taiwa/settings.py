@@ -123,6 +123,10 @@ def _nano(text: str) -> int:
     return int(number)
 
 
+def _cost(text: str) -> int | None:
+    return None if text == "none" else _nano(text)
+
+
 def _seconds(text: str) -> float:
     number = float(_decimal(text))
     if number <= 0:
@@ -170,7 +174,9 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "store": Setting("the file that holds the conversations, or postgresql://USER@HOST/DATABASE", _store),
         "judge_model": Setting("the model by which taiwa ask assesses a dialogue", _text),
         "rewrite_model": Setting("the model by which taiwa ask rewrites a dialogue as queries", _text),
-        "max_cost": Setting("the most that one command may spend, in the currency of the prices", _nano),
+        "max_cost": Setting(
+            "the most that one command may spend, in the currency of the prices; none for no limit", _cost
+        ),
         "timeout": Setting("seconds that one answer may take in all", _seconds),
         "attempts": Setting("how often a call is tried before it fails", _count),
         "retry_paid": Setting("whether a call that may have been charged is tried again", _flag),

@@ -2,7 +2,18 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.apps.catalog import BUILT_IN, apps, check, find_path, load, load_app, load_unchanged, new, user_folder
+from taiwa.apps.catalog import (
+    BUILT_IN,
+    BUILT_IN_TEXTS,
+    apps,
+    check,
+    find_path,
+    load,
+    load_app,
+    load_unchanged,
+    new,
+    user_folder,
+)
 from taiwa.kernel.errors import ConfigError
 
 BUILT_IN_NAMES = ["ask", "chat", "code", "linguistic", "novel", "order", "plain", "translate"]
@@ -19,6 +30,8 @@ def test_the_built_in_apps_are_listed_with_their_line(environ: dict[str, str]) -
     assert [app.name for app in listed] == BUILT_IN_NAMES
     assert {app.origin for app in listed} == {"built-in"}
     assert all(app.about and not app.problem for app in listed)
+    asked = {param.ask for app in listed for param in load(app.path).params if param.ask}
+    assert {app.about for app in listed} | asked == set(BUILT_IN_TEXTS)
 
 
 def test_an_app_of_ones_own_hides_the_built_in_one_of_its_name(environ: dict[str, str]) -> None:

@@ -36,6 +36,58 @@ def test_a_conversation_keeps_its_options_until_others_are_given(taiwa: Taiwa, m
     assert third["messages"][0] == first["messages"][0]
 
 
+COSTLY = {"*": {"input": 1, "output": 1}}
+"""An answer costs 0.00001."""
+
+
+@pytest.mark.parametrize(
+    "command", [("say", "-c", "Again"), ("retry",), ("edit", "1", "Hi"), ("rerun", "-o", "other"), ("chat", "-c")]
+)
+def test_a_conversation_keeps_its_limit_of_cost(
+    command: tuple[str, ...], taiwa: Taiwa, model_server: ModelServer
+) -> None:
+    model_server("One.", "Two.", prices=COSTLY)
+    taiwa.ok("say", "-s", "k", "--max-cost", "1", "Hi")
+    taiwa.place.set(model=model_server.model, prices=COSTLY, max_cost=0)
+
+    done = taiwa.ok(*command, input="Hi\n/cost\n")
+
+    assert len(model_server.requests) == 2
+    assert command[0] != "chat" or "0.00001 USD" in done.out
+    assert command[0] != "chat" or "at most 1 USD" in done.out
+
+
+def test_a_kept_limit_is_changed_lifted_and_shown(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server("One.", "Two.", "Three.", "Four.", prices=COSTLY)
+    taiwa.ok("say", "-s", "k", "Hi")
+    refused = [
+        taiwa("say", "-c", "--max-cost", "0", "Again").code,
+        taiwa("chat", "-c", "--max-cost", "0", input="A").code,
+    ]
+    taiwa.ok("say", "-c", "--max-cost", "0.5", "Again")
+    assert "--max-cost 0.5" in taiwa.ok("log", "k").out
+    assert "options: --max-cost 0.5" in taiwa.ok("show", "k").out
+    taiwa.ok("say", "-c", "--max-cost", "none", "Again")
+
+    assert refused == [1, 1]
+    assert taiwa.ok("show", "k", "--json").json["options"] == {}
+
+
+def test_a_limit_that_came_with_an_import_counts_only_for_a_trusted_app(
+    taiwa: Taiwa, model_server: ModelServer, tmp_path: Path
+) -> None:
+    model_server("One.", "Two.", prices=COSTLY, max_cost=0.5)
+    taiwa.ok("say", "-s", "k", "--max-cost", "9", "Hi")
+    file, other = tmp_path / "k.jsonl", ("--store", str(tmp_path / "other.db"))
+    taiwa.ok("export", "k", "--app", "-o", str(file))
+    imported = taiwa.ok("import", str(file), *other)
+
+    assert "max cost: 9" in imported.out
+    assert "at most 0.5 USD" in taiwa.ok("chat", "-s", "k", *other, input="/cost\n").out
+    taiwa.ok("apps", "trust", "k", "--yes", *other)
+    assert "at most 9 USD" in taiwa.ok("chat", "-s", "k", *other, input="/cost\n").out
+
+
 def test_options_of_a_turn_are_committed_with_it_and_undone_with_it(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server("One.", "Two.", "Three.")
     taiwa.ok("say", "-s", "k", "Hi")
@@ -119,6 +171,10 @@ def test_an_exported_conversation_takes_its_options_along(
         {"request": {"~": "sampling"}},
         {"request": {"~": "answer-options", "tools": ["calculator"]}},
         {"request": {"~": "answer-options", "request": {"~": "answer-options"}}},
+        {"tool_files": [1]},
+        {"limits": {"~": "usage-limits", "cost": -1}},
+        {"limits": {"~": "usage-limits", "seconds": "x"}},
+        {"request": {"~": "answer-options", "limits": {"~": "usage-limits", "cost": 1}}},
         {"other": 1},
         {"~": "sampling"},
         {"~": "unknown"},
@@ -169,19 +225,46 @@ def test_instructions_are_no_template(taiwa: Taiwa, model_server: ModelServer) -
     assert model_server.requests[0]["messages"][0]["content"] == "Say {{PROMPT}} and {{x}}."
 
 
-def test_a_tool_of_ones_own_is_called_and_must_be_named_again(
-    taiwa: Taiwa, model_server: ModelServer, tmp_path: Path
-) -> None:
-    file = tmp_path / "shop_tools.py"
+@pytest.fixture
+def shop(taiwa: Taiwa, model_server: ModelServer, tmp_path: Path) -> Path:
+    """A file with a tool, which the conversation k has called."""
+    file = tmp_path / f"shop_{tmp_path.name}.py"  # modules of one process have different names
     file.write_text(TOOL)
-    model_server("It costs <<price: latte>>", " dollars.", "One.")
+    model_server("It costs <<price: latte>>", " dollars.", *["One."] * 6)
+    assert "4.20" in taiwa.ok("say", "-s", "k", "--tool", f"{file}:price", "What is a latte?").out
+    return file
 
-    said = taiwa.ok("say", "-s", "k", "--tool", f"{file}:price", "What is a latte?")
-    without = taiwa("say", "-c", "And a tea?")
 
-    assert "4.20" in said.out
-    assert without.code == 2
-    assert "--tool FILE.py:price" in without.err
+@pytest.mark.parametrize(
+    "command", [("say", "-c", "And a tea?"), ("retry",), ("edit", "1", "A tea?"), ("rerun", "-o", "x")]
+)
+def test_a_conversation_goes_on_with_the_tools_of_a_file_of_its_user(
+    command: tuple[str, ...], shop: Path, taiwa: Taiwa, model_server: ModelServer
+) -> None:
+    taiwa.ok(*command)
+
+    assert "price" in model_server.requests[-1]["messages"][0]["content"]
+    assert "--tool price" in taiwa.ok("show", "k").out
+
+
+def test_a_file_of_tools_that_changed_is_to_be_named_again(shop: Path, taiwa: Taiwa) -> None:
+    shop.write_text(TOOL + "raise SystemExit('run')\n")
+    changed = taiwa("say", "-c", "And a tea?")
+    shop.unlink()
+    gone = taiwa("say", "-c", "And a tea?")
+
+    assert (changed.code, gone.code) == (2, 2)
+    assert f"has changed; to use it as it is now: --tool {shop}:price" in changed.err
+    assert "is gone; name its file: --tool FILE.py:price" in gone.err
+
+
+def test_a_store_of_somebody_else_makes_no_file_run(shop: Path, taiwa: Taiwa) -> None:
+    (taiwa.place.config.parent / "tools.json").unlink()
+
+    refused = taiwa("say", "-c", "And a tea?")
+
+    assert refused.code == 2
+    assert "--tool FILE.py:price" in refused.err
 
 
 def test_an_answer_of_a_type_is_json_on_one_line(taiwa: Taiwa, model_server: ModelServer) -> None:

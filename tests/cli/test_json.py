@@ -58,7 +58,7 @@ KEYS = {
     "rename": PLACE,
     "replay": "calls kind node problem turn",
     "log": "app at cost model node session text turns",
-    "show": "answer app attachments calls delta kind model node parent state state_hash turn user",
+    "show": "answer app attachments calls delta kind model node options parent state state_hash turn user",
     "diff": "after before state text",
     "why": "after answer before delta kind models node path turn user",
     "state": "app node state turn",

@@ -27,7 +27,7 @@ def test_a_turn_is_named_by_its_number(where: tuple[str, ...], talked: Taiwa) ->
 
 def test_a_number_alone_is_a_turn_of_the_latest_conversation(talked: Taiwa) -> None:
     assert talked.ok("show", "1", "--json").json["user"] == "else"
-    assert talked("show", "2").err == "taiwa: there is no turn 2: session 'new' has 1 turn\n"
+    assert talked("show", "2").err == "taiwa: turn 2 not found; session 'new' has 1 turn\n"
 
 
 def test_edit_and_fork_take_turns(talked: Taiwa) -> None:

@@ -143,7 +143,7 @@ def test_a_turn_is_named_by_its_number(talked: Taiwa) -> None:
     answers = [talked.ok("show", str(number), "--json").json["answer"] for number in (1, 2, 3)]
 
     assert answers == ["ONE", "TWO", "THREE"]
-    assert talked("show", "4").err == "taiwa: there is no turn 4: session 'chat-1' has 3 turns\n"
+    assert talked("show", "4").err == "taiwa: turn 4 not found; session 'chat-1' has 3 turns\n"
     talked.ok("edit", "2", "other")
     assert [row["user"] for row in talked.ok("log", "chat-1", "--json").json[1:]] == ["one", "other"]
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.conversation.state_paths import MISSING, Change, diff_states, format_path, get_path, parse_path
+from taiwa.conversation.state import MISSING, Change, diff_states, format_path, get_path, parse_path
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 from tests.strategies import json_objects, json_values, texts

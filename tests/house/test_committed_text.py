@@ -25,10 +25,9 @@ def forbidden_text(path: str, text: str) -> Iterator[str]:
     rules = [PATHS, REGISTRIES, ORGANISATION, KEYS]
     if not path.startswith("tests/"):
         rules.append(OUTSIDE_TESTS)
-    for number, line in enumerate(text.splitlines(), start=1):
-        for rule in rules:
-            if found := rule.search(line):
-                yield f"{path}:{number}: {found.group()}"
+    for rule in rules:
+        for found in rule.finditer(text):
+            yield f"{path}:{text.count(chr(10), 0, found.start()) + 1}: {found.group()}"
 
 
 def tracked() -> Iterator[tuple[str, str]]:

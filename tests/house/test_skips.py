@@ -33,13 +33,15 @@ pytest.skip("no such library", allow_module_level=True)
 """
 
 
-def run_in_ci(folder: Path, environment: dict[str, str], modules: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run test modules under a copy of the root conftest, in a worker as `make test` does."""
+def run_in_ci(
+    folder: Path, environment: dict[str, str], modules: dict[str, str], *how: str
+) -> subprocess.CompletedProcess[str]:
+    """Run test modules under a copy of the root conftest."""
     (folder / "conftest.py").write_text((ROOT / "conftest.py").read_text())
     for name, text in modules.items():
         (folder / f"test_{name}.py").write_text(text)
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *PLUGINS, "--numprocesses", "1"],
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *PLUGINS, *how],
         check=False, cwd=folder, env=environment | {"CI": "true"}, capture_output=True, text=True,
     )  # fmt: skip
 
@@ -47,7 +49,7 @@ def run_in_ci(folder: Path, environment: dict[str, str], modules: dict[str, str]
 def test_a_skip_fails_the_run(tmp_path: Path, real_environment: dict[str, str]) -> None:
     modules = {"allowed": ALLOWED, "mood": FORBIDDEN, "library": FORBIDDEN_MODULE}
 
-    done = run_in_ci(tmp_path, real_environment, modules)
+    done = run_in_ci(tmp_path, real_environment, modules, "--numprocesses", "1")  # in a worker, as `make test` does
 
     assert done.returncode == pytest.ExitCode.TESTS_FAILED
     assert "NOT ALLOWED: test_mood.py::test_in_no_mood: no time" in done.stdout
@@ -56,7 +58,7 @@ def test_a_skip_fails_the_run(tmp_path: Path, real_environment: dict[str, str]) 
 
 
 def test_absent_data_and_expected_failures_do_not(tmp_path: Path, real_environment: dict[str, str]) -> None:
-    done = run_in_ci(tmp_path, real_environment, {"allowed": ALLOWED})
+    done = run_in_ci(tmp_path, real_environment, {"allowed": ALLOWED}, "-p", "no:xdist")
 
     assert done.returncode == pytest.ExitCode.OK
     assert "allowed: test_allowed.py::test_without_its_cases: shared data absent" in done.stdout

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import taiwa
-from taiwa.operations.verifiable_html import as_verifiable_html
+from taiwa.i18n import LANGUAGES, translator
+from taiwa.operations.inspect import export
 from tests.browser import chromium
 
 ANSWER = 'Hello </script><!-- <b>bold</b> 日本語 😀 & "quoted"\r\nline\n@@delta\n{"topics": ["tea"]}'
@@ -22,11 +23,15 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def exported() -> str:
+    return written("verifiable")
+
+
+def written(form: str, language: str = "en") -> str:
     with taiwa.open("chat", model=taiwa.scripted_model(*[ANSWER] * 4), store=":memory:") as session:
         session.say("Do you like tea?")
         session.say("x" * 1000)
         session.edit("<script>alert(1)</script>", turn=2)
-        return as_verifiable_html(tuple(session.repository.walk(session.conversation.tip)), "chat-1")
+        return export(session.repository, session.name, form, language=language)
 
 
 def opened(browser: Any, folder: Path, html: str) -> tuple[Any, list[str]]:
@@ -67,6 +72,19 @@ def test_a_changed_export_names_what_was_changed(
 
     assert page.inner_text("#verdict").startswith("not verified")
     assert problem in page.inner_text("#verdict")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_an_export_is_labelled_in_the_language_of_its_reader(browser: Any, tmp_path: Path, language: str) -> None:
+    sentence = translator("cli", language)
+    page, problems = opened(browser, tmp_path, written("verifiable", language))
+
+    assert page.get_attribute("html", "lang") == language
+    assert page.inner_text("#verdict").startswith(sentence("verified: {turns}, {hashes}, last node {node}")[:3])
+    assert page.inner_text("summary") == sentence("State")
+    assert f"<summary>{sentence('State')}</summary>" in written("html", language)
+    assert f"## {sentence('State')}\n" in written("md", language)
+    assert problems == []
 
 
 @pytest.mark.parametrize("length", [0, 1, 127, 128, 129, 255, 256, 257, 1000])

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.retrieval.chunks import _size, split_into_chunks
-from taiwa.retrieval.readers import read_markdown, read_table
+from taiwa.retrieval.readers import _size, read_markdown, read_table, split_into_chunks
 from taiwa.retrieval.types import Heading, ParsedDocument
 
 SENTENCES = st.sampled_from(

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from taiwa.kernel.messages import Response, Usage, assistant
-from taiwa.store.callers import Caller
+from taiwa.store.served import Caller
 from tests.server.serving import Serving, serving
 
 Json = dict[str, Any]
@@ -179,4 +179,11 @@ def test_more_answers_in_a_minute_than_a_key_may_begin_are_refused(server: Servi
             assert response.status_code == 429, f"{name}: {response.text}"
             assert "this key may begin 2 answers in a minute" in response.text, name
             assert 0 < int(response.headers["retry-after"]) <= 60
+        arguments = {"text": "tea", "json_schema": {"type": "object"}}
+        params = {"name": "extract", "arguments": arguments}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        accept = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
+        extracted = ann.post("/mcp", json=message, headers=accept)
+        assert "this key may begin 2 answers in a minute" in extracted.text
+        assert len(server.model.requests) == 2
         say(server.client, "three")

@@ -7,6 +7,7 @@ import httpx
 import numpy as np
 import pytest
 
+from taiwa.store.served import Caller
 from tests.peers.embedder import EmbeddingServer, topics_of
 from tests.server.serving import KEY, Serving, serving
 
@@ -80,3 +81,21 @@ def test_a_server_without_an_embedding_model_says_how_to_get_one() -> None:
         answer = served.client.post("/v1/embeddings", json={"model": "m", "input": "a"})
         assert (answer.status_code, answer.json()["error"]["code"]) == (404, "model_not_found")
         assert "--embeddings" in answer.json()["error"]["message"]
+
+
+def test_the_clients_of_ollama_get_the_same_vectors(served: Serving) -> None:
+    ollama = pytest.importorskip("ollama")
+    client = ollama.Client(served.server.url, headers={"Authorization": f"Bearer {KEY}"})
+    made = client.embed(name_of(served), ["my salary", "holiday"])
+    assert np.allclose(made.embeddings, [unit("my salary"), unit("holiday")], atol=1e-6)
+    assert np.allclose(client.embeddings(name_of(served), "holiday").embedding, made.embeddings[1])
+    assert client.embed(name_of(served), []).embeddings == []
+    with pytest.raises(ollama.ResponseError, match="does not exist here"):
+        client.embed("other", "a")
+
+
+def test_a_key_that_may_begin_no_more_answers_gets_no_vectors(served: Serving) -> None:
+    served.repository.store.callers.add(Caller("ann", rate=0), "key-of-ann")
+    headers = {"authorization": "Bearer key-of-ann"}
+    refused = served.client.post("/v1/embeddings", json={"model": name_of(served), "input": "a"}, headers=headers)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (429, "rate_limit_exceeded")

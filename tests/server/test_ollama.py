@@ -188,3 +188,19 @@ def test_an_error_before_routing_has_the_form_of_the_protocol(idle: Serving) -> 
     answer = httpx.post(f"{idle.server.url}/api/chat", json={})
     assert (answer.status_code, list(answer.json())) == (401, ["error"])
     assert isinstance(answer.json()["error"], str)
+
+
+def test_a_body_of_no_named_type_is_json_unless_a_page_sends_it() -> None:
+    with serving("Green.") as served:
+        body = b'{"model": "scripted", "messages": [{"role": "user", "content": "Tea?"}], "stream": false}'
+        form = {"content-type": "application/x-www-form-urlencoded"}  # what curl -d says
+        assert served.client.post("/api/chat", content=body, headers=form).json()["message"]["content"] == "Green."
+        from_page = served.client.post("/api/chat", content=body, headers=form | {"origin": served.server.url})
+        assert from_page.status_code == 415
+
+
+def test_models_are_not_managed_by_clients(idle: Serving) -> None:
+    for method, path in (("POST", "pull"), ("POST", "create"), ("DELETE", "delete")):
+        refused = idle.client.request(method, f"/api/{path}", json={"model": "x"})
+        assert refused.status_code == 501
+        assert "taiwa serve -m" in refused.json()["error"]

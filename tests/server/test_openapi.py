@@ -14,7 +14,6 @@ from jsonschema import Draft202012Validator
 
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Usage
-from taiwa.kernel.records import Json
 from taiwa.models.scripted import scripted_model
 from taiwa.server.application import WIRES
 from taiwa.server.client import ApiClient
@@ -28,8 +27,10 @@ OPERATIONS = {(method.upper(), path) for path, each in DOCUMENT["paths"].items()
 class CheckedClient(ApiClient):
     """A client that compares every answer with the document."""
 
-    def _call(self, method: str, path: str, body: object = None, /, *, query: Any = None, **names: str) -> Json:
-        answer = super()._call(method, path, body, query=query, **names)
+    def _call(
+        self, kind: Any, method: str, path: str, body: object = None, /, *, query: Any = None, **names: str
+    ) -> Any:
+        answer = super()._call(kind, method, path, body, query=query, **names)
         described = DOCUMENT["paths"][path][method.lower()]
         (status,) = set(described["responses"]) - {"default"}
         check(described["responses"][status]["content"]["application/json"]["schema"], answer)
@@ -74,7 +75,7 @@ def test_the_client_has_a_method_for_every_operation_with_the_type_of_its_answer
     found: dict[tuple[str, str], set[Any]] = {}
     for _, method in inspect.getmembers(ApiClient, inspect.isfunction):
         source, hints = inspect.getsource(method), get_type_hints(method)
-        for verb, path in re.findall(r'self\._(?:call|send)\("(\w+)", "(/api/[^"]+)"', source):
+        for verb, path in re.findall(r'self\._(?:call|send)\(\s*(?:[\w.\[\]]+, )?"(\w+)",\s*"(/api/[^"]+)"', source):
             found.setdefault((verb, path), set()).add(str(hints["return"]))
     found.setdefault(("GET", "/api/runs/{name}/events"), set()).add(str(str))
     described = {

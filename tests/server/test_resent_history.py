@@ -6,8 +6,7 @@ import pytest
 
 from taiwa.apps.catalog import load_app, load_text
 from taiwa.conversation.app import AnswerOptions
-from taiwa.conversation.history import add_turn, begin
-from taiwa.conversation.transcript import START
+from taiwa.conversation.history import START, add_turn, begin
 from taiwa.kernel.messages import Message, Sampling, Text
 from taiwa.sessions.replay import replay_history
 from taiwa.sessions.repository import Repository

@@ -10,7 +10,7 @@ import pytest
 from taiwa.kernel.errors import OverloadedError
 from taiwa.kernel.messages import JsonSchema, Message, Request, Response, Text, Thinking, ToolCall, Usage, assistant
 from taiwa.sessions.replay import replay_history
-from tests.server.serving import Serving, requests_of, serving, sse
+from tests.server.serving import KEY, Serving, requests_of, serving, sse
 
 TOOL = {
     "type": "function",
@@ -207,6 +207,47 @@ def test_a_conversation_is_a_session() -> None:
         assert served.repository.at(made["id"]).count == 3
         assert served.client.delete(f"/v1/conversations/{made['id']}").json()["deleted"] is True
         assert get(served, f"conversations/{made['id']}").status_code == 404
+
+
+def test_items_are_added_to_a_conversation_and_deleted_from_it() -> None:
+    openai = pytest.importorskip("openai")
+
+    def said(text: str, role: str = "user") -> dict[str, str]:
+        return {"role": role, "content": text}
+
+    with serving("Two.", "Three.") as served, openai.OpenAI(base_url=served.url, api_key=KEY) as client:
+        name, items = client.conversations.create(items=[said("one")]).id, client.conversations.items
+
+        def texts() -> list[str]:
+            return [each.content[0].text for each in items.list(name, order="asc").data]
+
+        added = items.create(name, items=[said("One.", "assistant"), said("two")])
+        assert [each.content[0].text for each in added.data] == ["One.", "two"]
+        assert texts() == ["one", "One.", "two"]
+        client.responses.create(model="scripted", conversation=name, input=[said("and more")])
+        assert requests_of(served)[-1] == ["user: one", "assistant: One.", "user: two", "user: and more"]
+        assert texts() == ["one", "One.", "two", "and more", "Two."]
+        items.delete(items.list(name).data[0].id, conversation_id=name)
+        assert texts() == ["one", "One.", "two", "and more"]
+        items.delete(items.list(name).data[0].id, conversation_id=name)
+        client.responses.create(model="scripted", conversation=name, input="and others")
+        assert requests_of(served)[-1][-2:] == ["user: two", "user: and others"]
+        items.delete(items.list(name, order="asc").data[1].id, conversation_id=name)
+        assert texts() == ["one", "two", "and others", "Three."]
+        with pytest.raises(openai.NotFoundError):
+            items.delete("msg_0", conversation_id=name)
+        with pytest.raises(openai.BadRequestError):
+            items.create(name, items=[])
+
+
+def test_items_of_an_app_with_a_state_stay_as_they_are() -> None:
+    with serving("Hello.\n@@delta\n{}") as served:
+        name = served.client.post("/v1/conversations", json={}).json()["id"]
+        served.client.post("/v1/responses", json={"model": "chat", "input": "Hi", "conversation": name})
+        last = get(served, f"conversations/{name}/items").json()["data"][0]["id"]
+        assert served.client.delete(f"/v1/conversations/{name}/items/{last}").status_code == 400
+        body = {"items": [{"role": "assistant", "content": "No."}]}
+        assert served.client.post(f"/v1/conversations/{name}/items", json=body).status_code == 400
 
 
 def test_a_session_of_the_command_line_is_a_conversation_by_its_name() -> None:

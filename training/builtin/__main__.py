@@ -162,7 +162,7 @@ def _check(given: argparse.Namespace) -> int:
     from training.builtin.train import read_tokens
 
     if not given.data.is_dir():
-        print(f"there is nothing to compare with: no folder {given.data.name}")
+        print(f"nothing to compare with: no folder {given.data.name}")
         return 0
     forbidden = Overlap.of_folders(given.data, KEYS)
     found = look(forbidden, given.count)

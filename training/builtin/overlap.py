@@ -19,7 +19,7 @@ KEYS = Path(__file__).with_name("keys")
 WORDS, CHARACTERS = 8, 20
 WORD = re.compile(r"[^\W_\u3040-\u30ff\u3400-\u9fff]+")
 NUMBERS = re.compile(r"[0-9 ]*")
-"""Numbers alone are no wording: those of one calculation stand in others, too."""
+"""Numbers alone are not wording: those of one calculation stand in others, too."""
 WRITTEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff々ー]+")
 
 

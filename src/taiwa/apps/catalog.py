@@ -20,8 +20,8 @@ from taiwa.conversation.app import (
     fit_params,
     restore_options,
 )
-from taiwa.kernel.arguments import check_argument
-from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.i18n import gettext_noop
+from taiwa.kernel.errors import ConfigError, InputError, check_argument
 from taiwa.kernel.records import Json
 from taiwa.plugins import find_plugin, plugin_app, plugin_names
 from taiwa.settings import config_path
@@ -179,6 +179,21 @@ def read_bounded(path: Path, most: int, too_large: str, *, where: str = "") -> t
 
 
 BUILT_IN = Path(__file__).with_name("builtin")
+
+BUILT_IN_TEXTS = (
+    gettext_noop("Analyse sentence after sentence; keeps every parse, and the type, mood and thread of the text"),
+    gettext_noop("For whom, as in user:ann or group:hr?"),
+    gettext_noop("Look things up in documents, and ask back where it is not clear what is wanted"),
+    gettext_noop("Take orders at a café, in English and Japanese; keeps each line, corrections and the status"),
+    gettext_noop("Talk about anything; keeps the topics, a summary, and how sure and how clear the talk is"),
+    gettext_noop("Talk with the model as it is; no instructions, and no state"),
+    gettext_noop("Target language"),
+    gettext_noop("Translate text after text; a translation given in parentheses is used from then on"),
+    gettext_noop("Which indexes or folders?"),
+    gettext_noop("Write a story together, paragraph by paragraph; a summary keeps it consistent"),
+    gettext_noop("Write, explain and mend programs; keeps the topics and a summary of what is being built"),
+)
+"""What the built-in apps say of themselves and their parameters, for the catalogue `cli`."""
 
 HANDBOOK = Path(__file__).with_name("handbook")
 """Documents of a fictional company, searched if no index is named."""

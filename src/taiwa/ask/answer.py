@@ -9,7 +9,7 @@ from taiwa.ask.prompts import load_prompts
 from taiwa.ask.read_dialogue import REPLY_LANGUAGES
 from taiwa.flows.extract import extract
 from taiwa.kernel.effects import Program, notify
-from taiwa.kernel.messages import Message, Passage, passage_key, system, user
+from taiwa.kernel.messages import Message, Passage, Sampling, passage_key, system, user
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.text import strip_control
 from taiwa.structured import OutputType
@@ -127,6 +127,7 @@ def answer_with_citations(
     language: str = "",
     instructions: str = "",
     own_prompts: Sequence[tuple[str, str]] = (),
+    sampling: Sampling = Sampling(),
 ) -> Program[Answer]:
     """Answer a query from passages, in a language (en, ja, zh, or that of the query); `instructions` are added to the prompt,
     which `own_prompts` may replace.
@@ -140,7 +141,8 @@ def answer_with_citations(
     if not passages:
         return Answer(query, documented=False)
     messages = request_messages(query, passages, language, instructions, own_prompts)
-    output = (yield from extract(OutputType(AnswerOutput), messages, task="answer_with_citations")).value
+    typed = yield from extract(OutputType(AnswerOutput), messages, sampling=sampling, task="answer_with_citations")
+    output = typed.value
     answer = check_answer(query, output, tuple(passages))
     if answer.refused:
         total = sum(len(statement.quotations) for statement in output.statements)

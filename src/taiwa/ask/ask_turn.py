@@ -162,6 +162,7 @@ def _answer(
                     own_prompts=() if options.clarify.table is None else options.clarify.table.prompts,
                     history=dialogue[:-1],
                     term_weights=term_weights,
+                    sampling=options.sampling,
                 )
             )
         except (OutputValidationError, RefusalError) as error:

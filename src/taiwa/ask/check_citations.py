@@ -8,9 +8,8 @@ import re
 from collections.abc import Iterator
 from unicodedata import normalize
 
-from taiwa.ask.numbers_in_text import WORDS as NUMBER_WORDS
-from taiwa.ask.numbers_in_text import numbers
-from taiwa.ask.units_in_text import Quantity, mentioned_units, quantities, rates
+from taiwa.ask.quantities import WORDS as NUMBER_WORDS
+from taiwa.ask.quantities import Quantity, mentioned_units, numbers, quantities, rates
 from taiwa.kernel.text import CONTROL
 
 CLUSTER = re.compile("[\\S\\s][\u0300-\u036f\u3099\u309a\uff9e\uff9f]*")
@@ -149,7 +148,7 @@ COMMON_FIRST = frozenset(
     " teachers users visitors workers ask bring call check choose contact do email fill find follow give go hand inform keep leave make meet notify phone please"
     " report ring see send speak take talk tell use visit wait write".split()
 )
-"""Words at the beginning of a sentence that are no names, though a name may follow."""
+"""Words at the beginning of a sentence that are not names, though a name may follow."""
 JAPANESE_SURNAMES = (
     "佐藤|鈴木|高橋|田中|伊藤|渡辺|渡邊|山本|中村|小林|加藤|吉田|山田|佐々木|山口|松本|井上|木村|斎藤|斉藤|清水|山崎|池田|橋本|阿部|石川"
     "|山下|中島|石井|小川|前田|岡田|長谷川|藤田|後藤|近藤|村上|遠藤|青木|坂本|福田|太田|西村|藤井|金子|岡本|藤原|三浦|中野|中川|原田|松田|竹内"

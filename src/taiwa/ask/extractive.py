@@ -12,7 +12,7 @@ from taiwa.ask.answer import Answer, Claim, answer_with_citations, make_citation
 from taiwa.ask.check_citations import clean_untrusted
 from taiwa.kernel.effects import Program, notify
 from taiwa.kernel.errors import UnsupportedError
-from taiwa.kernel.messages import Message, Passage
+from taiwa.kernel.messages import Message, Passage, Sampling
 
 MAX_CLAIMS = 3
 
@@ -241,6 +241,7 @@ def answer_or_quote(
     own_prompts: Sequence[tuple[str, str]] = (),
     history: Sequence[Message] = (),
     term_weights: TermWeights = PLAIN,
+    sampling: Sampling = Sampling(),
 ) -> Program[Answer]:
     """Answer by `answer_with_citations`, or by `extractive` if the model writes no text; only that uses `history`.
 
@@ -251,7 +252,12 @@ def answer_or_quote(
     try:
         return (
             yield from answer_with_citations(
-                query, passages, language=language, instructions=instructions, own_prompts=own_prompts
+                query,
+                passages,
+                language=language,
+                instructions=instructions,
+                own_prompts=own_prompts,
+                sampling=sampling,
             )
         )
     except UnsupportedError as error:

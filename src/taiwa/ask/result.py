@@ -32,7 +32,7 @@ from taiwa.ask.types import (
 from taiwa.conversation.history import PastTurn
 from taiwa.i18n import Translate, gettext_noop
 from taiwa.kernel.errors import CorruptError
-from taiwa.kernel.messages import Passage, passage_key
+from taiwa.kernel.messages import Passage, Sampling, passage_key
 from taiwa.kernel.records import Json, record, restore, tag_of, value
 from taiwa.kernel.text import CONTROL
 
@@ -47,6 +47,10 @@ ADVICE: Mapping[AdviceKind, str] = {
     "consultation": gettext_noop("The documents do not help with this; please speak to someone responsible."),
 }
 """The replies without a search."""
+
+HOW_TO_REPLY = gettext_noop("(reply with a number, in your own words, or “just answer”)")
+
+MORE = gettext_noop("There is more about this. Please say which one you mean:")
 
 INDENT = "    "
 
@@ -87,7 +91,7 @@ class AskTurnOptions:
     """Options of one turn of `taiwa ask`.
 
     `terms` names the analyzer that defines a term, `notice` is reported before the turn, and `instructions` are those of the
-    app for a model that writes the answer.
+    app for a model that writes the answer, with this `sampling`.
     """
 
     clarify: ClarifyOptions = ClarifyOptions()
@@ -95,6 +99,7 @@ class AskTurnOptions:
     instructions: str = ""
     terms: str = ""
     notice: str = ""
+    sampling: Sampling = Sampling()
 
     @property
     def is_extractive(self) -> bool:
@@ -256,18 +261,42 @@ class AskResult:
         """Return the text for the user; `sentence` translates the program's own sentences."""
         act = self.act
         if isinstance(act, Ask):
-            hint = (sentence("(reply with a number, in your own words, or “just answer”)"),) if act.options else ()
+            hint = (sentence(HOW_TO_REPLY),) if act.options else ()
             return "\n".join((_line(act.question), *_options(act.options), *hint))
         if isinstance(act, HandOver):
             head = sentence("This question needs a human. The case so far:")
             return "\n".join((head, *(_case(self.case, sentence) if self.case else ())))
         if isinstance(act, Advise):
             return sentence(ADVICE[act.kind])
-        blocks = [*_blocks(act, self.answer, sentence, self.is_uncertain)]
+        return "\n\n".join(self._blocks(sentence))
+
+    def remarks(self, sentence: Translate) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return what an answer says before its claims and behind them: what is assumed, and what the documents lack."""
+        act, answer, before = self.act, self.answer, list[str]()
+        if isinstance(act, Search) and act.assumption:
+            before.append(_line(f"({act.assumption})"))
+        if answer is not None and not answer.documented:
+            before.append(sentence("The documents do not say."))
+        elif self.is_uncertain:
+            before.append(sentence("The documents may not cover this. The closest passages are:"))
+        missing = answer.missing if answer is not None else ""
+        return tuple(before), (sentence("Not in the documents: {text}", text=_line(missing)),) if missing else ()
+
+    def _blocks(self, sentence: Translate) -> Iterator[str]:
+        answer = self.answer
+        if answer is None or not answer.passages:
+            yield sentence("The documents that you may see contain nothing about this.")
+        else:
+            before, after = self.remarks(sentence)
+            yield from before
+            if answer.claims:
+                yield "\n".join(_claim(claim, sentence) for claim in answer.claims)
+            yield from after
+            if answer.sources:
+                yield "\n".join(_sources(answer, sentence))
         if self.options:
-            head = sentence("There is more about this. Please say which one you mean:")
-            blocks.append("\n".join((head, *_options(self.options))))
-        return "\n\n".join(blocks)
+            head = sentence(MORE)
+            yield "\n".join((head, *_options(self.options)))
 
 
 def options_from_delta(delta: Json) -> AskTurnOptions | None:
@@ -295,24 +324,6 @@ def format_source(citation: Citation, sentence: Translate) -> str:
     """
     page = ", " + sentence("page {number}", number=citation.page) if citation.page else ""
     return _line(" › ".join((citation.source, *citation.heading))) + page
-
-
-def _blocks(act: Search, answer: Answer | None, sentence: Translate, is_uncertain: bool) -> Iterator[str]:
-    if answer is None or not answer.passages:
-        yield sentence("The documents that you may see contain nothing about this.")
-        return
-    if act.assumption:
-        yield _line(f"({act.assumption})")
-    if not answer.documented:
-        yield sentence("The documents do not say.")
-    elif is_uncertain:
-        yield sentence("The documents may not cover this. The closest passages are:")
-    if answer.claims:
-        yield "\n".join(_claim(claim, sentence) for claim in answer.claims)
-    if answer.missing:
-        yield sentence("Not in the documents: {text}", text=_line(answer.missing))
-    if answer.sources:
-        yield "\n".join(_sources(answer, sentence))
 
 
 def _claim(claim: Claim, sentence: Translate) -> str:

@@ -48,7 +48,7 @@ def list_(common: CommonOptions) -> None:
 
         print_json([members(app, "app=name about origin problem") for app in found])
     else:
-        table(("app", "origin", "about"), [(app.name, app.origin, app.problem or app.about) for app in found])
+        table(("app", "origin", "about"), [(app.name, app.origin, app.problem or _(app.about)) for app in found])
 
 
 @apps.command("new")

@@ -69,6 +69,8 @@ QUOTED = re.compile("(⟦[^⟧]*⟧)")
     "model",
     "judge_model",
     "rewrite_model",
+    "temperature",
+    "max_tokens",
     "session",
     "continue_latest",
     "fragments",

@@ -37,8 +37,7 @@ from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
 
 if TYPE_CHECKING:
     from taiwa.conversation.history import Conversation
-    from taiwa.conversation.state import State, StateField
-    from taiwa.conversation.state_paths import Change
+    from taiwa.conversation.state import Change, State, StateField
     from taiwa.kernel.attachments import Attachment
     from taiwa.kernel.execution import Event
     from taiwa.sessions.durable_turn import PricedModel
@@ -334,7 +333,7 @@ def visible_changes(
     fields: "Iterable[StateField]", before: "State", after: "State", *, everything: bool = False
 ) -> "Iterator[Change]":
     """Return the changes of a turn to print, without those of computed fields."""
-    from taiwa.conversation.state_paths import diff_states
+    from taiwa.conversation.state import diff_states
 
     counted = {field.name for field in fields if field.computed and not everything}
     return (change for change in diff_states(before, after) if change.path[0] not in counted)
@@ -494,8 +493,13 @@ def _log(repl: Repl, _: str) -> None:
     print_log(repl.session.repository, repl.session.name, LOG_LIMIT, as_json=repl.as_json)
 
 
-def _cost(repl: Repl, _: str) -> None:
-    print_line(bill_line(repl.session.spent))
+def _cost(repl: Repl, _rest: str) -> None:
+    from taiwa.kernel.usage_limits import format_cost
+
+    limit = repl.session.options.cost_limit
+    print_line(
+        bill_line(repl.session.spent) + ("" if limit is None else _(" · at most {cost}", cost=format_cost(limit)))
+    )
 
 
 def _model(repl: Repl, rest: str) -> None:
@@ -529,7 +533,7 @@ def _sessions(repl: Repl) -> "Iterator[tuple[str, str]]":
 def _apps(_repl: Repl) -> "Iterator[tuple[str, str]]":
     from taiwa.apps.catalog import apps
 
-    return ((each.name, each.about) for each in apps())
+    return ((each.name, _(each.about)) for each in apps())
 
 
 def _models(repl: Repl) -> "Iterator[tuple[str, str]]":

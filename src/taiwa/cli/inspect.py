@@ -16,13 +16,13 @@ from taiwa.cli.output import (
     print_result,
     table,
 )
-from taiwa.i18n import _, ngettext
+from taiwa.i18n import _, ngettext, user_language
 from taiwa.kernel.errors import InputError, StoreError
 from taiwa.kernel.records import Json, parse_json
 
 if TYPE_CHECKING:
     from taiwa.conversation.history import Conversation, Node
-    from taiwa.conversation.state_paths import Change
+    from taiwa.conversation.state import Change
     from taiwa.sessions.repository import Repository
     from taiwa.store import CallRecord
 
@@ -85,7 +85,10 @@ def print_log(repository: "Repository", revision: str, limit: int, *, as_json: b
         print_result(entries)
         return
     models = [each.model for each in entries if each.model]
-    rows = [(str(each.turn), each.hash[:12], each.node.kind, each.model, _excerpt(each.node)) for each in entries]
+    rows = [
+        (str(each.turn), each.hash[:12], each.node.kind, each.model, _excerpt(repository, each.node))
+        for each in entries
+    ]
     if len(set(models)) < 2:  # the model is of interest where it changed
         table(("turn", "node", "kind", "text"), [(*row[:3], row[4]) for row in rows], frozenset({0}))
     else:
@@ -103,7 +106,7 @@ def _print_tree(repository: "Repository", *, as_json: bool) -> None:
     stack = [(name, node, "", "") for name, node in reversed(list(found.children.get(None, {}).items()))]
     while stack:
         name, node, lead, stem = stack.pop()
-        text = _excerpt(node) or repository.app(node.app).name
+        text = _excerpt(repository, node) or repository.app(node.app).name
         label = f"  ← {', '.join(found.names[name])}" if name in found.names else ""
         print_line(f"{lead}{name[:12]} {node.kind:4} {text}{label}")
         stack += _branches(list(found.children.get(name, {}).items()), stem)
@@ -119,11 +122,14 @@ def _branches(kin: "list[tuple[str, Node]]", stem: str) -> "list[tuple[str, Node
     ][::-1]  # fmt: skip
 
 
-def _excerpt(node: "Node") -> str:
-    from taiwa.operations.inspect import format_value, said
+def _excerpt(repository: "Repository", node: "Node") -> str:
+    from taiwa.operations.inspect import describe_options, format_value, said
 
     text = said(node) if node.kind == "turn" else format_value(node.delta) if node.kind == "edit" else node.answer
-    return one_line(text or "", 60)
+    if node.kind in ("root", "app"):
+        app = repository.app(node.app)
+        text = f"{app.name if node.kind == 'app' else ''} {describe_options(app.answer_options)}".strip()
+    return one_line(text or "", FIRST_WORDS)
 
 
 @click.command()
@@ -149,6 +155,8 @@ def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
         return
     node, here = found.node, found.conversation
     print_line(f"{found.hash}  {node.kind}, turn {here.count}, app {here.app.name}", "bold")
+    if options := inspect.describe_options(here.app.answer_options):
+        print_line(f"{_('options')}: {options}", "dim")
     if node.user is not None:
         print_line(f"\nyou: {node.user}")
     for attachment in node.attachments:
@@ -256,7 +264,7 @@ def why(common: CommonOptions, path: str, revision: str) -> None:
 
 def print_why(repository: "Repository", path: str, revision: str, *, as_json: bool = False) -> None:
     """Print the turn that set a value."""
-    from taiwa.conversation.state_paths import format_path
+    from taiwa.conversation.state import format_path
     from taiwa.operations import inspect
 
     found = inspect.why(repository, path, revision)
@@ -455,7 +463,7 @@ def _export_spans(
     collector = None if endpoint is None else Collector(endpoint)
     lines = tuple(otlp_lines(repository, revision, content=content))
     if not lines:
-        raise InputError("there are no spans: the journal of these turns is not in this store")
+        raise InputError("cannot export spans: the journal of these turns is not in this store")
     if collector is not None:
         count = collector.send(lines)
         print_notice(ngettext("{n} turn sent", "{n} turns sent", count))
@@ -480,7 +488,7 @@ def save(repository: "Repository", revision: str, path: Path) -> None:
 def _exported(repository: "Repository", revision: str, form: str, **included: bool) -> str:
     from taiwa.operations import inspect
 
-    return inspect.export(repository, revision, form, **included)
+    return inspect.export(repository, revision, form, language=user_language(), **included)
 
 
 def _format_of(path: Path) -> str:

@@ -120,7 +120,9 @@ COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
     "dry_run": click.option(
         "--dry-run", is_flag=True, help="Print the request and its size in the context window; send nothing."
     ),
-    "max_cost": click.option("--max-cost", metavar="AMOUNT", help="Stop before the cost exceeds this amount."),
+    "max_cost": click.option(
+        "--max-cost", metavar="AMOUNT", help="Stop before this command costs more than AMOUNT; none for no limit."
+    ),
     "retry_paid": click.option(
         "--retry-paid",
         is_flag=True,
@@ -237,6 +239,15 @@ class CommonOptions:
 
         return find_tools(self.tool_names)
 
+    def tool_files(self) -> tuple[str, ...]:
+        """Note the tools of Python files, so that the conversation goes on with them."""
+        addresses = [name for name in self.tool_names if name.rpartition(":")[0].endswith(".py")]
+        if not addresses:
+            return ()
+        from taiwa.tools.registry import remember_tool
+
+        return tuple(dict.fromkeys(map(remember_tool, addresses)))
+
     def place(self, place: str) -> str:
         """Return the revision of a place in the conversation of `-s`; without `-s` the place is a revision itself.
 
@@ -268,12 +279,15 @@ class CommonOptions:
 
         place = (settings or self.settings()).store
         missing = reading and isinstance(place, Path) and not place.exists()
+        store: Store | None = None
         if self.no_store or missing:
-            return Repository(Store.open(":memory:"))
-        with suppress(StoreError):  # on a server an older format is migrated first
-            if reading and not isinstance(place, Path):
-                return Repository(Store.open(place, readonly=True))
-        return Repository(Store.open(place, readonly=reading and isinstance(place, Path)))
+            store = Store.open(":memory:")
+        elif reading and not isinstance(place, Path):
+            with suppress(StoreError):  # on a server an older format is migrated first
+                store = Store.open(place, readonly=True)
+        repository = Repository(store or Store.open(place, readonly=reading and isinstance(place, Path)))
+        repository.may_load_tools = True
+        return repository
 
 
 def common_options(*names: str, **helps: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
@@ -406,6 +420,8 @@ def open_session(
     Raises:
         TaiwaError: the app, the model or the store cannot be opened.
     """
+    from dataclasses import replace
+
     from taiwa.operations import say
     from taiwa.sessions.session import open_priced_model
     from taiwa.settings import BUILTIN
@@ -413,8 +429,10 @@ def open_session(
     settings = common.settings()
     repository = common.repository(settings)
     name = repository.session(common.session) if latest else common.session
-    options = say.SayOptions(app, name, common.continue_latest, read_params(common.params), common.answers())
     turns = turn_options(common, settings, interrupts)
+    limits = None if common.max_cost is None else turns.limits
+    answers = replace(common.answers(), limits=limits, tool_files=common.tool_files())
+    options = say.SayOptions(app, name, common.continue_latest, read_params(common.params), answers)
     session = say.open_session(repository, settings, options, turns, observers=observers, ask=ask_param())
     if session.priced_model.model.name == BUILTIN and not session.app.model:
         chosen = common.with_first_model(settings)
@@ -471,7 +489,9 @@ def ask_param() -> "Callable[[Param], str] | None":
     """Return a function that asks the user for a parameter; None without a terminal."""
     if not sys.stdin.isatty():
         return None
-    return lambda param: click.prompt(param.ask or param.name, err=True)
+    from taiwa.i18n import _
+
+    return lambda param: click.prompt(_(param.ask) or param.name, err=True)
 
 
 def confirm(question: str, refusal: str, *, yes: bool) -> None:
@@ -563,7 +583,7 @@ def read_fragment(file: str) -> str:
     Raises:
         InputError: it cannot be read, or is not text.
     """
-    from taiwa.kernel.files import open_file
+    from taiwa.kernel.attachments import open_file
     from taiwa.operations import text_files
 
     if file == "-":

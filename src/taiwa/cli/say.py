@@ -48,7 +48,7 @@ def say(common: CommonOptions, words: tuple[str, ...]) -> None:
     """Send TEXT and print the answer. Text that is piped in follows TEXT, after an empty line; `-` stands for it alone.
 
     One argument is the text, or an app if it names one and text is piped in or given by -f; two are an app and the text.
-    Without -c or -s a new conversation is created. A conversation keeps its model and the options --system, --temperature, --max-tokens, --tool and --schema until others are given.
+    Without -c or -s a new conversation is created. A conversation keeps its model and the options --system, --temperature, --max-tokens, --tool, --schema and --max-cost until others are given.
 
     \b
     taiwa say "What is a monad?"
@@ -226,7 +226,7 @@ def rerun(common: CommonOptions, revision: str, name: str, app: str) -> None:
     taiwa rerun chat-1 -m openai:gpt-x -o other && taiwa diff chat-1 other
     taiwa rerun chat-1 --app tutor -p level=2 -o with-tutor
     """
-    from taiwa.sessions.session import open_priced_model
+    from taiwa.operations.say import model_of, with_own_limits
     from taiwa.sessions.session import rerun as run_again
 
     if common.params and not app:
@@ -235,8 +235,10 @@ def rerun(common: CommonOptions, revision: str, name: str, app: str) -> None:
     repository = common.repository(settings)
     before = common.place(revision) or repository.session()
     other = open_app(app, common.params) if app else None
-    priced_model = open_priced_model(None, settings, other or repository.at(before).app)
-    for turn in run_again(repository, before, name, priced_model, other, turn_options(common, settings)):
+    conversation = repository.at(before)
+    priced_model = model_of(repository, settings, conversation, repository.store.refs.session_of(before))
+    turns = with_own_limits(turn_options(common, settings), settings, conversation)
+    for turn in run_again(repository, before, name, priced_model, other, turns):
         if common.as_json:
             print_result(turn)
         else:

@@ -288,10 +288,10 @@ def intersection(*guides: Guide) -> Guide:
     """Return the guide of the texts that all of some guides allow; a single guide is returned as it is.
 
     Raises:
-        InputError: there is no guide, or the vocabularies differ.
+        InputError: no guide is given, or the vocabularies differ.
     """
     if not guides:
-        raise InputError("there are no guides to intersect")
+        raise InputError("intersection() requires at least one guide")
     if any(each.vocabulary != guides[0].vocabulary for each in guides[1:]):
         raise InputError("the guides have different vocabularies")
     return guides[0] if len(guides) == 1 else _Intersection(guides)

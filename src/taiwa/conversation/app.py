@@ -14,6 +14,7 @@ from taiwa.conversation.state import StateField, delta_output_type, environment_
 from taiwa.kernel.errors import CorruptError, InputError, OutputValidationError
 from taiwa.kernel.messages import Constraint, JsonSchema, Sampling, ToolSpec
 from taiwa.kernel.records import Json, canonical, digest, record, restore, value
+from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.structured import OutputType
 from taiwa.structured.type_notation import parse_notation
 
@@ -89,8 +90,10 @@ class AnswerOptions:
     - `schema`: the type of answers, which then are JSON that the program checks.
     - `client_tools`: tools whose calls a client of the server performs itself. The next four are as in `Request`.
     - `request`: what a client of the server sent with its last request, on top of the others; its next request replaces it.
+    - `tool_files`: the tools among them that a Python file holds, `NAME@HASH` with the hash of that file.
+    - `limits`: those of each run of the conversation: of the turns that one command, or one opened session, makes.
 
-    As a change, `""` takes `system` back, and an empty `schema` makes the answers text again.
+    As a change, `""` takes `system` back, an empty `schema` makes the answers text again, and `UsageLimits()` lifts the limits.
     """
 
     system: str | None = None
@@ -103,6 +106,8 @@ class AnswerOptions:
     stop: tuple[str, ...] = ()
     top_logprobs: int = 0
     request: "AnswerOptions | None" = None
+    tool_files: tuple[str, ...] = ()
+    limits: UsageLimits | None = None
 
     @property
     def effective(self) -> "AnswerOptions":
@@ -119,6 +124,8 @@ class AnswerOptions:
         now = self.effective
         tools_of = changes if changes.client_tools else now
         schema = changes.schema or now.schema
+        files = {each.partition("@")[0]: each for each in (*now.tool_files, *changes.tool_files)}
+        limits = changes.limits or now.limits
         return AnswerOptions(
             (now.system if changes.system is None else changes.system) or None,
             merge_sampling(now.sampling, changes.sampling),
@@ -129,6 +136,8 @@ class AnswerOptions:
             changes.constraint or now.constraint,
             changes.stop or now.stop,
             changes.top_logprobs or now.top_logprobs,
+            tool_files=tuple(files.values()),
+            limits=None if limits == UsageLimits() else limits,
         )
 
 
@@ -158,7 +167,7 @@ def restore_options(data: Json) -> AnswerOptions:
         raise InputError(f"the options of the app cannot be read: {error.message}") from None
     if not isinstance(found, AnswerOptions) or not all(map(_is_sound, (found, found.request or NO_OPTIONS))):
         raise InputError("the options of the app cannot be read")
-    if found.request is not None and (found.request.tools or found.request.request):
+    if found.request is not None and (found.request.tools or found.request.request or found.request.limits):
         raise InputError("the options of the app cannot be read")
     return found
 
@@ -166,6 +175,8 @@ def restore_options(data: Json) -> AnswerOptions:
 def _is_sound(options: AnswerOptions) -> bool:
     """Report whether restored values are within their ranges; their types were checked when they were restored."""
     temperature, top_p, most = options.sampling.temperature, options.sampling.top_p, options.sampling.max_tokens
+    limits = options.limits or UsageLimits()
+    bounds = (limits.requests, limits.tool_calls, limits.output_tokens, limits.cost, limits.seconds)
     schemas: list[object] = [tool.parameters for tool in options.client_tools]
     schemas += [each.schema for each in (options.schema, options.constraint) if isinstance(each, JsonSchema)]
     return (
@@ -173,6 +184,7 @@ def _is_sound(options: AnswerOptions) -> bool:
         and (top_p is None or 0 <= top_p <= 1)
         and (most is None or most > 0)
         and options.top_logprobs >= 0
+        and all(bound is None or bound >= 0 for bound in bounds)
         and all(isinstance(schema, dict) for schema in schemas)
     )
 

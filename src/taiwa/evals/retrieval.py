@@ -298,7 +298,7 @@ class Corpora:
         """Return the passages of sets.
 
         Raises:
-            InputError: there is no stemmer for the language.
+            InputError: the language has no stemmer.
         """
         Analyzer(language)  # raise before anything is measured
         return cls({each.name: each.passages for each in sets}, language)

@@ -295,7 +295,7 @@ class Evaluation:
 
     def _check(self, folder: Path | None) -> None:
         if self.options.resume and (folder is None or not self.rows.rows):
-            raise InputError(f"{folder or 'no folder'}: there are no rows to go on with; leave out --resume to begin")
+            raise InputError(f"{folder or 'no folder'}: no rows to resume from; leave out --resume to begin")
         for before in self.rows.headers:
             name = before.differs(self.header)
             if name:

@@ -8,7 +8,6 @@ from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, add_turn, edit_state, summarize_window, turns_to_keep
 from taiwa.conversation.replies import ParsedReply, parse_delta, parse_reply, parse_typed, reply_watcher
 from taiwa.conversation.turn_prompt import TYPED, field_summary_request, reply_schema, summary_request, turn_request
-from taiwa.kernel.arguments import check_argument
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, Step, Watcher, notify, perform
 from taiwa.kernel.errors import (
@@ -19,6 +18,7 @@ from taiwa.kernel.errors import (
     OutputValidationError,
     RefusalError,
     UnsupportedError,
+    check_argument,
 )
 from taiwa.kernel.messages import (
     FinishReason,
@@ -196,7 +196,7 @@ def compact(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
         ModelError: the model failed, or wrote no summary.
     """
     if not conversation.turns:
-        raise InputError("there is nothing to compact: the conversation has no turn")
+        raise InputError("the conversation has no turn to compact")
     request = summary_request(conversation, conversation.turns)
     response = yield from perform(Complete(request, HideOutput))
     summary = whole_characters(response.text).strip()

@@ -33,10 +33,9 @@ from taiwa.flows.retry_invalid_output import (
     repair_messages,
     stop_reason,
 )
-from taiwa.kernel.arguments import check_argument
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import GetPrice, HideOutput, Program, Watcher, perform
-from taiwa.kernel.errors import ConfigError, InputError, LimitError, OutputValidationError, RefusalError
+from taiwa.kernel.errors import ConfigError, InputError, LimitError, OutputValidationError, RefusalError, check_argument
 from taiwa.kernel.messages import JsonSchema, Message, Request, Sampling, Task, Text, Usage, user
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.text import estimate_tokens

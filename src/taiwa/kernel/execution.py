@@ -5,7 +5,6 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from taiwa.kernel.arguments import describe
 from taiwa.kernel.effects import (
     CallTool,
     Complete,
@@ -17,7 +16,7 @@ from taiwa.kernel.effects import (
     Program,
     Watcher,
 )
-from taiwa.kernel.errors import InputError, ModelError, ReplayError, TaiwaError
+from taiwa.kernel.errors import InputError, ModelError, ReplayError, TaiwaError, describe
 from taiwa.kernel.journal import Entry, Journal, Strand
 from taiwa.kernel.messages import (
     Capability,

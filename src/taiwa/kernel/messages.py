@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from taiwa.kernel.arguments import check_list
 from taiwa.kernel.attachments import Attachment, AttachmentSource, read_attachments
+from taiwa.kernel.errors import check_list
 from taiwa.kernel.records import Json, digest, value
 
 RANK_CONSTANT = 60

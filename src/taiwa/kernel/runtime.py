@@ -230,7 +230,7 @@ class BaseRuntime(Generic[M]):
         tool = self._tools.get(effect.name)
         if tool is None:
             known = ", ".join(sorted(self._tools)) or "none"
-            raise UnknownToolError(f"there is no tool {effect.name!r}", code="unknown_tool", hint=f"tools: {known}")
+            raise UnknownToolError(f"unknown tool {effect.name!r}", code="unknown_tool", hint=f"tools: {known}")
         with ToolErrorBoundary(effect.name):
             return check_result(effect.name, tool.call(effect.arguments))
 

@@ -25,8 +25,7 @@ from taiwa.models.http_api.api_keys import Secret, find_key
 from taiwa.models.http_api.capabilities import Capabilities, capabilities, load_report
 from taiwa.models.http_api.client import HttpModel, RetryPolicy
 from taiwa.models.http_api.connections import BaseUrl, RequestLimits, parse_base_url
-from taiwa.models.http_api.openai_chat import ChatCompletions
-from taiwa.models.http_api.openai_completions import TextCompletions
+from taiwa.models.http_api.openai_chat import ChatCompletions, TextCompletions
 from taiwa.models.http_api.openai_dialects import DIALECTS, OpenAICodec, ServerDialect
 from taiwa.models.http_api.openai_responses import Responses
 from taiwa.models.http_api.provider_interface import (
@@ -407,8 +406,8 @@ _served: "dict[str, GgufModel]" = {}
 """The models of this process by name: one that is opened again is not loaded again."""
 
 
-def open_model(target: Target, settings: Settings) -> OpenedModel:
-    """Open the model that a target names; close it by `close`, or `aclose` on an event loop.
+def open_model(target: Target, settings: Settings, *, key: Secret | None = None) -> OpenedModel:
+    """Open the model that a target names, with this key or the one that is set; close it by `close`, or `aclose` on an event loop.
 
     One in this process is loaded once however often it is opened, and released when the last opener closes it.
 
@@ -426,7 +425,7 @@ def open_model(target: Target, settings: Settings) -> OpenedModel:
             return served.share()
     if not target.inside:
         retry = RetryPolicy(settings.attempts, settings.retry_paid)
-        return HttpModel(target, find_key(target, settings), limits=limits, retry=retry)
+        return HttpModel(target, key or find_key(target, settings), limits=limits, retry=retry)
     with _lock:
         loaded = _loaded.get(target.name)
         if loaded is None or loaded.capabilities != target.capabilities:
@@ -546,11 +545,14 @@ RATES = ("input", "output", "cache_read", "cache_write")
 def find_prices(prices: Mapping[str, Mapping[str, object]], model: str, *, local: bool = False) -> Prices | None:
     """Find the prices of a model: under its own name, else under the longest pattern (`openai:gpt-*`) that matches it.
 
+    A pattern without a provider matches the name of the model alone. A `local` model costs nothing without a price of its own.
+
     Raises:
         ConfigError: the price of input or of output is missing, or a price is not a number.
     """
     model, _ = split_options(model)
-    matching = [pattern for pattern in prices if pattern == model or fnmatchcase(model, pattern)]
+    names = (model, model.partition("#")[2] or model.partition(":")[2])
+    matching = [pattern for pattern in prices if any(pattern == each or fnmatchcase(each, pattern) for each in names)]
     if not matching:
         return FREE if local else None
     name = model if model in prices else max(matching, key=len)

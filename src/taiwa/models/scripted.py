@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TypeAlias, get_args
 
-from taiwa.kernel.arguments import check_argument, check_list
-from taiwa.kernel.errors import ModelError
+from taiwa.kernel.errors import ModelError, check_argument, check_list
 from taiwa.kernel.messages import (
     Capability,
     Chunk,

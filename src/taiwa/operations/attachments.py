@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from taiwa.kernel.attachments import MAX_BYTES, Attachment, AttachmentSource, read_attachments
+from taiwa.kernel.attachments import MAX_BYTES, Attachment, AttachmentSource, open_file, read_attachments
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.files import open_file
 
 TEXT_OF = frozenset({"pdf", "docx", "html"})
 """Formats of documents whose text is taken."""

@@ -19,9 +19,8 @@ from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App
 from taiwa.conversation.history import begin
 from taiwa.conversation.turn_prompt import turn_request
 from taiwa.flows.chat import MAX_TEXT_CHARS
-from taiwa.kernel.attachments import Attachment, is_url, read_attachments
+from taiwa.kernel.attachments import Attachment, is_url, open_file, read_attachments
 from taiwa.kernel.errors import InputError, LimitError
-from taiwa.kernel.files import open_file
 from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json, digest
 from taiwa.kernel.usage_limits import RunUsage

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 from taiwa.apps.catalog import load_unchanged
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App
-from taiwa.conversation.history import change_app
-from taiwa.conversation.transcript import START
+from taiwa.conversation.history import START, change_app
 from taiwa.conversation.turn_prompt import turn_request
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.execution import Observer

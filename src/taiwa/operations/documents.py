@@ -1,6 +1,6 @@
 """Index folders of documents, choose embeddings for an index, and find passages."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,6 +136,18 @@ def find(library: Library, settings: Settings, options: FindOptions, reporter: R
     terms = frozenset(term for index in indexes for term in index.analyzer.asked(options.query))
     marked = tuple(MarkedPassage(passage, tuple(analyzer.marks(passage.text, terms))) for passage in found)
     return FindResult(marked[: options.limit], tuple(within.troubles), marked[options.limit :])
+
+
+def split_source(source: str, indexes: Sequence[str]) -> tuple[str, str]:
+    """Return the index and the path of a passage, whose source has both unless one index alone was searched.
+
+    >>> split_source("guide.md", ["shop"]), split_source("shop/guide.md", ["shop", "handbook"])
+    (('shop', 'guide.md'), ('shop', 'guide.md'))
+    """
+    if len(indexes) == 1:
+        return indexes[0], source
+    index, slash, path = source.partition("/")
+    return (index, path) if slash else ("", source)
 
 
 def document_text(

@@ -2,15 +2,18 @@
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
+from taiwa.conversation.app import AnswerOptions
 from taiwa.conversation.history import Node
-from taiwa.conversation.state_paths import MISSING, Change, Missing, diff_states, format_path, get_path, parse_path
+from taiwa.conversation.state import MISSING, Change, Missing, diff_states, format_path, get_path, parse_path
 from taiwa.flows.solve.tool_call_formats import readable_answer
+from taiwa.i18n import translator
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import GetCapabilities
 from taiwa.kernel.errors import InputError
@@ -18,7 +21,7 @@ from taiwa.kernel.messages import Response, Thinking
 from taiwa.kernel.records import Json, tag_of
 from taiwa.kernel.text import inert, plain
 from taiwa.models.attachments import data_uri
-from taiwa.operations.result_json import format_time
+from taiwa.operations.result_json import format_time, options_to_json
 from taiwa.operations.results import (
     DiffResult,
     SessionEntry,
@@ -210,6 +213,19 @@ def put_value(value: Json, path: Sequence[str | int], new: Json) -> Json:
     raise InputError(f"{step!r} not found in {format_value(value)[:60]}")
 
 
+def describe_options(options: AnswerOptions) -> str:
+    """Describe what is set for the answers of a conversation beside its app, as the options of `say` that would set it.
+
+    >>> describe_options(AnswerOptions("Be brief.", tools=("calculator",)))
+    "--system 'Be brief.' --tool calculator"
+    """
+    words: list[str] = []
+    for name, value in options_to_json(options).items():
+        flag = "--tool" if name == "tools" else f"--{name.replace('_', '-')}"
+        words += [f"{flag} {shlex.quote(f'{each}')}" for each in (value if isinstance(value, list) else [value])]
+    return " ".join(words)
+
+
 def format_value(value: Json) -> str:
     """Write a value as JSON on one line."""
     return json.dumps(value, ensure_ascii=False)
@@ -231,11 +247,12 @@ def export(
     calls: bool = False,
     app: bool = False,
     attachments: bool = True,
+    language: str = "en",
 ) -> str:
     """Write a conversation as `jsonl` (which can be imported), `md`, `html`, or `verifiable`: HTML that verifies itself.
 
     In `jsonl`, `calls` adds the bill of each turn, and `app` the app, with its instructions and parameters. Without
-    `attachments`, their bytes are left out, in `html` the images.
+    `attachments`, their bytes are left out, in `html` the images. `language` is that of the headings, of `LANGUAGES`.
     """
     store = repository.store
     if form == "jsonl":
@@ -243,18 +260,18 @@ def export(
         return inert("".join(f"{line}\n" for line in lines))
     entries = tuple(repository.walk(store.resolve(revision)))
     if form == "md":
-        return plain(as_markdown(entries, revision))
+        return plain(as_markdown(entries, revision, language))
     if form == "verifiable":
         from taiwa.operations.verifiable_html import as_verifiable_html
 
-        return as_verifiable_html(entries, revision)
+        return as_verifiable_html(entries, revision, language)
     written = {
         entry.hash: " · ".join(
             filter(None, (store.runs.model_of(entry.hash), format_time(store.nodes.time(entry.hash))))
         )
         for entry in entries
     }
-    return plain(as_html(entries, revision, store.blobs.fill if attachments else tuple, written))
+    return plain(as_html(entries, revision, store.blobs.fill if attachments else tuple, written, language))
 
 
 def _model_calls(calls: Iterable[CallRecord]) -> tuple[CallRecord, ...]:
@@ -272,14 +289,18 @@ def _texts(repository: Repository, tip: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def as_markdown(entries: Sequence[HistoryEntry], title: str) -> str:
+def as_markdown(entries: Sequence[HistoryEntry], title: str, language: str = "en") -> str:
     """Write a history as Markdown, in which no text of a user or a model adds headings, HTML, links or images."""
-    lines = [f"# {MARKUP.sub(_escaped, title) or 'Conversation'}", ""]
+    sentence = translator("cli", language)
+    head, summarised, state_title = sentence("Conversation"), sentence("Earlier turns, summarised:"), sentence("State")
+    lines = [f"# {MARKUP.sub(_escaped, title) or head}", ""]
     for entry, delta in _with_changes(entries):
         node = entry.node
         if node.kind == "turn":
             quoted = "\n".join(f"> {line}" for line in inert_markdown(node.user or "").splitlines())
-            files = "".join(f"\n> `{describe_attachment(each).replace('`', ' ')}`" for each in node.attachments)
+            files = "".join(
+                f"\n> `{describe_attachment(each, language).replace('`', ' ')}`" for each in node.attachments
+            )
             lines += [
                 f"## {entry.after.count}",
                 "",
@@ -289,13 +310,13 @@ def as_markdown(entries: Sequence[HistoryEntry], title: str) -> str:
                 "",
             ]
         elif node.kind == "summary":
-            lines += ["*earlier turns, in short:*", "", inert_markdown(node.answer or ""), ""]
+            lines += [f"*{summarised}*", "", inert_markdown(node.answer or ""), ""]
         if delta:
             fence = "`" * max(3, *(line.count("`") + 1 for line in delta))
             lines += [f"{fence}diff", *delta, fence, ""]
     if entries:
         state = json.dumps(entries[-1].after.state, ensure_ascii=False, indent=1)
-        lines += ["## State", "", "~~~json", state, "~~~", ""]
+        lines += [f"## {state_title}", "", "~~~json", state, "~~~", ""]
     return "\n".join(lines)
 
 
@@ -327,18 +348,20 @@ def inert_markdown(text: str) -> str:
     return f"{fence}text\n{text}\n{fence}"
 
 
-def describe_attachment(attachment: Attachment) -> str:
+def describe_attachment(attachment: Attachment, language: str = "en") -> str:
     """Name an attachment with its type and size.
 
     >>> describe_attachment(Attachment.from_bytes(b"two teas", "order.txt"))
     'order.txt (text/plain, 8 bytes)'
     """
-    return f"{attachment.label} ({attachment.media_type}, {attachment.size:,} bytes)"
+    sentence = translator("cli", language)
+    size = sentence("{size} bytes", size=f"{attachment.size:,}")
+    return f"{attachment.label} ({attachment.media_type}, {size})"
 
 
-def _figure(attachment: Attachment) -> str:
+def _figure(attachment: Attachment, language: str) -> str:
     """Return an attachment as HTML: an image as a data URI, others by their names."""
-    described = escape(describe_attachment(attachment))
+    described = escape(describe_attachment(attachment, language))
     if attachment.kind != "images" or not attachment.data:
         return f"<p>{described}</p>"
     return f'<figure><img src="{data_uri(attachment)}" alt="{escape(attachment.label)}"><figcaption>{described}</figcaption></figure>'
@@ -349,24 +372,29 @@ Fill: TypeAlias = Callable[[Iterable[Attachment]], tuple[Attachment, ...]]
 
 
 def as_html(
-    entries: Sequence[HistoryEntry], title: str, fill: Fill = tuple, written: Mapping[str, str] = MappingProxyType({})
+    entries: Sequence[HistoryEntry],
+    title: str,
+    fill: Fill = tuple,
+    written: Mapping[str, str] = MappingProxyType({}),
+    language: str = "en",
 ) -> str:
     """Write a history as one HTML page without scripts; answers are rendered, with links and remote images as text.
 
     `fill` returns attachments with their bytes, of which images are shown; nothing is loaded from elsewhere. `written` says of
     nodes which model wrote them, and when.
     """
-    body: list[str] = []
+    sentence, body = translator("cli", language), list[str]()
+    summarised, state_title = escape(sentence("Earlier turns, summarised:")), escape(sentence("State"))
     for entry, delta in _with_changes(entries):
         node = entry.node
         parts: list[str] = []
         if node.kind == "turn":
             parts += [f'<div class="you" dir="auto">{escape(node.user or "")}</div>']
-            parts += map(_figure, fill(node.attachments))
+            parts += (_figure(each, language) for each in fill(node.attachments))
             answer = readable_answer(node.answer or "", entry.after.app.tools)
             parts += [f'<div class="answer" dir="auto">{_rendered().render(answer)}</div>']
         elif node.kind == "summary":
-            parts += [f"<p><em>{escape(node.answer or '')}</em></p>"]
+            parts += [f"<p>{summarised} <em>{escape(node.answer or '')}</em></p>"]
         if delta:
             parts += [f'<pre class="changes">{escape(chr(10).join(delta))}</pre>']
         if node.kind == "turn" and entry.hash in written:
@@ -374,14 +402,14 @@ def as_html(
         if parts:
             body += [f'<article id="{entry.hash[:12]}">', *parts, "</article>"]
     state = escape(json.dumps(entries[-1].after.state, ensure_ascii=False, indent=1)) if entries else ""
-    head = escape(title or "Conversation")
+    head = escape(title or sentence("Conversation"))
     policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
     return (
-        f'<!doctype html>\n<html><head><meta charset="utf-8"><title>{head}</title>\n'
+        f'<!doctype html>\n<html lang="{language}"><head><meta charset="utf-8"><title>{head}</title>\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head>\n'
         f"<body><h1>{head}</h1>\n{chr(10).join(body)}\n"
-        f"<details><summary>State</summary><pre>{state}</pre></details></body></html>\n"
+        f"<details><summary>{state_title}</summary><pre>{state}</pre></details></body></html>\n"
     )
 
 

@@ -88,7 +88,8 @@ def local_context(repository: Repository, settings: Settings) -> McpContext:
         ConfigError: the app `ask` has an error.
     """
     repository.place, repository.settings = settings.store, settings
-    turns = TurnOptions(limits=UsageLimits(cost=settings.max_cost_nano))
+    cost = settings.max_cost_nano
+    turns = TurnOptions(limits=None if cost is None else UsageLimits(cost=cost))
 
     def open_model(app: App | None) -> PricedModel:
         return open_priced_model(None, settings, app)

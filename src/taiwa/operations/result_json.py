@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any, cast
 
-from taiwa.conversation.state_paths import Change, format_path
+from taiwa.conversation.state import Change, format_path
 from taiwa.flows.retry_invalid_output import Attempt
 from taiwa.flows.solve.rationale import ExecutedCall, Rationale
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import Enforcement, Usage
 from taiwa.kernel.records import Json, record
-from taiwa.kernel.usage_limits import RunUsage, currency_units
+from taiwa.kernel.usage_limits import RunUsage, UsageLimits, currency_units
 from taiwa.operations.generate import describe_constraint, token_text
 from taiwa.operations.results import (
     AskTurn,
@@ -51,6 +51,7 @@ from taiwa.structured import Fix
 if TYPE_CHECKING:
     from taiwa.ask.result import AskResult
     from taiwa.ask.types import UserProfile
+    from taiwa.conversation.app import AnswerOptions
     from taiwa.kernel.messages import Passage
     from taiwa.retrieval.ingest import RefreshReport
     from taiwa.retrieval.types import DocumentListing, IndexSummary
@@ -78,7 +79,7 @@ MEMBERS: Mapping[type, str] = {
     ),
     TurnResult: f"session node parent text delta warnings {BILL} seconds=spent.seconds",
     TypedRow: f"index=input.index id=input.id text=input.text value attempts {BILL} error",
-    UntrustedApp: "app=name hash sessions model host tools searches documents principals user",
+    UntrustedApp: "app=name hash sessions model host tools searches documents principals user max_cost",
     Usage: "input_tokens output_tokens cache_read_tokens",
     ValueEntry: "node=hash by value",
 }
@@ -319,9 +320,26 @@ def _cost(result: CostResult) -> Json:
 @to_json.register
 def _shown(result: ShowResult) -> Json:
     here = result.conversation
-    entry = TurnEntry(result.hash, result.node, here.count)
+    entry = TurnEntry(
+        result.hash, result.node, here.count, next((each.model for each in result.calls if each.model), "")
+    )
     reasoning: dict[str, Json] = {} if result.reasoning is None else {"reasoning": result.reasoning}
-    return {**to_json(entry), **reasoning, "state": here.state, "calls": to_json(result.calls)}
+    options = options_to_json(here.app.answer_options)
+    return {**to_json(entry), **reasoning, "options": options, "state": here.state, "calls": to_json(result.calls)}
+
+
+def options_to_json(options: "AnswerOptions") -> dict[str, Json]:
+    """Return what is set for the answers of a conversation beside its app, under the names of the options of `say`."""
+    limits = options.limits or UsageLimits()
+    found: dict[str, Json] = {
+        "system": options.system,
+        "temperature": options.sampling.temperature,
+        "max_tokens": options.sampling.max_tokens,
+        "tools": list(options.tools),
+        "schema": None if options.schema is None else options.schema.name,
+        "max_cost": cost_of(limits.cost),
+    }
+    return {name: item for name, item in found.items() if item not in (None, [])}
 
 
 @to_json.register

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from taiwa.constraints.explain import GuideTrace
     from taiwa.constraints.guide import Guide
     from taiwa.conversation.history import Conversation, Node
-    from taiwa.conversation.state_paths import Change, StatePath
+    from taiwa.conversation.state import Change, StatePath
     from taiwa.flows.retry_invalid_output import Attempt
     from taiwa.flows.solve.rationale import Rationale
     from taiwa.kernel.messages import Enforcement, Passage, Request, Usage

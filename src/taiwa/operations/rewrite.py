@@ -28,7 +28,7 @@ def rewrite_turn(repository: Repository, session: str, turn: int, text: str, bra
     where the session is.
 
     Raises:
-        InputError: there is no such turn, or the text is empty.
+        InputError: the turn does not exist, or the text is empty.
     """
     if not text.strip():
         raise InputError("the text is empty")
@@ -47,7 +47,7 @@ def rewrite_turn(repository: Repository, session: str, turn: int, text: str, bra
 def _find_turn(repository: Repository, end: str, turn: int) -> str:
     turns = [name for name, node in repository.store.nodes.path(end) if node.kind == "turn"]
     if not 1 <= turn <= len(turns):
-        raise InputError(f"there is no turn {turn}; the conversation has {len(turns)}")
+        raise InputError(f"turn {turn} not found; the conversation has {len(turns)}")
     return turns[-turn]
 
 
@@ -84,7 +84,7 @@ def estimate_turns(
     Each is taken to need the tokens that it took before, or those of its texts where that is not known.
 
     Raises:
-        InputError: there is no such turn.
+        InputError: the turn does not exist.
     """
     name = _find_turn(repository, end, turn)
     first = _usage(repository, name, repository.store.nodes.get(name))

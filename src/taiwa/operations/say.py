@@ -19,6 +19,7 @@ from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.execution import Observer
 from taiwa.kernel.messages import Capability, JsonSchema, Message, Part, Request, Text, ToolCall, ToolSpec
 from taiwa.kernel.text import estimate_tokens
+from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.attachments import file_text
 from taiwa.operations.results import RequestPreview
 from taiwa.sessions.durable_turn import PricedModel, TurnOptions
@@ -73,7 +74,14 @@ def open_session(
     repository.place, repository.settings = settings.store, settings
     session, conversation = find_or_create_session(repository, options, ask)
     priced_model = model_of(repository, settings, conversation, session)
+    turns = with_own_limits(turns, settings, conversation)
     return Session(repository, session, conversation, priced_model, options=turns, observers=observers)
+
+
+def with_own_limits(turns: TurnOptions, settings: Settings, conversation: Conversation) -> TurnOptions:
+    """Return options with the limits that a conversation keeps, if it does, and no argument sets another limit of cost."""
+    own = conversation.app.answer_options.limits
+    return turns if own is None or settings.origins.get("max_cost") == "argument" else replace(turns, limits=own)
 
 
 def find_or_create_session(
@@ -175,7 +183,7 @@ def edited_app(app: App, path: str = "") -> App | None:
     An app outside the folders of apps is found by its path only.
 
     Raises:
-        ConfigError: there is no app at the path, or it has an error.
+        ConfigError: no app file was found at the path, or it has an error.
         InputError: the file is of another app, or the parameters do not fit it any more.
     """
     try:
@@ -197,7 +205,7 @@ def update_app(repository: Repository, session: str, path: str = "") -> bool:
     """Let a session go on with its app file, by default found by its name, as it is now; return whether the file differs.
 
     Raises:
-        ConfigError: there is no app at the path, or it has an error.
+        ConfigError: no app file was found at the path, or it has an error.
         InputError: the app came with an import, the file is of another app, or the parameters do not fit it any more.
     """
     now = repository.at(session).app
@@ -231,7 +239,7 @@ def find_turn(repository: Repository, revision: str) -> tuple[str, int]:
 def open_interrupted(
     repository: Repository, settings: Settings, turns: TurnOptions, session: str = ""
 ) -> tuple[Session, tuple[str, ...]]:
-    """Open the latest turn that was cut off, to resume it under its limit of cost; with other sessions that have one.
+    """Open the latest turn that was cut off, to resume it under its limits; with other sessions that have one.
 
     Raises:
         InputError: no turn was cut off, or the session does not exist.
@@ -242,16 +250,14 @@ def open_interrupted(
             repository.session(session)
         raise InputError("nothing to resume: no turn was cut off")
     run, others = runs[-1], {run.ref for run in runs} - {runs[-1].ref}
-    conversation = (
-        repository.at(run.ref)
-        if repository.store.refs.has(run.ref)
-        else repository.start(repository.app(run.app or ""))
-    )
+    begun = repository.start(repository.app(run.app or ""))
+    conversation = repository.at(run.ref) if repository.store.refs.has(run.ref) else begun
     last = repository.store.runs.model(run.id) or _last_model(repository, conversation, run.ref)
     model = open_priced_model(None, settings, conversation.app, last=last)
+    turns = with_own_limits(turns, settings, begun)
     limit = run.options.get("max_cost") if isinstance(run.options, dict) else None
-    if turns.limits.cost is None and isinstance(limit, int):
-        turns = replace(turns, limits=replace(turns.limits, cost=limit))
+    if turns.cost_limit is None and isinstance(limit, int) and settings.origins.get("max_cost") != "argument":
+        turns = replace(turns, limits=replace(turns.limits or UsageLimits(), cost=limit))
     return Session(repository, run.ref, conversation, model, options=turns), tuple(sorted(others))
 
 

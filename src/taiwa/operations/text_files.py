@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from taiwa.kernel.attachments import open_file
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.files import open_file
 from taiwa.kernel.records import Json
 
 MAX_BYTES = 256 << 20

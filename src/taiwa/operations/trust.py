@@ -11,6 +11,7 @@ from taiwa.apps.catalog import load_source
 from taiwa.conversation.app import App
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.records import Json
+from taiwa.kernel.usage_limits import UsageLimits, format_cost
 from taiwa.models.registry import resolve_probed
 from taiwa.sessions.repository import Repository
 from taiwa.settings import Settings
@@ -22,7 +23,7 @@ class UntrustedApp:
 
     - `model` and its `host` ("": in this process, or no model). `tools`: names.
     - `documents`: indexes and folders that it searches; `searches` without any means all indexes.
-    - `principals`: for whom it searches. `user`: whose profile it reads.
+    - `principals`: for whom it searches. `user`: whose profile it reads. `max_cost`: its limit, in billionths.
     """
 
     hash: str
@@ -35,6 +36,7 @@ class UntrustedApp:
     documents: tuple[str, ...] = ()
     principals: tuple[str, ...] = ()
     user: str = ""
+    max_cost: int | None = None
 
     def lines(self) -> tuple[str, ...]:
         """Describe what the app names, a line each."""
@@ -45,6 +47,7 @@ class UntrustedApp:
             "documents": (", ".join(self.documents) or "all indexes") if self.searches else "",
             "searches as": ", ".join(self.principals),
             "user": self.user,
+            "max cost": "" if self.max_cost is None else format_cost(self.max_cost),
         }
         return tuple(f"{what}: {which}" for what, which in named.items() if which)
 
@@ -75,7 +78,10 @@ def _describe(app: App, sessions: tuple[str, ...], settings: Settings) -> Untrus
     user = str(values.get("user") or "")
     searches = app.flow == "ask"
     host = _host(app.model, settings)
-    return UntrustedApp(app.hash, app.name, sessions, app.model, host, app.tools, searches, documents, principals, user)
+    limits = app.options.limits or UsageLimits()
+    return UntrustedApp(
+        app.hash, app.name, sessions, app.model, host, app.tools, searches, documents, principals, user, limits.cost
+    )
 
 
 def _host(model: str, settings: Settings) -> str:

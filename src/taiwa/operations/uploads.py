@@ -11,7 +11,7 @@ from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.kernel.text import CONTROL
 from taiwa.retrieval import Index, Library
 from taiwa.retrieval.ingest import LARGEST_FILE, LEFT_OUT
-from taiwa.retrieval.reader_process import FORMATS, document_format
+from taiwa.retrieval.reader_process import document_format, readable_suffixes
 from taiwa.retrieval.types import UnreadableError
 from taiwa.settings import Settings, data_folder
 
@@ -55,7 +55,7 @@ def upload_path(name: str) -> str:
     if len(parts) > DEEPEST:
         raise InputError(f"the file {shown} is in more than {DEEPEST} folders; upload it from a folder nearer to it")
     if document_format(path) is None:
-        raise UnreadableError(f"{shown} is of a type that is not read; use one of {', '.join(sorted(FORMATS))}")
+        raise UnreadableError(f"{shown} is of a type that is not read; use one of {', '.join(readable_suffixes())}")
     return "/".join(parts)
 
 
@@ -123,14 +123,14 @@ class UploadedFile:
         """Write a piece.
 
         Raises:
-            InputError: the file is too large, or there is no room for it.
+            InputError: the file is too large, or the documents would take too much space.
         """
         self.size += len(data)
         if self.size > LARGEST_FILE:
             raise InputError(f"{self.path!r} is larger than {LARGEST_FILE >> 20} MB")
         if self.size > self._room:
             raise InputError(
-                f"there is no room for {self.path!r}: documents may take {ROOM >> 20:,} MB; delete some first"
+                f"no space left for {self.path!r}: documents may take {ROOM >> 20:,} MB; delete some first"
             )
         self._file.write(data)
 
@@ -157,7 +157,7 @@ def delete_upload(index: Index, path: str) -> None:
     """Delete an uploaded document; the next `refresh` takes it out of its index.
 
     Raises:
-        InputError: there is none at the path.
+        InputError: the path holds none.
     """
     file = Path(index.root) / upload_path(path)
     try:

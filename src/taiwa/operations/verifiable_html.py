@@ -11,6 +11,7 @@ from hashlib import sha256
 from html import escape
 from importlib.resources import files
 
+from taiwa.i18n import catalogue, translator
 from taiwa.kernel.records import Json, canonical, record
 from taiwa.sessions.repository import HistoryEntry
 
@@ -28,8 +29,9 @@ h2 { font-size: 1rem; opacity: .6; margin-bottom: .2rem }
 """
 
 
-def as_verifiable_html(entries: Sequence[HistoryEntry], title: str) -> str:
+def as_verifiable_html(entries: Sequence[HistoryEntry], title: str, language: str = "en") -> str:
     """Write a history as one HTML file whose script verifies it; it loads nothing."""
+    sentence = translator("cli", language)
     rows: list[Json] = []
     body: list[str] = []
     for entry in entries:
@@ -44,18 +46,41 @@ def as_verifiable_html(entries: Sequence[HistoryEntry], title: str) -> str:
             ]
     script = (files("taiwa.operations") / "verify.js").read_text(encoding="utf-8")
     allowed = b64encode(sha256(script.encode()).digest()).decode()
-    head = escape(title or "Conversation")
-    # `<` would end the element or open a comment in it.
-    data = json.dumps(rows, ensure_ascii=False).replace("<", "\\u003c")
+    head = escape(title or sentence("Conversation"))
+    off, state_title = escape(sentence("not verified: scripts are off")), escape(sentence("State"))
+    data, texts = _json(rows), _json(_texts(language))
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{allowed}'"
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{head}</title>\n'
+        f'<!doctype html>\n<html lang="{language}"><head><meta charset="utf-8"><title>{head}</title>\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head>\n'
-        f'<body><h1>{head}</h1>\n<p id="verdict" role="status">not verified: scripts are off</p>\n{chr(10).join(body)}\n'
-        f"<details><summary>State</summary><pre data-state></pre></details>\n"
-        f'<script type="application/json" id="records">{data}</script>\n<script>{script}</script></body></html>\n'
+        f'<body><h1>{head}</h1>\n<p id="verdict" role="status">{off}</p>\n{chr(10).join(body)}\n'
+        f"<details><summary>{state_title}</summary><pre data-state></pre></details>\n"
+        f'<script type="application/json" id="records">{data}</script>\n'
+        f'<script type="application/json" id="texts">{texts}</script>\n<script>{script}</script></body></html>\n'
     )
+
+
+def _json(data: Json) -> str:
+    """Write JSON for an element of a page: `<` would end the element or open a comment in it."""
+    return json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def _texts(language: str) -> dict[str, Json]:
+    """Return the words of the script; counts for one and for many."""
+    sentence, ngettext = translator("cli", language), catalogue("cli", language).ngettext
+    return {
+        "verified": sentence("verified: {turns}, {hashes}, last node {node}"),
+        "turns": [ngettext("{n} turn", "{n} turns", n) for n in (1, 2)],
+        "hashes": [ngettext("{n} hash", "{n} hashes", n) for n in (1, 2)],
+        "failed": sentence("not verified: {problem}"),
+        "record": sentence("the record of node {node} was changed"),
+        "parent": sentence("node {node} follows another node"),
+        "state": sentence("the state after node {node} was changed"),
+        "hidden": sentence("the turn of node {node} is not shown"),
+        "text": sentence("the text of node {node} was changed"),
+        "added": sentence("a turn is shown that has no record"),
+    }
 
 
 def _escaped(text: str | None) -> str:

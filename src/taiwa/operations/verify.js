@@ -39,37 +39,41 @@ function digest(text) {
   return [...new Uint8Array(out.buffer)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
+const texts = JSON.parse(document.getElementById("texts").textContent);
+const say = (text, values = {}) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+const count = ([one, many], n) => say(n === 1 ? one : many, { n });
+
 function problem() {
   const rows = JSON.parse(document.getElementById("records").textContent);
   const shown = new Map([...document.querySelectorAll("[data-node]")].map((each) => [each.dataset.node, each]));
   let parent = null;
   let turns = 0;
   for (const { hash, node, state } of rows) {
-    const place = `node ${hash.slice(0, 12)}`;
-    if (digest(node) !== hash) return `the record of ${place} was changed`;
+    const wrong = (text) => say(text, { node: hash.slice(0, 12) });
+    if (digest(node) !== hash) return wrong(texts.record);
     const fields = JSON.parse(node);
-    if ((fields.parent ?? null) !== parent) return `${place} follows another node`;
-    if (digest(state) !== fields.state_hash) return `the state after ${place} was changed`;
+    if ((fields.parent ?? null) !== parent) return wrong(texts.parent);
+    if (digest(state) !== fields.state_hash) return wrong(texts.state);
     if (fields.kind === "turn") {
       turns += 1;
       const article = shown.get(hash);
-      if (!article) return `the turn of ${place} is not shown`;
+      if (!article) return wrong(texts.hidden);
       for (const part of article.querySelectorAll("[data-field]")) {
-        if (part.textContent !== (fields[part.dataset.field] ?? "").replaceAll("\0", "\ufffd")) return `the text of ${place} was changed`;
+        if (part.textContent !== (fields[part.dataset.field] ?? "").replaceAll("\0", "\ufffd")) return wrong(texts.text);
       }
       shown.delete(hash);
     }
     parent = hash;
   }
-  if (shown.size) return "a turn is shown that has no record";
+  if (shown.size) return texts.added;
   document.querySelector("[data-state]").textContent = JSON.stringify(JSON.parse(rows.at(-1).state), null, 1);
   document.getElementById("verdict").className = "good";
-  document.getElementById("verdict").textContent = `verified: ${turns} ${turns === 1 ? "turn" : "turns"}, ${rows.length} hashes, last node ${parent}`;
+  document.getElementById("verdict").textContent = say(texts.verified, { turns: count(texts.turns, turns), hashes: count(texts.hashes, rows.length), node: parent });
   return "";
 }
 
 const found = problem();
 if (found) {
   document.getElementById("verdict").className = "bad";
-  document.getElementById("verdict").textContent = `not verified: ${found}`;
+  document.getElementById("verdict").textContent = say(texts.failed, { problem: found });
 }

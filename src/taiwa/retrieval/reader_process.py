@@ -55,6 +55,11 @@ def document_format(path: str) -> str | None:
     return FORMATS.get(suffix) or (suffix if suffix in _plugin_suffixes() else None)
 
 
+def readable_suffixes() -> tuple[str, ...]:
+    """Return the suffixes of the files that are read, those of plug-ins too, in order."""
+    return tuple(sorted({*FORMATS, *_plugin_suffixes()}))
+
+
 @cache
 def _plugin_suffixes() -> frozenset[str]:
     return frozenset(f".{name.lower()}" for name in plugin_names("readers"))
@@ -131,8 +136,7 @@ def _why(code: str, limits: ProcessLimits) -> str:
 
 def entry(start: dict[str, Json]) -> Handler:
     """Return the function that answers requests in the child process."""
-    from taiwa.retrieval.chunks import split_into_chunks
-    from taiwa.retrieval.readers import read_document
+    from taiwa.retrieval.readers import read_document, split_into_chunks
 
     del start
 

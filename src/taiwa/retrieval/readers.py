@@ -9,17 +9,19 @@ import csv
 import io
 import re
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 from importlib import import_module
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 from taiwa.kernel.errors import ConfigError
 from taiwa.plugins import find_plugin
 from taiwa.retrieval.access import front_matter
-from taiwa.retrieval.types import Heading, ParsedDocument, UnreadableError, lines_of
+from taiwa.retrieval.analyzer import DENSE
+from taiwa.retrieval.types import Chunk, Heading, ParsedDocument, UnreadableError, lines_of
 
 if TYPE_CHECKING:
     from charset_normalizer import CharsetMatch
@@ -474,3 +476,90 @@ def read_document(raw: bytes, kind: str, characters: int) -> ParsedDocument:
     if not reading.text.strip():
         raise UnreadableError("no text in it")
     return reading
+
+
+ROOM = 1_000
+"""The size of a chunk at most; a character of a script without spaces counts for two and a half."""
+WIDE = re.compile(f"[{DENSE}\u3000-\u3002\uff01-\uff0f]")
+EXTRA = 1.5
+PARAGRAPH = re.compile(r"\n[ \t\u3000]*\n\s*")
+LINE = re.compile(r"\n\s*")
+SENTENCE = re.compile(r"(?<=[。！？｡])[」』）〉》】”’\"')]*\s*|(?<=[.!?])[\"')\]”’]*\s+")
+GAP = re.compile(r"\s+")
+LONGEST_PATH = 6
+LONGEST_HEADING = 120
+MOST_CHUNKS = 200_000
+
+
+def split_into_chunks(reading: ParsedDocument, room: int = ROOM) -> tuple[Chunk, ...]:
+    """Split a document into chunks of at most `room` units.
+
+    Raises:
+        UnreadableError: there are more than `MOST_CHUNKS`.
+    """
+    chunks: list[Chunk] = []
+    path: list[Heading] = []
+    page = following = 0
+    starts = {0, *reading.pages, *(each.start for each in reading.headings), len(reading.text)}
+    for start, end in pairwise(sorted(starts)):
+        while page < len(reading.pages) and reading.pages[page] <= start:
+            page += 1
+        while following < len(reading.headings) and reading.headings[following].start <= start:
+            heading = reading.headings[following]
+            path = [above for above in path if above.level < heading.level] + [heading]
+            following += 1
+        words = tuple(each.words[:LONGEST_HEADING] for each in path if each.words)[-LONGEST_PATH:]
+        for first, last in _packed(reading.text, start, end, room):
+            chunks.append(Chunk(reading.text[first:last], first, words, page))
+            if len(chunks) > MOST_CHUNKS:
+                raise UnreadableError(f"more than {MOST_CHUNKS:,} sections")
+    return tuple(chunks)
+
+
+def _packed(text: str, start: int, end: int, room: int) -> Iterator[tuple[int, int]]:
+    """Put neighbours together as long as they fit."""
+    first = last = -1
+    size = 0.0
+    for begin, stop in _parts(text, start, end, room, (PARAGRAPH, LINE, SENTENCE, GAP)):
+        more = _size(text, last if first >= 0 else begin, stop)
+        if first >= 0 and size + more <= room:
+            last, size = stop, size + more
+            continue
+        if first >= 0:
+            yield first, last
+        first, last, size = begin, stop, _size(text, begin, stop)
+    if first >= 0:
+        yield first, last
+
+
+def _parts(
+    text: str, start: int, end: int, room: int, borders: tuple[re.Pattern[str], ...]
+) -> Iterator[tuple[int, int]]:
+    """Cut at the first kind of border, what is still too large at the next, and at last anywhere."""
+    start, end = _trimmed(text, start, end)
+    if start >= end:
+        return
+    if _size(text, start, end) <= room:
+        yield start, end
+    elif borders:
+        cuts = (border.end() for border in borders[0].finditer(text, start, end))
+        for first, last in pairwise(chain((start,), cuts, (end,))):
+            yield from _parts(text, first, last, room, borders[1:])
+    else:
+        step = max(int(room / (1 + EXTRA)), 1)
+        for first in range(start, end, step):
+            yield from _parts(text, first, min(first + step, end), room + step * 2, ())
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
+def _size(text: str, start: int, end: int) -> float:
+    if end - start > 4 * ROOM:
+        return float(end - start)
+    return end - start + EXTRA * len(WIDE.findall(text, start, end))

@@ -56,7 +56,7 @@ class Access:
         """Return the caller of a request by its `Authorization`, `x-api-key` or cookie; header names are lower-case.
 
         Raises:
-            ApiError: there is no credential, or one of them is wrong.
+            ApiError: a credential is missing or wrong.
         """
         given = [key for key in (_bearer(headers.get("authorization", "")), headers.get("x-api-key")) if key]
         found = {await self._caller(key) for key in given}

@@ -1,7 +1,7 @@
 """The ASGI application: its parts, its routes, and how errors become responses."""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from urllib.parse import unquote
 
 from starlette.applications import Starlette
@@ -20,11 +20,12 @@ from taiwa.server.guard import Guard
 from taiwa.server.openapi import document
 from taiwa.server.responses import json_response
 from taiwa.server.state import ServerState, state_of
-from taiwa.server.wire import Endpoint, Wire
+from taiwa.server.wire import Endpoint, Route, Wire
 from taiwa.server.wires import (
     ag_ui,
     api,
     chat_completions,
+    conversations,
     documents,
     embeddings,
     file_search,
@@ -39,6 +40,7 @@ from taiwa.server.wires import (
 WIRES: tuple[Wire, ...] = (
     chat_completions.wire,
     responses.wire,
+    conversations.wire,
     messages.wire,
     ollama.wire,
     embeddings.wire,
@@ -64,11 +66,12 @@ def build(state: ServerState) -> ASGIApp:
         status = error.status if wire.status is None else wire.status(error)
         return json_response(wire.error(error), status, error.headers)
 
-    def endpoint(function: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+    def endpoint(function: Endpoint, status: int = 200) -> Callable[[Request], Awaitable[Response]]:
         async def run(request: Request) -> Response:
             request.scope["path_params"] = {key: unquote(str(each)) for key, each in request.path_params.items()}
             try:
-                return await function(request)
+                found = await function(request)
+                return found if isinstance(found, Response) else json_response(found, status)
             except ApiError as error:
                 return error_response(error, request.url.path)
             except TaiwaError as error:
@@ -96,7 +99,12 @@ def build(state: ServerState) -> ASGIApp:
     ]
     for wire in WIRES:
         routes += [
-            StarletteRoute(each.path, endpoint(each.endpoint), methods=list(each.methods)) for each in wire.routes
+            StarletteRoute(
+                each.path,
+                endpoint(each.endpoint, 200 if each.api is None else each.api.status),
+                methods=list(each.methods),
+            )
+            for each in wire.routes
         ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: on_http_error, Exception: on_failure})
     app.router.redirect_slashes = False
@@ -108,12 +116,14 @@ def build(state: ServerState) -> ASGIApp:
             scope["path"] = unquote(ESCAPED_SLASH.sub(b"%25", scope["raw_path"]).decode("ascii", "replace"))
         await app(scope, receive, send)
 
-    uploads = [compile_path(each.path)[0] for wire in WIRES for each in wire.routes if each.takes_files]
+    def matching(routes: Iterable[Route]) -> Callable[[str], bool]:
+        patterns = [compile_path(each.path)[0] for each in routes]
+        return lambda path: any(pattern.match(path) for pattern in patterns)
 
-    def takes_files(path: str) -> bool:
-        return any(pattern.match(path) for pattern in uploads)
-
-    return Guard(route, state.options, state.access, error_response, takes_files)
+    every = [each for wire in WIRES for each in wire.routes]
+    takes_files = matching(each for each in every if each.takes_files)
+    is_untyped = matching(each for each in every if each.untyped)
+    return Guard(route, state.options, state.access, error_response, takes_files, is_untyped)
 
 
 async def take_over(state: ServerState) -> None:
@@ -123,8 +133,8 @@ async def take_over(state: ServerState) -> None:
             await wire.take_over(state)
 
 
-async def _health(_: Request) -> Response:
-    return json_response({"status": "ok"})
+async def _health(_: Request) -> Json:
+    return {"status": "ok"}
 
 
 async def _log_in(request: Request) -> Response:
@@ -143,23 +153,23 @@ async def _log_in(request: Request) -> Response:
     return response
 
 
-async def _models(request: Request) -> Response:
+async def _models(request: Request) -> Json:
     ids = state_of(request).catalogue.ids()
     if "anthropic-version" not in request.headers:
-        return json_response({"object": "list", "data": [_model_object(name) for name in ids]})
+        return {"object": "list", "data": [_model_object(name) for name in ids]}
     data: list[Json] = [messages.model_object(name) for name in ids]
-    return json_response({"data": data, "has_more": False, "first_id": ids[0], "last_id": ids[-1]})
+    return {"data": data, "has_more": False, "first_id": ids[0], "last_id": ids[-1]}
 
 
-async def _model(request: Request) -> Response:
+async def _model(request: Request) -> Json:
     chosen = state_of(request).catalogue.choose(request.path_params["name"])
     write = messages.model_object if "anthropic-version" in request.headers else _model_object
-    return json_response(write(chosen.id))
+    return write(chosen.id)
 
 
-async def _openapi(_: Request) -> Response:
+async def _openapi(_: Request) -> Json:
     """Return the OpenAPI document of the server's own API."""
-    return json_response(document(WIRES))
+    return document(WIRES)
 
 
 def _model_object(name: str) -> Json:

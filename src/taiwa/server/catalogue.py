@@ -6,19 +6,13 @@ from threading import Lock
 
 from taiwa.apps.catalog import apps, find_path, load_app, load_unchanged
 from taiwa.conversation.app import App
-from taiwa.conversation.history import add_turn
-from taiwa.conversation.transcript import split_turns
-from taiwa.flows.chat import input_text
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.kernel.messages import Message
 from taiwa.kernel.runtime import AnyModel
 from taiwa.models.attachments import REMEDIES
 from taiwa.models.registry import resolve_probed
 from taiwa.server.errors import ApiError
 from taiwa.sessions.durable_turn import PricedModel
-from taiwa.sessions.repository import Repository
-from taiwa.sessions.resent_history import detach
 from taiwa.sessions.session import chosen_model, open_priced_model
 from taiwa.settings import BUILTIN, Settings
 
@@ -80,23 +74,6 @@ class Catalogue:
             404, f"the model {name[:80]!r} does not exist here; choose one of {listed} (GET /v1/models lists all)",
             code="model_not_found", param="model",
         )  # fmt: skip
-
-    def begin_conversation(self, repository: Repository, session: str, messages: Sequence[Message]) -> None:
-        """Create a session with the default app, and with turns that were said elsewhere.
-
-        Raises:
-            ApiError: the messages do not end with an answer.
-        """
-        base = repository.start(load_app(self.apps[self.default_app]).with_params({}))
-        turns, rest = split_turns(messages)
-        if rest:
-            raise ApiError(
-                400, "the items must end with an answer of the assistant", code="invalid_value", param="items"
-            )
-        for turn in turns:
-            files, said = detach(turn)
-            base = add_turn(base, input_text(turn[:-1]), turn[-1].text, None, files, messages=said)
-        repository.commit(session, base, expected=None, reason="begin")
 
     def open(self, choice: Choice) -> PricedModel:
         """Open the model of a choice; an opened model is shared by all requests.

@@ -3,46 +3,16 @@
 import json
 from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Literal, Self, Unpack, cast
+from typing import Literal, Self, TypeVar, Unpack, cast
 from urllib.parse import quote
 
 import httpx2
 
 from taiwa.kernel.errors import InputError, ModelError
 from taiwa.kernel.records import Json
-from taiwa.server.api_types import (
-    AppEntry,
-    BranchEnd,
-    Cancelled,
-    Cause,
-    ConversationEntry,
-    CostEntry,
-    Deleted,
-    Difference,
-    FoundNode,
-    FoundPassages,
-    IndexEntry,
-    IndexRunStarted,
-    JsonObject,
-    Moved,
-    NewConversation,
-    NewTurn,
-    NodeEntry,
-    Person,
-    PersonChange,
-    PersonEntry,
-    QuestionBack,
-    Rating,
-    Renamed,
-    RunStarted,
-    ShownIndex,
-    ShownNode,
-    StateAt,
-    StateSet,
-    TurnEstimate,
-    Verified,
-)
+from taiwa.server import api_types as api
 
+T = TypeVar("T")
 Query = Mapping[str, str | int | None]
 SECONDS = 60.0
 
@@ -68,127 +38,125 @@ class ApiClient:
         """Close the connections."""
         self._http.close()
 
-    def conversations(self, limit: int = 100) -> list[ConversationEntry]:
+    def conversations(self, limit: int = 100) -> list[api.ConversationEntry]:
         """List conversations, the last one first."""
-        return cast("list[ConversationEntry]", self._call("GET", "/api/conversations", query={"limit": limit}))
+        return self._call(list[api.ConversationEntry], "GET", "/api/conversations", query={"limit": limit})
 
-    def search(self, words: str, limit: int = 100) -> list[FoundNode]:
+    def search(self, words: str, limit: int = 100) -> list[api.FoundNode]:
         """Find nodes with some words."""
-        return cast("list[FoundNode]", self._call("GET", "/api/conversations", query={"q": words, "limit": limit}))
+        return self._call(list[api.FoundNode], "GET", "/api/conversations", query={"q": words, "limit": limit})
 
-    def begin(self, **turn: Unpack[NewConversation]) -> RunStarted:
+    def begin(self, **turn: Unpack[api.NewConversation]) -> api.RunStarted:
         """Begin a conversation with its first turn; see `events`."""
-        return cast("RunStarted", self._call("POST", "/api/conversations", dict(turn)))
+        return self._call(api.RunStarted, "POST", "/api/conversations", dict(turn))
 
-    def history(self, name: str, limit: int = 1000) -> list[NodeEntry]:
+    def history(self, name: str, limit: int = 1000) -> list[api.NodeEntry]:
         """Return the nodes of a conversation, oldest first."""
-        return cast(
-            "list[NodeEntry]", self._call("GET", "/api/conversations/{name}", query={"limit": limit}, name=name)
-        )
+        return self._call(list[api.NodeEntry], "GET", "/api/conversations/{name}", query={"limit": limit}, name=name)
 
-    def delete(self, name: str) -> Deleted:
+    def delete(self, name: str) -> api.Deleted:
         """Delete a conversation."""
-        return cast("Deleted", self._call("DELETE", "/api/conversations/{name}", name=name))
+        return self._call(api.Deleted, "DELETE", "/api/conversations/{name}", name=name)
 
-    def say(self, name: str, **turn: Unpack[NewTurn]) -> RunStarted:
+    def say(self, name: str, **turn: Unpack[api.NewTurn]) -> api.RunStarted:
         """Begin a turn; see `events`."""
-        return cast("RunStarted", self._call("POST", "/api/conversations/{name}/turns", dict(turn), name=name))
+        return self._call(api.RunStarted, "POST", "/api/conversations/{name}/turns", dict(turn), name=name)
 
-    def rewrite(self, name: str, text: str, edit: int) -> Moved:
+    def rewrite(self, name: str, text: str, edit: int) -> api.Moved:
         """Change the text of a turn in a new branch; no model is called."""
         body = {"text": text, "edit": edit}
-        return cast("Moved", self._call("POST", "/api/conversations/{name}/rewrite", body, name=name))
+        return self._call(api.Moved, "POST", "/api/conversations/{name}/rewrite", body, name=name)
 
-    def estimate(self, name: str, turn: int = 1) -> TurnEstimate:
+    def estimate(self, name: str, turn: int = 1) -> api.TurnEstimate:
         """Estimate what it costs to answer a turn again."""
         query = {"turn": turn}
-        return cast("TurnEstimate", self._call("GET", "/api/conversations/{name}/estimate", query=query, name=name))
+        return self._call(api.TurnEstimate, "GET", "/api/conversations/{name}/estimate", query=query, name=name)
 
-    def set_params(self, name: str, params: JsonObject) -> Moved:
+    def set_params(self, name: str, params: api.JsonObject) -> api.Moved:
         """Go on with other parameters of the app."""
         body = {"params": params}
-        return cast("Moved", self._call("POST", "/api/conversations/{name}/params", body, name=name))
+        return self._call(api.Moved, "POST", "/api/conversations/{name}/params", body, name=name)
 
-    def question(self, name: str) -> QuestionBack:
+    def question(self, name: str) -> api.QuestionBack:
         """Return the question back at which a conversation pauses."""
-        return cast("QuestionBack", self._call("GET", "/api/conversations/{name}/question", name=name))
+        return self._call(api.QuestionBack, "GET", "/api/conversations/{name}/question", name=name)
 
-    def resume(self, name: str) -> RunStarted:
+    def resume(self, name: str) -> api.RunStarted:
         """Complete the interrupted turn; see `events`."""
-        return cast("RunStarted", self._call("POST", "/api/conversations/{name}/resume", {}, name=name))
+        return self._call(api.RunStarted, "POST", "/api/conversations/{name}/resume", {}, name=name)
 
-    def undo(self, name: str, turns: int = 1) -> Moved:
+    def undo(self, name: str, turns: int = 1) -> api.Moved:
         """Go back some turns."""
-        return cast("Moved", self._call("POST", "/api/conversations/{name}/undo", {"turns": turns}, name=name))
+        return self._call(api.Moved, "POST", "/api/conversations/{name}/undo", {"turns": turns}, name=name)
 
-    def redo(self, name: str, turns: int = 1) -> Moved:
+    def redo(self, name: str, turns: int = 1) -> api.Moved:
         """Go forward over undone turns."""
-        return cast("Moved", self._call("POST", "/api/conversations/{name}/redo", {"turns": turns}, name=name))
+        return self._call(api.Moved, "POST", "/api/conversations/{name}/redo", {"turns": turns}, name=name)
 
-    def fork(self, name: str, new: str, node: str | None = None) -> Moved:
+    def fork(self, name: str, new: str, node: str | None = None) -> api.Moved:
         """Give a node a second name."""
         body = {"name": new, "node": node}
-        return cast("Moved", self._call("POST", "/api/conversations/{name}/fork", body, name=name))
+        return self._call(api.Moved, "POST", "/api/conversations/{name}/fork", body, name=name)
 
-    def rename(self, name: str, new: str) -> Renamed:
+    def rename(self, name: str, new: str) -> api.Renamed:
         """Rename a conversation."""
-        return cast("Renamed", self._call("POST", "/api/conversations/{name}/rename", {"name": new}, name=name))
+        return self._call(api.Renamed, "POST", "/api/conversations/{name}/rename", {"name": new}, name=name)
 
-    def state(self, name: str, node: str | None = None) -> StateAt:
+    def state(self, name: str, node: str | None = None) -> api.StateAt:
         """Return the state of a conversation, at its end or after a node."""
-        return cast("StateAt", self._call("GET", "/api/conversations/{name}/state", query={"node": node}, name=name))
+        return self._call(api.StateAt, "GET", "/api/conversations/{name}/state", query={"node": node}, name=name)
 
-    def set_state(self, name: str, path: str, value: Json) -> StateSet:
+    def set_state(self, name: str, path: str, value: Json) -> api.StateSet:
         """Set a value of the state by hand."""
         body = {"path": path, "value": value}
-        return cast("StateSet", self._call("POST", "/api/conversations/{name}/state", body, name=name))
+        return self._call(api.StateSet, "POST", "/api/conversations/{name}/state", body, name=name)
 
-    def why(self, name: str, path: str, node: str | None = None) -> Cause:
+    def why(self, name: str, path: str, node: str | None = None) -> api.Cause:
         """Return the node that set a value last."""
         query = {"path": path, "node": node}
-        return cast("Cause", self._call("GET", "/api/conversations/{name}/why", query=query, name=name))
+        return self._call(api.Cause, "GET", "/api/conversations/{name}/why", query=query, name=name)
 
-    def end(self, name: str, node: str) -> BranchEnd:
+    def end(self, name: str, node: str) -> api.BranchEnd:
         """Return the end of the branch that continues a node."""
-        return cast("BranchEnd", self._call("GET", "/api/conversations/{name}/end", query={"node": node}, name=name))
+        return self._call(api.BranchEnd, "GET", "/api/conversations/{name}/end", query={"node": node}, name=name)
 
-    def verify(self, name: str) -> Verified:
+    def verify(self, name: str) -> api.Verified:
         """Do every turn again from its records, without a call of a model."""
-        return cast("Verified", self._call("GET", "/api/conversations/{name}/verify", name=name))
+        return self._call(api.Verified, "GET", "/api/conversations/{name}/verify", name=name)
 
     def export(self, name: str, form: Literal["jsonl", "md", "html", "verifiable"] = "jsonl") -> str:
         """Export a conversation."""
         return self._send("GET", "/api/conversations/{name}/export", {"name": name}, {"form": form}).text
 
-    def node(self, name: str) -> ShownNode:
+    def node(self, name: str) -> api.ShownNode:
         """Return a node with its calls."""
-        return cast("ShownNode", self._call("GET", "/api/nodes/{name}", name=name))
+        return self._call(api.ShownNode, "GET", "/api/nodes/{name}", name=name)
 
-    def trace(self, node: str) -> JsonObject:
+    def trace(self, node: str) -> api.JsonObject:
         """Return the calls, tools, searches and scores that made a node."""
-        return cast("JsonObject", self._call("GET", "/api/nodes/{name}/trace", name=node))
+        return self._call(api.JsonObject, "GET", "/api/nodes/{name}/trace", name=node)
 
     def tokens(self, node: str, top: int = 5) -> Json:
         """Return the tokens of the answers that made a node."""
-        return self._call("GET", "/api/nodes/{name}/tokens", query={"top": top}, name=node)
+        return cast("Json", self._call(object, "GET", "/api/nodes/{name}/tokens", query={"top": top}, name=node))
 
-    def tree(self) -> list[NodeEntry]:
+    def tree(self) -> list[api.NodeEntry]:
         """Return all histories that names point to."""
-        return cast("list[NodeEntry]", self._call("GET", "/api/tree"))
+        return self._call(list[api.NodeEntry], "GET", "/api/tree")
 
-    def diff(self, before: str, after: str) -> Difference:
+    def diff(self, before: str, after: str) -> api.Difference:
         """Return what differs between two places."""
-        return cast("Difference", self._call("GET", "/api/diff", query={"before": before, "after": after}))
+        return self._call(api.Difference, "GET", "/api/diff", query={"before": before, "after": after})
 
-    def cost(self, by: Literal["app", "model", "day", "session"] = "session") -> list[CostEntry]:
+    def cost(self, by: Literal["app", "model", "day", "session"] = "session") -> list[api.CostEntry]:
         """Return the bill."""
-        return cast("list[CostEntry]", self._call("GET", "/api/cost", query={"by": by}))
+        return self._call(list[api.CostEntry], "GET", "/api/cost", query={"by": by})
 
-    def apps(self) -> list[AppEntry]:
+    def apps(self) -> list[api.AppEntry]:
         """List the served apps with their parameters."""
-        return cast("list[AppEntry]", self._call("GET", "/api/apps"))
+        return self._call(list[api.AppEntry], "GET", "/api/apps")
 
-    def events(self, run: str, after: int = -1) -> Iterator[tuple[str, JsonObject]]:
+    def events(self, run: str, after: int = -1) -> Iterator[tuple[str, api.JsonObject]]:
         """Follow a run from its first event, or from behind one: yield the kind of each event, and its data."""
         path = f"/api/runs/{quote(run, safe='')}/events"
         with self._http.stream("GET", path, headers={"last-event-id": str(after)}) as response:
@@ -201,86 +169,94 @@ class ApiClient:
                 elif name == "data":
                     yield kind, json.loads(value)
 
-    def cancel(self, run: str) -> Cancelled:
+    def cancel(self, run: str) -> api.Cancelled:
         """Stop a run."""
-        return cast("Cancelled", self._call("POST", "/api/runs/{name}/cancel", name=run))
+        return self._call(api.Cancelled, "POST", "/api/runs/{name}/cancel", name=run)
 
-    def indexes(self) -> list[IndexEntry]:
+    def indexes(self) -> list[api.IndexEntry]:
         """List the indexes."""
-        return cast("list[IndexEntry]", self._call("GET", "/api/indexes"))
+        return self._call(list[api.IndexEntry], "GET", "/api/indexes")
 
-    def create_index(self, name: str, language: str | None = None) -> IndexEntry:
+    def create_index(self, name: str, language: str | None = None) -> api.IndexEntry:
         """Create an index for uploads."""
-        return cast("IndexEntry", self._call("POST", "/api/indexes", {"name": name, "language": language}))
+        return self._call(api.IndexEntry, "POST", "/api/indexes", {"name": name, "language": language})
 
-    def index(self, name: str) -> ShownIndex:
+    def index(self, name: str) -> api.ShownIndex:
         """Return an index with its documents."""
-        return cast("ShownIndex", self._call("GET", "/api/indexes/{name}", name=name))
+        return self._call(api.ShownIndex, "GET", "/api/indexes/{name}", name=name)
 
-    def delete_index(self, name: str) -> Deleted:
+    def delete_index(self, name: str) -> api.Deleted:
         """Delete an index."""
-        return cast("Deleted", self._call("DELETE", "/api/indexes/{name}", name=name))
+        return self._call(api.Deleted, "DELETE", "/api/indexes/{name}", name=name)
 
-    def refresh(self, name: str) -> IndexRunStarted:
+    def refresh(self, name: str) -> api.IndexRunStarted:
         """Read what changed in the folder of an index; see `events`."""
-        return cast("IndexRunStarted", self._call("POST", "/api/indexes/{name}/refresh", {}, name=name))
+        return self._call(api.IndexRunStarted, "POST", "/api/indexes/{name}/refresh", {}, name=name)
 
-    def upload(self, index: str, path: str, content: bytes) -> IndexRunStarted:
+    def upload(self, index: str, path: str, content: bytes) -> api.IndexRunStarted:
         """Upload a document, and index it; see `events`."""
         answer = self._send("POST", "/api/indexes/{name}/documents", {"name": index}, {"path": path}, content=content)
-        return cast("IndexRunStarted", answer.json())
+        return cast("api.IndexRunStarted", answer.json())
 
-    def document(self, index: str, path: str, start: int | None = None, end: int | None = None) -> JsonObject:
+    def document(self, index: str, path: str, start: int | None = None, end: int | None = None) -> api.JsonObject:
         """Return the text of a document, whole or around a quotation."""
         query = {"start": start, "end": end}
-        answer = self._call("GET", "/api/indexes/{name}/documents/{path}", query=query, name=index, path=path)
-        return cast("JsonObject", answer)
+        return self._call(
+            api.JsonObject, "GET", "/api/indexes/{name}/documents/{path}", query=query, name=index, path=path
+        )
 
-    def delete_document(self, index: str, path: str) -> Deleted:
+    def delete_document(self, index: str, path: str) -> api.Deleted:
         """Delete an uploaded document."""
-        return cast("Deleted", self._call("DELETE", "/api/indexes/{name}/documents/{path}", name=index, path=path))
+        return self._call(api.Deleted, "DELETE", "/api/indexes/{name}/documents/{path}", name=index, path=path)
 
-    def find(self, query: str, index: str | None = None, limit: int = 5) -> FoundPassages:
+    def find(self, query: str, index: str | None = None, limit: int = 5) -> api.FoundPassages:
         """Find the passages that fit a query best, in all indexes or in one."""
         words: Query = {"q": query, "limit": limit}
         if index is None:
-            return cast("FoundPassages", self._call("GET", "/api/find", query=words))
-        return cast("FoundPassages", self._call("GET", "/api/indexes/{name}/find", query=words, name=index))
+            return self._call(api.FoundPassages, "GET", "/api/find", query=words)
+        return self._call(api.FoundPassages, "GET", "/api/indexes/{name}/find", query=words, name=index)
 
-    def passage(self, name: str) -> JsonObject:
+    def passage(self, name: str) -> api.JsonObject:
         """Return a passage by its id, and the text around it."""
-        return cast("JsonObject", self._call("GET", "/api/passages/{id}", id=name))
+        return self._call(api.JsonObject, "GET", "/api/passages/{id}", id=name)
 
-    def persons(self) -> list[PersonEntry]:
+    def persons(self) -> list[api.PersonEntry]:
         """List the persons."""
-        return cast("list[PersonEntry]", self._call("GET", "/api/persons"))
+        return self._call(list[api.PersonEntry], "GET", "/api/persons")
 
-    def person(self, name: str) -> Person:
+    def person(self, name: str) -> api.Person:
         """Return a person."""
-        return cast("Person", self._call("GET", "/api/persons/{name}", name=name))
+        return self._call(api.Person, "GET", "/api/persons/{name}", name=name)
 
-    def set_person(self, name: str, **values: Unpack[PersonChange]) -> Person:
+    def set_person(self, name: str, **values: Unpack[api.PersonChange]) -> api.Person:
         """Set facts, language and thresholds of a person."""
-        return cast("Person", self._call("POST", "/api/persons/{name}", dict(values), name=name))
+        return self._call(api.Person, "POST", "/api/persons/{name}", dict(values), name=name)
 
-    def delete_person(self, name: str) -> Deleted:
+    def delete_person(self, name: str) -> api.Deleted:
         """Delete a person."""
-        return cast("Deleted", self._call("DELETE", "/api/persons/{name}", name=name))
+        return self._call(api.Deleted, "DELETE", "/api/persons/{name}", name=name)
 
-    def rate(self, name: str, **rating: Unpack[Rating]) -> Person:
+    def rate(self, name: str, **rating: Unpack[api.Rating]) -> api.Person:
         """Store how a person rates the last turn."""
-        return cast("Person", self._call("POST", "/api/persons/{name}/feedback", dict(rating), name=name))
+        return self._call(api.Person, "POST", "/api/persons/{name}/feedback", dict(rating), name=name)
 
-    def forget(self, name: str) -> Person:
+    def forget(self, name: str) -> api.Person:
         """Delete the feedback of a person."""
-        return cast("Person", self._call("DELETE", "/api/persons/{name}/feedback", name=name))
+        return self._call(api.Person, "DELETE", "/api/persons/{name}/feedback", name=name)
 
     def _call(
-        self, method: str, path: str, body: object = None, /, *, query: Query | None = None, **names: str
-    ) -> Json:
-        """Send a request to a path of the document, and return the answer."""
-        found: Json = self._send(method, path, names, query or {}, body).json()
-        return found
+        self,
+        _answer: type[T],
+        method: str,
+        path: str,
+        body: object = None,
+        /,
+        *,
+        query: Query | None = None,
+        **names: str,
+    ) -> T:
+        """Send a request to a path of the document, and return the answer, whose type the document says."""
+        return cast("T", self._send(method, path, names, query or {}, body).json())
 
     def _send(
         self,

@@ -94,7 +94,7 @@ class FollowedRuns:
         """Return a run of a caller.
 
         Raises:
-            ApiError: there is none, or it belongs to another caller.
+            ApiError: it does not exist, or belongs to another caller.
         """
         found = self._runs.get(name)
         if found is not None and found.caller == caller:

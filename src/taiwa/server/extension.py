@@ -57,23 +57,29 @@ class Extension:
         return written
 
 
-def read_extension(body: Fields, included: Collection[str] = ()) -> Extension | None:
-    """Read the object `taiwa` of a request; None without one, and without parts that the protocol's own field includes.
+def read_extension(body: Fields, others: Collection[str] = ()) -> Extension | None:
+    """Read the object `taiwa` of a request and the parts that `include` names, such as `taiwa:state`; None without either.
+
+    `others` are the names that the protocol itself has for `include`.
 
     Raises:
         ApiError: a field of it is unknown or has a wrong type.
     """
+    own = tuple(PREFIX + name for name in PARTS)
+    parts = tuple(name.removeprefix(PREFIX) for name in _included(body, (*others, *own)) if name in own)
     given = body.object("taiwa")
-    parts = tuple(name.removeprefix(PREFIX) for name in included if name.startswith(PREFIX))
     if given is None:
         return Extension(include=parts) if parts else None
     given.check_names({"params", "person", "include"})
-    params, include = read_params(given), given.texts("include")
-    unknown = next((name for name in include if name not in PARTS), None)
+    return Extension(read_params(given), (*parts, *_included(given, PARTS)))
+
+
+def _included(body: Fields, names: Collection[str]) -> tuple[str, ...]:
+    found, path = body.texts("include"), body.at("include")
+    unknown = next((name for name in found if name not in names), None)
     if unknown is not None:
-        path = given.at("include")
-        raise invalid(path, f"unknown {path} {unknown[:40]!r}; choose from {', '.join(PARTS)}", "invalid_value")
-    return Extension(params, (*parts, *include))
+        raise invalid(path, f"unknown {path} {unknown[:80]!r}; choose from {', '.join(names)}", "invalid_value")
+    return found
 
 
 def read_params(given: Fields) -> dict[str, Json]:

@@ -39,11 +39,13 @@ class Guard:
         access: Access,
         error: Callable[[ApiError, str], Response],
         takes_files: Callable[[str], bool],
+        is_untyped: Callable[[str], bool],
     ) -> None:
         self._app = app
         self._access = access
         self._error = error
         self._takes_files = takes_files
+        self._is_untyped = is_untyped
         self._hosts = LOOPBACK_NAMES | {options.host, *options.hosts}
         self._addresses = not options.is_local
         self._origins = frozenset(options.origins)
@@ -101,7 +103,7 @@ class Guard:
                 return Response(status_code=204)
             self._check_origin(scope["method"], path, headers)
             scope["caller"] = "" if path in PUBLIC else await self._access.authenticate(headers)
-            self._check_body(scope["method"], headers, takes_files=self._takes_files(path))
+            self._check_body(scope["method"], path, headers)
         except ApiError as error:
             return self._error(error, path)
         return None
@@ -137,7 +139,8 @@ class Guard:
         if crossing and not (method in READING and path in VISITED):
             raise ApiError(403, "requests of other sites are refused", "permission_error", "origin_not_allowed")
 
-    def _check_body(self, method: str, headers: Headers, *, takes_files: bool) -> None:
+    def _check_body(self, method: str, path: str, headers: Headers) -> None:
+        takes_files = self._takes_files(path)
         most = self._limits.upload if takes_files else self._limits.body
         length = headers.get("content-length", "")
         if length and (not length.isascii() or not length.isdigit()):
@@ -148,7 +151,9 @@ class Guard:
             return
         has_body = "transfer-encoding" in headers or (length and int(length) > 0)
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json" and (has_body or kind) and not takes_files:
+        # Clients of Ollama do not name the type; what a page sends, which may choose one that needs no leave, has an origin.
+        untyped = self._is_untyped(path) and "origin" not in headers
+        if kind != "application/json" and (has_body or kind) and not (takes_files or untyped):
             raise ApiError(415, "the Content-Type must be application/json", code="unsupported_media_type")
         if headers.get("content-encoding", "identity") != "identity":
             raise ApiError(415, "compressed bodies are not supported", code="unsupported_media_type")

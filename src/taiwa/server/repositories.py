@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from threading import Lock
 
-from taiwa.retrieval.scope import IndexScope
+from taiwa.retrieval.index import IndexScope
 from taiwa.server.access import LOCAL_CALLER
 from taiwa.sessions.quota import Quota
 from taiwa.sessions.repository import Repository
-from taiwa.store.callers import Caller
+from taiwa.store.served import Caller
 
 
 class Repositories:

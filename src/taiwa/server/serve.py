@@ -17,7 +17,7 @@ from taiwa.kernel.runtime import AnyModel
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.operations.otel import LiveSpans
 from taiwa.operations.uploads import uploads_folder
-from taiwa.retrieval.scope import IndexScope
+from taiwa.retrieval.index import IndexScope
 from taiwa.server.access import Access
 from taiwa.server.application import build, take_over
 from taiwa.server.catalogue import Catalogue, check_served
@@ -65,7 +65,8 @@ class TaiwaServer:
         self.socket = bind(options.host, options.port)
         self.port = int(self.socket.getsockname()[1])
         self.access = Access(options.token, self.port, repositories.find)
-        turns = TurnOptions(limits=UsageLimits(cost=settings.max_cost_nano))
+        cost = settings.max_cost_nano
+        turns = TurnOptions(limits=None if cost is None else UsageLimits(cost=cost))
         self.state = ServerState(
             options,
             repositories,

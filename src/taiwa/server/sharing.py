@@ -18,7 +18,7 @@ from taiwa.server.errors import SERVER, ApiError
 from taiwa.server.repositories import Repositories
 from taiwa.server.runs import RunEvent
 from taiwa.sessions.durable_turn import TurnResult
-from taiwa.store.shared_runs import SharedRun, SharedRuns
+from taiwa.store.served import SharedRun, SharedRuns
 
 logger = logging.getLogger("taiwa.server")
 POLL = 0.1

@@ -6,6 +6,7 @@ from typing import Any
 
 from starlette.requests import Request
 
+from taiwa.i18n import LANGUAGES
 from taiwa.kernel.records import Json, parse_json
 from taiwa.server.access import Access
 from taiwa.server.catalogue import Catalogue
@@ -21,6 +22,8 @@ from taiwa.server.runs import Runs
 from taiwa.server.sharing import Sharing
 from taiwa.sessions.durable_turn import TurnOptions
 from taiwa.sessions.repository import Repository
+
+LANGUAGE_COOKIE = "taiwa-language"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,17 @@ def state_of(request: Request) -> ServerState:
 def caller_of(request: Request) -> str:
     """Return the caller of a request; "" is the one who has the token of the server."""
     return str(request.scope["caller"])
+
+
+def language_of(request: Request) -> str:
+    """Return the language of a browser: the chosen one, else the first of its own that there is.
+
+    >>> language_of(Request({"type": "http", "headers": [(b"accept-language", b"fr, ja-JP;q=0.8")]}))
+    'ja'
+    """
+    wanted = [request.cookies.get(LANGUAGE_COOKIE, ""), *request.headers.get("accept-language", "").split(",")]
+    short = (each.strip()[:2].lower() for each in wanted)
+    return next((each for each in short if each in LANGUAGES), "en")
 
 
 def repository_of(request: Request) -> Repository:

@@ -14,7 +14,8 @@ TEXT: Mapping[str, Json] = {"type": "string"}
 COUNT: Mapping[str, Json] = {"type": "integer", "minimum": 1, "maximum": 100}
 OFFSET: Mapping[str, Json] = {"type": "integer", "minimum": 0, "maximum": 1 << 40}
 LIMIT: Mapping[str, Json] = {"type": "integer", "minimum": 1, "maximum": 1000}
-Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+Endpoint: TypeAlias = "Callable[[Request], Awaitable[Response | Json]]"
+"""Returns a response, or the JSON of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +34,16 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A route of a wire: `endpoint` reads a request and returns a response, or raises `ApiError` or an error of taiwa.
+    """A route of a wire: `endpoint` reads a request and returns a response or JSON, or raises `ApiError` or an error of taiwa.
 
-    What `takes_files` gets bodies of any type, and larger ones than JSON.
+    What `takes_files` gets bodies of any type, and larger ones than JSON; an `untyped` one gets JSON whatever type it is sent as.
     """
 
     path: str
     endpoint: Endpoint
     methods: tuple[str, ...] = ("POST",)
     takes_files: bool = False
+    untyped: bool = False
     api: Described | None = None
 
 

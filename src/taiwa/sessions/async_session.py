@@ -9,8 +9,7 @@ from typing import Self, TypeAlias
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
-from taiwa.conversation.state import State
-from taiwa.conversation.state_paths import Change
+from taiwa.conversation.state import Change, State
 from taiwa.kernel.async_runtime import AsyncRuntime, finish_in_thread
 from taiwa.kernel.attachments import AttachmentSource
 from taiwa.kernel.errors import TaiwaError

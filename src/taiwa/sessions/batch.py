@@ -84,7 +84,7 @@ def check_limits(options: TurnOptions, spent: RunUsage, priced_model: PricedMode
         LimitError: the limit is reached.
         ConfigError: the cost is unknown.
     """
-    limit = options.limits.cost
+    limit = options.cost_limit
     if limit is None:
         return
     if spent.cost is None:
@@ -229,7 +229,7 @@ class ParallelBatch(ABC, Generic[A, R]):
         """Under a cost limit wait until rows as dear as the dearest so far fit below it beside the running ones; the first
         row runs alone. So one row at most exceeds the limit.
         """
-        limit = self.options.limits.cost
+        limit = self.options.cost_limit
         if limit is None:
             yield
             return
@@ -289,7 +289,7 @@ class ParallelBatch(ABC, Generic[A, R]):
 
     async def _run(self, program: RowProgram[A], journal: Journal) -> RunResult[A]:
         limits, known = self.options.limits, self.spent.cost
-        if limits.cost is not None and known is not None:
+        if limits is not None and limits.cost is not None and known is not None:
             limits = replace(limits, cost=limits.cost - known)
         runtime = AsyncRuntime(
             self.priced_model.model, tools=program.tools, limits=limits, price=self.priced_model.price

@@ -7,9 +7,8 @@ from decimal import Decimal
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
-from taiwa.conversation.history import Conversation, change_app
+from taiwa.conversation.history import Conversation, Transcript, change_app, next_address, turn_digest
 from taiwa.conversation.state import State
-from taiwa.conversation.transcript import Transcript, next_address, turn_digest
 from taiwa.flows.chat import Reply, compact, complete_turn, say
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.effects import Complete, Effect, Program
@@ -73,25 +72,26 @@ class TurnOptions:
     """Options of the turns of a session.
 
     - `strict`: a state delta that cannot be read fails the turn. `repairs`: how often an invalid delta is sent back.
-    - `limits`: usage limits of the whole session.
+    - `limits`: usage limits of all turns of an opened session together; None: those that the conversation keeps.
     - `interrupts`: what a KeyboardInterrupt does to a streaming answer (`keep`: the turn is committed with what it has).
     - `tools`: tools that an app may name beside the built-in ones.
     """
 
     strict: bool = False
     repairs: int = 1
-    limits: UsageLimits = UsageLimits()
+    limits: UsageLimits | None = None
     interrupts: Interrupts = "raise"
     tools: tuple[Tool, ...] = ()
+
+    @property
+    def cost_limit(self) -> int | None:
+        """The limit of cost, in billionths of the currency unit."""
+        return None if self.limits is None else self.limits.cost
 
     @property
     def of_answer(self) -> dict[str, Json]:
         """The options that an answer depends on, which excludes limits."""
         return {"strict": self.strict, "repairs": self.repairs}
-
-    def to_json(self) -> dict[str, Json]:
-        """Return what another process needs to resume the turn."""
-        return self.of_answer | ({} if self.limits.cost is None else {"max_cost": self.limits.cost})
 
 
 @value(tag="turn-input")
@@ -340,7 +340,8 @@ def begin_turn(
                 repository.quota.admit()
             if base.new_nodes:
                 store.nodes.put_app(base.app.source)
-            recorded = options.to_json() | turn_input.to_json()
+            limit: dict[str, Json] = {} if options.cost_limit is None else {"max_cost": options.cost_limit}
+            recorded = options.of_answer | limit | turn_input.to_json()
             if resources is not None:
                 recorded["turn_options"] = record(resources.options)
             run = store.runs.begin(
@@ -460,6 +461,12 @@ def request_counter(repository: Repository, run: int, priced_model: PricedModel)
     return observe
 
 
+def quota_observers(repository: Repository, run: int, priced_model: PricedModel) -> tuple[Observer, ...]:
+    """Return what reserves the cost of each call of a run, where the owner of the repository has a budget."""
+    quota = repository.quota
+    return () if quota is None else (quota.observer(run, priced_model.model.name, priced_model.price),)
+
+
 def run_outside_sessions(
     repository: Repository,
     priced_model: PricedModel,
@@ -474,8 +481,12 @@ def run_outside_sessions(
     Its calls are stored as they are answered, even if it fails. The tools are those of the options.
     """
     runs = repository.store.runs
-    run = runs.begin("", None, None, text, recorded)
-    observers = (request_counter(repository, run, priced_model), *observers)
+    with repository.store.transaction():
+        if repository.quota is not None:
+            repository.quota.admit()
+        run = runs.begin("", None, None, text, recorded)
+    reserving = quota_observers(repository, run, priced_model)
+    observers = (*reserving, request_counter(repository, run, priced_model), *observers)
     runtime = Runtime(
         priced_model.model, tools=options.tools, limits=options.limits, price=priced_model.price,
         interrupts=options.interrupts, observers=observers,

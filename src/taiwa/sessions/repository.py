@@ -21,8 +21,7 @@ from taiwa.conversation.history import (
     edit_state,
     past_turn,
 )
-from taiwa.conversation.state import State
-from taiwa.conversation.state_paths import MISSING, Missing, StatePath, format_path, get_path
+from taiwa.conversation.state import MISSING, Missing, State, StatePath, format_path, get_path
 from taiwa.kernel.errors import ConfigError, CorruptError, InputError, StoreError, TaiwaError
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.runtime import Retriever, Tool
@@ -32,7 +31,7 @@ from taiwa.sql import PostgresUrl
 from taiwa.store import Checkout, FsckProblem, Store
 
 if TYPE_CHECKING:
-    from taiwa.retrieval.scope import IndexScope
+    from taiwa.retrieval.index import IndexScope
     from taiwa.sessions.quota import Quota
 
 SNAPSHOT_EVERY = 32
@@ -69,7 +68,7 @@ class Repository:
     """Conversations by name or revision. Each change of a session is one transaction of the store.
 
     `tools` are those that apps may name beside the built-in ones; `place` is the file beside which indexes are stored, or
-    their server; `settings` name the embedding model of indexes. `scope` limits which indexes are searched, and `quota` what is spent, for
+    their server; `settings` name the embedding model of indexes. With `may_load_tools`, tools of files that the user named before are loaded again. `scope` limits which indexes are searched, and `quota` what is spent, for
     callers of a server.
     """
 
@@ -81,14 +80,17 @@ class Repository:
         self.scope: IndexScope | None = None
         self.quota: Quota | None = None
         self.tools: dict[str, Tool] = {}
+        self.may_load_tools = False
         self._apps: dict[str, App] = {}
         self._recent: dict[str, Conversation] = {}
 
     def app(self, name: str) -> App:
-        """Open the app that a node was made with; of an untrusted one neither the model nor the tools count."""
+        """Open the app that a node was made with; of an untrusted one neither the model, the tools nor the limits count."""
         if name not in self._apps:
             app = load_source(self.store.nodes.app(name))
-            self._apps[name] = app if self.store.nodes.is_trusted(name) else replace(app, model="", tools=())
+            own = self.store.nodes.is_trusted(name)
+            options = replace(app.options, limits=None)
+            self._apps[name] = app if own else replace(app, model="", tools=(), options=options)
         return self._apps[name]
 
     def trust(self, name: str) -> None:
@@ -115,9 +117,13 @@ class Repository:
         missing = [name for name in app.tools if name not in self.tools]
         if not missing:
             return tuple(self.tools[name] for name in app.tools)
-        from taiwa.tools.registry import named_tool, tool_names
+        from taiwa.tools.registry import named_tool, remembered_tool, tool_names
 
-        found = {name: self.tools.get(name) or named_tool(name) for name in app.tools}
+        files = {each.partition("@")[0]: each for each in app.answer_options.tool_files if self.may_load_tools}
+        found = {
+            name: self.tools.get(name) or (remembered_tool(files[name]) if name in files else named_tool(name))
+            for name in app.tools
+        }
         unknown = next((name for name, tool in found.items() if tool is None), None)
         if unknown is not None:
             near = get_close_matches(unknown, (*self.tools, *tool_names()), 1, 0.6)

@@ -4,8 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from taiwa.conversation.app import App
-from taiwa.conversation.history import Conversation, add_turn, change_app, edit_state, summarize_window
-from taiwa.conversation.transcript import START, Transcript, next_address, split_turns, turn_digest
+from taiwa.conversation.history import (
+    START,
+    Conversation,
+    Transcript,
+    add_turn,
+    change_app,
+    edit_state,
+    next_address,
+    split_turns,
+    summarize_window,
+    turn_digest,
+)
 from taiwa.flows.chat import input_text
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError
@@ -189,7 +199,7 @@ def _place(
         )
     answerable = input_text(inputs) or is_relayed(app) or any(message.attachments for message in inputs)
     if not inputs or not answerable:
-        raise InputError("the last message must be of the user or a tool: there is nothing to answer")
+        raise InputError("the last message must be of the user or a tool")
     is_same = base.app.name == app.name and (app.values == base.app.values or not app.values)
     if is_same and repository.store.nodes.is_trusted(base.app.hash):  # an import does not replace a served app
         # A conversation keeps the text of its app, and what was set for its answers.

@@ -10,12 +10,10 @@ from urllib.parse import urlsplit
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node, change_app
-from taiwa.conversation.state import State
-from taiwa.conversation.state_paths import Change, diff_states, parse_path
+from taiwa.conversation.state import Change, State, diff_states, parse_path
 from taiwa.flows.chat import Reply
-from taiwa.kernel.arguments import check_argument
 from taiwa.kernel.attachments import AttachmentSource, read_attachments
-from taiwa.kernel.errors import ConfigError, ConflictError, InputError, TaiwaError
+from taiwa.kernel.errors import ConfigError, ConflictError, InputError, TaiwaError, check_argument
 from taiwa.kernel.execution import Observer, RunResult
 from taiwa.kernel.messages import Message, Notice, TextDelta, ToolResult, Usage, assistant, user
 from taiwa.kernel.runtime import AnyModel, Runtime, Stream
@@ -29,6 +27,7 @@ from taiwa.sessions.durable_turn import (
     TurnOptions,
     TurnResult,
     begin_turn,
+    quota_observers,
     request_counter,
     resume_turn,
 )
@@ -143,7 +142,7 @@ class BaseSession:
         check_argument("turn", turn, int, "the number of a turn")
         tip, count = self._ensure_begun(), self.conversation.count
         if not (1 <= turn <= count or -count <= turn <= -1):
-            raise InputError(f"there is no turn {turn}; the conversation has {count}")
+            raise InputError(f"turn {turn} not found; the conversation has {count}")
         back = count - turn + 1 if turn > 0 else -turn
         base = self.repository.checkout(self.repository.before_turn(tip, back))
         if self.conversation.new_nodes:  # the app was changed for this turn
@@ -263,7 +262,7 @@ class BaseSession:
         Raises:
             ConfigError: the model reports no usage, so the cost limit cannot be checked.
         """
-        limits = self.options.limits
+        limits = self.options.limits or self.app.answer_options.limits or UsageLimits()
         if limits.cost is None:
             return limits
         spent, name = self.spent, self.priced_model.model.name
@@ -276,8 +275,7 @@ class BaseSession:
 
     def _runtime_options(self, turn: ActiveTurn) -> RuntimeOptions:
         counter = request_counter(self.repository, turn.run, self.priced_model)
-        quota, model = self.repository.quota, self.priced_model
-        reserving = () if quota is None else (quota.observer(turn.run, model.model.name, model.price),)
+        reserving = quota_observers(self.repository, turn.run, self.priced_model)
         observers = (*self._observers, *reserving, counter)
         return {**turn.runtime_options, "observers": observers, "limits": self._remaining_limits()}
 

@@ -15,7 +15,7 @@ from taiwa.ask.extractive import TermWeights
 from taiwa.ask.policy_file import read_policy
 from taiwa.ask.result import AskTurnOptions
 from taiwa.ask.types import ANONYMOUS_USER, UserProfile
-from taiwa.conversation.app import App
+from taiwa.conversation.app import App, merge_sampling
 from taiwa.conversation.history import Conversation
 from taiwa.flows.chat import Reply
 from taiwa.i18n import dialogue_version, user_language
@@ -227,7 +227,9 @@ def _options(app: App, repository: "Repository", *, without_model: bool) -> AskT
         locale=user_language(),
         table=table,
     )
-    return AskTurnOptions(clarify, profile_of(str(values.get("user") or ""), repository.store), app.instructions)
+    profile = profile_of(str(values.get("user") or ""), repository.store)
+    sampling = merge_sampling(app.sampling, app.answer_options.sampling)
+    return AskTurnOptions(clarify, profile, app.instructions, sampling=sampling)
 
 
 def profile_of(name: str, store: "Store") -> UserProfile:

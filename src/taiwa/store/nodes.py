@@ -407,7 +407,7 @@ class Nodes:
         """Return the hash of a row.
 
         Raises:
-            CorruptError: there is no such row.
+            CorruptError: the row is missing.
         """
         key: bytes | None = self._db.one("SELECT hash FROM node WHERE seq = ?", seq)
         if key is None:

@@ -140,7 +140,7 @@ class Refs:
         """Return the node that a name points to.
 
         Raises:
-            InputError: there is no such session; the message lists similar names.
+            InputError: the session does not exist; the message lists similar names.
         """
         return self.require(name)[2]
 
@@ -352,7 +352,7 @@ class Refs:
         session = session or self.require_latest()
         turns = [key for key, node in self._nodes.path(self.tip(session)) if node.kind == "turn"]
         if not 1 <= int(number) <= len(turns):
-            raise InputError(f"there is no turn {number}: session {session!r} has {plural(len(turns), 'turn')}")
+            raise InputError(f"turn {number} not found; session {session!r} has {plural(len(turns), 'turn')}")
         return turns[-int(number)]
 
     def free_name(self, stem: str) -> str:

@@ -10,17 +10,14 @@ from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node
 from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.sql import Clock, Database, PostgresUrl, is_postgres_url, now_us
-from taiwa.store.batches import Batches
-from taiwa.store.callers import Callers
 from taiwa.store.export import export_lines, import_lines
 from taiwa.store.maintenance import KEPT_MOVES, DeleteResult, FsckProblem, GcResult, delete_session, fsck, gc
 from taiwa.store.nodes import Nodes, Snapshots, hash_to_bytes
 from taiwa.store.refs import Refs, check_name, composed, conflict_message
-from taiwa.store.runs import Axis, CostLine, Runs, costs
+from taiwa.store.runs import Axis, Batches, CostLine, Runs, costs
 from taiwa.store.schema import STORE
 from taiwa.store.search import Hit, search
-from taiwa.store.served import ServedObjects, Transcripts
-from taiwa.store.shared_runs import SharedRuns
+from taiwa.store.served import Callers, ServedObjects, SharedRuns, Transcripts
 from taiwa.store.users import Users
 
 LONGEST_OWNER = 100

@@ -2,7 +2,7 @@
 
 from typing import Any, TypeVar, overload
 
-from taiwa.kernel.arguments import check_argument
+from taiwa.kernel.errors import check_argument
 from taiwa.structured.json_repair.scanner import Fix, Level
 from taiwa.structured.output_type import OutputType
 from taiwa.structured.parse import DEFAULT_OPTIONS, ParseOptions, ParseResult

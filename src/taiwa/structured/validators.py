@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,16 +22,16 @@ from typing import (
     get_args,
     get_origin,
     get_type_hints,
+    is_typeddict,
 )
 
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError, SchemaError
+from typing_extensions import TypedDict
 
-from taiwa.kernel.arguments import describe
-from taiwa.kernel.errors import InputError, TaiwaError
+from taiwa.kernel.errors import InputError, TaiwaError, describe
 from taiwa.kernel.records import Json
-from taiwa.structured.typed_dicts import REFUSED, TAKE_OTHER, with_bases_resolved
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -341,3 +342,59 @@ def not_json(data: Json) -> Iterator[tuple[tuple[str | int, ...], str]]:
             todo.extend(((*path, index), inner) for index, inner in reversed(list(enumerate(here))))
         elif not isinstance(here, (str, int, float, NoneType)):  # pyright: ignore[reportUnnecessaryIsInstance]
             yield path, f"is not JSON but {type(here).__name__}"
+
+
+REFUSED = "typed-dict-version"
+"""The code of pydantic's error."""
+TAKE_OTHER = (
+    "on Python 3.11 a TypedDict of typing loses its type parameters and its bases, so one that is generic, refers to itself, or "
+    "is a field of a dataclass must come from typing_extensions"
+)
+
+
+def with_bases_resolved(annotation: Any) -> Any:  # noqa: ANN401  (no static type says "a type expression")
+    """Return an annotation with each `typing.TypedDict` as one of typing_extensions that has the same keys.
+
+    Whether a key is required is that of the class which declares it, or its own `Required` and `NotRequired`.
+
+    Raises:
+        InputError: a TypedDict has a generic one as its base, whose argument is lost.
+    """
+    return annotation if sys.version_info >= (3, 12) else _resolved(annotation, ())
+
+
+def _resolved(annotation: Any, within: tuple[type, ...]) -> Any:  # noqa: ANN401
+    if is_typeddict(annotation) and type(annotation).__module__ == "typing":
+        if annotation in within or _parameters(annotation):
+            return annotation  # pydantic refuses it
+        return _copied(annotation, (*within, annotation))
+    arguments = get_args(annotation)
+    resolved = tuple(_resolved(each, within) for each in arguments)
+    if resolved == arguments:
+        return annotation
+    origin: Any = get_origin(annotation)
+    constructor: Any = {Annotated: Annotated, UnionType: Union}.get(origin, origin)
+    return constructor[resolved]
+
+
+def _parameters(hint: Any) -> tuple[object, ...]:  # noqa: ANN401
+    return (hint,) if isinstance(hint, TypeVar) else cast("tuple[object, ...]", getattr(hint, "__parameters__", ()))
+
+
+def _copied(cls: Any, within: tuple[type, ...]) -> Any:  # noqa: ANN401
+    """Make a TypedDict of typing_extensions with the keys of one of typing, inherited ones too."""
+    keys: dict[str, Any] = {}
+    for name, hint in get_type_hints(cls, include_extras=True).items():
+        if _parameters(hint):
+            raise InputError(f"the class {cls.__name__} cannot be an output type: {TAKE_OTHER}")
+        kind = get_origin(hint)
+        if kind in (Required, NotRequired):
+            keys[name] = kind[_resolved(get_args(hint)[0], within)]
+        else:
+            resolved = _resolved(hint, within)
+            keys[name] = resolved if name in cls.__required_keys__ else NotRequired[resolved]
+    made = cast("Any", TypedDict)(cls.__name__, keys)
+    for name in ("__module__", "__qualname__", "__doc__", "__pydantic_config__"):
+        if hasattr(cls, name):
+            setattr(made, name, getattr(cls, name))
+    return made

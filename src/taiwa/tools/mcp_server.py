@@ -70,7 +70,7 @@ class ResourceTemplate:
 
 
 async def report_progress(progress: float, message: str) -> None:
-    """Report how far the call of a tool has come, to a client that asked for it; a client that has left is no failure."""
+    """Report how far the call of a tool has come, to a client that asked for it; a client that has left is ignored."""
     send = _progress.get()
     if send is not None:
         with suppress(Exception):  # of the SDK and its transport

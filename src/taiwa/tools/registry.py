@@ -1,8 +1,12 @@
 """Tools by name: the built-in ones, and the user's own by module or file."""
 
+import json
+import os
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
+from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -10,11 +14,15 @@ from typing import Any, TypeGuard, cast
 
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.plugins import find_plugin, load_plugin, plugin_names
+from taiwa.settings import config_path
 from taiwa.tools.calculator import calculator
 from taiwa.tools.chemical_formulas import molar_mass
 from taiwa.tools.function_tool import FunctionTool
 from taiwa.tools.stoichiometry import stoichiometry
 from taiwa.tools.units import unit_conversion
+from taiwa.yamlfile import write_private
+
+HASH_CHARS = 32
 
 
 @cache
@@ -80,6 +88,57 @@ def _load_tool(address: str) -> FunctionTool[Any, Any]:
         what = "name not found" if found is None else "it is not a tool; write @tool above the function"
         raise InputError(f"{address}: {what}")
     return found
+
+
+def remember_tool(address: str) -> str:
+    """Note that the user named a tool of a file, `path/to/file.py:name`; return its name with the hash of the file, `NAME@HASH`.
+
+    The note lies beside the config file of the user, and not in a store: a store of somebody else makes no file run.
+    """
+    place, _, name = address.rpartition(":")
+    key = f"{find_tools([address])[0].spec.name}@{_hash(Path(place))}"
+    noted = f"{Path(place).resolve()}:{name}"
+    if (notes := _notes()).get(key) != noted:
+        with suppress(ConfigError):  # where nothing can be written, the tool is to be named in each turn
+            write_private(_notes_path(), json.dumps({**notes, key: noted}, indent=2) + "\n")
+    return key
+
+
+def remembered_tool(key: str) -> FunctionTool[Any, Any] | None:
+    """Return the tool that the user named before, `NAME@HASH`, from its file as it was then; None if they never did.
+
+    Raises:
+        ConfigError: the file has changed, or is not there any more.
+        InputError: it cannot be imported.
+    """
+    address = _notes().get(key, "")
+    if not address:
+        return None
+    place, name = Path(address.rpartition(":")[0]), key.partition("@")[0]
+    if not place.is_file():
+        raise ConfigError(f"the tool {name!r} was in {place}, which is gone; name its file: --tool FILE.py:{name}")
+    if _hash(place) != key.partition("@")[2]:
+        raise ConfigError(
+            f"the tool {name!r} is in {place}, which has changed; to use it as it is now: --tool {address}"
+        )
+    return find_tools([address])[0]
+
+
+def _notes_path() -> Path:
+    return config_path(os.environ).parent / "tools.json"
+
+
+def _notes() -> dict[str, str]:
+    try:
+        found: object = json.loads(_notes_path().read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    notes = cast("dict[str, object]", found) if isinstance(found, dict) else {}
+    return {key: each for key, each in notes.items() if isinstance(each, str)}
+
+
+def _hash(file: Path) -> str:
+    return sha256(file.read_bytes()).hexdigest()[:HASH_CHARS]
 
 
 def import_file(file: Path) -> object:

@@ -16,9 +16,9 @@ from taiwa.flows.solve.tool_call_formats import (
     ToolCallFormat,
     decode,
     encode,
+    sanitize_result,
     tool_call_format,
 )
-from taiwa.flows.solve.tool_text import sanitize_result
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.messages import ToolSpec
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from taiwa.models.scripted import scripted_model
-from taiwa.store.callers import Caller
+from taiwa.store.served import Caller
 from tests.browser import chromium
 from tests.server.page.tab import ANSWER, Tab
 from tests.server.serving import Serving, serving
@@ -18,8 +18,9 @@ Serve: TypeAlias = Callable[..., Serving]
 OpenTab: TypeAlias = Callable[..., Tab]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
+    """A browser until the last test of a file: its event loop would stop asynchronous tests of other files in this process."""
     with chromium() as started:
         yield started
 

@@ -83,6 +83,12 @@ class Tab:
         self.page.click(f"#tab-{name}")
         self.count(f"#panel[data-panel={name}]", 1)
 
+    def load(self, name: str) -> None:
+        """Open a part of a panel that is loaded when it is opened."""
+        self.page.click(f"[data-load*='/{name}/'] > summary")
+        self.count(f"[data-load*='/{name}/']", 0)
+        self.count("#side [open] > .loaded > .quiet:only-child:not(p.small)", 0)
+
     def say(self, text: str, turns: int) -> None:
         self.page.fill("#text", text)
         self.page.press("#text", "Enter")

@@ -58,8 +58,37 @@ def test_a_file_that_cannot_be_read_is_refused_with_its_reason(tab: Tab, tmp_pat
     tab.page.set_input_files("[name=files]", str(tmp_path / "setup.exe"))
     tab.page.click("text=Upload")
 
-    tab.has("#notices", "is of a type that is not read")
-    tab.problems[:] = [problem for problem in tab.problems if "415" not in problem]
+    tab.has("#progress", "setup.exe: files of this type are not read")
+
+
+@pytest.mark.parametrize("way", ["picked", "dropped"])
+def test_a_folder_is_uploaded_with_its_folders_and_says_what_was_not_read(tab: Tab, tmp_path: Path, way: str) -> None:
+    folder = tmp_path / "handbook"
+    (folder / "travel").mkdir(parents=True)
+    (folder / "leave.md").write_text(LEAVE)
+    (folder / "travel" / "trains.md").write_text("# Trains\n\nTrains are booked in Galway.\n")
+    (folder / "map.png").write_bytes(b"\x89PNG")
+    tab.page.goto(f"{tab.base}/documents")
+    tab.ready()
+    tab.page.fill("[name=index]", way)
+    if way == "picked":
+        tab.page.set_input_files("[name=folder]", str(folder))
+    else:
+        box = tab.page.locator("#upload").bounding_box()
+        mouse = tab.context.new_cdp_session(tab.page)
+        data = {"items": [], "files": [str(folder)], "dragOperationsMask": 1}
+        for kind in ("dragEnter", "dragOver", "drop"):
+            at = {"x": box["x"] + 50, "y": box["y"] + 20}
+            mouse.send("Input.dispatchDragEvent", {"type": kind, **at, "data": data})
+    tab.has("#progress", "Files to upload: 3")
+    tab.page.click("#upload button.primary")
+    tab.page.wait_for_url(f"**/documents/{way}")
+
+    tab.has("#refused", "handbook/map.png: files of this type are not read")
+    assert [each.inner_text() for each in tab.page.locator("tbody th small").all()] == [
+        "handbook/leave.md",
+        "handbook/travel/trains.md",
+    ]
 
 
 def test_a_source_of_an_answer_opens_its_document_at_the_quotation(tab: Tab, server: Serving) -> None:
@@ -92,14 +121,20 @@ def test_documents_and_the_inspector_are_accessible(open_tab: OpenTab, server: S
     for width in (1280, 360):
         one = open_tab(server, color_scheme=scheme, viewport={"width": width, "height": 740}, bypass_csp=True)
         text = "/documents/handbook/text/leave.md?start=0&end=12"
-        for path in ("/documents", "/documents/handbook?q=sick", text, f"/c/{session}"):
+        for path in ("/", "/documents", "/documents/handbook?q=sick", text, f"/c/{session}"):
             one.page.goto(f"{one.base}{path}")
             one.ready()
             if path.startswith("/c/"):
                 if width == 360:
                     one.page.click("[data-toggle=side]")
                 one.panel("turn")
+                one.load("steps")
                 one.page.click("#side .steps .search summary")
+            elif path == "/":
+                one.page.check("[name=app][value=ask]")
+                one.page.click(".params:not([hidden]) summary")
+                send = one.page.locator("#send").bounding_box()
+                assert send["y"] + send["height"] <= 740
             result = Axe().run(one.page)
             assert result.violations_count == 0, f"{path}: {result.generate_report()}"
             assert one.page.evaluate("() => document.documentElement.scrollWidth") <= width, path
@@ -107,11 +142,31 @@ def test_documents_and_the_inspector_are_accessible(open_tab: OpenTab, server: S
 
 def test_the_inspector_shows_scores_queries_passages_and_why(tab: Tab, server: Serving) -> None:
     opened(tab, server, "how many days of paid leave does everybody have")
-    tab.page.click("#tab-turn")
+    tab.panel("turn")
 
-    tab.has("#side .card", "answerable")
-    tab.page.click("#side .steps .search summary")
+    tab.has("#side .card", "Answered by the documents")
     tab.has("#side .passages", "leave.md › Paid leave")
+    assert tab.page.locator("#side .steps").count() == 0
+    tab.load("steps")
+    tab.page.click("#side .steps .evidence summary")
+    tab.has("#side .steps .figures", "Words covered by the best passages")
+
+
+def test_passages_that_came_next_are_near_misses_with_their_scores(tab: Tab, server: Serving) -> None:
+    leaves = "".join(f"# Leave {n}\n\nLeave {n} has {n} paid days.\n\n" for n in range(10, 30))
+    run = server.client.post("/api/indexes/long/documents?path=long.md", content=leaves.encode()).json()["run"]
+    server.client.get(f"/api/runs/{run}/events")
+    session = ask(server, "how many paid days has leave 17", params={"in": ["long"]})["session"]
+    tab.page.goto(f"{tab.base}/c/{session}")
+    tab.ready()
+    tab.panel("turn")
+    used, near = tab.page.locator("#side .passages").all()
+
+    assert (used.locator("li").count(), near.locator("li").count()) == (8, 2)
+    assert not set(used.locator("a").all_inner_texts()) & set(near.locator("a").all_inner_texts())
+    assert float(near.locator("small").first.inner_text()) > 0
+    near.locator("a").first.click()
+    tab.has(".document mark", "paid days")
 
 
 def test_a_question_back_is_answered_by_a_button(tab: Tab, server: Serving) -> None:
@@ -123,6 +178,8 @@ def test_a_question_back_is_answered_by_a_button(tab: Tab, server: Serving) -> N
 
     tab.has("#turns", "a note of a doctor is due on day 3")
     tab.count(".question", 0)
+    assert tab.page.locator(".you").all_inner_texts() == ["what about that leave", "Sick leave"]
+    assert "⟦" not in tab.page.inner_text("#turns")
 
 
 def test_the_tokens_of_an_answer_show_what_was_forced_and_what_could_have_come(tab: Tab, server: Serving) -> None:
@@ -131,8 +188,8 @@ def test_the_tokens_of_an_answer_show_what_was_forced_and_what_could_have_come(t
     server.client.get(f"/api/runs/{made['run']}/events")
     tab.page.goto(f"{tab.base}/c/{made['session']}")
     tab.ready()
-    tab.page.click("#tab-turn")
-    tab.page.click("[data-load] summary")
+    tab.panel("turn")
+    tab.load("tokens")
     tab.has(".token.forced >> nth=0", "@@")
 
     tab.page.click(".token.p4 >> nth=0")

@@ -116,6 +116,7 @@ def test_an_app_takes_its_parameters_from_a_form_and_the_model_is_changed_in_mid
         server.server.state.catalogue.models = ("one", "two")
         tab = open_tab(server)
         tab.page.fill("[data-param=level]", "3")
+        tab.page.click(".params summary")
         tab.page.select_option("[data-param=tone]", "strict")
         tab.page.check("[data-param=brief]")
         tab.page.fill("#text", "hello")

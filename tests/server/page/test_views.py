@@ -1,19 +1,27 @@
 """What the page shows of a store: the transcript with its branches, the map, and the state with what changed it."""
 
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any, cast
 
 import pytest
 
 import taiwa
+from taiwa.apps.catalog import load_app
+from taiwa.ask.decide_search_or_clarify import POLICIES
+from taiwa.ask.types import QUESTIONS, SCORES
 from taiwa.conversation.history import add_turn
+from taiwa.kernel.messages import Evidence
 from taiwa.models.scripted import ScriptedModel
 from taiwa.server.page.branches import branch_map, leaf
+from taiwa.server.page.forms import open_params
+from taiwa.server.page.labels import LABELS
 from taiwa.server.page.page import Page, Place, Talk
 from taiwa.server.page.state_view import state_view
 from taiwa.server.page.views import transcript
 from taiwa.sessions.replay import recorded_requests, replay_history
 from taiwa.sessions.session import Session
+from taiwa.sessions.stored_ask import ASSESS_BY
 from taiwa.store.nodes import pack, unpack
 
 
@@ -135,15 +143,20 @@ def test_a_turn_shows_its_exact_request_and_the_text_of_its_answer(session: Sess
     session.say("Do you like tea?")
     session.say("And now?")
 
-    html = Page(session.repository, "en").panel(
-        Place(session.name, session.conversation.tip, session.conversation.tip, "turn")
-    )
+    html = Page(session.repository, "en").steps(place(session))
 
     model = session.priced_model.model
     assert isinstance(model, ScriptedModel)
     assert recorded_requests(session.repository, session.conversation.tip) == (model.requests[-1],)
     assert "── system" in html
     assert "Answer 1" in html
+
+
+def test_what_programs_name_is_named_for_a_person() -> None:
+    assert {*SCORES, *QUESTIONS, "reply"} == set(LABELS["score"])
+    assert {each.name for each in fields(Evidence)} == set(LABELS["evidence"])
+    assert {*POLICIES, *ASSESS_BY} <= set(LABELS["parameter"])
+    assert {param.name for param in open_params(load_app("ask"))} <= set(LABELS["parameter"])
 
 
 def test_an_answer_that_was_changed_in_the_store_has_another_hash() -> None:

@@ -7,8 +7,7 @@ from typing import Literal
 
 import pytest
 
-from taiwa.flows.solve.tool_call_formats import TaggedFormat
-from taiwa.flows.solve.tool_text import sanitize_result
+from taiwa.flows.solve.tool_call_formats import TaggedFormat, sanitize_result
 from taiwa.models.builtin.tokenizer import normalize_text
 from taiwa.tools.calculator import calculator
 from taiwa.tools.chemical_formulas import molar_mass

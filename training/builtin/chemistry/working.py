@@ -6,7 +6,7 @@ from functools import lru_cache
 from random import Random
 from typing import Literal
 
-from taiwa.flows.solve.tool_text import sanitize_result
+from taiwa.flows.solve.tool_call_formats import sanitize_result
 from taiwa.tools.calculator import calculate, calculator
 from taiwa.tools.chemical_formulas import molar_mass
 from taiwa.tools.stoichiometry import stoichiometry

@@ -1,4 +1,4 @@
-"""Everyday quantities: problems with numbers that a calculator finishes, and what is no such problem."""
+"""Everyday quantities: problems with numbers that a calculator finishes, and what is not such a problem."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""What is no problem to be worked out: talk, facts, opinions, code, poems, other languages, orders to break out; and problems
+"""What is not a problem to be worked out: talk, facts, opinions, code, poems, other languages, orders to break out; and problems
 in which a number is missing.
 """
 
@@ -84,7 +84,7 @@ def _words(teller: Teller) -> dict[str, str | Thing]:
 
 
 def other(random: Random) -> Sample:
-    """Anything that is no problem to be worked out."""
+    """Anything that is not a problem to be worked out."""
     teller = Teller(random)
     kind = random.choices(
         ("talk", "fact", "make", "order", "letters", "emoji", "foreign", "formula"), (5, 8, 5, 4, 3, 1, 5, 2)

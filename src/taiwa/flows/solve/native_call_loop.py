@@ -11,8 +11,7 @@ from typing import cast
 
 from taiwa.flows.solve.rationale import NO_CALL_LEFT, CallBudget
 from taiwa.flows.solve.text_loop import RationaleBuilder
-from taiwa.flows.solve.tool_call_formats import ToolCallFormat
-from taiwa.flows.solve.tool_text import describe_input, sanitize_result
+from taiwa.flows.solve.tool_call_formats import ToolCallFormat, describe_input, sanitize_result
 from taiwa.kernel.effects import Complete, Program, Watcher, perform
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.messages import Message, Request, Response, Text, ToolCall, ToolResult, ToolSpec

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from taiwa.flows.solve.tool_text import normalize_name
+from taiwa.flows.solve.tool_call_formats import normalize_name
 from taiwa.kernel.effects import CallTool, Program, gather, notify, perform
 from taiwa.kernel.errors import InputError, LimitError, ToolError, UnknownToolError
 from taiwa.kernel.messages import ToolResult, ToolSpec

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from taiwa.conversation.app import App
-from taiwa.conversation.state_paths import format_path
-from taiwa.i18n import LANGUAGES, catalogue
+from taiwa.conversation.state import format_path
+from taiwa.i18n import LANGUAGES, catalogue, translator
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 from taiwa.operations.ask import find_ask_turn
@@ -17,10 +17,12 @@ from taiwa.operations.inspect import format_value, said
 from taiwa.operations.markdown_html import visible
 from taiwa.operations.result_json import to_json
 from taiwa.operations.trace import TokensResult
-from taiwa.server.page.forms import choices_of, chooses_indexes, kind_of, open_params
-from taiwa.server.page.panels import PANELS, Place
+from taiwa.retrieval.reader_process import readable_suffixes
+from taiwa.server.page.forms import choices_of, chooses_indexes, is_asked, is_required, kind_of, open_params, range_of
+from taiwa.server.page.labels import LABELS
+from taiwa.server.page.panels import PANELS, Place, steps_of
 from taiwa.server.page.state_view import difference, value_story
-from taiwa.server.page.text import brief, marked, money, nano, pretty, short, size, spans_of
+from taiwa.server.page.text import brief, excerpt, marked, money, nano, pretty, short, size, spans_of
 from taiwa.server.page.views import Transcript, transcript
 from taiwa.sessions.repository import Repository
 
@@ -109,11 +111,15 @@ class Page:
             json="" if repr(value) == "(nothing)" else format_value(cast("Any", value)), author=node.answer if node.kind == "edit" else "",
         )  # fmt: skip
 
+    def steps(self, place: Place) -> str:
+        """Render what happened in a turn, step by step, with its requests."""
+        return self._render("steps.html", **steps_of(self.repository, place.at))
+
     def question(self, session: str) -> str:
-        """Render the options of the question back at which a conversation pauses."""
+        """Render the options of the question back at which a conversation pauses, or of its last answer."""
         turn = find_ask_turn(self.repository, self.repository.store.refs.tip(session))
         options: list[Mapping[str, str]] = []
-        if turn is not None and turn.result.question_back:
+        if turn is not None:
             for option, passages in zip(turn.result.options, turn.candidates, strict=True):
                 options.append({"text": option.label, "passage": passages[0].text if passages else ""})
         return self._render("question.html", options=options)
@@ -124,13 +130,21 @@ class Page:
 
     def documents(self, indexes: Json) -> str:
         """Render the indexes that the caller sees."""
-        return self._render("documents.html", title=self._("Documents"), indexes=indexes, **self._frame())
+        return self._render(
+            "documents.html",
+            title=self._("Documents"),
+            indexes=indexes,
+            index=None,
+            formats=readable_suffixes(),
+            **self._frame(),
+        )
 
     def index(self, index: "dict[str, Any]", wanted: str, found: "dict[str, Any] | None") -> str:
         """Render an index, with what was found for a query."""
         for each in found["passages"] if found else ():
             each["parts"] = marked(each["text"], [tuple(span) for span in each["marks"]])
-        return self._render("index.html", title=index["name"], index=index, wanted=wanted, found=found, **self._frame())
+        return self._render("index.html", title=index["name"], index=index, wanted=wanted, found=found, formats=readable_suffixes(),
+                            **self._frame())  # fmt: skip
 
     def document(self, index: str, document: "dict[str, Any]") -> str:
         """Render the text of a document, with the quotation that is looked for."""
@@ -174,8 +188,16 @@ class Page:
         return {"conversations": [(ref, "" if node is None else short(said(node))) for ref, node in first]}
 
     def _(self, message: str, /, **values: object) -> str:
-        text = catalogue("page", self.language).gettext(message)
-        return text.format(**values) if values else text
+        return translator("page", self.language)(message, **values)
+
+    def _named(self, kind: str, name: str) -> str:
+        """Return the name of something of a kind of `LABELS` as a person reads it; one that is not listed is shown as it is."""
+        known = LABELS[kind].get(name)
+        return visible(name) if known is None else self._(known)
+
+    def _about(self, text: str) -> str:
+        """Translate what a built-in app says about itself and its parameters."""
+        return translator("cli", self.language)(text)
 
     def _count(self, singular: str, plural: str, n: int) -> str:
         return catalogue("page", self.language).ngettext(singular, plural, n).format(n=f"{n:,}")
@@ -192,6 +214,8 @@ class Page:
     def _render(self, template: str, **values: Any) -> str:  # noqa: ANN401
         shared: dict[str, Any] = {
             "_": self._,
+            "named": self._named,
+            "about": self._about,
             "turns": self._turns,
             "elsewhere": self._elsewhere,
             "count_documents": self._documents,
@@ -229,6 +253,9 @@ class Page:
             "answered": self._("The answer is complete."),
             "ok": self._("OK"),
             "uploading": self._("uploading …"),
+            "chosen": self._("Files to upload: {n}", n="{n}"),
+            "nothing": self._("Choose files or a folder first."),
+            "unreadable": self._("files of this type are not read"),
             "remove": self._("Delete the document {name}?", name="{name}"),
         }  # fmt: skip
 
@@ -253,10 +280,11 @@ def _templates() -> "Environment":
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.globals |= {
-        "path": format_path, "short": short, "brief": brief, "money": money, "nano": nano, "pretty": pretty, "size": size,
+        "path": format_path, "short": short, "brief": brief, "excerpt": excerpt, "money": money, "nano": nano, "pretty": pretty, "size": size,
         "visible": visible,
-        "kind_of": kind_of, "choices_of": choices_of, "open_params": open_params,
+        "kind_of": kind_of, "choices_of": choices_of, "open_params": open_params, "range_of": range_of, "is_required": is_required,
         "chooses_indexes": chooses_indexes,
     }  # fmt: skip
+    environment.tests["asked"] = is_asked
     environment.filters["urlencode"] = partial(quote, safe="")  # a name with a slash is one part of a path
     return cast("Environment", environment)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from taiwa.conversation.history import advance
-from taiwa.conversation.state_paths import (
+from taiwa.conversation.state import (
     MISSING,
     Change,
     Missing,

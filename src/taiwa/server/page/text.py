@@ -4,7 +4,8 @@ import json
 from collections.abc import Iterable
 from decimal import Decimal
 
-from taiwa.conversation.state_paths import Missing
+from taiwa.ask.result import HEADING
+from taiwa.conversation.state import Missing
 from taiwa.kernel.records import Json
 from taiwa.kernel.usage_limits import currency_units
 from taiwa.operations.inspect import format_value
@@ -19,6 +20,15 @@ def short(value: "Json | Missing", most: int = SHORT) -> str:
         return "–"
     text = visible(value if isinstance(value, str) else format_value(value))
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def excerpt(text: str, most: int = SHORT) -> str:
+    """Write the beginning of a passage on one line, without its heading, which is shown beside it.
+
+    >>> excerpt("## Leave\\n\\nTen days.")
+    'Ten days.'
+    """
+    return short(" ".join(HEADING.sub("", text, 1).split()) or text, most)
 
 
 def brief(value: "Json | Missing") -> str:

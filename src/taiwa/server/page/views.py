@@ -1,16 +1,21 @@
 """The transcript of a conversation: a window of its turns, each with the branches that begin beside it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice, pairwise
 
-from taiwa.ask.result import AskResult
+from taiwa.ask.answer import Citation
+from taiwa.ask.read_dialogue import only_names_option, select_option
+from taiwa.ask.result import HOW_TO_REPLY, MORE, AskResult
+from taiwa.ask.types import Advise, HandOver
 from taiwa.conversation.app import App
-from taiwa.conversation.state_paths import Change, diff_states
+from taiwa.conversation.history import Node
+from taiwa.conversation.state import Change, diff_states
+from taiwa.i18n import dialogue_catalogue
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.records import Json
 from taiwa.kernel.usage_limits import currency_units
+from taiwa.operations.documents import split_source
 from taiwa.operations.markdown_html import to_html, visible
 from taiwa.server.page.branches import Forest, forest_of
 from taiwa.sessions.repository import HistoryEntry, Repository
@@ -26,8 +31,34 @@ class SourceView:
     index: str
     path: str
     heading: tuple[str, ...]
+    page: int
     start: int
     end: int
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimView:
+    """One statement of an answer, rendered, with the places that support it."""
+
+    html: str
+    sources: tuple[SourceView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AskView:
+    """What a turn said about documents: remarks, claims, what else was meant, and the options that it offered.
+
+    `sources` are the first citations of each passage; `quoted` those of them whose words are not a claim already.
+    """
+
+    before: tuple[str, ...] = ()
+    claims: tuple[ClaimView, ...] = ()
+    after: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    hint: str = ""
+    sources: tuple[SourceView, ...] = ()
+    quoted: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +80,7 @@ class TurnView:
     model: str = ""
     cost: Decimal | None = None
     attachments: tuple[Attachment, ...] = ()
-    sources: tuple[SourceView, ...] = ()
+    ask: AskView | None = None
 
     @property
     def position(self) -> int:
@@ -93,10 +124,10 @@ def _views(repository: Repository, session: str, entries: Sequence[HistoryEntry]
     """Return all entries but the first one, with what changed since the one before."""
     forest = forest_of(repository, session)
     pairs = pairwise(entries)
-    return tuple(_turn(repository, forest, entry, before.after.state) for before, entry in pairs)
+    return tuple(_turn(repository, forest, entry, before) for before, entry in pairs)
 
 
-def _turn(repository: Repository, forest: Forest, entry: HistoryEntry, before: Mapping[str, Json]) -> TurnView:
+def _turn(repository: Repository, forest: Forest, entry: HistoryEntry, before: HistoryEntry) -> TurnView:
     node, computed = entry.node, {field.name for field in entry.after.app.fields if field.computed}
     siblings = tuple(forest.children.get(node.parent or "", ()))
     bill = repository.store.runs.bill_of(entry.hash) if node.kind == "turn" else None
@@ -104,36 +135,59 @@ def _turn(repository: Repository, forest: Forest, entry: HistoryEntry, before: M
         hash=entry.hash,
         kind=node.kind,
         number=entry.after.count,
-        user=visible(node.user or ""),
+        user=visible(_said(node, before.node)),
         answer=node.answer or "",
         changes=tuple(
-            each for each in diff_states(dict(before), dict(entry.after.state)) if each.path[0] not in computed
+            each
+            for each in diff_states(dict(before.after.state), dict(entry.after.state))
+            if each.path[0] not in computed
         ),
         siblings=siblings,
         elsewhere=sum(forest.turns_below(each) for each in siblings if each != entry.hash),
         model="" if bill is None else bill.name,
         cost=None if bill is None else currency_units(bill.cost_nano),
         attachments=node.attachments,
-        sources=_sources(node.delta, entry.after.app),
+        ask=_ask_view(AskResult.from_delta(node.delta), entry.after.app),
     )
 
 
-def _sources(delta: Json, app: App) -> tuple[SourceView, ...]:
-    found = AskResult.from_delta(delta)
-    return tuple(
-        SourceView(each.number, *place_of_passage(app, each.source), each.heading, each.start, each.end)
-        for each in (found.citations if found else ())
-    )
+def _said(node: Node, before: Node) -> str:
+    """Return the message of a turn: for the number of an option, the text of the option."""
+    text, asked = node.user or "", AskResult.from_delta(before.delta)
+    chosen = select_option(text, asked.options) if asked is not None else None
+    return chosen.label if chosen is not None and only_names_option(text, chosen) else text
+
+
+def _ask_view(result: AskResult | None, app: App) -> AskView | None:
+    """Return the parts of an answer from documents; None where the text of the turn is all that there is."""
+    if result is None or isinstance(result.act, Advise | HandOver):
+        return None
+    sentence = dialogue_catalogue(result.language, result.decision.situation.catalogue_version)
+    options = tuple(visible(option.label) for option in result.options)
+    if result.question_back:
+        hint = sentence(HOW_TO_REPLY) if options else ""
+        return AskView((visible(result.question_back),), options=options, hint=hint)
+    answer = result.answer
+    if answer is None or not result.passages:
+        return None
+
+    def source(each: Citation) -> SourceView:
+        place = place_of_passage(app, each.source)
+        return SourceView(each.number, *place, each.heading, each.page, each.start, each.end, visible(each.words))
+
+    before, after = result.remarks(sentence)
+    if options:
+        after = (*after, sentence(MORE))
+    claims = tuple(ClaimView(to_html(claim.text), tuple(map(source, claim.citations))) for claim in answer.claims)
+    texts = {" ".join(claim.text.split()) for claim in answer.claims}
+    quoted = frozenset(each.number for each in answer.sources if " ".join(each.words.split()) not in texts)
+    return AskView(before, claims, after, options, sources=tuple(map(source, answer.sources)), quoted=quoted)
 
 
 def place_of_passage(app: App, source: str) -> tuple[str, str]:
     """Return the index and the path of a passage, which has both in its source where several indexes are searched."""
     searched = app.values.get("in")
-    names = [str(each) for each in searched] if isinstance(searched, list) else []
-    if len(names) == 1:
-        return names[0], source
-    index, _, path = source.partition("/")
-    return (index, path) if path else ("", source)
+    return split_source(source, [str(each) for each in searched] if isinstance(searched, list) else [])
 
 
 def common_node(repository: Repository, one: str, other: str) -> str:

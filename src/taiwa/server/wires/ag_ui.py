@@ -27,11 +27,12 @@ from taiwa.server.errors import ApiError, invalid
 from taiwa.server.extension import Extension, read_extension
 from taiwa.server.fields import Fields
 from taiwa.server.json_patch import json_patch
-from taiwa.server.responses import EventStream, event, json_response
+from taiwa.server.responses import EventStream, event
 from taiwa.server.runs import LiveRun, RunEvent
 from taiwa.server.state import ServerState, caller_of, read_body, state_of
 from taiwa.server.wire import Route, Wire
-from taiwa.server.wires.chat_completions import checked_tools, error
+from taiwa.server.wires.chat_completions import error
+from taiwa.server.wires.stateless import checked_tools
 from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.repository import Repository
@@ -112,7 +113,7 @@ def read_input(body: Fields, most_messages: int) -> RunInput:
         tuple(context),
         state if isinstance(state, dict) else None,
         dict(_read_answers(body)),
-        read_extension(forwarded),
+        read_extension(Fields({"taiwa": forwarded.data.get("taiwa")}, forwarded.path)),
     )
 
 
@@ -283,7 +284,7 @@ def _reopen(
 
 
 def _begin(state: ServerState, caller: str, choice: Choice, asked: RunInput) -> tuple[ThreadRun, Completion | None]:
-    """Find the place of the turn in its thread; without a message to answer there is no turn."""
+    """Find the place of the turn in its thread; a thread without a message to answer has none."""
     repository = state.repository(caller)
     session = session_of(asked.thread)
     parent = _parent(repository, asked)
@@ -481,7 +482,7 @@ async def _recorded(found: ServedObject) -> AsyncGenerator[bytes]:
         yield event(each)
 
 
-async def cancel(request: Request) -> Response:
+async def cancel(request: Request) -> Json:
     """Stop a run; its turn is committed with the text that it has."""
     thread, run = str(request.path_params["thread"]), str(request.path_params["run"])
     live = state_of(request).live.get(_live_key(caller_of(request), _digest(f"{thread}\0{run}")))
@@ -489,7 +490,7 @@ async def cancel(request: Request) -> Response:
         raise ApiError(404, "the run does not exist, or has ended", code="run_not_found")
     live.cancelled = True
     live.run.finish()
-    return json_response({"cancelled": True})
+    return {"cancelled": True}
 
 
 class EventWriter:

@@ -8,7 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from taiwa.apps.catalog import load_app
-from taiwa.conversation.state_paths import parse_path
+from taiwa.ask.read_dialogue import select_option
+from taiwa.conversation.state import parse_path
 from taiwa.kernel.attachments import Attachment, read_attachments
 from taiwa.kernel.errors import CorruptError, TaiwaError
 from taiwa.kernel.messages import TextDelta, ThinkingDelta
@@ -20,37 +21,7 @@ from taiwa.operations.result_json import to_json
 from taiwa.operations.results import StateResult
 from taiwa.operations.rewrite import CostEstimate, estimate_turns, rewrite_turn
 from taiwa.operations.trace import MOST_ALTERNATIVES, tokens, trace
-from taiwa.server.api_types import (
-    AppEntry,
-    BranchEnd,
-    Cancelled,
-    Cause,
-    ConversationEntry,
-    CostEntry,
-    Deleted,
-    Difference,
-    FoundNode,
-    JsonObject,
-    Moved,
-    MoveTurns,
-    NewConversation,
-    NewFork,
-    NewName,
-    NewParams,
-    NewTurn,
-    NewValue,
-    NodeEntry,
-    QuestionBack,
-    Renamed,
-    ResumeTurn,
-    Rewritten,
-    RunStarted,
-    ShownNode,
-    StateAt,
-    StateSet,
-    TurnEstimate,
-    Verified,
-)
+from taiwa.server import api_types
 from taiwa.server.conversations import (
     TurnRequest,
     begin_conversation,
@@ -64,16 +35,17 @@ from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.extension import read_params
 from taiwa.server.fields import Fields
 from taiwa.server.indexing import IndexRun
-from taiwa.server.responses import EventStream, event, json_response
+from taiwa.server.responses import EventStream, event
 from taiwa.server.runs import RunEvent
 from taiwa.server.sharing import Followable
-from taiwa.server.state import ServerState, caller_of, read_body, repository_of, state_of
+from taiwa.server.state import ServerState, caller_of, language_of, read_body, repository_of, state_of
 from taiwa.server.wire import COUNT, LIMIT, TEXT, Described, Route, Wire
 from taiwa.server.wires.responses import is_response
 from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.replay import replay_history
 from taiwa.sessions.repository import Repository
+from taiwa.store import Store
 from taiwa.store.runs import Axis
 
 MOST_LISTED = 1000
@@ -83,37 +55,33 @@ FORMS = {"jsonl": "application/jsonl", "md": "text/markdown", "html": "text/html
 AXES: tuple[Axis, ...] = ("app", "model", "day", "session")
 
 
-async def _reading(request: Request, read: Callable[[Repository], Json]) -> Response:
+async def _reading(request: Request, read: Callable[[Repository], Json]) -> Json:
     """Answer with what a function reads from the conversations of the caller, in a thread."""
-    return json_response(await asyncio.to_thread(read, repository_of(request)))
+    return await asyncio.to_thread(read, repository_of(request))
 
 
 def _name(request: Request) -> str:
     return str(request.path_params["name"])
 
 
-async def _session(request: Request) -> str:
-    """Return the conversation that a path names.
+async def _existing(request: Request, kind: str, has: Callable[[Store, str], bool]) -> str:
+    """Return the name in a path, of something that the caller has.
 
     Raises:
         ApiError: the caller has none of that name.
     """
     name = _name(request)
-    if not await asyncio.to_thread(repository_of(request).store.refs.has, name):
-        raise ApiError(404, f"conversation {name[:80]!r} not found", code="conversation_not_found")
+    if not await asyncio.to_thread(has, repository_of(request).store, name):
+        raise ApiError(404, f"{kind} {name[:80]!r} not found", code=f"{kind}_not_found")
     return name
+
+
+async def _session(request: Request) -> str:
+    return await _existing(request, "conversation", lambda store, name: store.refs.has(name))
 
 
 async def _node(request: Request) -> str:
-    """Return the node that a path names.
-
-    Raises:
-        ApiError: the caller has none of that name.
-    """
-    name = _name(request)
-    if not await asyncio.to_thread(repository_of(request).store.nodes.has, name):
-        raise ApiError(404, f"node {name[:80]!r} not found", code="node_not_found")
-    return name
+    return await _existing(request, "node", lambda store, name: store.nodes.has(name))
 
 
 async def _idle_session(request: Request) -> str:
@@ -167,7 +135,7 @@ def read_files(body: Fields) -> tuple[Attachment, ...]:
     return read_attachments(files)
 
 
-async def list_conversations(request: Request) -> Response:
+async def list_conversations(request: Request) -> Json:
     """List conversations, or find those with some words."""
     limit, query = _number(request, "limit", 100), request.query_params.get("q", "")
 
@@ -178,7 +146,7 @@ async def list_conversations(request: Request) -> Response:
     return await _reading(request, read)
 
 
-async def begin(request: Request) -> Response:
+async def begin(request: Request) -> Json:
     """Begin a conversation with its first turn; the answer names its run."""
     state, body = state_of(request), await read_body(request)
     body.check_names({"app", "model", "params", "person", "text", "name", "attachments"})
@@ -192,16 +160,16 @@ async def begin(request: Request) -> Response:
     )
     turn = TurnRequest(body.text("text"), attachments=files)
     followed = await state.followed.start(state.runs, caller_of(request), session, turn)
-    return json_response(run_to_json(followed), 202)
+    return run_to_json(followed)
 
 
-async def history(request: Request) -> Response:
+async def history(request: Request) -> Json:
     """Return the nodes of a conversation, oldest first."""
     name, limit = await _session(request), _number(request, "limit", MOST_LISTED)
     return await _reading(request, lambda repository: to_json(log(repository, repository.session(name), limit)))
 
 
-async def delete(request: Request) -> Response:
+async def delete(request: Request) -> Json:
     """Delete a conversation."""
     name = await _session(request)
 
@@ -212,12 +180,12 @@ async def delete(request: Request) -> Response:
     return await _reading(request, write)
 
 
-async def all_trees(request: Request) -> Response:
+async def all_trees(request: Request) -> Json:
     """Return all histories that names point to, as a forest."""
     return await _reading(request, lambda repository: to_json(tree(repository)))
 
 
-async def say(request: Request) -> Response:
+async def say(request: Request) -> Json:
     """Begin a turn: at the end, after a node, in place of a turn, or the last one again; the answer names its run."""
     state, name, body = state_of(request), await _idle_session(request), await read_body(request)
     body.check_names({"text", "option", "parent", "edit", "retry", "replay", "model", "attachments", "expected"})
@@ -241,7 +209,7 @@ async def say(request: Request) -> Response:
         reason = "edit" if edit else "turn"
         turn = TurnRequest(body.text("text"), parent, edit, reason, texts, files, expected)
     followed = await state.followed.start(state.runs, caller_of(request), session, turn)
-    return json_response(run_to_json(followed), 202)
+    return run_to_json(followed)
 
 
 def _edited(body: Fields) -> int:
@@ -251,7 +219,7 @@ def _edited(body: Fields) -> int:
     return edit
 
 
-async def rewrite(request: Request) -> Response:
+async def rewrite(request: Request) -> Json:
     """Change the text of a turn in a new branch, with all its answers as they are; no model is called."""
     name, body = await _idle_session(request), await read_body(request)
     body.check_names({"text", "parent", "edit", "expected"})
@@ -264,7 +232,7 @@ async def rewrite(request: Request) -> Response:
     return await _reading(request, write)
 
 
-async def estimate(request: Request) -> Response:
+async def estimate(request: Request) -> Json:
     """Estimate what it costs to answer a turn again, and with those that follow, from what they took before."""
     state, name, query = state_of(request), await _session(request), request.query_params
     turn = _number(request, "turn", 1)
@@ -289,10 +257,11 @@ def _option(repository: Repository, name: str, number: int) -> str:
     if number > len(options):
         what = f"choose from 1 to {len(options)}" if options else "the last turn offers none"
         raise invalid("option", f"option {number} does not exist; {what}", "invalid_value")
-    return str(number)
+    label = options[number - 1].label
+    return label if select_option(label, options) == options[number - 1] else str(number)
 
 
-async def question(request: Request) -> Response:
+async def question(request: Request) -> Json:
     """Return the question back at which a conversation pauses, with its options and their passages; null where it does not."""
     name = await _session(request)
 
@@ -305,7 +274,7 @@ async def question(request: Request) -> Response:
     return await _reading(request, read)
 
 
-async def set_params(request: Request) -> Response:
+async def set_params(request: Request) -> Json:
     """Go on with other parameters of the app, such as the indexes that are searched; those not named stay."""
     name, body = await _idle_session(request), await read_body(request)
     body.check_names({"params", "person"})
@@ -322,7 +291,7 @@ async def set_params(request: Request) -> Response:
     return await _reading(request, write)
 
 
-async def resume(request: Request) -> Response:
+async def resume(request: Request) -> Json:
     """Complete the interrupted turn; calls that were answered are not repeated. The answer names its run."""
     state, name, body = state_of(request), await _idle_session(request), await read_body(request)
     body.check_names({"model"})
@@ -336,20 +305,20 @@ async def resume(request: Request) -> Response:
         return open_conversation(state.catalogue, repository, state.turns, name, model)
 
     session = await asyncio.to_thread(reopen)
-    return json_response(run_to_json(await state.followed.resume(state.runs, caller_of(request), session)), 202)
+    return run_to_json(await state.followed.resume(state.runs, caller_of(request), session))
 
 
-async def undo(request: Request) -> Response:
+async def undo(request: Request) -> Json:
     """Go back some turns."""
     return await _move(request, "undo")
 
 
-async def redo(request: Request) -> Response:
+async def redo(request: Request) -> Json:
     """Go forward over undone turns."""
     return await _move(request, "redo")
 
 
-async def _move(request: Request, way: str) -> Response:
+async def _move(request: Request, way: str) -> Json:
     body, name = await read_body(request), await _session(request)
     body.check_names({"turns"})
     turns = body.count("turns", 1, MOST_LISTED) or 1
@@ -361,7 +330,7 @@ async def _move(request: Request, way: str) -> Response:
     return await _reading(request, move)
 
 
-async def fork(request: Request) -> Response:
+async def fork(request: Request) -> Json:
     """Give a node a second name."""
     body, name = await read_body(request), await _session(request)
     body.check_names({"node", "name"})
@@ -369,7 +338,7 @@ async def fork(request: Request) -> Response:
     return await _reading(request, lambda repository: {"session": new, "node": repository.fork(node, new)})
 
 
-async def rename(request: Request) -> Response:
+async def rename(request: Request) -> Json:
     """Rename a conversation."""
     body, name = await read_body(request), await _session(request)
     body.check_names({"name"})
@@ -382,13 +351,13 @@ async def rename(request: Request) -> Response:
     return await _reading(request, write)
 
 
-async def state(request: Request) -> Response:
+async def state(request: Request) -> Json:
     """Return the state of a conversation, at its end or after a node."""
     node = request.query_params.get("node") or await _session(request)
     return await _reading(request, lambda repository: to_json(StateResult(repository.at(node))))
 
 
-async def set_state(request: Request) -> Response:
+async def set_state(request: Request) -> Json:
     """Set a value of the state by hand, as a node of its own."""
     body, name = await read_body(request), await _session(request)
     body.check_names({"path", "value", "author", "parent", "expected"})
@@ -403,14 +372,14 @@ async def set_state(request: Request) -> Response:
     return await _reading(request, write)
 
 
-async def cause(request: Request) -> Response:
+async def cause(request: Request) -> Json:
     """Return the node that set a value last."""
     node, path = request.query_params.get("node") or await _session(request), request.query_params.get("path", "")
     parse_path(path)
     return await _reading(request, lambda repository: to_json(why(repository, path, node)))
 
 
-async def end(request: Request) -> Response:
+async def end(request: Request) -> Json:
     """Return the end of the branch that continues a node."""
     from taiwa.server.page.branches import leaf
 
@@ -418,7 +387,7 @@ async def end(request: Request) -> Response:
     return await _reading(request, lambda repository: {"node": leaf(repository, name, repository.store.resolve(node))})
 
 
-async def verify(request: Request) -> Response:
+async def verify(request: Request) -> Json:
     """Do every turn of a conversation again from its records, without a call; every hash and state must be the recorded one."""
     name = await _session(request)
 
@@ -447,13 +416,13 @@ async def export_conversation(request: Request) -> Response:
     name, form = await _session(request), request.query_params.get("form", "jsonl")
     if form not in FORMS:
         raise invalid("form", f"unknown form {form[:20]!r}; choose one of {', '.join(FORMS)}")
-    text = await asyncio.to_thread(export, repository_of(request), name, form)
+    text = await asyncio.to_thread(export, repository_of(request), name, form, language=language_of(request))
     kind = "html" if form == "verifiable" else form
     headers = {"content-disposition": f'attachment; filename="conversation.{kind}"', "cache-control": "no-store"}
     return Response(text, headers=headers, media_type=FORMS[form])
 
 
-async def node(request: Request) -> Response:
+async def node(request: Request) -> Json:
     """Return a node with its calls, and what it found and asked back in documents."""
     name = await _node(request)
 
@@ -464,26 +433,26 @@ async def node(request: Request) -> Response:
     return await _reading(request, read)
 
 
-async def trace_node(request: Request) -> Response:
+async def trace_node(request: Request) -> Json:
     """Return the calls, tools, searches and scores that made a node."""
     name = await _node(request)
     return await _reading(request, lambda repository: to_json(trace(repository, name)))
 
 
-async def token_list(request: Request) -> Response:
+async def token_list(request: Request) -> Json:
     """Return the tokens of the answers that made a node: what was forced, what could have come, and where in the schema."""
     name, served = await _node(request), state_of(request).catalogue
     most = _number(request, "top", 5, MOST_ALTERNATIVES)
     return await _reading(request, lambda repository: to_json(tokens(repository, name, served.model_named, most)))
 
 
-async def compare(request: Request) -> Response:
+async def compare(request: Request) -> Json:
     """Return what differs between two places."""
     before, after = request.query_params.get("before", ""), request.query_params.get("after", "")
     return await _reading(request, lambda repository: to_json(diff(repository, before, after)))
 
 
-async def cost(request: Request) -> Response:
+async def cost(request: Request) -> Json:
     """Return the bill by app, model, day or session."""
     wanted = request.query_params.get("by", "session")
     by: Axis | None = next((axis for axis in AXES if axis == wanted), None)
@@ -492,10 +461,11 @@ async def cost(request: Request) -> Response:
     lines = await asyncio.to_thread(repository_of(request).store.costs, by)
     from taiwa.operations.results import CostResult
 
-    return json_response(to_json(CostResult(by, lines)))
+    found: Json = to_json(CostResult(by, lines))
+    return found
 
 
-async def list_apps(request: Request) -> Response:
+async def list_apps(request: Request) -> Json:
     """List the served apps with their parameters."""
 
     def read(_: Repository) -> Json:
@@ -537,7 +507,7 @@ async def _events_of(request: Request) -> AsyncIterator[tuple[str, Json]]:
     """Return the events of a run of the caller, by their kinds.
 
     Raises:
-        ApiError: there is none, or it belongs to another caller.
+        ApiError: it does not exist, or belongs to another caller.
     """
     state, name, caller = state_of(request), _name(request), caller_of(request)
     if (indexing := state.indexing.find(name, caller)) is not None:
@@ -575,14 +545,14 @@ def _event(each: RunEvent) -> Json:
     return found
 
 
-async def cancel(request: Request) -> Response:
+async def cancel(request: Request) -> Json:
     """Stop a run; a turn is committed with the text that it has, and the next run of an index reads the rest."""
     state, name, caller = state_of(request), _name(request), caller_of(request)
     if (indexing := state.indexing.find(name, caller)) is not None:
         indexing.cancel()
     else:
         await (await state.followed.get(name, caller)).stop()
-    return json_response({"cancelled": True})
+    return {"cancelled": True}
 
 
 async def end_lost(state: ServerState) -> None:
@@ -600,46 +570,51 @@ wire = Wire(
             "/api/conversations",
             list_conversations,
             GET,
-            api=Described(list[ConversationEntry | FoundNode], query={"limit": LIMIT, "q": TEXT}),
+            api=Described(list[api_types.ConversationEntry | api_types.FoundNode], query={"limit": LIMIT, "q": TEXT}),
         ),
-        Route("/api/conversations", begin, POST, api=Described(RunStarted, NewConversation, status=202)),
-        Route(HERE, history, GET, api=Described(list[NodeEntry], query={"limit": LIMIT})),
-        Route(HERE, delete, ("DELETE",), api=Described(Deleted)),
-        Route(f"{HERE}/turns", say, POST, api=Described(RunStarted, NewTurn, status=202)),
-        Route(f"{HERE}/rewrite", rewrite, POST, api=Described(Moved, Rewritten)),
+        Route(
+            "/api/conversations",
+            begin,
+            POST,
+            api=Described(api_types.RunStarted, api_types.NewConversation, status=202),
+        ),
+        Route(HERE, history, GET, api=Described(list[api_types.NodeEntry], query={"limit": LIMIT})),
+        Route(HERE, delete, ("DELETE",), api=Described(api_types.Deleted)),
+        Route(f"{HERE}/turns", say, POST, api=Described(api_types.RunStarted, api_types.NewTurn, status=202)),
+        Route(f"{HERE}/rewrite", rewrite, POST, api=Described(api_types.Moved, api_types.Rewritten)),
         Route(
             f"{HERE}/estimate",
             estimate,
             GET,
-            api=Described(TurnEstimate, query={"turn": LIMIT, "node": TEXT, "model": TEXT}),
+            api=Described(api_types.TurnEstimate, query={"turn": LIMIT, "node": TEXT, "model": TEXT}),
         ),
-        Route(f"{HERE}/params", set_params, POST, api=Described(Moved, NewParams)),
-        Route(f"{HERE}/question", question, GET, api=Described(QuestionBack)),
-        Route(f"{HERE}/resume", resume, POST, api=Described(RunStarted, ResumeTurn, status=202)),
-        Route(f"{HERE}/undo", undo, POST, api=Described(Moved, MoveTurns)),
-        Route(f"{HERE}/redo", redo, POST, api=Described(Moved, MoveTurns)),
-        Route(f"{HERE}/fork", fork, POST, api=Described(Moved, NewFork)),
-        Route(f"{HERE}/rename", rename, POST, api=Described(Renamed, NewName)),
-        Route(f"{HERE}/state", state, GET, api=Described(StateAt, query={"node": TEXT})),
-        Route(f"{HERE}/state", set_state, POST, api=Described(StateSet, NewValue)),
-        Route(f"{HERE}/why", cause, GET, api=Described(Cause, query={"path!": TEXT, "node": TEXT})),
-        Route(f"{HERE}/end", end, GET, api=Described(BranchEnd, query={"node!": TEXT})),
-        Route(f"{HERE}/verify", verify, GET, api=Described(Verified)),
+        Route(f"{HERE}/params", set_params, POST, api=Described(api_types.Moved, api_types.NewParams)),
+        Route(f"{HERE}/question", question, GET, api=Described(api_types.QuestionBack)),
+        Route(f"{HERE}/resume", resume, POST, api=Described(api_types.RunStarted, api_types.ResumeTurn, status=202)),
+        Route(f"{HERE}/undo", undo, POST, api=Described(api_types.Moved, api_types.MoveTurns)),
+        Route(f"{HERE}/redo", redo, POST, api=Described(api_types.Moved, api_types.MoveTurns)),
+        Route(f"{HERE}/fork", fork, POST, api=Described(api_types.Moved, api_types.NewFork)),
+        Route(f"{HERE}/rename", rename, POST, api=Described(api_types.Renamed, api_types.NewName)),
+        Route(f"{HERE}/state", state, GET, api=Described(api_types.StateAt, query={"node": TEXT})),
+        Route(f"{HERE}/state", set_state, POST, api=Described(api_types.StateSet, api_types.NewValue)),
+        Route(f"{HERE}/why", cause, GET, api=Described(api_types.Cause, query={"path!": TEXT, "node": TEXT})),
+        Route(f"{HERE}/end", end, GET, api=Described(api_types.BranchEnd, query={"node!": TEXT})),
+        Route(f"{HERE}/verify", verify, GET, api=Described(api_types.Verified)),
         Route(
             f"{HERE}/export",
             export_conversation,
             GET,
             api=Described(str, query={"form": {"enum": list(FORMS)}}, media=tuple(dict.fromkeys(FORMS.values()))),
         ),
-        Route("/api/nodes/{name}", node, GET, api=Described(ShownNode)),
-        Route("/api/nodes/{name}/trace", trace_node, GET, api=Described(JsonObject)),
+        Route("/api/nodes/{name}", node, GET, api=Described(api_types.ShownNode)),
+        Route("/api/nodes/{name}/trace", trace_node, GET, api=Described(api_types.JsonObject)),
         Route("/api/nodes/{name}/tokens", token_list, GET, api=Described(Json, query={"top": COUNT})),
-        Route("/api/tree", all_trees, GET, api=Described(list[NodeEntry])),
-        Route("/api/diff", compare, GET, api=Described(Difference, query={"before": TEXT, "after": TEXT})),
-        Route("/api/cost", cost, GET, api=Described(list[CostEntry], query={"by": {"enum": list(AXES)}})),
-        Route("/api/apps", list_apps, GET, api=Described(list[AppEntry])),
+        Route("/api/tree", all_trees, GET, api=Described(list[api_types.NodeEntry])),
+        Route("/api/diff", compare, GET, api=Described(api_types.Difference, query={"before": TEXT, "after": TEXT})),
+        Route("/api/cost", cost, GET, api=Described(list[api_types.CostEntry], query={"by": {"enum": list(AXES)}})),
+        Route("/api/apps", list_apps, GET, api=Described(list[api_types.AppEntry])),
         Route("/api/runs/{name}/events", events, GET, api=Described(str, media=("text/event-stream",))),
-        Route("/api/runs/{name}/cancel", cancel, POST, api=Described(Cancelled)),
+        Route("/api/runs/{name}/cancel", cancel, POST, api=Described(api_types.Cancelled)),
     ),
     error_to_json,
     end_lost,

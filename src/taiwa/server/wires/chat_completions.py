@@ -1,12 +1,7 @@
-"""Chat Completions (`POST /v1/chat/completions`), with the fields by which vLLM and llama.cpp constrain an answer.
+"""Chat Completions (`POST /v1/chat/completions`), with the fields by which vLLM and llama.cpp constrain an answer."""
 
-The client keeps no ids: its history is matched to the nodes of the store, see `taiwa.sessions.resent_history`.
-"""
-
-import asyncio
 import re
 import time
-from base64 import b64decode
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from secrets import token_hex
@@ -17,7 +12,6 @@ from starlette.responses import Response
 
 from taiwa.conversation.app import AnswerOptions
 from taiwa.kernel.attachments import MAX_COUNT, Attachment
-from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import (
     Choice,
     Constraint,
@@ -33,7 +27,6 @@ from taiwa.kernel.messages import (
     TextDelta,
     Thinking,
     ThinkingDelta,
-    TokenLogprob,
     ToolCall,
     ToolResult,
     ToolSpec,
@@ -41,32 +34,41 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.messages import Response as ModelResponse
 from taiwa.kernel.records import Json, parse_json, to_json
 from taiwa.models.http_api.provider_interface import EFFORTS
-from taiwa.operations.complete import Completion, CompletionOptions, begin_completion, split_system
 from taiwa.server.errors import ApiError, invalid
-from taiwa.server.extension import Extend, Extension, extender, read_extension
+from taiwa.server.extension import Extend, read_extension
 from taiwa.server.fields import Fields
-from taiwa.server.responses import EventStream, event, json_response
+from taiwa.server.responses import event
 from taiwa.server.runs import LiveRun
-from taiwa.server.state import ServerState, caller_of, read_body, state_of
+from taiwa.server.state import read_body, state_of
 from taiwa.server.wire import Route, Wire
+from taiwa.server.wires.stateless import (
+    MOST_LOGPROBS,
+    StatelessRequest,
+    answer,
+    checked_choice,
+    checked_tools,
+    read_base64,
+    read_history,
+    read_stops,
+    refuse_penalties,
+    required,
+    write_logprobs,
+)
 from taiwa.sessions.durable_turn import TurnResult
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 FILE_PARTS = frozenset({"image_url", "input_image", "file", "input_file"})
 DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w-]+=[^;,]*)*;base64,")
-MOST_TOOLS = 512
-MOST_STOPS = 64
-MOST_LOGPROBS = 20
 PIECE_END = b'},"logprobs":null,"finish_reason":null}]'
 
 READ = frozenset(
     """model messages stream stream_options n stop max_tokens max_completion_tokens temperature top_p seed tools tool_choice
     response_format logprobs top_logprobs reasoning_effort structured_outputs grammar json_schema frequency_penalty presence_penalty logit_bias
-    modalities functions function_call taiwa""".split()
+    modalities functions function_call include taiwa""".split()
 )
 IGNORED = frozenset(
     """user metadata store service_tier parallel_tool_calls prediction verbosity safety_identifier
-    prompt_cache_key prompt_cache_retention moderation
+    prompt_cache_key prompt_cache_options prompt_cache_retention moderation
     top_k min_p typical_p repetition_penalty repeat_penalty cache_prompt chat_template_kwargs add_generation_prompt
     skip_special_tokens include_reasoning reasoning reasoning_format enable_thinking keep_alive""".split()
 )
@@ -83,18 +85,12 @@ FINISH: Mapping[FinishReason, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ChatRequest:
-    """A request as it was read. `messages` begin behind the leading system text, which is in `options`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest(StatelessRequest):
+    """A request as it was read; `top_logprobs` is None where none are wanted."""
 
-    model: str
-    messages: tuple[Message, ...]
-    options: AnswerOptions
-    choices: int
-    streams: bool
     include_usage: bool
     top_logprobs: int | None
-    extension: Extension | None
 
 
 def read_request(body: Fields, most_messages: int, most_choices: int) -> ChatRequest:
@@ -105,12 +101,7 @@ def read_request(body: Fields, most_messages: int, most_choices: int) -> ChatReq
     """
     body.check_names(READ | IGNORED, UNSUPPORTED)
     _refuse_unsupported(body)
-    if len(body.items("messages")) > most_messages:
-        raise invalid("messages", f"there are more than {most_messages:,} messages", "too_many_messages")
-    try:
-        system, messages = split_system(read_messages(body))
-    except InputError as error:
-        raise invalid("messages", error.message) from None
+    system, messages = read_history(body, read_messages, most_messages)
     stream_options = body.object("stream_options")
     streams = body.flag("stream")
     if stream_options is not None and not streams:
@@ -126,7 +117,7 @@ def read_request(body: Fields, most_messages: int, most_choices: int) -> ChatReq
         client_tools=tools,
         tool_choice=read_tool_choice(body, tools),
         constraint=read_constraint(body),
-        stop=_read_stops(body),
+        stop=read_stops(body, "stop"),
         top_logprobs=0 if top_logprobs is None else max(top_logprobs, 1),
         sampling=Sampling(
             body.number("temperature", 0, 2),
@@ -137,14 +128,14 @@ def read_request(body: Fields, most_messages: int, most_choices: int) -> ChatReq
         ),
     )
     return ChatRequest(
-        body.text("model"),
-        messages,
-        options,
-        body.count("n", 1, most_choices) or 1,
-        streams,
-        stream_options is not None and stream_options.flag("include_usage"),
-        top_logprobs,
-        read_extension(body),
+        model=body.text("model"),
+        messages=messages,
+        options=options,
+        choices=body.count("n", 1, most_choices) or 1,
+        streams=streams,
+        include_usage=stream_options is not None and stream_options.flag("include_usage"),
+        top_logprobs=top_logprobs,
+        extension=read_extension(body),
     )
 
 
@@ -155,9 +146,7 @@ def read_effort(body: Fields, name: str) -> str:
 
 def _refuse_unsupported(body: Fields) -> None:
     """Refuse the values of known fields that would change the answer and cannot be followed."""
-    for name in ("frequency_penalty", "presence_penalty"):
-        if body.number(name, -2, 2):
-            raise invalid(name, f"{name} is not supported by this server", "unsupported_parameter")
+    refuse_penalties(body)
     if body.object("logit_bias") not in (None, Fields({}, "logit_bias")):
         raise invalid("logit_bias", "logit_bias is not supported by this server", "unsupported_parameter")
     if any(each != "text" for each in body.texts("modalities")):
@@ -186,8 +175,6 @@ def read_messages(body: Fields) -> tuple[Message, ...]:
         else:
             call = item.text("tool_call_id", item.optional_text("name") or "")
             messages.append(Message("tool", (ToolResult(read_content(item), names.get(call, ""), call),)))
-    if not messages:
-        raise invalid("messages", "messages must have at least one message", "empty_array")
     return tuple(messages)
 
 
@@ -197,9 +184,7 @@ def _read_assistant(item: Fields, names: dict[str, str]) -> Message:
     if text:
         parts.append(Text(text))
     for call in item.objects("tool_calls"):
-        function = call.object("function")
-        if function is None:
-            raise invalid(call.at("function"), f"missing required parameter: {call.at('function')!r}")
+        function = required(call, "function")
         id_, name = call.text("id", ""), function.text("name")
         names[id_] = name
         parts.append(ToolCall(name, function.text("arguments", "{}"), id_))
@@ -242,12 +227,7 @@ def read_data_url(url: str, path: str, name: str = "") -> Attachment:
         raise invalid(
             path, f"{path} must be a data URL with Base64 data; addresses are not fetched", "invalid_image_url"
         )
-    try:
-        return Attachment.from_bytes(b64decode(url[match.end() :], validate=True), name)
-    except ValueError:
-        raise invalid(path, f"{path} is not Base64", "invalid_base64") from None
-    except InputError as error:
-        raise invalid(path, error.message) from None
+    return read_base64(url[match.end() :], path, name)
 
 
 def read_content(item: Fields, *, optional: bool = False) -> str:
@@ -295,42 +275,17 @@ def read_function(function: Fields) -> ToolSpec:
     return ToolSpec(function.text("name"), function.text("description", ""), schema)
 
 
-def checked_tools(tools: list[ToolSpec], path: str) -> tuple[ToolSpec, ...]:
-    """Check the number and the names of tools.
-
-    Raises:
-        ApiError: there are too many, or two of one name.
-    """
-    names = [tool.name for tool in tools]
-    if len(tools) > MOST_TOOLS:
-        raise invalid(path, f"there are more than {MOST_TOOLS} tools")
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None or "" in names:
-        raise invalid(path, f"two tools are named {twice!r}" if twice else "a tool has no name")
-    return tuple(tools)
-
-
 def read_tool_choice(body: Fields, tools: tuple[ToolSpec, ...]) -> str:
     """Read `tool_choice`: a word, or the name of a function."""
     given = body.data.get("tool_choice")
     if isinstance(given, dict):
         item = Fields(given, "tool_choice")
         function = item.object("function") or item
-        name = function.text("name")
-        if name not in {tool.name for tool in tools}:
-            raise invalid("tool_choice", f"tool_choice names {name[:64]!r}, which is not one of tools", "invalid_value")
-        return name
+        return checked_choice(function.text("name"), tools)
     choice = body.choice("tool_choice", ("auto", "none", "required"), "auto")
     if choice == "required" and not tools:
         raise invalid("tool_choice", "tool_choice is allowed only with tools", "invalid_value")
     return choice if tools else "auto"
-
-
-def _read_stops(body: Fields) -> tuple[str, ...]:
-    stops = tuple(dict.fromkeys(stop for stop in body.texts("stop") if stop))
-    if len(stops) > MOST_STOPS:
-        raise invalid("stop", f"there are more than {MOST_STOPS} stop strings")
-    return stops
 
 
 def read_constraint(body: Fields) -> Constraint | None:
@@ -361,10 +316,7 @@ def read_format(form: Fields) -> Constraint | None:
     if kind == "text":
         return None
     holder = form.object("json_schema") or form  # the Responses protocol has the fields of the schema right here
-    schema = holder.object("schema")
-    if schema is None:
-        raise invalid(holder.at("schema"), f"missing required parameter: {holder.at('schema')!r}")
-    return JsonSchema(schema.data, holder.text("name", "answer"))
+    return JsonSchema(required(holder, "schema").data, holder.text("name", "answer"))
 
 
 def _read_structured_outputs(outputs: Fields) -> Constraint:
@@ -394,67 +346,18 @@ def _read_structured_outputs(outputs: Fields) -> Constraint:
 
 async def create(request: Request) -> Response:
     """Answer a request, as one object or as a stream; a client that leaves cancels the answer."""
-    state, caller = state_of(request), caller_of(request)
+    state = state_of(request)
     state.runs.check_room()
-    body = await read_body(request)
     limits = state.options.limits
-    asked = read_request(body, limits.messages, limits.choices)
-    completions = await asyncio.to_thread(
-        begin_answers, state, caller, asked.model, asked.messages, asked.options, asked.extension, asked.choices
-    )
-    run = state.runs.start(completions)
-    extend = extender(asked.extension, state.repository(caller), state.catalogue)
-    reply = _Reply(asked, extend)
-    if asked.streams:
-        return EventStream(reply.stream(run), lambda: run.cancel(abandon=True))
-    results = await answers_of(request, run)
-    return json_response(reply.whole(results) | await extend(results))
-
-
-async def answers_of(request: Request, run: LiveRun) -> list[TurnResult]:
-    """Wait for the answers of a run; a client that leaves meanwhile cancels it."""
-    answering = asyncio.create_task(run.results())
-    leaving = asyncio.create_task(_left(request))
-    await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
-    leaving.cancel()
-    if not answering.done():
-        run.cancel(abandon=True)
-    return await answering
-
-
-async def _left(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-def begin_answers(
-    state: ServerState,
-    caller: str,
-    model: str,
-    messages: tuple[Message, ...],
-    options: AnswerOptions,
-    extension: Extension | None,
-    choices: int = 1,
-) -> list[Completion]:
-    """Find the place of each answer to a resent history; those behind the first one are branches.
-
-    Raises:
-        ApiError: it names no served app or model.
-        TaiwaError: as `begin_completion`.
-    """
-    choice = state.catalogue.choose(model)
-    completion = CompletionOptions(choice.app, messages, {} if extension is None else extension.params, options)
-    repository = state.repository(caller)
-    priced_model = state.catalogue.open(choice)
-    return [begin_completion(repository, priced_model, completion, state.turns) for _ in range(choices)]
+    asked = read_request(await read_body(request), limits.messages, limits.choices)
+    return await answer(request, asked, _Reply(asked))
 
 
 class _Reply:
     """Writes the answers of one request."""
 
-    def __init__(self, asked: ChatRequest, extend: Extend) -> None:
+    def __init__(self, asked: ChatRequest) -> None:
         self._asked = asked
-        self._extend = extend
         self._id = f"chatcmpl-{token_hex(12)}"
         self._created = int(time.time())
         self._opening = b""
@@ -485,7 +388,7 @@ class _Reply:
             whole["usage"] = usage
         return whole
 
-    async def stream(self, run: LiveRun) -> AsyncGenerator[bytes]:
+    async def stream(self, run: LiveRun, extend: Extend) -> AsyncGenerator[bytes]:
         """Yield the chunks of the response."""
         results: dict[int, TurnResult] = {}
         begun: set[int] = set()
@@ -523,7 +426,7 @@ class _Reply:
                 yield self._chunk(each.index, more, logprobs=logprobs)
             yield self._chunk(each.index, {}, finish=_finish(response))
         ordered = [results[index] for index in sorted(results)]
-        extension = await self._extend(ordered)
+        extension = await extend(ordered)
         if self._asked.include_usage or extension:
             chunk = self._head("chat.completion.chunk")
             chunk["choices"] = []
@@ -552,17 +455,7 @@ class _Reply:
     def _logprobs(self, response: ModelResponse | None) -> Json:
         if self._asked.top_logprobs is None:
             return None
-        most, tokens = self._asked.top_logprobs, () if response is None else response.logprobs
-        return {"content": [_write_token(token, most) for token in tokens], "refusal": None}
-
-
-def _write_token(token: TokenLogprob, most: int) -> Json:
-    likeliest: list[Json] = [_write_logprob(text, number) for text, number in token.top_logprobs[:most]]
-    return {**_write_logprob(token.token, token.logprob), "top_logprobs": likeliest}
-
-
-def _write_logprob(token: str, logprob: float) -> dict[str, Json]:
-    return {"token": token, "logprob": logprob, "bytes": [*token.encode("utf-8", "replace")]}
+        return {"content": write_logprobs(response, self._asked.top_logprobs), "refusal": None}
 
 
 def write_calls(response: ModelResponse | None) -> list[Json]:
@@ -576,15 +469,6 @@ def write_calls(response: ModelResponse | None) -> list[Json]:
         }
         for call in calls
     ]
-
-
-def arguments_of(call: ToolCall) -> Json:
-    """Return the arguments of a call as an object, for protocols that require one; other text is shown inside of it."""
-    try:
-        arguments = parse_json(call.arguments or "{}")
-    except ValueError:
-        arguments = None
-    return arguments if isinstance(arguments, dict) else {"invalid_json": call.arguments}
 
 
 def write_usage(results: list[TurnResult]) -> Json:

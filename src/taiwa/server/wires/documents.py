@@ -8,11 +8,18 @@ from typing import BinaryIO, TypeVar, cast
 from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
-from starlette.responses import Response
 
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
-from taiwa.operations.documents import FindOptions, document_text, embeddings_of, find, has_library, open_library
+from taiwa.operations.documents import (
+    FindOptions,
+    document_text,
+    embeddings_of,
+    find,
+    has_library,
+    open_library,
+    split_source,
+)
 from taiwa.operations.result_json import document_to_json, format_time, summary_to_json, to_json
 from taiwa.operations.results import MarkedPassage
 from taiwa.operations.uploads import (
@@ -24,7 +31,7 @@ from taiwa.operations.uploads import (
     upload_path,
 )
 from taiwa.retrieval import Index, Library
-from taiwa.retrieval.scope import IndexScope
+from taiwa.retrieval.index import IndexScope
 from taiwa.retrieval.types import UnreadableError
 from taiwa.server.api_types import (
     Deleted,
@@ -39,7 +46,6 @@ from taiwa.server.api_types import (
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.guard import body_too_large
 from taiwa.server.indexing import without_folder
-from taiwa.server.responses import json_response
 from taiwa.server.state import caller_of, read_body, repository_of, state_of
 from taiwa.server.wire import COUNT, OFFSET, TEXT, Described, Route, Wire
 from taiwa.settings import Settings
@@ -129,7 +135,7 @@ async def with_documents(request: Request, work: Callable[[Documents], T], *, wr
     return await asyncio.to_thread(run)
 
 
-async def list_indexes(request: Request) -> Response:
+async def list_indexes(request: Request) -> Json:
     """List the indexes that the caller sees."""
     indexing = state_of(request).indexing
 
@@ -141,7 +147,7 @@ async def list_indexes(request: Request) -> Response:
             found.append(_summary(documents, index, "" if run is None else run.id))
         return found
 
-    return json_response(await with_documents(request, read))
+    return await with_documents(request, read)
 
 
 def _summary(documents: Documents, index: Index, run: str) -> dict[str, Json]:
@@ -159,7 +165,7 @@ def _summary(documents: Documents, index: Index, run: str) -> dict[str, Json]:
     }
 
 
-async def create(request: Request) -> Response:
+async def create(request: Request) -> Json:
     """Create an index for uploads, which is empty."""
     body = await read_body(request)
     body.check_names({"name", "language"})
@@ -170,14 +176,14 @@ async def create(request: Request) -> Response:
         index = create_upload_index(documents.library, documents.settings, name, language, scope.owner)
         return _summary(documents, index, "")
 
-    return json_response(await with_documents(request, make, writes=True), 201)
+    return await with_documents(request, make, writes=True)
 
 
-async def show(request: Request) -> Response:
+async def show(request: Request) -> dict[str, Json]:
     """Return an index: its documents, what could not be read and why, and who may see what."""
     name, running = _name(request), state_of(request).indexing
 
-    def read(documents: Documents) -> Json:
+    def read(documents: Documents) -> dict[str, Json]:
         index = documents.index(name)
         principals, own = documents.principals(index), documents.is_own(index)
         run = running.of_index(index.name)
@@ -186,7 +192,7 @@ async def show(request: Request) -> Response:
         embeddings = to_json(embeddings_of(index, is_owner=own))
         return {**shown, "embeddings": embeddings, "rules": _rules(index) if own else [], "files": files}
 
-    return json_response(await with_documents(request, read))
+    return await with_documents(request, read)
 
 
 def _rules(index: Index) -> list[Json]:
@@ -205,7 +211,7 @@ def _rules(index: Index) -> list[Json]:
     ]
 
 
-async def delete(request: Request) -> Response:
+async def delete(request: Request) -> Json:
     """Delete an index; uploaded documents are deleted with it, and those of a folder of the server stay."""
     name = _name(request)
 
@@ -219,10 +225,10 @@ async def delete(request: Request) -> Response:
             documents.library.drop(index.name)
         return {"deleted": index.name}
 
-    return json_response(await with_documents(request, remove, writes=True))
+    return await with_documents(request, remove, writes=True)
 
 
-async def refresh(request: Request) -> Response:
+async def refresh(request: Request) -> Json:
     """Read what changed in the folder of an index; the answer names its run."""
     body = await read_body(request)
     body.check_names(set())
@@ -238,10 +244,10 @@ async def refresh(request: Request) -> Response:
 
     index, root = await with_documents(request, find_root)
     run = state_of(request).indexing.start(caller_of(request), index, root)
-    return json_response({"run": run.id, "index": index}, 202)
+    return {"run": run.id, "index": index}
 
 
-async def upload(request: Request) -> Response:
+async def upload(request: Request) -> Json:
     """Upload documents and index them; the index is created where the caller has none of its name.
 
     The body is a form (`multipart/form-data`) with any number of files, or the bytes of one document, whose name is in the
@@ -265,7 +271,7 @@ async def upload(request: Request) -> Response:
     index, root, accepted, refused = stored
     run = state_of(request).indexing.start(caller_of(request), index, root)
     shown: list[Json] = [{"path": path, "why": why} for path, why in refused]
-    return json_response({"run": run.id, "index": index, "documents": list[Json](accepted), "refused": shown}, 202)
+    return {"run": run.id, "index": index, "documents": list[Json](accepted), "refused": shown}
 
 
 Files = list[tuple[str, BinaryIO]]
@@ -368,23 +374,25 @@ async def _read_bytes(request: Request) -> BinaryIO:
     return cast("BinaryIO", received)
 
 
-async def open_document(request: Request) -> Response:
+async def open_document(request: Request) -> dict[str, Json]:
     """Return the text of a document, whole or around a quotation; deleting is another method of this path."""
     name, path = _name(request), str(request.path_params["path"])
     query = request.query_params
     start, end, context = (_offset(request, each, -1) for each in ("start", "end", "context"))
 
-    def read(documents: Documents) -> Json:
+    def read(documents: Documents) -> dict[str, Json]:
         index = documents.index(name)
         around = CONTEXT if context < 0 else context
         first = max(start - around, 0) if "start" in query else 0
         last = (end if end >= 0 else start) + around if "start" in query else first + MOST_CHARACTERS
         return _text(documents, index, path, first, min(last, first + MOST_CHARACTERS), (start, end))
 
-    return json_response(await with_documents(request, read))
+    return await with_documents(request, read)
 
 
-def _text(documents: Documents, index: Index, path: str, first: int, last: int, quoted: tuple[int, int]) -> Json:
+def _text(
+    documents: Documents, index: Index, path: str, first: int, last: int, quoted: tuple[int, int]
+) -> dict[str, Json]:
     try:
         found = document_text(index, path, documents.principals(index), first, last)
     except InputError as error:
@@ -394,7 +402,7 @@ def _text(documents: Documents, index: Index, path: str, first: int, last: int, 
     return {**cast("dict[str, Json]", to_json(found)), **at}
 
 
-async def open_passage(request: Request) -> Response:
+async def open_passage(request: Request) -> Json:
     """Return a passage by its id, which citations have, and the text around it."""
     name, context = str(request.path_params["id"]), _offset(request, "context", CONTEXT)
 
@@ -407,14 +415,14 @@ async def open_passage(request: Request) -> Response:
                 start, end = found.start, found.start + len(found.text)
                 first = max(start - context, 0)
                 last = min(end + context, first + MOST_CHARACTERS)
-                shown = cast("dict[str, Json]", _text(documents, index, found.source, first, last, (start, end)))
+                shown = _text(documents, index, found.source, first, last, (start, end))
                 return {**shown, "id": name, "heading": list[Json](found.heading), "page": found.page or None}
         raise ApiError(404, f"passage {name[:80]!r} not found; its document has changed", code="passage_not_found")
 
-    return json_response(await with_documents(request, read))
+    return await with_documents(request, read)
 
 
-async def delete_document(request: Request) -> Response:
+async def delete_document(request: Request) -> Json:
     """Delete an uploaded document; it is found no more."""
     name, path = _name(request), str(request.path_params["path"])
 
@@ -427,10 +435,10 @@ async def delete_document(request: Request) -> Response:
         index.refresh(60.0)
         return {"deleted": path, "index": index.name}
 
-    return json_response(await with_documents(request, remove, writes=True))
+    return await with_documents(request, remove, writes=True)
 
 
-async def find_passages(request: Request) -> Response:
+async def find_passages(request: Request) -> dict[str, Json]:
     """Find the passages that fit a query best, and those that came next."""
     query, limit = request.query_params.get("q", ""), _offset(request, "limit", 5)
     if not 1 <= limit <= MOST_FOUND:
@@ -441,7 +449,7 @@ async def find_passages(request: Request) -> Response:
         *([str(request.path_params["name"])] if "name" in request.path_params else request.query_params.getlist("in"))
     ]
 
-    def read(documents: Documents) -> Json:
+    def read(documents: Documents) -> dict[str, Json]:
         names = tuple(documents.index(name).name for name in wanted) or documents.names
         if not names:
             return {"query": query, "passages": [], "near_misses": [], "warnings": []}
@@ -449,10 +457,9 @@ async def find_passages(request: Request) -> Response:
         options = FindOptions(query, names, audience, limit, NEAR_MISSES)
         found = find(documents.library, documents.settings, options)
 
-        def shown(each: MarkedPassage) -> Json:
-            data, path = cast("dict[str, Json]", to_json(each)), each.passage.source
-            index, path = path.split("/", 1) if len(names) > 1 else (*names, path)
-            return {"index": index, **data, "path": path}
+        def shown(each: MarkedPassage) -> dict[str, Json]:
+            index, path = split_source(each.passage.source, names)
+            return {"index": index, **cast("dict[str, Json]", to_json(each)), "path": path}
 
         return {
             "query": query,
@@ -461,7 +468,7 @@ async def find_passages(request: Request) -> Response:
             "warnings": list[Json](found.warnings),
         }
 
-    return json_response(await with_documents(request, read, writes=True))
+    return await with_documents(request, read, writes=True)
 
 
 def _name(request: Request) -> str:

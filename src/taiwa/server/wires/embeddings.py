@@ -2,17 +2,16 @@
 
 import asyncio
 from base64 import b64encode
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
-from starlette.responses import Response
 
 from taiwa.kernel.records import Json
 from taiwa.kernel.text import estimate_tokens
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.fields import Fields
-from taiwa.server.responses import json_response
-from taiwa.server.state import read_body, state_of
+from taiwa.server.state import read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.chat_completions import error
 
@@ -22,12 +21,33 @@ if TYPE_CHECKING:
 MOST_TEXTS = 2_048
 
 
-async def create(request: Request) -> Response:
+async def create(request: Request) -> Json:
     """Return the vectors of some texts."""
-    model = state_of(request).embeddings
     body = await read_body(request)
     body.check_names({"model", "input", "encoding_format", "dimensions", "user"})
     name, texts = body.text("model"), _read_input(body)
+    form, dimensions = body.choice("encoding_format", ("float", "base64"), "float"), body.count("dimensions", 1)
+    vectors = await vectors_of(request, name, texts, dimensions)
+    data: list[Json] = [
+        {"object": "embedding", "index": index, "embedding": _write(row, form)} for index, row in enumerate(vectors)
+    ]
+    usage: Json = {"prompt_tokens": tokens_of(texts), "total_tokens": tokens_of(texts)}
+    return {"object": "list", "data": data, "model": name, "usage": usage}
+
+
+def tokens_of(texts: Sequence[str]) -> int:
+    """Estimate the tokens of some texts."""
+    return sum(map(estimate_tokens, texts))
+
+
+async def vectors_of(request: Request, name: str, texts: Sequence[str], dimensions: int | None = None) -> "Vectors":
+    """Return a row for each text, of the length 1; with `dimensions` the first ones, at that length again.
+
+    Raises:
+        ApiError: the model does not exist, or has fewer dimensions.
+        TaiwaError: the call failed, or the caller may begin no more for now.
+    """
+    model = state_of(request).embeddings
     if model is None or name not in model.names:
         named = "start `taiwa serve` with --embeddings" if model is None else f"choose {model.names[-1]}"
         raise ApiError(
@@ -36,21 +56,14 @@ async def create(request: Request) -> Response:
             code="model_not_found",
             param="model",
         )
-    form = body.choice("encoding_format", ("float", "base64"), "float")
-    dimensions = body.count("dimensions", 1)
+    if (quota := repository_of(request).quota) is not None:
+        await asyncio.to_thread(quota.check)
     vectors = await asyncio.to_thread(model.embed, texts)
-    if dimensions is not None and dimensions != vectors.shape[1]:
-        if dimensions > vectors.shape[1]:
-            raise invalid(
-                "dimensions", f"dimensions must be at most {vectors.shape[1]}, got {dimensions}", "invalid_value"
-            )
-        vectors = await asyncio.to_thread(_shorten, vectors, dimensions)
-    data: list[Json] = [
-        {"object": "embedding", "index": index, "embedding": _write(row, form)} for index, row in enumerate(vectors)
-    ]
-    tokens = sum(map(estimate_tokens, texts))
-    usage: Json = {"prompt_tokens": tokens, "total_tokens": tokens}
-    return json_response({"object": "list", "data": data, "model": name, "usage": usage})
+    if dimensions is None or dimensions == vectors.shape[1]:
+        return vectors
+    if dimensions > vectors.shape[1]:
+        raise invalid("dimensions", f"dimensions must be at most {vectors.shape[1]}, got {dimensions}", "invalid_value")
+    return await asyncio.to_thread(_shorten, vectors, dimensions)
 
 
 def _read_input(body: Fields) -> tuple[str, ...]:

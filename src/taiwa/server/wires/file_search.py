@@ -2,12 +2,10 @@
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
 from starlette.requests import Request
-from starlette.responses import Response
 
 from taiwa.kernel.messages import Passage
 from taiwa.kernel.records import Json
@@ -17,12 +15,11 @@ from taiwa.retrieval import Index
 from taiwa.server.catalogue import Catalogue, Choice
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.fields import Fields
-from taiwa.server.responses import json_response
 from taiwa.server.state import read_body
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.chat_completions import error
+from taiwa.server.wires.conversations import page_for
 from taiwa.server.wires.documents import Documents, with_documents
-from taiwa.server.wires.items import page_of
 from taiwa.server.wires.response_events import Body, searches
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.repository import Repository
@@ -166,31 +163,23 @@ def _id(request: Request) -> str:
     return str(request.path_params["id"])
 
 
-def _listed(request: Request, items: Sequence[Body]) -> Response:
-    query = request.query_params
-    limit, order = query.get("limit", "20"), query.get("order", "desc")
-    if not limit.isdecimal() or not 1 <= int(limit) <= 100:
-        raise invalid("limit", "limit must be from 1 to 100", "invalid_value")
-    page = page_of(list(items), query.get("after", ""), int(limit), newest_first=order == "desc")
-    return json_response(page)
-
-
-async def list_stores(request: Request) -> Response:
+async def list_stores(request: Request) -> Json:
     """List the indexes of the caller."""
-    items = await with_documents(
-        request, lambda documents: [_store(documents, documents.library.index(name)) for name in documents.names]
-    )
-    return _listed(request, items)
+
+    def read(documents: Documents) -> list[Json]:
+        return [_store(documents, documents.library.index(name)) for name in documents.names]
+
+    return page_for(request, await with_documents(request, read))
 
 
-async def get_store(request: Request) -> Response:
+async def get_store(request: Request) -> Json:
     """Return an index."""
     name = _id(request)
-    return json_response(await with_documents(request, lambda documents: _store(documents, documents.index(name))))
+    return await with_documents(request, lambda documents: _store(documents, documents.index(name)))
 
 
-def _files(documents: Documents, index: Index) -> list[Body]:
-    found: list[Body] = []
+def _files(documents: Documents, index: Index) -> list[Json]:
+    found: list[Json] = []
     for each in index.documents(documents.principals(index)):
         problem = each.known.problem
         found.append(
@@ -204,13 +193,13 @@ def _files(documents: Documents, index: Index) -> list[Body]:
     return found
 
 
-async def list_files(request: Request) -> Response:
+async def list_files(request: Request) -> Json:
     """List the documents of an index."""
     name = _id(request)
-    return _listed(request, await with_documents(request, lambda found: _files(found, found.index(name))))
+    return page_for(request, await with_documents(request, lambda found: _files(found, found.index(name))))
 
 
-async def get_file(request: Request) -> Response:
+async def get_file(request: Request) -> Json:
     """Return what is known of a document: its name and size."""
     index_name, path = place_of(_id(request))
 
@@ -226,10 +215,10 @@ async def get_file(request: Request) -> Response:
                 }  # fmt: skip
         raise ApiError(404, f"file {path[-80:]!r} not found", code="not_found", param="file_id")
 
-    return json_response(await with_documents(request, read))
+    return await with_documents(request, read)
 
 
-async def search_store(request: Request) -> Response:
+async def search_store(request: Request) -> Json:
     """Find the passages of an index that fit a query best."""
     name, body = _id(request), await read_body(request)
     body.check_names({"query", "max_num_results", "rewrite_query", "ranking_options"}, {"filters"})
@@ -250,7 +239,7 @@ async def search_store(request: Request) -> Response:
             "next_page": None,
         }  # fmt: skip
 
-    return json_response(await with_documents(request, read, writes=True))
+    return await with_documents(request, read, writes=True)
 
 
 async def check_indexes(request: Request, search: FileSearch | None) -> FileSearch | None:

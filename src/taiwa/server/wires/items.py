@@ -79,6 +79,11 @@ def _read_item(item: Fields, names: dict[str, str]) -> Message | None:
     raise invalid(item.at("type"), f"items of the type {kind[:40]!r} are not supported", "unsupported_parameter")
 
 
+def is_answer(item: Json) -> bool:
+    """Report whether an item was written by the assistant."""
+    return isinstance(item, dict) and (item.get("role") == "assistant" or item.get("type") == "function_call")
+
+
 def message_item(role: str, text: str, name: str = "") -> dict[str, Json]:
     """Write a message as an item."""
     kind = "output_text" if role == "assistant" else "input_text"

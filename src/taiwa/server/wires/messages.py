@@ -1,11 +1,9 @@
 """Anthropic Messages (`POST /v1/messages`), whole and streamed, and `count_tokens`.
 
-The client keeps no ids: its history is matched to the nodes of the store, see `taiwa.sessions.resent_history`. The store has the
-reasoning of a turn, so the blocks of reasoning that a client sends back are not needed.
+The store has the reasoning of a turn, so the blocks of reasoning that a client sends back are not needed.
 """
 
 import asyncio
-from base64 import b64decode
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass
 from secrets import token_hex
@@ -15,7 +13,6 @@ from starlette.responses import Response
 
 from taiwa.conversation.app import AnswerOptions
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import (
     Constraint,
     FinishReason,
@@ -39,28 +36,39 @@ from taiwa.kernel.records import Json, record, to_json
 from taiwa.kernel.text import estimate_tokens
 from taiwa.models.http_api.anthropic import BUDGETS
 from taiwa.models.http_api.provider_interface import EFFORTS
-from taiwa.operations.complete import CompletionOptions, estimate_input, split_system
+from taiwa.operations.complete import CompletionOptions, estimate_input
 from taiwa.operations.say import request_tokens
 from taiwa.server.errors import ApiError, invalid
-from taiwa.server.extension import Extend, Extension, extender, read_extension
+from taiwa.server.extension import Extend, read_extension
 from taiwa.server.fields import Fields
-from taiwa.server.responses import EventStream, event, json_response
+from taiwa.server.responses import event
 from taiwa.server.runs import LiveRun
 from taiwa.server.state import caller_of, read_body, state_of
 from taiwa.server.wire import Route, Wire
-from taiwa.server.wires.chat_completions import MOST_STOPS, answers_of, arguments_of, begin_answers, checked_tools
+from taiwa.server.wires.stateless import (
+    StatelessRequest,
+    answer,
+    arguments_of,
+    checked_choice,
+    checked_tools,
+    read_base64,
+    read_history,
+    read_stops,
+    required,
+)
 from taiwa.sessions.durable_turn import TurnResult
 
 ROLES = ("user", "assistant", "system")
 READ = frozenset(
     """model messages system max_tokens stream stop_sequences temperature top_p tools tool_choice thinking output_config
-    output_format taiwa""".split()
+    output_format include taiwa""".split()
 )
 IGNORED = frozenset(
-    "metadata service_tier cache_control top_k context_management diagnostics inference_geo speed betas".split()
+    """metadata service_tier cache_control top_k context_management diagnostics inference_geo speed betas user_profile_id
+    workspace_id billing_policy""".split()
 )
 """Fields that say how to serve or sample, and are not passed on; docs/server.md names them."""
-UNSUPPORTED = frozenset({"container", "mcp_servers", "fallbacks", "fallback_credit_token"})
+UNSUPPORTED = frozenset({"container", "mcp_servers", "fallbacks", "fallback_credit_token", "compaction"})
 
 STOP_REASONS: Mapping[FinishReason, str] = {
     "stop": "end_turn",
@@ -84,16 +92,11 @@ STATUSES: Mapping[int, int] = {502: 500, 503: 529}
 """The statuses of the protocol for those that it does not have."""
 
 
-@dataclass(frozen=True, slots=True)
-class MessagesRequest:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagesRequest(StatelessRequest):
     """A request as it was read; `thinks` is whether its client wants the reasoning, "omitted" its signatures only."""
 
-    model: str
-    messages: tuple[Message, ...]
-    options: AnswerOptions
-    streams: bool
     thinks: str
-    extension: Extension | None
 
     def estimate(self) -> int:
         """Estimate the tokens of the input, for a model whose server does not count them."""
@@ -109,30 +112,29 @@ def read_request(body: Fields, most_messages: int, *, counts: bool = False) -> M
         ApiError: a field is missing, unknown, or has a wrong type or value.
     """
     body.check_names(READ | IGNORED, UNSUPPORTED)
-    if len(body.items("messages")) > most_messages:
-        raise invalid("messages", f"there are more than {most_messages:,} messages", "too_many_messages")
     most = body.count("max_tokens", 1)
     if most is None and not counts:
         raise invalid("max_tokens", "missing required parameter: 'max_tokens'", "missing_required_parameter")
     thinks, effort = _read_thinking(body, most)
     tools = _read_tools(body)
     leading = _read_system(body)
-    try:
-        system_text, messages = split_system(read_messages(body))
-    except InputError as error:
-        raise invalid("messages", error.message) from None
-    stops = tuple(dict.fromkeys(stop for stop in body.texts("stop_sequences") if stop))
-    if len(stops) > MOST_STOPS:
-        raise invalid("stop_sequences", f"there are more than {MOST_STOPS} stop sequences")
+    system_text, messages = read_history(body, read_messages, most_messages)
     options = AnswerOptions(
         system="\n\n".join(text for text in (leading, system_text) if text) or None,
         client_tools=tools,
         tool_choice=_read_tool_choice(body, tools),
         constraint=_read_format(body),
-        stop=stops,
+        stop=read_stops(body, "stop_sequences"),
         sampling=Sampling(body.number("temperature", 0, 1), body.number("top_p", 0, 1), most, effort=effort),
     )
-    return MessagesRequest(body.text("model"), messages, options, body.flag("stream"), thinks, read_extension(body))
+    return MessagesRequest(
+        model=body.text("model"),
+        messages=messages,
+        options=options,
+        streams=body.flag("stream"),
+        thinks=thinks,
+        extension=read_extension(body),
+    )
 
 
 def _read_system(body: Fields) -> str:
@@ -204,8 +206,6 @@ def read_messages(body: Fields) -> tuple[Message, ...]:
                 messages[-1] = Message("assistant", (*messages[-1].parts, *parts))
             else:
                 messages.append(Message("assistant", parts))
-    if not messages:
-        raise invalid("messages", "messages must have at least one message", "empty_array")
     return tuple(messages)
 
 
@@ -236,19 +236,12 @@ def _read_user(item: Fields, names: Mapping[str, str]) -> list[Message]:
 
 def _read_file(block: Fields) -> Attachment:
     """Read an image or a document; only one that is in the request, since no address is fetched."""
-    source = block.object("source")
-    if source is None:
-        raise invalid(block.at("source"), f"missing required parameter: {block.at('source')!r}")
+    source = required(block, "source")
     kind, title = source.text("type"), block.text("title", "")
-    try:
-        if kind == "text":
-            return Attachment.from_bytes(source.text("data").encode(), title or "document.txt")
-        if kind == "base64":
-            return Attachment.from_bytes(b64decode(source.text("data"), validate=True), title)
-    except ValueError:
-        raise invalid(source.at("data"), f"{source.at('data')} is not Base64", "invalid_base64") from None
-    except InputError as error:
-        raise invalid(source.at("data"), error.message) from None
+    if kind == "text":
+        return Attachment.from_bytes(source.text("data").encode(), title or "document.txt")
+    if kind == "base64":
+        return read_base64(source.text("data"), source.at("data"), title)
     raise invalid(
         source.at("type"),
         f"sources of the type {kind[:40]!r} are not supported; send the data (addresses are not fetched)",
@@ -279,10 +272,8 @@ def _read_tools(body: Fields) -> tuple[ToolSpec, ...]:
                 f"tools of the type {kind[:40]!r} are not supported; use custom",
                 "unsupported_parameter",
             )
-        schema = item.object("input_schema")
-        if schema is None:
-            raise invalid(item.at("input_schema"), f"missing required parameter: {item.at('input_schema')!r}")
-        tools.append(ToolSpec(item.text("name"), item.text("description", ""), schema.data))
+        schema = required(item, "input_schema").data
+        tools.append(ToolSpec(item.text("name"), item.text("description", ""), schema))
     return checked_tools(tools, "tools")
 
 
@@ -294,10 +285,7 @@ def _read_tool_choice(body: Fields, tools: tuple[ToolSpec, ...]) -> str:
     if kind in ("any", "tool") and not tools:
         raise invalid("tool_choice", "tool_choice is allowed only with tools", "invalid_value")
     if kind == "tool":
-        name = given.text("name")
-        if name not in {tool.name for tool in tools}:
-            raise invalid("tool_choice", f"tool_choice names {name[:64]!r}, which is not one of tools", "invalid_value")
-        return name
+        return checked_choice(given.text("name"), tools)
     return "required" if kind == "any" else kind if tools else "auto"
 
 
@@ -308,44 +296,31 @@ def _read_format(body: Fields) -> Constraint | None:
     if form is None:
         return None
     form.choice("type", ("json_schema",), "")
-    schema = form.object("schema")
-    if schema is None:
-        raise invalid(form.at("schema"), f"missing required parameter: {form.at('schema')!r}")
-    return JsonSchema(schema.data)
+    return JsonSchema(required(form, "schema").data)
 
 
 async def create(request: Request) -> Response:
     """Answer a request, whole or as a stream; a client that leaves cancels the answer."""
-    state, caller = state_of(request), caller_of(request)
+    state = state_of(request)
     state.runs.check_room()
     asked = read_request(await read_body(request), state.options.limits.messages)
-    completions = await asyncio.to_thread(
-        begin_answers, state, caller, asked.model, asked.messages, asked.options, asked.extension
-    )
-    run = state.runs.start(completions)
-    extend = extender(asked.extension, state.repository(caller), state.catalogue)
-    reply = _Reply(asked, extend)
-    if asked.streams:
-        return EventStream(reply.stream(run), lambda: run.cancel(abandon=True))
-    results = await answers_of(request, run)
-    return json_response(reply.whole(results) | await extend(results))
+    return await answer(request, asked, _Reply(asked))
 
 
-async def count_tokens(request: Request) -> Response:
+async def count_tokens(request: Request) -> Json:
     """Estimate the tokens of a request, without a call of a model."""
     state, repository = state_of(request), state_of(request).repository(caller_of(request))
     asked = read_request(await read_body(request), state.options.limits.messages, counts=True)
     choice = state.catalogue.choose(asked.model)
     options = CompletionOptions(choice.app, asked.messages, request=asked.options)
-    return json_response({"input_tokens": await asyncio.to_thread(estimate_input, repository, options)})
+    return {"input_tokens": await asyncio.to_thread(estimate_input, repository, options)}
 
 
 class _Reply:
     """Writes the answer of one request."""
 
-    def __init__(self, asked: MessagesRequest, extend: Extend) -> None:
+    def __init__(self, asked: MessagesRequest) -> None:
         self._asked = asked
-        self._extend = extend
         self._index = -1
         self._open = ""
         self._id = f"msg_{token_hex(12)}"
@@ -362,7 +337,7 @@ class _Reply:
         content += calls
         return self._message(content, _ending(result.response), self._usage(result))
 
-    async def stream(self, run: LiveRun) -> AsyncGenerator[bytes]:
+    async def stream(self, run: LiveRun, extend: Extend) -> AsyncGenerator[bytes]:
         """Yield the events of the message."""
         usage = _write_usage(Usage(self._asked.estimate()))
         ending: dict[str, Json] = {"stop_reason": None, "stop_sequence": None, "stop_details": None}
@@ -382,7 +357,7 @@ class _Reply:
                 case TurnResult():
                     if not has_text and (each.event.text or not _calls(each.event.response)):
                         yield self._delta("text", {"type": "text_delta", "text": each.event.text})
-                    yield self._end(each.event, await self._extend([each.event]))
+                    yield self._end(each.event, await extend([each.event]))
                 case _:
                     pass
 

@@ -1,11 +1,7 @@
-"""Ollama (`/api/chat`, `/api/generate`, `/api/tags`, `/api/show`, `/api/version`): JSON lines, streamed unless `stream` is false.
-
-The client keeps no ids: its history is matched to the nodes of the store, see `taiwa.sessions.resent_history`.
-"""
+"""Ollama (`/api/chat`, `/api/generate`, `/api/embed`, `/api/tags`, `/api/show`, `/api/version`): JSON lines, streamed unless `stream` is false."""
 
 import asyncio
 import time
-from base64 import b64decode
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,7 +13,6 @@ from starlette.responses import Response
 
 from taiwa.conversation.app import AnswerOptions
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import (
     Constraint,
     JsonSchema,
@@ -28,59 +23,56 @@ from taiwa.kernel.messages import (
     TextDelta,
     Thinking,
     ThinkingDelta,
-    TokenLogprob,
     ToolCall,
     ToolResult,
 )
 from taiwa.kernel.records import Json, to_json
-from taiwa.operations.complete import split_system
 from taiwa.server.errors import ApiError, invalid
-from taiwa.server.extension import Extend, Extension, extender, read_extension
+from taiwa.server.extension import Extend, read_extension
 from taiwa.server.fields import Fields
-from taiwa.server.responses import EventStream, json_response
 from taiwa.server.runs import LiveRun
-from taiwa.server.state import caller_of, read_body, state_of
+from taiwa.server.state import read_body, state_of
 from taiwa.server.wire import Route, Wire
-from taiwa.server.wires.chat_completions import (
+from taiwa.server.wires.chat_completions import read_tools
+from taiwa.server.wires.embeddings import tokens_of, vectors_of
+from taiwa.server.wires.stateless import (
     MOST_LOGPROBS,
-    MOST_STOPS,
-    answers_of,
+    StatelessRequest,
+    answer,
     arguments_of,
-    begin_answers,
-    read_tools,
+    read_base64,
+    read_history,
+    read_stops,
+    refuse_penalties,
+    required,
+    write_logprobs,
 )
 from taiwa.sessions.durable_turn import TurnResult
 
 VERSION = "0.12.0"
 """The version of the protocol that is spoken; clients ask for it before they use what is newer."""
 ROLES = ("system", "user", "assistant", "tool")
-SHARED = frozenset("model stream format options keep_alive think logprobs top_logprobs taiwa".split())
+SHARED = frozenset("model stream format options keep_alive think logprobs top_logprobs include taiwa".split())
 CHAT = SHARED | {"messages", "tools", "truncate", "shift"}
 GENERATE = SHARED | {"prompt", "system", "images", "raw", "truncate", "shift"}
 UNSUPPORTED = frozenset({"suffix", "template", "context"})
 OPTIONS = frozenset(
     """temperature top_p seed num_predict stop top_k min_p typical_p tfs_z repeat_last_n repeat_penalty mirostat mirostat_tau
-    mirostat_eta penalize_newline num_keep num_ctx num_batch num_gpu main_gpu low_vram f16_kv logits_all vocab_only use_mmap
+    mirostat_eta presence_penalty frequency_penalty penalize_newline num_keep num_ctx num_batch num_gpu main_gpu low_vram f16_kv logits_all vocab_only use_mmap
     use_mlock embedding_only numa num_thread""".split()
 )
 """Those behind `stop` say how to sample or load, and are not passed on; docs/server.md names them."""
-PENALTIES = frozenset({"presence_penalty", "frequency_penalty"})
 EFFORTS = ("low", "medium", "high", "max")
 NDJSON = b"application/x-ndjson"
 DONE_REASONS: Mapping[str, str] = {"length": "length", "interrupted": "length"}
 
 
-@dataclass(frozen=True, slots=True)
-class OllamaRequest:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OllamaRequest(StatelessRequest):
     """A request as it was read; without messages it only asks whether the model can be used."""
 
-    model: str
-    messages: tuple[Message, ...]
-    options: AnswerOptions
-    streams: bool
     hides_thinking: bool
     top_logprobs: int | None
-    extension: Extension | None
 
 
 def read_chat(body: Fields, most_messages: int) -> OllamaRequest:
@@ -90,16 +82,12 @@ def read_chat(body: Fields, most_messages: int) -> OllamaRequest:
         ApiError: a field is missing, unknown, or has a wrong type or value.
     """
     body.check_names(CHAT, UNSUPPORTED)
-    if len(body.items("messages")) > most_messages:
-        raise invalid("messages", f"there are more than {most_messages:,} messages", "too_many_messages")
     asked = _read_shared(body)
-    messages = tuple(map(_read_message, body.objects("messages")))
-    if not messages:
+    if not body.items("messages"):
         return asked
-    try:
-        system, messages = split_system(messages)
-    except InputError as error:
-        raise invalid("messages", error.message) from None
+    system, messages = read_history(
+        body, lambda body: tuple(map(_read_message, body.objects("messages"))), most_messages
+    )
     options = replace(asked.options, system=system or None, client_tools=read_tools(body))
     return replace(asked, messages=messages, options=options)
 
@@ -127,16 +115,9 @@ def read_generate(body: Fields) -> OllamaRequest:
 
 def _read_shared(body: Fields) -> OllamaRequest:
     options = body.object("options") or Fields({}, "options")
-    options.check_names(OPTIONS | PENALTIES)
-    for name in PENALTIES:
-        if options.number(name, -2, 2):
-            raise invalid(
-                options.at(name), f"{options.at(name)} is not supported by this server", "unsupported_parameter"
-            )
+    options.check_names(OPTIONS)
+    refuse_penalties(options)
     predict = options.count("num_predict", -2)
-    stops = tuple(dict.fromkeys(stop for stop in options.texts("stop") if stop))
-    if len(stops) > MOST_STOPS:
-        raise invalid("options.stop", f"there are more than {MOST_STOPS} stop strings")
     hides, effort = _read_think(body)
     top_logprobs = (body.count("top_logprobs", 0, MOST_LOGPROBS) or 0) if body.flag("logprobs") else None
     sampling = Sampling(
@@ -146,14 +127,21 @@ def _read_shared(body: Fields) -> OllamaRequest:
         options.count("seed", -(2**63), 2**63),
         effort,
     )
-    answer = AnswerOptions(
+    given = AnswerOptions(
         constraint=_read_format(body),
-        stop=stops,
+        stop=read_stops(options, "stop"),
         top_logprobs=0 if top_logprobs is None else max(top_logprobs, 1),
         sampling=sampling,
     )
-    streams = body.flag("stream", default=True)
-    return OllamaRequest(body.text("model"), (), answer, streams, hides, top_logprobs, read_extension(body))
+    return OllamaRequest(
+        model=body.text("model"),
+        messages=(),
+        options=given,
+        streams=body.flag("stream", default=True),
+        hides_thinking=hides,
+        top_logprobs=top_logprobs,
+        extension=read_extension(body),
+    )
 
 
 def _read_think(body: Fields) -> tuple[bool, str]:
@@ -184,9 +172,7 @@ def _read_message(item: Fields) -> Message:
         return Message("tool", (ToolResult(content, name, item.text("tool_call_id", "")),))
     parts: list[Part] = [Text(content)] if content else []
     for call in item.objects("tool_calls"):
-        function = call.object("function")
-        if function is None:
-            raise invalid(call.at("function"), f"missing required parameter: {call.at('function')!r}")
+        function = required(call, "function")
         arguments = function.object("arguments")
         written = to_json({} if arguments is None else arguments.data).decode()
         parts.append(ToolCall(function.text("name"), written, call.text("id", "")))
@@ -194,53 +180,37 @@ def _read_message(item: Fields) -> Message:
 
 
 def _read_images(item: Fields) -> tuple[Attachment, ...]:
-    files: list[Attachment] = []
-    for index, image in enumerate(item.texts("images")):
-        path = f"{item.at('images')}[{index}]"
-        try:
-            files.append(Attachment.from_bytes(b64decode(image, validate=True)))
-        except ValueError:
-            raise invalid(path, f"{path} is not Base64", "invalid_base64") from None
-        except InputError as error:
-            raise invalid(path, error.message) from None
-    return tuple(files)
+    return tuple(
+        read_base64(image, f"{item.at('images')}[{index}]") for index, image in enumerate(item.texts("images"))
+    )
 
 
-async def chat(request: Request) -> Response:
+async def chat(request: Request) -> "Response | Json":
     """Answer a conversation."""
     most = state_of(request).options.limits.messages
     return await _answer(request, read_chat(await read_body(request), most), generates=False)
 
 
-async def generate(request: Request) -> Response:
+async def generate(request: Request) -> "Response | Json":
     """Answer one prompt."""
     return await _answer(request, read_generate(await read_body(request)), generates=True)
 
 
-async def _answer(request: Request, asked: OllamaRequest, *, generates: bool) -> Response:
-    state, caller = state_of(request), caller_of(request)
+async def _answer(request: Request, asked: OllamaRequest, *, generates: bool) -> "Response | Json":
+    state = state_of(request)
     state.runs.check_room()
-    extend = extender(asked.extension, state.repository(caller), state.catalogue)
-    reply = _Reply(asked, extend, generates=generates)
+    reply = _Reply(asked, generates=generates)
     if not asked.messages:
         state.catalogue.choose(asked.model)
-        return json_response(reply.loaded())
-    completions = await asyncio.to_thread(
-        begin_answers, state, caller, asked.model, asked.messages, asked.options, asked.extension
-    )
-    run = state.runs.start(completions)
-    if asked.streams:
-        return EventStream(reply.stream(run), lambda: run.cancel(abandon=True), NDJSON)
-    results = await answers_of(request, run)
-    return json_response(reply.whole(results[0]) | await extend(results))
+        return reply.loaded()
+    return await answer(request, asked, reply, NDJSON)
 
 
 class _Reply:
     """Writes the answer of one request: of `/api/chat` as a message, of `/api/generate` as a text."""
 
-    def __init__(self, asked: OllamaRequest, extend: Extend, *, generates: bool) -> None:
+    def __init__(self, asked: OllamaRequest, *, generates: bool) -> None:
         self._asked = asked
-        self._extend = extend
         self._generates = generates
         self._started = time.perf_counter_ns()
 
@@ -248,13 +218,14 @@ class _Reply:
         """Return the answer to a request without a message."""
         return self._part("") | {"done": True, "done_reason": "load"}
 
-    def whole(self, result: TurnResult) -> dict[str, Json]:
+    def whole(self, results: list[TurnResult]) -> dict[str, Json]:
         """Return the whole answer."""
+        (result,) = results
         response = result.response
         thinking = () if response is None else response.message.thinking
         return self._part(result.text, _thought(thinking), _calls(result)) | self._end(result)
 
-    async def stream(self, run: LiveRun) -> AsyncGenerator[bytes]:
+    async def stream(self, run: LiveRun, extend: Extend) -> AsyncGenerator[bytes]:
         """Yield the lines of the answer."""
         has_text = False
         async for each in run.follow():
@@ -272,7 +243,7 @@ class _Reply:
                         yield _line(self._part(each.event.text))
                     if calls := _calls(each.event):
                         yield _line(self._part("", "", calls))
-                    yield _line(self._part("") | self._end(each.event) | await self._extend([each.event]))
+                    yield _line(self._part("") | self._end(each.event) | await extend([each.event]))
                 case _:
                     pass
 
@@ -299,24 +270,12 @@ class _Reply:
         if not result.spent.calls_without_usage:
             end |= {"prompt_eval_count": result.usage.input_tokens, "eval_count": result.usage.output_tokens}
         if self._asked.top_logprobs is not None:
-            most = self._asked.top_logprobs
-            end["logprobs"] = [_token(token, most) for token in (() if response is None else response.logprobs)]
+            end["logprobs"] = write_logprobs(response, self._asked.top_logprobs)
         return end
 
 
 def _thought(parts: tuple[Thinking, ...]) -> str:
     return "".join(part.text for part in parts)
-
-
-def _token(token: TokenLogprob, most: int) -> Json:
-    likeliest: Json = [_logprob(text, number) for text, number in token.top_logprobs[:most]]
-    written = _logprob(token.token, token.logprob)
-    written["top_logprobs"] = likeliest
-    return written
-
-
-def _logprob(token: str, number: float) -> dict[str, Json]:
-    return {"token": token, "logprob": number, "bytes": [*token.encode("utf-8", "replace")]}
 
 
 def _calls(result: TurnResult) -> list[Json]:
@@ -331,12 +290,12 @@ def _line(data: Json) -> bytes:
     return to_json(data) + b"\n"
 
 
-async def tags(request: Request) -> Response:
+async def tags(request: Request) -> Json:
     """List the models."""
-    return json_response({"models": [_model(name) for name in state_of(request).catalogue.ids()]})
+    return {"models": [_model(name) for name in state_of(request).catalogue.ids()]}
 
 
-async def show(request: Request) -> Response:
+async def show(request: Request) -> Json:
     """Describe a model."""
     body = await read_body(request)
     body.check_names({"model", "name", "verbose"})
@@ -345,17 +304,15 @@ async def show(request: Request) -> Response:
     priced_model = await asyncio.to_thread(partial(state.catalogue.open, choice))
     able = priced_model.model.capabilities
     found: list[Json] = ["completion", *(["tools"] if "tools" in able else [])]
-    return json_response(
-        {
-            "modelfile": "",
-            "parameters": "",
-            "template": "",
-            "details": _details(),
-            "model_info": {},
-            "capabilities": found,
-            "modified_at": EPOCH,
-        }
-    )
+    return {
+        "modelfile": "",
+        "parameters": "",
+        "template": "",
+        "details": _details(),
+        "model_info": {},
+        "capabilities": found,
+        "modified_at": EPOCH,
+    }
 
 
 EPOCH = "1970-01-01T00:00:00Z"
@@ -375,14 +332,41 @@ def _model(name: str) -> Json:
     }  # fmt: skip
 
 
-async def version(_: Request) -> Response:
+async def version(_: Request) -> Json:
     """Return the version of the protocol."""
-    return json_response({"version": VERSION})
+    return {"version": VERSION}
 
 
-async def running(_: Request) -> Response:
+async def running(_: Request) -> Json:
     """List the models in memory, of which this server says nothing."""
-    return json_response({"models": []})
+    return {"models": []}
+
+
+async def embed(request: Request) -> Json:
+    """Return the vectors of some texts."""
+    body, started = await read_body(request), time.perf_counter_ns()
+    body.check_names({"model", "input", "truncate", "dimensions", "options", "keep_alive"})
+    texts = body.texts("input")
+    name, dimensions = body.text("model"), body.count("dimensions", 1)
+    vectors = [*await vectors_of(request, name, texts, dimensions)] if texts else []
+    end: dict[str, Json] = {"total_duration": time.perf_counter_ns() - started, "prompt_eval_count": tokens_of(texts)}
+    return {"model": name, "embeddings": [[*map(float, row)] for row in vectors], **end}
+
+
+async def embed_prompt(request: Request) -> Json:
+    """Return the vector of one text, as older clients ask for it."""
+    body = await read_body(request)
+    body.check_names({"model", "prompt", "options", "keep_alive"})
+    (row,) = await vectors_of(request, body.text("model"), (body.text("prompt"),))
+    return {"embedding": [*map(float, row)]}
+
+
+async def manage(request: Request) -> Json:
+    """Refuse what would change the models of the server."""
+    raise ApiError(
+        501,
+        f"{request.method} {request.url.path} is not supported: name the models of this server with `taiwa serve -m`",
+    )
 
 
 def error(problem: ApiError) -> dict[str, Json]:
@@ -393,12 +377,16 @@ def error(problem: ApiError) -> dict[str, Json]:
 wire = Wire(
     "ollama",
     (
-        Route("/api/chat", chat),
-        Route("/api/generate", generate),
+        Route("/api/chat", chat, untyped=True),
+        Route("/api/generate", generate, untyped=True),
+        Route("/api/embed", embed, untyped=True),
+        Route("/api/embeddings", embed_prompt, untyped=True),
         Route("/api/tags", tags, ("GET",)),
-        Route("/api/show", show),
+        Route("/api/show", show, untyped=True),
         Route("/api/version", version, ("GET",)),
         Route("/api/ps", running, ("GET",)),
+        *(Route(f"/api/{name}", manage, untyped=True) for name in ("pull", "push", "create", "copy")),
+        Route("/api/delete", manage, ("DELETE",), untyped=True),
     ),
     error,
 )

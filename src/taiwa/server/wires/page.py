@@ -1,11 +1,9 @@
 """The page: HTML, its assets, and what happens in a conversation as events with rendered blocks."""
 
 import asyncio
-import json
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from itertools import islice
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -22,27 +20,15 @@ from taiwa.server.page.page import POLICY, STATIC, Page, Talk, asset
 from taiwa.server.page.panels import PANELS, Place
 from taiwa.server.page.views import LAST_TURNS, common_node, transcript
 from taiwa.server.responses import EventStream, event, json_response
-from taiwa.server.state import caller_of, read_body, repository_of, state_of
+from taiwa.server.state import LANGUAGE_COOKIE, caller_of, language_of, read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires import documents
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.repository import Repository
 
-LANGUAGE_COOKIE = "taiwa-language"
 SHA256 = re.compile("[0-9a-f]{64}")
 LOOK_SECONDS = 1.0
 """How often a conversation is looked at that other programs may write to."""
-
-
-def language_of(request: Request) -> str:
-    """Return the language of a browser: the chosen one, else the first of its own that there is.
-
-    >>> language_of(Request({"type": "http", "headers": [(b"accept-language", b"fr, ja-JP;q=0.8")]}))
-    'ja'
-    """
-    wanted = [request.cookies.get(LANGUAGE_COOKIE, ""), *request.headers.get("accept-language", "").split(",")]
-    short = (each.strip()[:2].lower() for each in wanted)
-    return next((each for each in short if each in LANGUAGES), "en")
 
 
 async def _render(request: Request, render: Callable[[Page], str]) -> Response:
@@ -75,7 +61,7 @@ def _place(request: Request, repository: Repository, panel: str = "state") -> Pl
 async def start(request: Request) -> Response:
     """Show the page that begins a conversation, or what was found."""
     catalogue, query = state_of(request).catalogue, request.query_params.get("q", "")
-    indexes = await _answer_of(documents.list_indexes, request)
+    indexes = await documents.list_indexes(request)
     return await _render(request, lambda page: page.start(catalogue.load_apps(), catalogue.models, query, indexes))
 
 
@@ -140,7 +126,7 @@ async def panel(request: Request) -> Response:
     """Return a panel for a place."""
     which = str(request.path_params["panel"])
     if which not in {panel.id for panel in PANELS}:
-        raise ApiError(404, f"there is no panel {which[:40]!r}", code="not_found")
+        raise ApiError(404, f"unknown panel {which[:40]!r}", code="not_found")
     return await _render(request, lambda page: page.panel(_place(request, page.repository, which)))
 
 
@@ -160,7 +146,7 @@ async def static(request: Request) -> Response:
     """Return an asset."""
     name = str(request.path_params["name"])
     if name not in STATIC:
-        raise ApiError(404, "there is no such asset", code="not_found")
+        raise ApiError(404, "asset not found", code="not_found")
     headers = {"cache-control": "no-cache", "content-security-policy": POLICY}
     return Response(asset(name), headers=headers, media_type=STATIC[name])
 
@@ -278,6 +264,11 @@ def _numbered(run: FollowedRun, written: bytes) -> bytes:
     return f"id: {run.id}\n".encode() + written
 
 
+async def steps(request: Request) -> Response:
+    """Return what happened in a turn, step by step."""
+    return await _render(request, lambda page: page.steps(_place(request, page.repository)))
+
+
 async def question(request: Request) -> Response:
     """Return the options of the question back at which a conversation pauses."""
     return await _render(request, lambda page: page.question(_name(request, page.repository)))
@@ -294,28 +285,23 @@ async def token_view(request: Request) -> Response:
     return await _render(request, render)
 
 
-async def _answer_of(handler: Callable[[Request], Awaitable[Response]], request: Request) -> Any:  # noqa: ANN401
-    """Return what a request of the server's own API answers."""
-    return json.loads(bytes((await handler(request)).body))
-
-
 async def document_list(request: Request) -> Response:
     """Show the indexes that the caller sees, and take uploads."""
-    indexes = await _answer_of(documents.list_indexes, request)
+    indexes = await documents.list_indexes(request)
     return await _render(request, lambda page: page.documents(indexes))
 
 
 async def document_index(request: Request) -> Response:
     """Show an index: its documents, what could not be read, who may see what, and what a query finds."""
     wanted = request.query_params.get("q", "").strip()
-    index = await _answer_of(documents.show, request)
-    found = await _answer_of(documents.find_passages, request) if wanted else None
+    index = await documents.show(request)
+    found = await documents.find_passages(request) if wanted else None
     return await _render(request, lambda page: page.index(index, wanted, found))
 
 
 async def document_text(request: Request) -> Response:
     """Show a document, at a quotation where the query gives one."""
-    document = await _answer_of(documents.open_document, request)
+    document = await documents.open_document(request)
     return await _render(request, lambda page: page.document(str(request.path_params["name"]), document))
 
 
@@ -334,6 +320,7 @@ wire = Wire(
         Route("/page/difference/{name}", difference, GET),
         Route("/page/files/{name}", file, GET),
         Route("/page/question/{name}", question, GET),
+        Route("/page/steps/{name}", steps, GET),
         Route("/page/tokens/{name}", token_view, GET),
         Route("/documents", document_list, GET),
         Route("/documents/{name}", document_index, GET),

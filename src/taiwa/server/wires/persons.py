@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from starlette.requests import Request
-from starlette.responses import Response
 
 from taiwa.ask.types import Feedback, UserProfile, parse_verdict
 from taiwa.kernel.records import Json
@@ -14,15 +13,14 @@ from taiwa.operations.result_json import learned_to_json, members, profile_to_js
 from taiwa.server.api_types import Deleted, Person, PersonChange, PersonEntry, Rating
 from taiwa.server.errors import ApiError, error_to_json
 from taiwa.server.fields import Fields
-from taiwa.server.responses import json_response
 from taiwa.server.state import read_body, repository_of
 from taiwa.server.wire import Described, Route, Wire
 from taiwa.sessions.users import UserProfiles, set_profile_value
 
 
-async def _answer(request: Request, work: Callable[[UserProfiles], Json]) -> Response:
+async def _answer(request: Request, work: Callable[[UserProfiles], Json]) -> Json:
     """Answer with what a function returns for the persons of the caller, in a thread."""
-    return json_response(await asyncio.to_thread(lambda: work(UserProfiles(repository_of(request).store))))
+    return await asyncio.to_thread(lambda: work(UserProfiles(repository_of(request).store)))
 
 
 def _known(users: UserProfiles, name: str) -> UserProfile:
@@ -42,20 +40,20 @@ def _shown(users: UserProfiles, name: str) -> dict[str, Json]:
     return {**profile_to_json(profile), "learned": learned_to_json(profile), "feedback": feedback}
 
 
-async def list_persons(request: Request) -> Response:
+async def list_persons(request: Request) -> Json:
     """List the persons of the caller."""
     store = repository_of(request).store
     listed = await asyncio.to_thread(store.users.list)
-    return json_response([members(each, "user=name feedback sessions") for each in listed])
+    return [members(each, "user=name feedback sessions") for each in listed]
 
 
-async def show(request: Request) -> Response:
+async def show(request: Request) -> Json:
     """Return a person: language, facts, thresholds, and what feedback has changed."""
     name = _name(request)
     return await _answer(request, lambda users: _shown(users, name))
 
 
-async def change(request: Request) -> Response:
+async def change(request: Request) -> Json:
     """Set facts, language and thresholds of a person, who is new or known; null or "" removes a fact."""
     name, body = _name(request), await read_body(request)
     body.check_names({"facts", "language", "thresholds"})
@@ -83,7 +81,7 @@ def _values(body: Fields) -> list[tuple[str, str]]:
     return values
 
 
-async def delete(request: Request) -> Response:
+async def delete(request: Request) -> Json:
     """Delete a person with profile and feedback; the conversations stay."""
     name = _name(request)
 
@@ -95,7 +93,7 @@ async def delete(request: Request) -> Response:
     return await _answer(request, remove)
 
 
-async def rate(request: Request) -> Response:
+async def rate(request: Request) -> Json:
     """Store how a person rates the last turn: good, bad, should_have_asked or should_not_have_asked."""
     name, body = _name(request), await read_body(request)
     body.check_names({"verdict", "asked"})
@@ -109,7 +107,7 @@ async def rate(request: Request) -> Response:
     return await _answer(request, write)
 
 
-async def forget(request: Request) -> Response:
+async def forget(request: Request) -> Json:
     """Delete the feedback of a person, and so its effect."""
     name = _name(request)
 

@@ -1,7 +1,6 @@
-"""Responses (`/v1/responses`) and Conversations (`/v1/conversations`) over the nodes and sessions of the store.
+"""Responses (`/v1/responses`) over the nodes and sessions of the store.
 
-`previous_response_id` is the parent node, so two uses of one id are a fork. A conversation is a session, and its id the
-name of the session. A response belongs to the store: a client that leaves may come back to any event of it.
+`previous_response_id` is the parent node, so two uses of one id are a fork. A response belongs to the store: a client that leaves may come back to any event of it.
 """
 
 import asyncio
@@ -30,32 +29,38 @@ from taiwa.operations.complete import (
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.extension import Extension, read_extension
 from taiwa.server.fields import Fields
-from taiwa.server.responses import EventStream, event, json_response
+from taiwa.server.responses import EventStream, event
 from taiwa.server.runs import LiveRun
 from taiwa.server.sharing import RemoteRun
 from taiwa.server.state import ServerState, caller_of, read_body, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.chat_completions import (
-    MOST_LOGPROBS,
-    checked_tools,
     error,
     read_effort,
     read_format,
     read_function,
     read_tool_choice,
 )
+from taiwa.server.wires.conversations import (
+    conversation_of,
+    find_item,
+    page_for,
+    pending_messages,
+    read_metadata,
+    take_pending,
+)
 from taiwa.server.wires.file_search import RESULTS, FileSearch, check_indexes, read_file_search, with_searches
 from taiwa.server.wires.file_search import TYPE as FILE_SEARCH
-from taiwa.server.wires.items import items_of, page_of, read_input, read_items
+from taiwa.server.wires.items import is_answer, read_input
 from taiwa.server.wires.response_events import (
     Body,
     EventWriter,
     finished,
     pieces_of,
     recorded_events,
-    response_of_item,
     write_response_usage,
 )
+from taiwa.server.wires.stateless import MOST_LOGPROBS, checked_tools, refuse_penalties
 from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.repository import Repository
@@ -67,16 +72,15 @@ READ = frozenset(
     frequency_penalty taiwa""".split()
 )
 IGNORED = frozenset(
-    """user service_tier parallel_tool_calls safety_identifier prompt_cache_key prompt_cache_retention max_tool_calls
-    context_management""".split()
+    """user service_tier parallel_tool_calls safety_identifier moderation prompt_cache_key prompt_cache_options prompt_cache_retention
+    max_tool_calls context_management""".split()
 )
 UNSUPPORTED = frozenset({"prompt"})
 INCLUDES = frozenset(
     """file_search_call.results web_search_call.results web_search_call.action.sources message.input_image.image_url
     computer_call_output.output.image_url code_interpreter_call.outputs reasoning.encrypted_content
-    message.output_text.logprobs taiwa:state taiwa:trace taiwa:masks""".split()
+    message.output_text.logprobs""".split()
 )
-MOST_METADATA = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +150,7 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
         ApiError: a field is missing, unknown, or has a wrong type or value.
     """
     body.check_names(READ | IGNORED, UNSUPPORTED)
-    for name in ("presence_penalty", "frequency_penalty"):
-        if body.number(name, -2, 2):
-            raise invalid(name, f"{name} is not supported by this server", "unsupported_parameter")
-    unknown = next((name for name in body.texts("include") if name not in INCLUDES), None)
-    if unknown is not None:
-        raise invalid("include", f"unknown include {unknown[:80]!r}", "invalid_value")
+    refuse_penalties(body)
     stream_options = body.object("stream_options")
     if stream_options is not None:
         stream_options.check_names({"include_obfuscation"})
@@ -185,7 +184,7 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
     if background and not stores:
         raise invalid("background", "background requires store: true", "invalid_value")
     begun = _begun(body, model, previous, conversation, options, instructions, form, stores=stores)
-    extension = read_extension(body, body.texts("include"))
+    extension = read_extension(body, INCLUDES)
     streams = body.flag("stream")
     return ResponseRequest(
         model,
@@ -237,16 +236,6 @@ def _read_tools(body: Fields) -> tuple[ToolSpec, ...]:
             )
         tools.append(read_function(item))
     return checked_tools(tools, "tools")
-
-
-def read_metadata(body: Fields) -> dict[str, Json]:
-    """Read `metadata`: up to 16 short texts by name."""
-    metadata = body.object("metadata")
-    if metadata is None:
-        return {}
-    if len(metadata.data) > MOST_METADATA:
-        raise invalid("metadata", f"metadata has more than {MOST_METADATA} entries", "invalid_value")
-    return {name[:64]: metadata.text(name)[:512] for name in metadata.data}
 
 
 def _begun(
@@ -320,14 +309,7 @@ def _begun(
     }
 
 
-def find_item(repository: Repository, name: str) -> Json:
-    """Return the item of a response by its id, or None."""
-    found = repository.store.served.find(response_of_item(name))
-    output = [] if found is None else cast("list[Body]", cast("Body", found.body["response"])["output"])
-    return next((item for item in output if item.get("id") == name), None)
-
-
-async def create(request: Request) -> Response:
+async def create(request: Request) -> "Response | Json":
     """Create a response: as one object, as a stream, or in the background."""
     state, caller = state_of(request), caller_of(request)
     state.runs.check_room()
@@ -344,6 +326,8 @@ async def create(request: Request) -> Response:
         live.final = await asyncio.to_thread(
             with_searches, live.final, run.events[-1].event, repository, results=asked.includes_results, most=most
         )
+        if asked.conversation and isinstance(run.events[-1].event, TurnResult):
+            await asyncio.to_thread(take_pending, repository, asked.conversation)
         live.final |= await asyncio.to_thread(_extended, state, repository, asked, run)
         if asked.stores:
             await asyncio.to_thread(_store, repository, asked.items, live, run)
@@ -358,16 +342,17 @@ async def create(request: Request) -> Response:
         leaves = None if asked.stores else lambda: live.run.cancel(abandon=True)
         return EventStream(stream(live), leaves)
     if asked.background:
-        return json_response(begun)
+        return begun
     await live.run.results()
-    return json_response(live.final)
+    return live.final
 
 
 def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -> tuple[Completion, Body]:
     """Find the place of the turn, and store the response as begun."""
     choice = state.catalogue.choose(asked.model)
     after = _place(repository, asked)
-    options = CompletionOptions(choice.app, asked.messages, request=asked.options)
+    waiting = pending_messages(repository, asked.conversation) if asked.conversation else ()
+    options = CompletionOptions(choice.app, (*waiting, *asked.messages), request=asked.options)
     if asked.extension is not None:
         options = replace(options, params=asked.extension.params)
     if asked.search is not None:
@@ -486,7 +471,7 @@ async def _live(request: Request) -> LiveResponse | RemoteResponse | None:
     return RemoteResponse(repository, remote, cast("Body", found.body["response"]))
 
 
-async def retrieve(request: Request) -> Response:
+async def retrieve(request: Request) -> "Response | Json":
     """Return a response, or its events from any number on."""
     query, live = request.query_params, await _live(request)
     after = query.get("starting_after", "-1")
@@ -494,22 +479,22 @@ async def retrieve(request: Request) -> Response:
         raise invalid("starting_after", "starting_after must be a number of an event", "invalid_value")
     streams = query.get("stream") == "true"
     if live is not None:
-        return EventStream(stream(live, int(after))) if streams else json_response(live.begun)
+        return EventStream(stream(live, int(after))) if streams else live.begun
     found = await asyncio.to_thread(_find, state_of(request).repository(caller_of(request)), request.path_params["id"])
     if not streams or "begun" not in found.body:
-        return json_response(found.body["response"])
+        return found.body["response"]
     return EventStream(_recorded(found, int(after)))
 
 
-async def delete(request: Request) -> Response:
+async def delete(request: Request) -> Json:
     """Delete a response; its turn stays in the store."""
     repository, name = state_of(request).repository(caller_of(request)), request.path_params["id"]
     await asyncio.to_thread(_find, repository, name)
     await asyncio.to_thread(repository.store.served.delete, name)
-    return json_response({"id": name, "object": "response", "deleted": True})
+    return {"id": name, "object": "response", "deleted": True}
 
 
-async def cancel(request: Request) -> Response:
+async def cancel(request: Request) -> Json:
     """Cancel a response that is being written."""
     live = await _live(request)
     if live is None:
@@ -518,10 +503,10 @@ async def cancel(request: Request) -> Response:
         status = cast("Body", found.body["response"])["status"]
         raise invalid("response_id", f"the response is {status} and cannot be cancelled", "invalid_value")
     await live.stop()
-    return json_response(await live.finished() or live.begun)
+    return await live.finished() or live.begun
 
 
-async def input_items(request: Request) -> Response:
+async def input_items(request: Request) -> Json:
     """List the items of the input of a response."""
     repository = state_of(request).repository(caller_of(request))
     found = await asyncio.to_thread(_find, repository, request.path_params["id"])
@@ -529,20 +514,10 @@ async def input_items(request: Request) -> Response:
         {"id": f"item_{found.id.removeprefix('resp_')}{index:02d}", **cast("Body", item)}
         for index, item in enumerate(cast("list[Json]", found.body["input"]))
     ]
-    return json_response(_page(request, cast("list[Json]", listed)))
+    return page_for(request, cast("list[Json]", listed))
 
 
-def _page(request: Request, items: list[Json]) -> Json:
-    query = request.query_params
-    limit, order = query.get("limit", "20"), query.get("order", "desc")
-    if not limit.isdecimal() or not 1 <= int(limit) <= 100:
-        raise invalid("limit", "limit must be from 1 to 100", "invalid_value")
-    if order not in ("asc", "desc"):
-        raise invalid("order", "order must be asc or desc", "invalid_value")
-    return page_of(items, query.get("after", ""), int(limit), newest_first=order == "desc")
-
-
-async def input_tokens(request: Request) -> Response:
+async def input_tokens(request: Request) -> Json:
     """Estimate the tokens of an input, without a call of a model."""
     state, repository = state_of(request), state_of(request).repository(caller_of(request))
     body = await read_body(request)
@@ -555,10 +530,10 @@ async def input_tokens(request: Request) -> Response:
         return estimate_input(repository, options, place)
 
     tokens = await asyncio.to_thread(estimate)
-    return json_response({"object": "response.input_tokens", "input_tokens": tokens})
+    return {"object": "response.input_tokens", "input_tokens": tokens}
 
 
-async def compact(request: Request) -> Response:
+async def compact(request: Request) -> Json:
     """Replace a history by a summary, which later inputs refer to by the item that this returns."""
     state, repository = state_of(request), state_of(request).repository(caller_of(request))
     state.runs.check_room()
@@ -581,7 +556,7 @@ async def compact(request: Request) -> Response:
         after = None if found is None or found.node is None else Place(found.node, found.session)
         said = tuple(message for message in messages if message.role != "system")
         options = CompletionOptions(choice.app, said)
-        last = max((at for at, item in enumerate(items) if _is_answer(item)), default=-1)
+        last = max((at for at, item in enumerate(items) if is_answer(item)), default=-1)
         return begin_compaction(repository, state.catalogue.open(choice), options, state.turns, after), items[
             last + 1 :
         ]
@@ -596,124 +571,7 @@ async def compact(request: Request) -> Response:
         "id": f"resp_{token_hex(16)}", "object": "response.compaction", "created_at": int(time.time()),
         "output": [item, *rest], "usage": write_response_usage(result),
     }  # fmt: skip
-    return json_response(data)
-
-
-def _is_answer(item: Json) -> bool:
-    return isinstance(item, dict) and (item.get("role") == "assistant" or item.get("type") == "function_call")
-
-
-# --- conversations ----------------------------------------------------------------------------------------------------
-
-
-def conversation_of(repository: Repository, name: str) -> ServedObject:
-    """Return a conversation: one that was created here, or a session of the store by its name.
-
-    Raises:
-        ApiError: the caller has none of that name.
-    """
-    found = repository.store.served.find(name)
-    if found is not None and found.kind == "conversation" and repository.store.refs.has(found.session):
-        return found
-    if found is None and repository.store.refs.has(name):
-        return ServedObject(name, "conversation", name, None, {"created_at": 0, "metadata": {}})
-    raise ApiError(404, f"conversation {name[:80]!r} not found", code="not_found", param="conversation_id")
-
-
-def _conversation_object(found: ServedObject) -> Json:
-    return {"id": found.id, "object": "conversation", **found.body}
-
-
-async def create_conversation(request: Request) -> Response:
-    """Create a conversation, with items if there are any."""
-    state, repository = state_of(request), state_of(request).repository(caller_of(request))
-    body = await read_body(request)
-    body.check_names({"items", "metadata"})
-    metadata, most = read_metadata(body), state.options.limits.messages
-
-    def make() -> ServedObject:
-        _, messages = read_items(body, "items", lambda name: find_item(repository, name), most)
-        session = f"conv_{token_hex(16)}"
-        state.catalogue.begin_conversation(repository, session, messages)
-        made = ServedObject(
-            session, "conversation", session, None, {"created_at": int(time.time()), "metadata": metadata}
-        )
-        repository.store.served.put(made)
-        return made
-
-    return json_response(_conversation_object(await asyncio.to_thread(make)))
-
-
-async def get_conversation(request: Request) -> Response:
-    """Return a conversation."""
-    repository = state_of(request).repository(caller_of(request))
-    return json_response(
-        _conversation_object(await asyncio.to_thread(conversation_of, repository, request.path_params["id"]))
-    )
-
-
-async def update_conversation(request: Request) -> Response:
-    """Replace the metadata of a conversation."""
-    repository = state_of(request).repository(caller_of(request))
-    body = await read_body(request)
-    body.check_names({"metadata"})
-    metadata = read_metadata(body)
-
-    def update() -> ServedObject:
-        found = conversation_of(repository, request.path_params["id"])
-        changed = replace(found, body={**found.body, "metadata": metadata})
-        repository.store.served.put(changed)
-        return changed
-
-    return json_response(_conversation_object(await asyncio.to_thread(update)))
-
-
-async def delete_conversation(request: Request) -> Response:
-    """Delete a conversation; its turns stay until they are collected."""
-    repository, name = state_of(request).repository(caller_of(request)), request.path_params["id"]
-
-    def remove() -> None:
-        found = conversation_of(repository, name)
-        repository.store.served.delete(found.id)
-        repository.store.refs.delete(found.session)
-
-    await asyncio.to_thread(remove)
-    return json_response({"id": name, "object": "conversation.deleted", "deleted": True})
-
-
-def conversation_items(repository: Repository, name: str) -> list[Json]:
-    """Return the items of a conversation, the oldest first; what a response wrote has the ids of its output."""
-    session = conversation_of(repository, name).session
-    outputs = {
-        each.node: cast("list[Json]", cast("Body", each.body["response"])["output"])
-        for each in repository.store.served.of_session(session)
-        if each.node is not None
-    }
-    items: list[Json] = []
-    for entry in repository.walk(repository.store.refs.tip(session)):
-        if entry.node.kind == "turn":
-            *inputs, answer = entry.after.turns[-1].all_messages
-            items += items_of(inputs, entry.hash)
-            items += outputs.get(entry.hash) or items_of([answer], f"{entry.hash}a")
-    return items
-
-
-async def list_items(request: Request) -> Response:
-    """List the items of a conversation."""
-    repository = state_of(request).repository(caller_of(request))
-    return json_response(
-        _page(request, await asyncio.to_thread(conversation_items, repository, request.path_params["id"]))
-    )
-
-
-async def get_item(request: Request) -> Response:
-    """Return one item of a conversation."""
-    repository, name = state_of(request).repository(caller_of(request)), request.path_params["item"]
-    items = await asyncio.to_thread(conversation_items, repository, request.path_params["id"])
-    found = next((item for item in items if isinstance(item, dict) and item.get("id") == name), None)
-    if found is None:
-        raise ApiError(404, f"item {name[:80]!r} not found", code="not_found", param="item_id")
-    return json_response(found)
+    return data
 
 
 async def resume(state: ServerState) -> None:
@@ -783,12 +641,6 @@ wire = Wire(
         Route("/v1/responses/{id}", delete, ("DELETE",)),
         Route("/v1/responses/{id}/cancel", cancel),
         Route("/v1/responses/{id}/input_items", input_items, ("GET",)),
-        Route("/v1/conversations", create_conversation),
-        Route("/v1/conversations/{id}", get_conversation, ("GET",)),
-        Route("/v1/conversations/{id}", update_conversation),
-        Route("/v1/conversations/{id}", delete_conversation, ("DELETE",)),
-        Route("/v1/conversations/{id}/items", list_items, ("GET",)),
-        Route("/v1/conversations/{id}/items/{item}", get_item, ("GET",)),
     ),
     error,
     resume,

@@ -1,33 +1,93 @@
-// Documents: uploads with their progress, and deletion.
+// Documents: uploads of files and folders with their progress and what could not be read, and deletion.
 import { $, ask, attempt, call, fill, texts } from "./server.js";
 
+const AT_ONCE = 200; // files of one request
+let dropped = [];
+
+// A file with its path below the folder that was chosen or dropped.
+const placed = (file, path = file.webkitRelativePath || file.name) => ({ file, path });
+const chosen = (form) => [...dropped, ...[...form.files.files, ...form.folder.files].map((file) => placed(file))];
+
+// fetch does not tell how much is sent.
+const post = (path, body, sent) => new Promise((resolve, reject) => {
+  const request = new XMLHttpRequest();
+  request.responseType = "json";
+  request.open("POST", path);
+  request.upload.onprogress = ({ loaded, total }) => sent(total ? loaded / total : 0);
+  request.onerror = () => reject(new Error(texts.lost));
+  request.onload = () => (request.status < 300 ? resolve(request.response) : reject(new Error(request.response?.error?.message ?? `${request.status} ${request.statusText}`)));
+  request.send(body);
+});
+
+async function entries(entry, found) {
+  const got = (read) => new Promise((resolve, reject) => read(resolve, reject));
+  if (entry.isFile) { found.push(placed(await got((...then) => entry.file(...then)), entry.fullPath.slice(1))); return; }
+  const reader = entry.createReader();
+  for (let some; (some = await got((...then) => reader.readEntries(...then))).length;) for (const each of some) await entries(each, found);
+}
+
+async function drop(event) {
+  const form = $("#upload");
+  const found = [];
+  const roots = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry()).filter(Boolean); // they are gone after the first await
+  for (const root of roots) await entries(root, found);
+  dropped = found;
+  count(form);
+}
+
+const count = (form) => { const n = chosen(form).length; $("#progress").textContent = n ? fill(texts.chosen, { n }) : ""; };
+
 async function upload(form) {
-  const progress = $("#progress", form);
+  const bar = $("progress", form);
+  const say = $("#progress");
   const index = form.dataset.index || form.index.value.trim();
-  const body = new FormData();
-  for (const file of form.files.files) body.append("files", file);
-  progress.textContent = texts.uploading;
-  const response = await fetch(`/api/indexes/${encodeURIComponent(index)}/documents`, { method: "POST", body });
-  const answer = await response.json().catch(() => ({}));
-  if (!response.ok) { progress.textContent = ""; throw new Error(answer.error?.message ?? `${response.status} ${response.statusText}`); }
-  const refused = answer.refused.map(({ path, why }) => `${path}: ${why}`);
+  const readable = form.files.accept.split(",");
+  const refused = [];
+  const files = chosen(form).filter(({ path }) => readable.some((end) => path.toLowerCase().endsWith(end)) || void refused.push(`${path}: ${texts.unreadable}`));
+  if (!files.length) { say.textContent = refused.join("\n") || texts.nothing; return; }
+  bar.hidden = false;
+  say.textContent = texts.uploading;
+  let answer;
+  try {
+    for (let at = 0; at < files.length; at += AT_ONCE) {
+      const body = new FormData();
+      const some = files.slice(at, at + AT_ONCE);
+      for (const { file, path } of some) body.append("files", file, path);
+      answer = await post(`/api/indexes/${encodeURIComponent(index)}/documents`, body, (part) => { bar.value = (at + part * some.length) / files.length; });
+      refused.push(...answer.refused.map(({ path, why }) => `${path}: ${why}`));
+    }
+  } catch (error) { bar.hidden = true; say.textContent = ""; throw error; }
   const events = new EventSource(`/api/runs/${answer.run}/events`);
   events.addEventListener("progress", (event) => {
     const { done, of, path } = JSON.parse(event.data);
-    progress.textContent = `${done}/${of} ${path}`;
+    bar.value = of ? done / of : 1;
+    say.textContent = `${done}/${of} ${path}`;
   });
-  const ended = (again) => () => {
+  events.addEventListener("indexed", () => {
     events.close();
-    if (refused.length) { progress.textContent = refused.join("\n"); return; }
-    if (again) location.assign(`/documents/${encodeURIComponent(answer.index)}`);
-  };
-  events.addEventListener("indexed", ended(true));
-  events.addEventListener("error", (event) => { if (event.data) progress.textContent = JSON.parse(event.data).error.message; ended(false)(); });
+    if (refused.length) sessionStorage.setItem("refused", refused.join("\n"));
+    location.assign(`/documents/${encodeURIComponent(answer.index)}`);
+  });
+  events.addEventListener("error", (event) => {
+    events.close();
+    if (event.data) say.textContent = JSON.parse(event.data).error.message;
+  });
 }
 
 export function listenToDocuments() {
   const form = $("#upload");
-  form?.addEventListener("submit", (event) => { event.preventDefault(); attempt(upload)(form); });
+  if (!form) return;
+  form.addEventListener("submit", (event) => { event.preventDefault(); attempt(upload)(form); });
+  form.addEventListener("change", () => count(form));
+  for (const kind of ["dragover", "dragleave", "drop"]) {
+    form.addEventListener(kind, (event) => { event.preventDefault(); form.classList.toggle("dropping", kind === "dragover"); if (kind === "drop") attempt(drop)(event); });
+  }
+  const refused = sessionStorage.getItem("refused");
+  if (refused && form.dataset.index) {
+    $("#refused").hidden = false;
+    $("#refused pre").textContent = refused;
+    sessionStorage.removeItem("refused");
+  }
   document.addEventListener("click", attempt(async (event) => {
     const path = event.target.closest("[data-remove]")?.dataset.remove;
     if (!path || !(await ask(fill(texts.remove, { name: path })))) return;

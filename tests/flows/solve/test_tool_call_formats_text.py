@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.solve.tool_call_formats import TaggedFormat
-from taiwa.flows.solve.tool_text import list_tools, sanitize_result
+from taiwa.flows.solve.tool_call_formats import TaggedFormat, list_tools, sanitize_result
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.messages import ToolSpec
 from taiwa.kernel.records import Json

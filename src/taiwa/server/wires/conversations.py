@@ -1,0 +1,313 @@
+"""Conversations (`/v1/conversations`): sessions of the store under their names, and their items.
+
+Items that an answer is still to follow wait beside the session: the next response, or the items behind them, make a turn of them.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from secrets import token_hex
+from typing import cast
+
+from starlette.requests import Request
+
+from taiwa.apps.catalog import load_app
+from taiwa.conversation.history import Conversation, add_turn, split_turns
+from taiwa.flows.chat import input_text
+from taiwa.kernel.messages import Message
+from taiwa.kernel.records import Json
+from taiwa.server.errors import ApiError, invalid
+from taiwa.server.fields import Fields
+from taiwa.server.state import read_body, repository_of, state_of
+from taiwa.server.wire import Route, Wire
+from taiwa.server.wires.chat_completions import error
+from taiwa.server.wires.items import is_answer, items_of, page_of, read_items
+from taiwa.server.wires.response_events import Body, response_of_item
+from taiwa.sessions.repository import HistoryEntry, Repository
+from taiwa.sessions.resent_history import detach, is_relayed
+from taiwa.store.served import ServedObject
+
+MOST_METADATA = 16
+MOST_ITEMS = 20
+"""Items that one request may add, as the protocol has it."""
+
+
+def conversation_of(repository: Repository, name: str) -> ServedObject:
+    """Return a conversation: one that was created here, or a session of the store by its name.
+
+    Raises:
+        ApiError: the caller has none of that name.
+    """
+    found = repository.store.served.find(name)
+    if found is not None and found.kind == "conversation" and repository.store.refs.has(found.session):
+        return found
+    if found is None and repository.store.refs.has(name):
+        return ServedObject(name, "conversation", name, None, {"created_at": 0, "metadata": {}})
+    raise ApiError(404, f"conversation {name[:80]!r} not found", code="not_found", param="conversation_id")
+
+
+def pending_messages(repository: Repository, name: str) -> tuple[Message, ...]:
+    """Return what waits in a conversation for an answer."""
+    return _messages(repository, _pending(conversation_of(repository, name)))
+
+
+def take_pending(repository: Repository, name: str) -> None:
+    """Take away what waited, which a turn of the conversation has now."""
+    found = conversation_of(repository, name)
+    if _pending(found):
+        _put(repository, found, ())
+
+
+def _pending(found: ServedObject) -> list[Json]:
+    return cast("list[Json]", found.body.get("pending", []))
+
+
+def _put(repository: Repository, found: ServedObject, pending: Sequence[Json]) -> ServedObject:
+    body = {name: each for name, each in found.body.items() if name != "pending"}
+    changed = replace(found, body=body | ({"pending": [*pending]} if pending else {}))
+    repository.store.served.put(changed)
+    return changed
+
+
+def _messages(repository: Repository, items: list[Json]) -> tuple[Message, ...]:
+    return read_items(Fields({"items": items}), "items", partial(find_item, repository), len(items))[1]
+
+
+def find_item(repository: Repository, name: str) -> Json:
+    """Return the item of a response by its id, or None."""
+    found = repository.store.served.find(response_of_item(name))
+    output = [] if found is None else cast("list[Body]", cast("Body", found.body["response"])["output"])
+    return next((item for item in output if item.get("id") == name), None)
+
+
+def read_metadata(body: Fields) -> dict[str, Json]:
+    """Read `metadata`: up to 16 short texts by name."""
+    metadata = body.object("metadata")
+    if metadata is None:
+        return {}
+    if len(metadata.data) > MOST_METADATA:
+        raise invalid("metadata", f"metadata has more than {MOST_METADATA} entries", "invalid_value")
+    return {name[:64]: metadata.text(name)[:512] for name in metadata.data}
+
+
+def page_for(request: Request, items: list[Json]) -> Json:
+    """Return the page of a list that a request asks for."""
+    query = request.query_params
+    limit, order = query.get("limit", "20"), query.get("order", "desc")
+    if not limit.isdecimal() or not 1 <= int(limit) <= 100:
+        raise invalid("limit", "limit must be from 1 to 100", "invalid_value")
+    if order not in ("asc", "desc"):
+        raise invalid("order", "order must be asc or desc", "invalid_value")
+    return page_of(items, query.get("after", ""), int(limit), newest_first=order == "desc")
+
+
+def _object(found: ServedObject) -> Json:
+    return {"id": found.id, "object": "conversation", **{name: found.body[name] for name in ("created_at", "metadata")}}
+
+
+def _id(request: Request) -> str:
+    return str(request.path_params["id"])
+
+
+def _divide(items: list[Json]) -> tuple[list[Json], list[Json]]:
+    """Divide items into those up to the last answer, and those that wait for one, as they are shown."""
+    last = max((at for at, item in enumerate(items) if is_answer(item)), default=-1)
+    return items[: last + 1], [_shown(cast("Body", each)) for each in items[last + 1 :]]
+
+
+def _shown(item: Body) -> Json:
+    text = item.get("content")
+    content: Body = {"content": [{"type": "input_text", "text": text}]} if isinstance(text, str) else {}
+    return {"type": "message", "id": f"msg_{token_hex(16)}", "status": "completed", **item, **content}
+
+
+def _with_turns(base: Conversation, messages: Sequence[Message]) -> Conversation:
+    for turn in split_turns(messages)[0]:
+        files, said = detach(turn)
+        base = add_turn(base, input_text(turn[:-1]), turn[-1].text, None, files, messages=said)
+    return base
+
+
+async def create(request: Request) -> Json:
+    """Create a conversation, with items if there are any."""
+    state, repository = state_of(request), repository_of(request)
+    body = await read_body(request)
+    body.check_names({"items", "metadata"})
+    metadata, most = read_metadata(body), state.options.limits.messages
+
+    def make() -> ServedObject:
+        whole, waiting = _divide(read_items(body, "items", partial(find_item, repository), most)[0])
+        app = load_app(state.catalogue.apps[state.catalogue.default_app]).with_params({})
+        name = f"conv_{token_hex(16)}"
+        begun = _with_turns(repository.start(app), _messages(repository, whole))
+        repository.commit(name, begun, expected=None, reason="begin")
+        made: Body = {"created_at": int(time.time()), "metadata": metadata}
+        return _put(repository, ServedObject(name, "conversation", name, None, made), waiting)
+
+    return _object(await asyncio.to_thread(make))
+
+
+async def add_items(request: Request) -> Json:
+    """Add items at the end of a conversation."""
+    repository, name = repository_of(request), _id(request)
+    body = await read_body(request)
+    body.check_names({"items"})
+
+    def add() -> list[Json]:
+        found = conversation_of(repository, name)
+        items = read_items(body, "items", partial(find_item, repository), MOST_ITEMS)[0]
+        if not items:
+            raise invalid("items", "items must have at least one item", "empty_array")
+        before = len(conversation_items(repository, name))
+        whole, waiting = _divide([*_pending(found), *items])
+        if whole:
+            base = _open(repository, found)
+            changed = _with_turns(base, _messages(repository, whole))
+            repository.commit(found.session, changed, expected=base.tip, reason="items")
+        _put(repository, found, waiting)
+        return conversation_items(repository, name)[before:]
+
+    return page_of(await asyncio.to_thread(add), "", MOST_ITEMS, newest_first=False)
+
+
+def _open(repository: Repository, found: ServedObject) -> Conversation:
+    """Return a conversation whose turns may be changed.
+
+    Raises:
+        ApiError: its app has a state, tools or documents, so that turns are more than their messages.
+    """
+    base = repository.at(found.session)
+    if not is_relayed(base.app):
+        text = f"items of a conversation with the app {base.app.name!r} cannot be added or deleted; undo its turns"
+        raise invalid("items", text, "unsupported_parameter")
+    return base
+
+
+async def delete_item(request: Request) -> Json:
+    """Delete an item of a conversation; an input whose answer is deleted waits for another one."""
+    repository, name, item = repository_of(request), _id(request), str(request.path_params["item"])
+
+    def remove() -> ServedObject:
+        found = conversation_of(repository, name)
+        waiting = _pending(found)
+        kept = [each for each in waiting if cast("Body", each)["id"] != item]
+        if len(kept) < len(waiting):
+            return _put(repository, found, kept)
+        entries = _entries(repository, found.session)
+        at = next((at for at, (_, items) in enumerate(entries) if item in _ids(items)), None)
+        if at is None:
+            raise ApiError(404, f"item {item[:80]!r} not found", code="not_found", param="item_id")
+        tip = _open(repository, found).tip
+        changed: list[Json] = [each for each in entries[at][1] if cast("Body", each)["id"] != item]
+        messages = [*_messages(repository, changed), *(each for entry, _ in entries[at + 1 :] for each in _said(entry))]
+        base = repository.checkout(entries[at][0].node.parent or "")
+        kept_turns = _with_turns(base, messages)
+        if kept_turns.new_nodes:
+            repository.commit(found.session, kept_turns, expected=tip, reason="items")
+        else:
+            repository.store.undo(found.session, len(entries) - at)
+        unanswered = items_of(split_turns(messages)[1], token_hex(16))
+        return _put(repository, found, [*unanswered, *waiting])
+
+    return _object(await asyncio.to_thread(remove))
+
+
+def _ids(items: Sequence[Json]) -> set[Json]:
+    return {cast("Body", each)["id"] for each in items}
+
+
+async def show(request: Request) -> Json:
+    """Return a conversation."""
+    repository = repository_of(request)
+    return _object(await asyncio.to_thread(conversation_of, repository, _id(request)))
+
+
+async def update_metadata(request: Request) -> Json:
+    """Replace the metadata of a conversation."""
+    repository = repository_of(request)
+    body = await read_body(request)
+    body.check_names({"metadata"})
+    metadata = read_metadata(body)
+
+    def update() -> ServedObject:
+        found = conversation_of(repository, _id(request))
+        changed = replace(found, body={**found.body, "metadata": metadata})
+        repository.store.served.put(changed)
+        return changed
+
+    return _object(await asyncio.to_thread(update))
+
+
+async def delete(request: Request) -> Json:
+    """Delete a conversation; its turns stay until they are collected."""
+    repository, name = repository_of(request), _id(request)
+
+    def remove() -> None:
+        found = conversation_of(repository, name)
+        repository.store.served.delete(found.id)
+        repository.store.refs.delete(found.session)
+
+    await asyncio.to_thread(remove)
+    return {"id": name, "object": "conversation.deleted", "deleted": True}
+
+
+def conversation_items(repository: Repository, name: str) -> list[Json]:
+    """Return the items of a conversation, the oldest first; what a response wrote has the ids of its output."""
+    found = conversation_of(repository, name)
+    return [*(item for _, items in _entries(repository, found.session) for item in items), *_pending(found)]
+
+
+def _said(entry: HistoryEntry) -> tuple[Message, ...]:
+    return tuple(entry.after.turns[-1].all_messages)
+
+
+def _entries(repository: Repository, session: str) -> list[tuple[HistoryEntry, list[Json]]]:
+    """Return the turns of a session with their items."""
+    outputs = {
+        each.node: cast("list[Json]", cast("Body", each.body["response"])["output"])
+        for each in repository.store.served.of_session(session)
+        if each.node is not None
+    }
+    found: list[tuple[HistoryEntry, list[Json]]] = []
+    for entry in repository.walk(repository.store.refs.tip(session)):
+        if entry.node.kind == "turn":
+            *inputs, answer = _said(entry)
+            written = outputs.get(entry.hash) or items_of([answer], f"{entry.hash}a")
+            found.append((entry, [*items_of(inputs, entry.hash), *written]))
+    return found
+
+
+async def list_items(request: Request) -> Json:
+    """List the items of a conversation."""
+    repository = repository_of(request)
+    return page_for(request, await asyncio.to_thread(conversation_items, repository, _id(request)))
+
+
+async def get_item(request: Request) -> Json:
+    """Return one item of a conversation."""
+    repository, name = repository_of(request), request.path_params["item"]
+    items = await asyncio.to_thread(conversation_items, repository, _id(request))
+    found = next((item for item in items if isinstance(item, dict) and item.get("id") == name), None)
+    if found is None:
+        raise ApiError(404, f"item {name[:80]!r} not found", code="not_found", param="item_id")
+    return found
+
+
+HERE = "/v1/conversations/{id}"
+GET, DELETE = ("GET",), ("DELETE",)
+wire = Wire(
+    "conversations",
+    (
+        Route("/v1/conversations", create),
+        Route(HERE, show, GET),
+        Route(HERE, update_metadata),
+        Route(HERE, delete, DELETE),
+        Route(f"{HERE}/items", list_items, GET),
+        Route(f"{HERE}/items", add_items),
+        Route(f"{HERE}/items/{{item}}", get_item, GET),
+        Route(f"{HERE}/items/{{item}}", delete_item, DELETE),
+    ),
+    error,
+)

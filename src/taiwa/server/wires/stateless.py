@@ -1,0 +1,196 @@
+"""A turn of a client that keeps no ids: what Chat Completions, Messages and Ollama read alike, and how it is answered.
+
+The history that such a client resends is matched to the nodes of the store, see `taiwa.sessions.resent_history`.
+"""
+
+import asyncio
+from base64 import b64decode
+from collections.abc import AsyncGenerator, Callable, Collection
+from dataclasses import dataclass
+from typing import Protocol
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from taiwa.conversation.app import AnswerOptions
+from taiwa.kernel.attachments import Attachment
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.messages import Message, ToolCall, ToolSpec
+from taiwa.kernel.messages import Response as ModelResponse
+from taiwa.kernel.records import Json, parse_json
+from taiwa.operations.complete import Completion, CompletionOptions, begin_completion, split_system
+from taiwa.server.errors import invalid
+from taiwa.server.extension import Extend, Extension, extender
+from taiwa.server.fields import Fields
+from taiwa.server.responses import EventStream, json_response
+from taiwa.server.runs import LiveRun
+from taiwa.server.state import ServerState, caller_of, state_of
+from taiwa.sessions.durable_turn import TurnResult
+
+MOST_TOOLS = 512
+MOST_STOPS = 64
+MOST_LOGPROBS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatelessRequest:
+    """A request as it was read. `messages` begin behind the leading system text, which is in `options`."""
+
+    model: str
+    messages: tuple[Message, ...]
+    options: AnswerOptions
+    streams: bool
+    extension: Extension | None
+    choices: int = 1
+
+
+class Reply(Protocol):
+    """Writes the answer of one request in the form of its protocol."""
+
+    def whole(self, results: list[TurnResult]) -> dict[str, Json]:
+        """Return the whole response."""
+        ...
+
+    def stream(self, run: LiveRun, extend: Extend) -> AsyncGenerator[bytes]:
+        """Yield the parts of the response, with what was asked for beside the protocol."""
+        ...
+
+
+def read_history(
+    body: Fields, read: Callable[[Fields], tuple[Message, ...]], most: int
+) -> tuple[str, tuple[Message, ...]]:
+    """Read the messages of a request: the leading system text, and the messages behind it.
+
+    Raises:
+        ApiError: there are too many, none, or only system texts.
+    """
+    if len(body.items("messages")) > most:
+        raise invalid("messages", f"there are more than {most:,} messages", "too_many_messages")
+    messages = read(body)
+    if not messages:
+        raise invalid("messages", "messages must have at least one message", "empty_array")
+    try:
+        return split_system(messages)
+    except InputError as error:
+        raise invalid("messages", error.message) from None
+
+
+def read_stops(body: Fields, name: str) -> tuple[str, ...]:
+    """Read the texts that end an answer; empty ones and repeated ones count for nothing."""
+    stops = tuple(dict.fromkeys(stop for stop in body.texts(name) if stop))
+    if len(stops) > MOST_STOPS:
+        raise invalid(body.at(name), f"there are more than {MOST_STOPS} stop strings")
+    return stops
+
+
+def read_base64(data: str, path: str, name: str = "") -> Attachment:
+    """Read a file in Base64.
+
+    Raises:
+        ApiError: it is not Base64, or a file of another type than the models read.
+    """
+    try:
+        return Attachment.from_bytes(b64decode(data, validate=True), name)
+    except ValueError:
+        raise invalid(path, f"{path} is not Base64", "invalid_base64") from None
+    except InputError as error:
+        raise invalid(path, error.message) from None
+
+
+def refuse_penalties(body: Fields) -> None:
+    """Refuse the penalties of repetition, which would change the answer and cannot be followed."""
+    for name in ("frequency_penalty", "presence_penalty"):
+        if body.number(name, -2, 2):
+            path = body.at(name)
+            raise invalid(path, f"{path} is not supported by this server", "unsupported_parameter")
+
+
+def required(holder: Fields, name: str) -> Fields:
+    """Return an object that must be there."""
+    found = holder.object(name)
+    if found is None:
+        path = holder.at(name)
+        raise invalid(path, f"missing required parameter: {path!r}", "missing_required_parameter")
+    return found
+
+
+def checked_tools(tools: list[ToolSpec], path: str) -> tuple[ToolSpec, ...]:
+    """Check the number and the names of tools.
+
+    Raises:
+        ApiError: there are too many, or two of one name.
+    """
+    names = [tool.name for tool in tools]
+    if len(tools) > MOST_TOOLS:
+        raise invalid(path, f"there are more than {MOST_TOOLS} tools")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None or "" in names:
+        raise invalid(path, f"two tools are named {twice!r}" if twice else "a tool has no name")
+    return tuple(tools)
+
+
+def checked_choice(name: str, tools: Collection[ToolSpec]) -> str:
+    """Check that `tool_choice` names one of the tools."""
+    if name not in {tool.name for tool in tools}:
+        raise invalid("tool_choice", f"tool_choice names {name[:64]!r}, which is not one of tools", "invalid_value")
+    return name
+
+
+async def answer(request: Request, asked: StatelessRequest, reply: Reply, media_type: bytes = b"") -> Response:
+    """Answer a request, whole or as a stream; a client that leaves cancels the answer."""
+    state, caller = state_of(request), caller_of(request)
+    run = state.runs.start(await asyncio.to_thread(_begin, state, caller, asked))
+    extend = extender(asked.extension, state.repository(caller), state.catalogue)
+    if asked.streams:
+        return EventStream(reply.stream(run, extend), lambda: run.cancel(abandon=True), media_type)
+    results = await _results(request, run)
+    return json_response(reply.whole(results) | await extend(results))
+
+
+async def _results(request: Request, run: LiveRun) -> list[TurnResult]:
+    """Wait for the answers of a run; a client that leaves meanwhile cancels it."""
+    answering = asyncio.create_task(run.results())
+    leaving = asyncio.create_task(_left(request))
+    await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
+    leaving.cancel()
+    if not answering.done():
+        run.cancel(abandon=True)
+    return await answering
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _begin(state: ServerState, caller: str, asked: StatelessRequest) -> list[Completion]:
+    """Find the place of each answer to a resent history; those behind the first one are branches."""
+    choice = state.catalogue.choose(asked.model)
+    params = {} if asked.extension is None else asked.extension.params
+    options = CompletionOptions(choice.app, asked.messages, params, asked.options)
+    repository, priced_model = state.repository(caller), state.catalogue.open(choice)
+    return [begin_completion(repository, priced_model, options, state.turns) for _ in range(asked.choices)]
+
+
+def arguments_of(call: ToolCall) -> Json:
+    """Return the arguments of a call as an object, for protocols that require one; other text is shown inside of it."""
+    try:
+        arguments = parse_json(call.arguments or "{}")
+    except ValueError:
+        arguments = None
+    return arguments if isinstance(arguments, dict) else {"invalid_json": call.arguments}
+
+
+def write_logprobs(response: ModelResponse | None, most: int) -> list[Json]:
+    """Write the log probabilities of the tokens of a response, with those of the likeliest ones."""
+    return [
+        {
+            **_write_logprob(token.token, token.logprob),
+            "top_logprobs": [_write_logprob(*each) for each in token.top_logprobs[:most]],
+        }
+        for token in (() if response is None else response.logprobs)
+    ]
+
+
+def _write_logprob(token: str, logprob: float) -> dict[str, Json]:
+    return {"token": token, "logprob": logprob, "bytes": [*token.encode("utf-8", "replace")]}
