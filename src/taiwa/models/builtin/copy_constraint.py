@@ -259,7 +259,7 @@ CONVERTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         name: tuple(f"{english}|{japanese}|{chinese}".replace("[", "").replace("]", "").split("|"))
         for name, _, english, japanese, chinese in (
-            line.split("\t") for line in (files(__package__) / UNIT_FILE).read_text("utf-8").splitlines()
+            line.split("\t") for line in (files("taiwa.models.builtin") / UNIT_FILE).read_text("utf-8").splitlines()
         )
     }
 )
