@@ -38,7 +38,7 @@ def made() -> str:
         ("layers, width, heads, gated width", f"{size['layers']}, {size['dim']}, {size['heads']}, {size['hidden']}"),
         ("tokens it knows, reads at most", f"{size['vocab']:,}, {size['context']:,}"),
         ("learned from", f"{training['tokens'] / 1e6:,.1f} million tokens in {training['steps']:,} steps"),
-        ("samples drawn, none twice", f"{card['data'].get('samples', 0):,}"),
+        ("samples drawn", f"{training['samples']:,}"),
         ("left out for a run of words in common with a test", f"{training['dropped']:,}"),
         ("time", f"{training['minutes']:,.0f} minutes"),
         ("loss at the end, held out", f"{training['loss']:.4f}, {training['held_out']:.4f}"),
@@ -46,7 +46,11 @@ def made() -> str:
     for start in starts[-1:]:
         tree = "as committed" if start["clean"] else "with changes that were not committed"
         rows += [
-            ("made on", f"{start['workers']} of {start['cores']} cores, {start['machine']}, {start['device']}"),
+            (
+                "made on",
+                f"{start['workers']} of {start['cores']} cores, {start['machine']}, {start['device']}, {start['products']}",
+            ),
+            ("began with", _begun(start["began_with"])),
             ("seed", str(start["seed"])),
             (
                 "program",
@@ -55,6 +59,12 @@ def made() -> str:
         ]
     curve = CURVE if (Path(__file__).parent / "pictures" / "builtin-curve.png").is_file() else ""
     return _table(("", ""), rows) + curve
+
+
+def _begun(before: dict[str, float]) -> str:
+    if not before:
+        return "nothing"
+    return f"the weights of the version before: {before['tokens'] / 1e6:,.1f} million tokens in {before['minutes']:,.0f} minutes"
 
 
 def data() -> str:

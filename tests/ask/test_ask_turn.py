@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 import pytest
 
 from taiwa.apps.catalog import load_text
-from taiwa.ask.ask_turn import ask_turn, clarification_of, decision_from_delta, dialogue_of
+from taiwa.ask.ask_turn import ask_turn, clarification_of, dialogue_of
 from taiwa.ask.clarify_then_retrieve import ClarifyOptions
 from taiwa.ask.decide_search_or_clarify import decide
 from taiwa.ask.result import AskResult, AskTurnOptions, options_from_delta
@@ -15,7 +16,7 @@ from taiwa.ask.types import UserProfile
 from taiwa.conversation.history import Conversation, begin
 from taiwa.flows.chat import Reply
 from taiwa.kernel.errors import InputError, TaiwaError
-from taiwa.kernel.messages import Capability, Notice, Passage, TextDelta
+from taiwa.kernel.messages import Capability, Notice, Passage, TextDelta, user
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import ScriptedModel, scripted_model
@@ -198,7 +199,10 @@ def test_the_node_stores_all_that_the_decision_needs(texts: Sequence[str]) -> No
     _, conversation, _ = held(None, *texts)
 
     last = conversation.turns[-1]
-    decision = decision_from_delta(last, conversation.turns[:-1])
+    stored = AskResult.from_delta(last.delta)
+    assert stored is not None
+    dialogue = (*dialogue_of(conversation.turns[:-1]), user(last.user))
+    decision = replace(stored.decision, situation=replace(stored.decision.situation, dialogue=dialogue))
     assert decide(decision.policy, decision.situation) == decision
     assert options_from_delta(last.delta) == ALONE
 

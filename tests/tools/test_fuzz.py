@@ -1,16 +1,19 @@
-"""Odd inputs for each tool: nothing but an answer or a `ToolError`, and no input makes much work. `python -m benches reach`
-gives each ten thousand.
+"""Odd inputs for each tool: nothing but an answer or a `ToolError`, and no input makes much work. `make explore` draws
+others, and `python -m benches reach` gives each ten thousand.
 """
+
+import os
 
 import pytest
 
 from taiwa.tools.registry import builtin_tools
 from tests.fuzzing import EXPENSIVE_INPUTS, VALID_INPUTS, fuzz_tools
 
-COUNT = 2_500
+COUNT = int(os.environ.get("EXPLORE_ROUNDS", "1000"))
 MOST_LINES = 200_000
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("name", builtin_tools())
 def test_any_input_gives_an_answer_or_a_tool_error(name: str) -> None:
     found = fuzz_tools(name, COUNT)

@@ -14,7 +14,16 @@ from training.builtin.headline import headline
 from training.builtin.origin import note, program
 
 CONFIG = {"dim": 4, "layers": 1, "heads": 2, "hidden": 3, "vocab": 10, "context": 8, "theta": 10000.0, "eps": 1e-6}
-ROW = {"minutes": 1.0, "steps": 10, "tokens": 100, "dropped": 1, "loss": 2.0, "norm": 1.0, "held_out": 2.1}
+ROW = {
+    "minutes": 1.0,
+    "steps": 10,
+    "tokens": 100,
+    "samples": 4,
+    "dropped": 1,
+    "loss": 2.0,
+    "norm": 1.0,
+    "held_out": 2.1,
+}
 ORDERS = {
     "items": 0.75, "items_interval": [0.5, 0.9], "precision": None, "precision_interval": None, "whole": 0.5,
     "whole_interval": [0.2, 0.8], "structure": 1.0, "structure_interval": [0.9, 1.0],

@@ -46,6 +46,9 @@ def _making(steps: "Parsers") -> None:
     training.add_argument("--workers", type=int, default=2)
     training.add_argument("--seed", type=int, default=0)
     training.add_argument("--device", default="cpu")
+    training.add_argument("--from", dest="start", type=Path, help="a folder of exported files to begin from")
+    training.add_argument("--matrix-rate", type=float, default=0.02)
+    training.add_argument("--other-rate", type=float, default=0.003)
     training.add_argument("--eager", action="store_true", help="do not compile the model")
     steps.add_parser("export", help="write the files that the package ships")
 
@@ -82,7 +85,7 @@ def _vocabulary(given: argparse.Namespace) -> None:
 def _train(given: argparse.Namespace) -> None:
     from training.builtin.model import Config
     from training.builtin.origin import note
-    from training.builtin.train import Plan, read_tokens, train
+    from training.builtin.train import Plan, has_bfloat16, read_tokens, train
 
     size = len(read_tokens(given.folder / "vocabulary.json"))
     forbidden = MEASURED_BY if MEASURED_BY.is_dir() else None
@@ -91,12 +94,19 @@ def _train(given: argparse.Namespace) -> None:
         given.minutes,
         given.seed,
         given.workers,
+        matrix_rate=given.matrix_rate,
+        other_rate=given.other_rate,
+        start=given.start,
         compiled=not given.eager,
         device=given.device,
         config=Config(vocab=size),
         forbidden=forbidden,
     )
-    note(given.folder, seed=given.seed, minutes=given.minutes, workers=given.workers, device=given.device)
+    before = json.loads((given.start / "card.json").read_text("utf-8"))["training"] if given.start is not None else {}
+    note(
+        given.folder, seed=given.seed, minutes=given.minutes, workers=given.workers, device=given.device,
+        products="bfloat16" if has_bfloat16(given.device) else "float32", began_with={name: before[name] for name in ("minutes", "tokens") if name in before},
+    )  # fmt: skip
     train(plan)
 
 

@@ -22,7 +22,8 @@ LIMITS = (
     "It does what it was trained for and nothing else: quantities and chemistry with tools, the order desk, and the questions"
     " before a look-up. Everything else is refused in words.",
     "It reads at most 1,200 characters of a question, of a longer one the end.",
-    "Quantities and chemistry are asked in English; the order desk and the scores before a look-up also in Japanese.",
+    "Chemistry and stories with numbers are asked in English; units and everyday sums also in Japanese and Chinese, the order desk also"
+    " in Japanese.",
     "It learned from texts that a program wrote. How well it does on words that people wrote is what the evaluations show,"
     " and it is less than on held-out texts of that program.",
     "A substance whose name it did not learn is to be refused; how often it gives a number all the same was measured.",
@@ -56,7 +57,7 @@ def card_of(folder: Path, shipped: Path) -> Found:
         "written_by": dict(program()),
         "made": _read(folder / FILE) or [],
         "size": size_of(shipped),
-        "data": _data(folder),
+        "data": _data(),
         "training": training_of(_lines(folder / "log.jsonl")),
         "headline": headline(held_out, evaluation),
         "held_out": held_out,
@@ -86,12 +87,12 @@ def training_of(log: Sequence[Mapping[str, Any]]) -> Found:
     step = max(1, len(log) // MOST_POINTS)
     points = [*log[::step], *([last] if (len(log) - 1) % step else [])]
     curve = [[row["minutes"], row["loss"], row["held_out"]] for row in points]
-    told = {name: last[name] for name in ("minutes", "steps", "tokens", "dropped", "loss", "held_out")}
+    told = {name: last[name] for name in ("minutes", "steps", "tokens", "samples", "dropped", "loss", "held_out")}
     return {**told, "curve": curve}
 
 
-def _data(folder: Path) -> Found:
-    """What was drawn: the share of every domain and kind, and how many samples of what mean length."""
+def _data() -> Found:
+    """What was drawn: the share of every domain and kind."""
     from training.builtin.corpus import DOMAINS
 
     shares: Found = {}
@@ -100,23 +101,7 @@ def _data(folder: Path) -> Found:
         shares[name] = {
             "share": weight, "kinds": {kind: round(weight * share.weight / whole, 5) for kind, share in kinds.items()},
         }  # fmt: skip
-    return {"shares": shares, **_drawn(folder)}
-
-
-def _drawn(folder: Path) -> Found:
-    """How many samples all processes drew, from the checkpoint; nothing where there is none."""
-    if not (folder / "checkpoint.pt").is_file():
-        return {}
-    import torch
-
-    from training.builtin.train import Plan
-
-    kept = torch.load(folder / "checkpoint.pt", map_location="cpu", weights_only=True)
-    shards = int(kept["progress"][3])
-    made = _read(folder / FILE) or [{}]
-    workers = int(made[-1].get("workers", Plan.workers))
-    whole = Plan(folder, 0).shard
-    return {"samples": workers * (max(shards - 1, 0) * whole + whole // 4)}
+    return {"shares": shares}
 
 
 def _held_out(table: Mapping[str, Mapping[str, Sequence[int]]]) -> Found:

@@ -135,11 +135,6 @@ def parts(plan: Plan) -> Iterator[Part]:
         ("clarify", *(word for path in sets for word in ("--data", str(path))), "--limit", dialogues),
         tuple(sets), ("--policies", "look_first,article"),
     )  # fmt: skip
-    sets = [rag / f"{name}.jsonl" for name in ("canard", "cast")]
-    yield Part(
-        "rewriting", "what a rewritten question finds",
-        ("rewrite", *(word for path in sets for word in ("--data", str(path))), "--limit", dialogues), tuple(sets),
-    )  # fmt: skip
 
 
 def _numbered(path: Path) -> Sequence[str]:

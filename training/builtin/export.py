@@ -6,12 +6,13 @@ from pathlib import Path
 from shutil import copyfile
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from taiwa.models.builtin.tokenizer import load_tokens
+from taiwa.models.builtin.tokenizer import Tokens, load_tokens
+from training.builtin.model import Transformer
 
-__all__ = ["FORMAT", "export"]
+__all__ = ["FORMAT", "begin_from", "export"]
 
 FORMAT = "taiwa-builtin-1"
 
@@ -30,6 +31,19 @@ def export(checkpoint: Path, vocabulary: Path, folder: Path) -> int:
     if vocabulary.resolve() != (folder / "vocabulary.json").resolve():
         copyfile(vocabulary, folder / "vocabulary.json")
     return target.stat().st_size
+
+
+def begin_from(folder: Path, model: Transformer, tokens: Tokens) -> None:
+    """Give a model the weights of exported files; a token that they lack begins as the mean of the tokens that spelled it."""
+    kept = {name: found.float() for name, found in load_file(folder / "weights.safetensors").items()}
+    before = load_tokens(folder / "vocabulary.json")
+    if before.digest != tokens.digest:
+        known = {written: place for place, written in enumerate(before.vocabulary.tokens)}
+        kept["embed"] = torch.stack([
+            kept["embed"][known[written]] if written in known else kept["embed"][[*before.encode(written.decode())]].mean(0)
+            for written in tokens.vocabulary.tokens
+        ])  # fmt: skip
+    model.load_state_dict({name: kept[_named(name)] for name in model.state_dict()})
 
 
 def _named(name: str) -> str:

@@ -63,7 +63,7 @@ class Layer(nn.Module):
         heads, width = self.config.heads, dim // self.config.heads
         q, k, v = self.qkv(self.norm1(given)).view(batch, length, 3, heads, width).permute(2, 0, 3, 1, 4)
         q, k = (_turned(functional.rms_norm(each, (width,), None, self.config.eps), cos, sin) for each in (q, k))
-        seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True) if given.is_cuda else _seen(q, k, v)
         given = given + self.out(seen.transpose(1, 2).reshape(batch, length, dim))
         gate, up = self.up(self.norm2(given)).chunk(2, -1)
         return given + self.down(functional.silu(gate) * up)
@@ -106,6 +106,13 @@ class Transformer(nn.Module):
                 nn.init.normal_(part.weight, std=self.config.dim**-0.5)
             for part in (layer.out, layer.down):
                 nn.init.zeros_(part.weight)
+
+
+def _seen(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Causal attention with all its scores at once: of texts this short faster on a processor than in blocks."""
+    scores = (q @ k.transpose(-1, -2)).float() * q.shape[-1] ** -0.5
+    later = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool, device=q.device).triu(1)
+    return scores.masked_fill(later, -torch.inf).softmax(-1).to(v.dtype) @ v
 
 
 def _turned(given: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

@@ -1,14 +1,17 @@
 """Training: as many processes of one thread each as there are cores, for a given time, to be gone on with after any end.
 
-Each process draws its own samples while it goes and never meets one twice. The rates rise at once, stay, and fall to nothing in the
-last part of the time, so that the end of the time is the end of the training.
+Samples are drawn by a process of low priority, which writes them to files as tokens. A process that trains takes the next new file;
+where there is none yet, it takes the one again that it met least often. Products of matrices are in bfloat16 where the processor has
+units for them. The rates rise at once, stay, and fall to nothing in the last part of the time, so that the end of the time is the end of the
+training.
 """
 
 import json
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -20,27 +23,34 @@ from torch.nn import functional
 
 from taiwa.models.builtin.tokenizer import Tokens
 from training.builtin.corpus import Corpus
+from training.builtin.export import begin_from
 from training.builtin.model import Config, Transformer
 from training.builtin.optimise import Optimiser
 from training.builtin.overlap import KEYS, Overlap
 
-__all__ = ["Plan", "read_tokens", "train"]
+__all__ = ["Plan", "has_bfloat16", "read_tokens", "train"]
 
-WARM, FALL = 0.02, 0.4
+WARM, FALL = 0.02, 0.6
 HELD_OUT_SEED = 1_000_003
-HELD_OUT = 400
+HELD_OUT = 300
+AHEAD, OFTEN = 40, 4
+"""How many files are drawn before they are needed, and how often a file is read at most."""
+NICE = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a model is trained. `minutes` is the time of all runs together; `batch` counts tokens of one process."""
+    """How a model is trained. `minutes` is the time of all runs together; `batch` counts tokens of one process, `shard` samples of a file.
+
+    `start` is a folder of exported files to begin from; without one the training begins from nothing.
+    """
 
     folder: Path
     minutes: float
     seed: int = 0
     workers: int = 2
-    batch: int = 4_096
-    shard: int = 6_000
+    batch: int = 5_120
+    shard: int = 4_000
     matrix_rate: float = 0.02
     other_rate: float = 0.003
     decay: float = 0.05
@@ -48,6 +58,12 @@ class Plan:
     device: str = "cpu"
     config: Config = field(default_factory=Config)
     forbidden: Path | None = None
+    start: Path | None = None
+
+    @property
+    def drawn(self) -> Path:
+        """Where the samples are, as files of tokens."""
+        return self.folder / "drawn"
 
     @property
     def checkpoint(self) -> Path:
@@ -57,12 +73,13 @@ class Plan:
 
 @dataclass(slots=True)
 class Progress:
-    """How far a training is, over all its runs."""
+    """How far a training is, over all its runs and processes; `tokens` without padding, `shards` are files of one process."""
 
     seconds: float = 0.0
     steps: int = 0
     tokens: int = 0
     shards: int = 0
+    samples: int = 0
     dropped: int = 0
 
 
@@ -72,13 +89,44 @@ def read_tokens(path: Path) -> Tokens:
     return Tokens(table["special"], table["pieces"])
 
 
+def has_bfloat16(device: str) -> bool:
+    """Whether products in bfloat16 are faster than in float32: on a graphics card, or where the processor has units for them."""
+    found = torch.cpu.get_capabilities()
+    return device != "cpu" or bool(found.get("amx_bf16") or found.get("avx512_bf16"))
+
+
 def train(plan: Plan) -> None:
     """Train, or go on; the weights are in the checkpoint, what happened is in `log.jsonl`."""
-    plan.folder.mkdir(parents=True, exist_ok=True)
-    if plan.workers == 1:
-        _run(0, plan)
-        return
-    torch.multiprocessing.spawn(_run, args=(plan,), nprocs=plan.workers)  # pyright: ignore[reportPrivateImportUsage]
+    plan.drawn.mkdir(parents=True, exist_ok=True)
+    drawing = torch.multiprocessing.get_context("spawn").Process(target=draw, args=(plan, os.getpid()), daemon=True)
+    drawing.start()
+    try:
+        if plan.workers == 1:
+            _run(0, plan)
+        else:
+            torch.multiprocessing.spawn(_run, args=(plan,), nprocs=plan.workers)  # pyright: ignore[reportPrivateImportUsage]
+    finally:
+        drawing.terminate()
+        drawing.join()
+
+
+def draw(plan: Plan, parent: int) -> None:
+    """Draw samples into numbered files, a few more than are needed, as long as the process that asked for them lives."""
+    os.nice(NICE)
+    tokens = read_tokens(plan.folder / "vocabulary.json")
+    forbidden = Overlap.of_folders(KEYS, *([plan.forbidden] if plan.forbidden is not None else []))
+    number = 0
+    while os.getppid() == parent:
+        if _file(plan, number).exists() or _file(plan, number).with_suffix(".used").exists():
+            number += 1
+        elif sum(1 for _ in plan.drawn.glob("*.npz")) > AHEAD * plan.workers:
+            time.sleep(1)
+        else:
+            Corpus.draw(tokens, plan.seed * 1_000_000 + number, plan.shard, forbidden).write(_file(plan, number))
+
+
+def _file(plan: Plan, number: int) -> Path:
+    return plan.drawn / f"{number:06}.npz"
 
 
 def _run(rank: int, plan: Plan) -> None:
@@ -97,14 +145,16 @@ class _Training:
         self.plan, self.rank = plan, rank
         self.tokens = read_tokens(plan.folder / "vocabulary.json")
         self.model = Transformer(plan.config).to(plan.device)
+        self.fast = has_bfloat16(plan.device)
         self.optimiser = Optimiser(
-            self.model, matrix_rate=plan.matrix_rate, other_rate=plan.other_rate, decay=plan.decay
+            self.model, matrix_rate=plan.matrix_rate, other_rate=plan.other_rate, decay=plan.decay, fast=self.fast
         )
         self.progress = Progress()
-        self.forbidden = Overlap.of_folders(plan.forbidden, KEYS) if plan.forbidden is not None else None
         if plan.checkpoint.exists():
             self._restore()
-        self.run_model = torch.compile(self.model, dynamic=True) if plan.compiled else self.model
+        elif plan.start is not None:
+            begin_from(plan.start, self.model, self.tokens)
+        self.summed = torch.compile(self._summed, dynamic=True) if plan.compiled else self._summed
         self.held_out = Corpus.draw(self.tokens, HELD_OUT_SEED, HELD_OUT) if rank == 0 else None
 
     def run(self) -> None:
@@ -123,9 +173,9 @@ class _Training:
             now = time.monotonic()
             progress.seconds += now - last
             progress.steps += 1
-            progress.tokens += int(ids.size) * plan.workers
+            progress.tokens += int(np.count_nonzero(ids)) * plan.workers
             last = now
-            if self.rank == 0 and now - told > 60:
+            if self.rank == 0 and now - told > 120:
                 self._tell(loss=sum(losses) / len(losses), norm=norm, held_out=self._held_out())
                 losses, told = [], now
             if self.rank == 0 and now - saved > 240:
@@ -136,23 +186,42 @@ class _Training:
             self._save()
 
     def _batches(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-        plan = self.plan
+        plan, met = self.plan, dict[int, int]()
         while True:
-            seed = plan.seed * 1_000_000 + self.progress.shards * plan.workers + self.rank
-            count = plan.shard if self.progress.shards else plan.shard // 4
-            shard = Corpus.draw(self.tokens, seed, count, self.forbidden)
-            self.progress.shards += 1
-            self.progress.dropped += shard.dropped * plan.workers
-            yield from shard.batches(plan.batch, seed)
+            new = self.progress.shards * plan.workers + self.rank
+            if _file(plan, new).exists():
+                number = new
+            elif (number := min(met, key=lambda each: met[each], default=-1)) < 0 or met[number] >= OFTEN:
+                time.sleep(0.5)
+                continue
+            shard = Corpus.read(_file(plan, number))
+            met[number] = met.get(number, 0) + 1
+            if number == new:
+                self.progress.shards += 1
+                self.progress.samples += len(shard) * plan.workers
+                self.progress.dropped += shard.dropped * plan.workers
+            yield from shard.batches(plan.batch, number + met[number])
+            if len(met) > AHEAD:  # the one that was met most often makes room
+                oldest = max(met, key=lambda each: met[each])
+                _file(plan, oldest).with_suffix(".used").touch()
+                with suppress(OSError):
+                    _file(plan, oldest).unlink()
+                del met[oldest]
 
     def _loss(self, ids: NDArray[np.int64], weights: NDArray[np.float32]) -> Tensor:
-        """The mean loss of the tokens that count."""
-        given = torch.from_numpy(ids).to(self.plan.device)
-        counts = torch.from_numpy(weights[:, 1:]).to(self.plan.device)
-        states = self.run_model(given[:, :-1])
-        chosen = counts > 0
-        found = functional.cross_entropy(self.model.logits(states[chosen]), given[:, 1:][chosen], reduction="none")
-        return (found * counts[chosen]).sum() / counts.sum().clamp(min=1)
+        """The mean loss of the tokens that count; the vocabulary is looked through for these alone."""
+        counts = weights[:, 1:].reshape(-1)
+        chosen = np.flatnonzero(counts)
+        places, wanted, shares = (
+            torch.from_numpy(each).to(self.plan.device)
+            for each in (chosen, ids[:, 1:].reshape(-1)[chosen], counts[chosen])
+        )
+        return self.summed(torch.from_numpy(ids[:, :-1]).to(self.plan.device), places, wanted, shares) / shares.sum()
+
+    def _summed(self, given: Tensor, places: Tensor, wanted: Tensor, shares: Tensor) -> Tensor:
+        with torch.autocast(self.plan.device.partition(":")[0], torch.bfloat16, enabled=self.fast):
+            logits = self.model.logits(self.model(given).flatten(0, 1)[places])
+        return (functional.cross_entropy(logits.float(), wanted, reduction="none") * shares).sum()
 
     def _held_out(self) -> float:
         assert self.held_out is not None
@@ -176,6 +245,7 @@ class _Training:
             "minutes": round(progress.seconds / 60, 2),
             "steps": progress.steps,
             "tokens": progress.tokens,
+            "samples": progress.samples,
             "dropped": progress.dropped,
             **{name: round(figure, 5) for name, figure in figures.items()},
         }
@@ -189,7 +259,7 @@ class _Training:
             "config": self.plan.config.record(),
             "model": self.model.state_dict(),
             "optimiser": self.optimiser.record(),
-            "progress": [progress.seconds, progress.steps, progress.tokens, progress.shards, progress.dropped],
+            "progress": asdict(progress),
         }
         part = self.plan.checkpoint.with_suffix(".part")
         torch.save(kept, part)
@@ -199,4 +269,4 @@ class _Training:
         kept = torch.load(self.plan.checkpoint, map_location=self.plan.device, weights_only=True)
         self.model.load_state_dict(kept["model"])
         self.optimiser.restore(kept["optimiser"])
-        self.progress = Progress(*kept["progress"])
+        self.progress = Progress(**kept["progress"])

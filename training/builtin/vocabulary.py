@@ -11,7 +11,7 @@ from taiwa.models.builtin.tokenizer import END, Tokens, split_runs
 __all__ = ["ANSWER", "SCORES", "SPECIAL", "TASKS", "train", "write"]
 
 ANSWER = "<answer>"
-TASKS = ("solve", "number", "desk", "assess", "back", "rewrite")
+TASKS = ("solve", "number", "desk", "assess")
 SCORES = ("clarity", "is_question", "is_consultation", "in_internal_docs", "ask_person")
 SPECIAL = (END, ANSWER, *(f"<{name}>" for name in (*TASKS, *SCORES)))
 ELEMENTS = """\

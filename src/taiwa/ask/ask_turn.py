@@ -14,12 +14,12 @@ from taiwa.ask.decide_search_or_clarify import answerable, group_options, narrow
 from taiwa.ask.extractive import PLAIN, TermWeights, answer_or_quote, extractive, lacks_generation
 from taiwa.ask.read_dialogue import dialogue_message, is_option_number, reply_language, select_option
 from taiwa.ask.result import AskResult, AskTurnOptions, FoundPassage, answer_text_of
-from taiwa.ask.types import Act, Advise, Ask, ClarificationState, Decision, Option, Search
+from taiwa.ask.types import Act, Advise, Ask, ClarificationState, Option, Search
 from taiwa.conversation.history import Conversation, PastTurn, add_turn
 from taiwa.flows.chat import Reply, check_text, shorten_history
 from taiwa.i18n import dialogue_catalogue
 from taiwa.kernel.effects import Complete, HideOutput, Program, Step, notify, perform
-from taiwa.kernel.errors import CorruptError, OutputValidationError, RefusalError, UnsupportedError
+from taiwa.kernel.errors import OutputValidationError, RefusalError, UnsupportedError
 from taiwa.kernel.messages import Message, Request, Sampling, assistant, system, user
 
 ADVICE = """\
@@ -101,19 +101,6 @@ def clarification_of(conversation: Conversation) -> ClarificationState:
     """
     result = AskResult.from_delta(conversation.turns[-1].delta) if conversation.turns else None
     return ClarificationState() if result is None else result.clarification
-
-
-def decision_from_delta(past: PastTurn, before: Sequence[PastTurn]) -> Decision:
-    """Return the decision of a turn; its dialogue is read from the turns before.
-
-    Raises:
-        CorruptError: the turn has no decision.
-    """
-    result = AskResult.from_delta(past.delta)
-    if result is None:
-        raise CorruptError("the turn has no decision: its app does not have the flow 'ask'")
-    dialogue = (*dialogue_of(before), user(past.user))
-    return replace(result.decision, situation=replace(result.decision.situation, dialogue=dialogue))
 
 
 def dialogue_of(turns: Sequence[PastTurn]) -> tuple[Message, ...]:

@@ -9,7 +9,7 @@ from unicodedata import normalize
 from taiwa.ask.prompts import load_prompts
 from taiwa.ask.read_dialogue import reply_language, turns, user_texts
 from taiwa.kernel.effects import Complete, HideOutput, Program, Retrieve, gather, notify, perform
-from taiwa.kernel.errors import InputError
+from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.messages import Message, Passage, Request, Sampling, fuse_rankings, system, user
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.text import strip_control
@@ -153,7 +153,7 @@ def rewrite_queries(
 ) -> Program[Queries]:
     """Rewrite a dialogue as queries; the prompt is in `language`, or in that of the dialogue, or one of `own_prompts`.
 
-    Required terms that the model omits are added. A rewrite that is empty, cut off or in another script is discarded with a
+    Required terms that the model omits are added; for a model that cannot write words the raw text is the query. A rewrite that is empty, cut off or in another script is discarded with a
     warning; then the raw text is the query.
 
     Raises (when run):
@@ -169,7 +169,10 @@ def rewrite_queries(
     instructions = prompts.sections["rewrite_several" if multiple else "rewrite_one"]
     messages = system(instructions), user(_dialogue_json(dialogue, context))
     request = Request(messages, sampling=Sampling(max_tokens=MAX_TOKENS), task="rewrite_query")
-    response = yield from perform(Complete(request, HideOutput))
+    try:
+        response = yield from perform(Complete(request, HideOutput))
+    except UnsupportedError:  # a model that writes no words; the first search weighs the words of the whole dialogue
+        return Queries(raw)
     written = _lines(response.text, multiple=multiple)
     if not written or response.finish != "stop" or is_other_script(" ".join(written), texts):
         yield from notify(

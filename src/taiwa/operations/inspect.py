@@ -51,9 +51,10 @@ UNSAFE = re.compile(r"[<\x00]|https?:|www\.")
 """Text that some renderers take for HTML or a link."""
 STYLE = """
 :root { color-scheme: light dark; font: 16px/1.6 system-ui, sans-serif }
-body { max-width: 46rem; margin: 2rem auto; padding: 0 1rem }
+body { max-width: 44rem; margin: 2rem auto; padding: 0 1rem }
 article { margin: 1.2rem 0 }
-.you { border-inline-start: .25rem solid #4a7; padding-inline-start: .8rem; white-space: pre-wrap }
+.you { width: fit-content; max-width: 88%; margin-inline-start: auto; padding: .5rem 1rem; border-radius: 1rem 1rem .25rem 1rem }
+.you { background: #44aa7722; white-space: pre-wrap; overflow-wrap: anywhere }
 .answer { margin: .6rem 0; overflow-wrap: anywhere }
 .answer pre { border-inline-start: .15rem solid #8888; padding-inline-start: .8rem; opacity: 1; overflow-x: auto }
 table { border-collapse: collapse } td, th { border: 1px solid #8888; padding: .1rem .5rem }

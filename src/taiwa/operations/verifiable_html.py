@@ -17,12 +17,12 @@ from taiwa.sessions.repository import HistoryEntry
 
 STYLE = """
 :root { color-scheme: light dark; font: 16px/1.6 system-ui, sans-serif }
-body { max-width: 46rem; margin: 2rem auto; padding: 0 1rem }
+body { max-width: 44rem; margin: 2rem auto; padding: 0 1rem }
 .you, .answer { white-space: pre-wrap; overflow-wrap: anywhere }
-.you { border-inline-start: .25rem solid #4a7; padding-inline-start: .8rem }
+.you { width: fit-content; max-width: 88%; margin: 0 0 .6rem auto; padding: .5rem 1rem; border-radius: 1rem 1rem .25rem 1rem; background: #44aa7722 }
 pre { white-space: pre-wrap; font-size: .85rem }
-
-#verdict { position: sticky; top: 0; padding: .4rem .8rem; border-radius: .5rem; background: Canvas; border: 2px solid GrayText }
+details { margin-top: 1.5rem }
+#verdict { position: sticky; top: 0; padding: .4rem .8rem; border-radius: .5rem; background: Canvas; border: 2px solid GrayText; overflow-wrap: anywhere }
 #verdict.good { border-color: #1d6b40 }
 #verdict.bad { border-color: #a8322a }
 h2 { font-size: 1rem; opacity: .6; margin-bottom: .2rem }

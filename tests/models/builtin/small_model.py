@@ -100,7 +100,7 @@ def _sum(one: Sequence[float], other: Sequence[float]) -> list[float]:
 
 
 SPECIAL = (
-    "<end>", "<answer>", *(f"<{name}>" for name in ("solve", "number", "desk", "assess", "back", "rewrite")),
+    "<end>", "<answer>", *(f"<{name}>" for name in ("solve", "number", "desk", "assess")),
     *(f"<{name}>" for name in ("clarity", "is_question", "is_consultation", "in_internal_docs", "ask_person")),
 )  # fmt: skip
 WORDS = "calculator molar mass stoichiometry round min max Therefore << >> <<< he -> answer Na Cl He Fe )/( *( )*( ), latte".split()

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.ask.assess_question import assess
-from taiwa.ask.prompts import load_prompts
-from taiwa.ask.rewrite import rewrite_queries
+from taiwa.ask.rewrite import Queries, rewrite_queries
 from taiwa.ask.types import SCORES
 from taiwa.kernel.messages import (
     Capability,
@@ -24,10 +23,10 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.runtime import Runtime
-from taiwa.models.builtin.requests import ANSWER, MAX_DIALOGUE_SIZE, format_dialogue, read_request
+from taiwa.models.builtin.model import BuiltinModel
+from taiwa.models.builtin.requests import MAX_DIALOGUE_SIZE, format_dialogue, read_request
 from taiwa.models.builtin.tokenizer import normalize_text
 
-REWRITE = load_prompts("en").sections["rewrite_one"]
 ABILITIES: frozenset[Capability] = frozenset({"logprobs", "json_schema"})
 DIALOGUE = (user("Is there parking at the Ostrel site?"), assistant("Yes."), user("And what does it cost?"))
 LINE = "|u| Is there parking at the Ostrel site? |a| Yes. |u| And what does it cost?"
@@ -57,22 +56,14 @@ class RecordingModel:
 def test_each_score_is_a_request_of_its_own_over_one_line() -> None:
     model = RecordingModel()
     found = Runtime(model).run(assess(DIALOGUE, needs_questions=lambda _: True))
-    assert model.prompts == [*(("assess", name, LINE) for name in SCORES), ("back", ANSWER, LINE)]
+    assert model.prompts == [*(("assess", name, LINE) for name in SCORES), None]
     assert (found.clarity, found.ask_missing_info) == (3, "For whom?")
 
 
-@pytest.mark.parametrize("text", ["Where?", "費用はいくらですか", "那要多少钱？"])
-@pytest.mark.parametrize("several", [True, False])
-def test_rewriting_is_recognised_in_every_language(text: str, *, several: bool) -> None:
-    model = RecordingModel()
-    Runtime(model).run(rewrite_queries((user("Oss?"), user(text)), multiple=several))
-    assert model.prompts == [("rewrite", ANSWER, f"|u| Oss? |u| {normalize_text(text)}")]
-
-
-def test_rewriting_includes_the_assistant_if_the_program_does() -> None:
-    model = RecordingModel()
-    Runtime(model).run(rewrite_queries(DIALOGUE, context="all"))
-    assert model.prompts == [("rewrite", ANSWER, LINE)]
+def test_a_query_that_cannot_be_rewritten_is_the_last_text() -> None:
+    """The words of the dialogue weigh in the first search, so nothing is lost, and nothing needs to be said."""
+    found = Runtime(BuiltinModel()).run(rewrite_queries((user("Oss?"), user("Where?"))))
+    assert found == Queries("Where?")
 
 
 def test_facts_about_the_user_come_first() -> None:
@@ -110,9 +101,9 @@ def test_the_line_is_normalized_and_bounded_and_a_text_cannot_imitate_a_turn(
     )
 )
 def test_any_json_becomes_a_prompt(data: object) -> None:
-    found = read_request(Request((system(REWRITE), user(json.dumps(data))), task="rewrite_query"))
+    found = read_request(Request((system("Judge."), user(json.dumps({"dialogue": data}))), task="assess_clarity"))
     assert found is not None
-    assert found.task == "rewrite"
+    assert (found.task, found.output) == ("assess", "clarity")
 
 
 def test_the_end_of_a_long_dialogue_is_kept() -> None:

@@ -226,6 +226,7 @@ def test_a_server_that_is_killed_in_mid_stream_is_missed_and_its_turn_resumed(
     with serving("The whole answer.", store=store, port=port) as server:
         tab.has("#interrupted:not([hidden])", "one")
         assert tab.page.locator("#lost").is_hidden()
+        assert tab.page.locator("#send").is_visible()
         tab.page.click("#interrupted button")
         tab.has("#turns .answer", "The whole answer.")
         tab.page.goto("about:blank")
@@ -234,11 +235,13 @@ def test_a_server_that_is_killed_in_mid_stream_is_missed_and_its_turn_resumed(
 
 def test_a_reload_in_mid_stream_goes_on_where_the_answer_is(open_tab: OpenTab, serve: Serve) -> None:
     model = GatedModel()
-    tab = open_tab(serve(model))
+    tab = open_tab(serve(scripted_model("from another model"), model))
+    tab.page.select_option("#model", "gated")
     tab.begin_only("one")
     tab.has("#live", "The first part.")
     tab.page.reload()
     tab.has("#live", "The first part.")
+    assert tab.page.input_value("#model") == "gated"
     model.gate.set()
     tab.has("#turns .answer", "The second part.")
     assert users(tab) == ["one"]

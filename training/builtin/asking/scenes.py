@@ -34,16 +34,12 @@ class Levels:
 
 @dataclass(slots=True)
 class Scene:
-    """A dialogue with what is true of it. `wanted` are the questions that stand for it, `back` a field and a question back."""
+    """A dialogue with what is true of it."""
 
     language: str
     turns: list[tuple[str, str]]
     levels: Levels
-    wanted: tuple[str, ...] = ()
-    back: tuple[str, str] | None = None
     person: dict[str, str] = field(default_factory=dict[str, str])
-    whole: bool = False
-    """Whether it can only be understood with what the assistant said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +145,6 @@ class Stage:
         if self.language == "zh":
             return text + ("?" if text.endswith(tuple("吗呢么谁哪少天里")) else "")
         return text + ("?" if text.endswith(QUESTIONS_JA) and self.chance(0.4) else "")
-
-    def query(self, text: str) -> str:
-        """A question that stands alone, as it is to be written."""
-        if self.language == "en":
-            return self.finished(text)
-        return text.strip().rstrip("?。")
 
 
 def divided(line: str) -> tuple[str, ...]:

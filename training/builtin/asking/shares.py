@@ -1,6 +1,5 @@
-"""Samples made of scenes: five scores, a question back as JSON, and questions that stand alone."""
+"""Samples made of scenes: a dialogue, and one of five scores of it."""
 
-import json
 from collections.abc import Callable, Mapping
 from random import Random
 
@@ -9,7 +8,7 @@ from training.builtin.asking import threads, work, world
 from training.builtin.asking.scenes import Scene, Stage
 from training.builtin.samples import Draw, Sample, Share, Span
 
-__all__ = ["SHARES", "assess", "back", "rewrite"]
+__all__ = ["SHARES", "assess"]
 
 Make = Callable[[Stage], Scene]
 SCENES: Mapping[str, tuple[Make, float]] = {
@@ -29,16 +28,11 @@ SCENES: Mapping[str, tuple[Make, float]] = {
     "story": (world.story, 7),
     "booking": (world.booking, 4),
 }
-ASKING_BACK = (
-    "question", "bare", "group", "dangling", "trouble", "advice", "advice", "thing", "search", "report", "story", "booking",
-)  # fmt: skip
-REWRITTEN: Mapping[str, float] = {"thread": 60, "thing": 24, "report": 8, "story": 6, "question": 2}
 LANGUAGES = ("en", "ja", "zh")
 SPOKEN = (45, 45, 10)
-INJECTED, KNOWN, EARLIER, ALONE = 0.03, 0.06, 0.05, 0.08
+INJECTED, KNOWN, EARLIER = 0.03, 0.06, 0.05
 SPREAD = 0.35
 """How far judgements of one and the same scene lie apart, in levels."""
-LONGEST_ANSWER = 350
 
 
 def assess(name: str) -> Draw:
@@ -53,38 +47,8 @@ def assess(name: str) -> Draw:
     return draw
 
 
-def back(random: Random) -> Sample:
-    """A question back, in the field that it belongs to; where there is nothing to ask, an empty object."""
-    if random.random() < ALONE:
-        stage, kind, scene = _scene(random)
-        text = _words(scene) if scene.back is None or scene.levels.clarity > 2 else "{}"
-    else:
-        stage, kind, scene = _asking_back(random)
-        text = _words(scene)
-    return Sample("back", f"{kind}.{stage.language}", _prompt(stage, scene), (Span(text),))
-
-
-def rewrite(random: Random) -> Sample:
-    """A dialogue and the questions that stand for it, each on a line of its own."""
-    while True:
-        stage = Stage(random, _language(random))
-        kind = random.choices(list(REWRITTEN), list(REWRITTEN.values()))[0]
-        scene = SCENES[kind][0](stage)
-        if scene.wanted and (kind == "question" or _spoken(scene) > 1):
-            break
-    turns = scene.turns
-    if not scene.whole and random.random() < 0.55:
-        turns = [turn for turn in turns if turn[0] == "user"]
-    text = "\n".join(scene.wanted)[:LONGEST_ANSWER]
-    return Sample("rewrite", f"{kind}.{stage.language}", format_dialogue(turns), (Span(text),))
-
-
 def _language(random: Random) -> str:
     return random.choices(LANGUAGES, SPOKEN)[0]
-
-
-def _spoken(scene: Scene) -> int:
-    return sum(role == "user" for role, _ in scene.turns)
 
 
 def _scene(random: Random) -> tuple[Stage, str, Scene]:
@@ -96,16 +60,6 @@ def _scene(random: Random) -> tuple[Stage, str, Scene]:
     return stage, kind, scene
 
 
-def _asking_back(random: Random) -> tuple[Stage, str, Scene]:
-    """A scene in which something is missing."""
-    while True:
-        stage = Stage(random, _language(random))
-        kind = random.choice(ASKING_BACK)
-        scene = SCENES[kind][0](stage)
-        if scene.back is not None:
-            return stage, kind, scene
-
-
 def _prompt(stage: Stage, scene: Scene) -> str:
     """The dialogue as the runtime shows it; at times with facts of the person that say nothing, or with other dialogues."""
     known = dict(scene.person)
@@ -115,20 +69,9 @@ def _prompt(stage: Stage, scene: Scene) -> str:
     return format_dialogue(scene.turns, user=dict(known), earlier=list(earlier))
 
 
-def _words(scene: Scene) -> str:
-    if scene.back is None:
-        return "{}"
-    field, text = scene.back
-    return json.dumps({field: text}, ensure_ascii=False, separators=(",", ":"))
-
-
 SHARES: Mapping[str, Share] = {
-    **{
-        f"assess.{name}": Share(weight, assess(name))
-        for name, weight in (
-            ("clarity", 0.21), ("is_question", 0.085), ("is_consultation", 0.085), ("in_internal_docs", 0.085), ("ask_person", 0.085),
-        )
-    },
-    "back": Share(0.12, back),
-    "rewrite": Share(0.33, rewrite),
+    f"assess.{name}": Share(weight, assess(name))
+    for name, weight in (
+        ("clarity", 0.38), ("is_question", 0.155), ("is_consultation", 0.155), ("in_internal_docs", 0.155), ("ask_person", 0.155),
+    )
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Dialogues in which one question leads to another, each with the question that stands alone."""
+"""Dialogues in which one question leads to another."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,15 +14,13 @@ NEEDS = ("site", "kind", "years", "country", "date", "people", "amount")
 
 @dataclass(slots=True)
 class Talk:
-    """A dialogue on its way: what was said, what it is about now, and the questions that the last words ask."""
+    """A dialogue on its way: what was said, and what it is about now."""
 
     stage: Stage
     about: Topic
     wish: Wish
     aspect: str
     turns: list[tuple[str, str]]
-    wanted: tuple[str, ...]
-    whole: bool = False
 
     def says(self, text: str, *keep: str) -> None:
         """The user says something."""
@@ -31,7 +29,6 @@ class Talk:
     def moves(self, asked: Wish, aspect: str = "") -> None:
         """Another question is asked now."""
         self.wish, self.aspect = asked, aspect or self.aspect
-        self.wanted = (self.stage.query(asked.whole(self.stage)),)
 
     def linked(self, text: str) -> str:
         """A question with a word before it that ties it to what was said."""
@@ -45,7 +42,7 @@ def thread(stage: Stage) -> Scene:
     about = topic(stage)
     aspect = stage.random.choice(about.aspects)
     asked = wish(stage, about, aspect, _condition(stage, about) if stage.chance(0.35) else "")
-    talk = Talk(stage, about, asked, aspect, [], ())
+    talk = Talk(stage, about, asked, aspect, [])
     _opening(talk)
     talk.moves(asked, aspect)
     for _ in range(stage.random.choice((1, 1, 1, 2, 2, 3, 4))):
@@ -56,7 +53,7 @@ def thread(stage: Stage) -> Scene:
                 talk.turns.append(("assistant", stage.options("apologies")))
         stage.slots.anew("n", "code", "person", "money", "date")
         stage.random.choices(MOVES, WEIGHTS)[0](talk)
-    return Scene(stage.language, talk.turns, Levels(1.15), talk.wanted, whole=talk.whole)
+    return Scene(stage.language, talk.turns, Levels(1.15))
 
 
 def _opening(talk: Talk) -> None:
@@ -123,7 +120,7 @@ def _other_topic(talk: Talk) -> None:
     stage = talk.stage
     other = topic(stage, talk.aspect, talk.about.name)
     how = "no x" if stage.chance(0.25) else "more x"
-    talk.about, talk.whole = other, False
+    talk.about = other
     talk.says(stage.options(how, {"x": other.name}) + ("?" if how == "more x" and stage.chance(0.8) else ""))
     talk.moves(replace(talk.wish, thing=other.name, pronouns=other.pronouns))
 
@@ -136,17 +133,15 @@ def _offered(talk: Talk) -> None:
     if talk.turns[-1][0] == "assistant":
         talk.turns.pop()
     talk.turns.append(("assistant", stage.options("offer", {"1": one.name, "2": two.name})))
-    by_place = stage.chance(0.5)
-    talk.whole = talk.whole or by_place
     talk.about = taken
-    talk.says(stage.options(place) if by_place else stage.options("answer x", {"x": taken.name}))
+    talk.says(stage.options(place) if stage.chance(0.5) else stage.options("answer x", {"x": taken.name}))
     talk.moves(replace(talk.wish, thing=taken.name, pronouns=taken.pronouns))
 
 
 def _anew(talk: Talk) -> None:
     """Something else is asked, and nothing of before matters."""
     stage = talk.stage
-    talk.about, talk.whole = topic(stage, other=talk.about.name), False
+    talk.about = topic(stage, other=talk.about.name)
     aspect = stage.random.choice(talk.about.aspects)
     asked = wish(stage, talk.about, aspect, _condition(stage, talk.about) if stage.chance(0.4) else "")
     talk.says(talk.linked(asked.whole(stage)))
@@ -162,7 +157,6 @@ def _two_at_once(talk: Talk) -> None:
     before = first.pointing(stage, condition=bool(own)) if stage.chance(0.5) else first.whole(stage)
     talk.says(stage.joined(before.rstrip("?。") + stage.options("joins"), second.pointing(stage)))
     talk.moves(first)
-    talk.wanted = (stage.query(first.whole(stage)), stage.query(second.whole(stage)))
 
 
 def _told_more(talk: Talk) -> None:

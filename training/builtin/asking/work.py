@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from training.builtin.asking.scenes import Levels, Scene, Stage, Wish
-from training.builtin.asking.wording import listed
 
 __all__ = [
     "Topic",
@@ -27,7 +26,6 @@ DEPENDING = "dlwetxc"
 ABOUT_PERSON = ("site", "kind", "years")
 OPEN_FACT, OPEN_CONDITION = 0.18, 0.9
 """How much less clear a question is without a fact about the person, and without a condition of its own."""
-META, MISSING, WORRY = "ask_user_meta_info", "ask_missing_info", "res_consultation"
 OWN = {"en": ("it", "it", "its"), "ja": ("それ", "それ", "その"), "zh": ("它", "它", "它的")}
 MANY = ("they", "them", "their")
 GAPS = {"en": ". ", "ja": "。", "zh": "。"}
@@ -81,48 +79,34 @@ def question(stage: Stage) -> Scene:
             missing.remove(need)
     asked = wish(stage, about, aspect, condition(stage, given) if given else "")
     level = 1.0 + min(sum(OPEN_FACT if need in ABOUT_PERSON else OPEN_CONDITION for need in missing), 1.3)
-    back = None
-    if missing:
-        need = next((each for each in missing if each not in ABOUT_PERSON), missing[0])
-        back = (META if need in ABOUT_PERSON else MISSING, stage.finished(stage.options(f"ask {need}")))
     opening = f"{stage.options('told')} " if stage.chance(0.12) else ""
     whole = asked.whole(stage)
     person = 4.4 if aspect == "o" else 4.9
     said = [("user", opening + stage.said(whole, (about.name,)))]
-    return Scene(stage.language, said, Levels(level, ask_person=person), (stage.query(whole),), back, known)
+    return Scene(stage.language, said, Levels(level, ask_person=person), known)
 
 
 def bare(stage: Stage) -> Scene:
     """The name of a thing, and nothing on what is wanted of it."""
     about = topic(stage)
     said = stage.said(stage.options("bare", {"x": about.name}), (about.name,))
-    back = (MISSING, stage.finished(stage.options("ask bare", {"x": about.name})))
-    levels = Levels(3.7, 2.2, 4.9, 1.2, 4.8)
-    return Scene(stage.language, [("user", said)], levels, back=back)
+    return Scene(stage.language, [("user", said)], Levels(3.7, 2.2, 4.9, 1.2, 4.8))
 
 
 def group(stage: Stage) -> Scene:
     """A word for many things."""
-    _, words, items, which = stage.line("groups")
+    words = stage.line("groups")[1]
     said = stage.said(stage.options("bare", {"x": words}) if stage.chance(0.6) else words)
-    item = stage.random.choice(items.split("|"))
-    back = (MISSING, stage.finished(stage.options("ask broad", {"g": which, "i": item})))
-    return Scene(stage.language, [("user", said)], Levels(4.6, 2.4, 4.9, 1.4, 4.7), back=back)
+    return Scene(stage.language, [("user", said)], Levels(4.6, 2.4, 4.9, 1.4, 4.7))
 
 
 def dangling(stage: Stage) -> Scene:
     """Words that point at something nobody has named."""
-    text = stage.words("dangling")
-    said = [("user", stage.said(text))]
+    said = [("user", stage.said(stage.words("dangling")))]
     if stage.chance(0.25):
         greeting = stage.line("chat")[0]
         said = [("user", stage.said(greeting)), ("assistant", stage.options("greetings")), *said]
-    known = listed(stage.language, "pointing")[0].split("|")
-    spoken = text.split() if stage.language == "en" else text
-    pointing = next((each for each in known if each in spoken), "")
-    asking = stage.options("ask which", {"w": pointing}) if pointing else stage.options("ask trouble")
-    back = (MISSING, stage.finished(asking))
-    return Scene(stage.language, said, Levels(4.8, 1.4, 4.9, 2.2, 4.3), back=back)
+    return Scene(stage.language, said, Levels(4.8, 1.4, 4.9, 2.2, 4.3))
 
 
 def action(stage: Stage) -> Scene:
@@ -133,19 +117,15 @@ def action(stage: Stage) -> Scene:
     given = stage.chance(0.2)
     if given:
         text = stage.options("with condition", {"t": text.rstrip("?. "), "c": condition(stage, need)})
-    levels = Levels(1.2, 1.2, 4.6, 1.2, 4.5)
-    return Scene(stage.language, [("user", stage.said(text))], levels, (stage.query(text),))
+    return Scene(stage.language, [("user", stage.said(text))], Levels(1.2, 1.2, 4.6, 1.2, 4.5))
 
 
 def trouble(stage: Stage) -> Scene:
     """Something does not work, said well or badly."""
     text, clear = stage.line("troubles")
     asking = text.endswith(("?", "か", "吗"))
-    level = float(clear)
-    back = (MISSING, stage.finished(stage.options("ask trouble"))) if level > 2 else None
-    levels = Levels(level, 1.5 if asking else 2.6, 4.5, 2.0, 3.6)
-    wanted = (stage.query(text),) if level < 2 else ()
-    return Scene(stage.language, [("user", stage.said(text))], levels, wanted, back)
+    levels = Levels(float(clear), 1.5 if asking else 2.6, 4.5, 2.0, 3.6)
+    return Scene(stage.language, [("user", stage.said(text))], levels)
 
 
 def advice(stage: Stage) -> Scene:
@@ -154,9 +134,8 @@ def advice(stage: Stage) -> Scene:
     if stage.chance(0.25):
         text = f"{text.rstrip('.。')}{GAPS[stage.language]}{stage.options('advice more')}" if "?" not in text else text
     asking = "?" in text or text.endswith(("か", "吗", "呢"))
-    back = (WORRY, stage.finished(stage.options("ask advice")))
     levels = Levels(float(clear) - 0.2, 2.4 if asking else 3.6, 1.1, 4.3, 2.2)
-    return Scene(stage.language, [("user", stage.said(text))], levels, (stage.query(text),), back)
+    return Scene(stage.language, [("user", stage.said(text))], levels)
 
 
 def chat(stage: Stage) -> Scene:

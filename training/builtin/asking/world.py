@@ -2,7 +2,6 @@
 
 from training.builtin.asking.scenes import Levels, Scene, Stage, Wish
 from training.builtin.asking.wording import listed
-from training.builtin.asking.work import MISSING
 
 __all__ = ["booking", "report", "search", "story", "thing"]
 
@@ -37,21 +36,14 @@ def thing(stage: Stage) -> Scene:
         if stage.chance(LINKED):
             text = stage.joined(stage.options("links"), text)
         turns.append(("user", stage.said(text)))
-    levels = Levels(1.15, 1.0, 5.0, BEYOND, 4.9)
-    return Scene(stage.language, turns, levels, (stage.query(last.whole(stage)),))
+    return Scene(stage.language, turns, Levels(1.15, 1.0, 5.0, BEYOND, 4.9))
 
 
 def _alone(stage: Stage, asked: Wish) -> Scene:
     """One question, which names the thing or only points at it."""
     if stage.chance(0.55):
-        whole = asked.whole(stage)
-        return Scene(
-            stage.language, [("user", stage.said(whole))], Levels(1.1, 1.0, 5.0, BEYOND), (stage.query(whole),)
-        )
-    word = asked.pronouns[0]
-    back = (MISSING, stage.finished(stage.options("ask which", {"w": word})))
-    levels = Levels(4.6, 1.2, 5.0, 4.5, 4.7)
-    return Scene(stage.language, [("user", stage.said(asked.pointing(stage)))], levels, back=back)
+        return Scene(stage.language, [("user", stage.said(asked.whole(stage)))], Levels(1.1, 1.0, 5.0, BEYOND))
+    return Scene(stage.language, [("user", stage.said(asked.pointing(stage)))], Levels(4.6, 1.2, 5.0, 4.5, 4.7))
 
 
 def search(stage: Stage) -> Scene:
@@ -65,12 +57,7 @@ def search(stage: Stage) -> Scene:
     if stage.chance(0.12) and kind != "lacking":
         text = stage.options("wish for", {"x": text})
     asks = 1.3 if kind == "lacking" else 2.0 if kind == "exact" else 2.6
-    back = None
-    if clarity > 2:
-        asking = stage.options("ask lacking" if kind == "lacking" else "ask search", {"x": text})
-        back = (MISSING, stage.finished(asking))
-    wanted = (stage.query(text),) if kind == "exact" else ()
-    return Scene(stage.language, [("user", stage.said(text))], Levels(clarity, asks, 5.0, BEYOND), wanted, back)
+    return Scene(stage.language, [("user", stage.said(text))], Levels(clarity, asks, 5.0, BEYOND))
 
 
 def report(stage: Stage) -> Scene:
@@ -83,15 +70,14 @@ def report(stage: Stage) -> Scene:
     if stage.chance(0.4):
         text = _reported(stage, stage.words("define measure"), measure, whose, year)
         before = [("user", stage.said(whole)), ("assistant", stage.options("figures"))] if stage.chance(0.4) else []
-        return _figures(stage, [*before, ("user", stage.said(text))], 1.2, text)
+        return _figures(stage, [*before, ("user", stage.said(text))], 1.2)
     if stage.chance(0.4):
         text = _reported(stage, shape, measure, whose, "")
         turns = [("user", stage.said(text))]
         if stage.chance(0.35):
             turns += [("assistant", stage.finished(stage.options("ask year"))), ("user", stage.said(year))]
-            return _figures(stage, turns, 1.3, whole)
-        back = (MISSING, stage.finished(stage.options("ask year")))
-        return Scene(stage.language, turns, Levels(3.6, 1.0, 5.0, 2.6, 4.9), back=back)
+            return _figures(stage, turns, 1.3)
+        return _figures(stage, turns, 3.6)
     turns = [("user", stage.said(whole))]
     if stage.chance(0.5):
         turns.append(("assistant", stage.options("figures")))
@@ -99,11 +85,9 @@ def report(stage: Stage) -> Scene:
         other, later = stage.options("measures"), stage.options("years")
         if stage.chance(0.5):
             turns.append(("user", stage.said(stage.options("more measure", {"m": other}))))
-            whole = _reported(stage, shape, other, whose, year)
         else:
             turns.append(("user", stage.said(stage.options("more year", {"y": later}))))
-            whole = _reported(stage, shape, measure, whose, later)
-    return _figures(stage, turns, 1.15, whole)
+    return _figures(stage, turns, 1.15)
 
 
 def _reported(stage: Stage, shape: str, measure: str, whose: str, year: str) -> str:
@@ -111,8 +95,8 @@ def _reported(stage: Stage, shape: str, measure: str, whose: str, year: str) -> 
     return " ".join(text.split()) if stage.language == "en" else text
 
 
-def _figures(stage: Stage, turns: list[tuple[str, str]], clarity: float, whole: str) -> Scene:
-    return Scene(stage.language, turns, Levels(clarity, 1.0, 5.0, 2.6, 4.9), (stage.query(whole),))
+def _figures(stage: Stage, turns: list[tuple[str, str]], clarity: float) -> Scene:
+    return Scene(stage.language, turns, Levels(clarity, 1.0, 5.0, 2.6, 4.9))
 
 
 def story(stage: Stage) -> Scene:
@@ -130,9 +114,7 @@ def story(stage: Stage) -> Scene:
     last = Wish(stage.options("story vague") if vague else stage.words("story"), name, pronouns)
     turns.append(("user", stage.said(last.pointing(stage))))
     clarity = 3.2 if vague else 1.35
-    back = (MISSING, stage.finished(stage.options("ask which time"))) if vague else None
-    wanted = () if vague else (stage.query(last.whole(stage)),)
-    return Scene(stage.language, turns, Levels(clarity, 1.0, 5.0, 4.9, 4.8), wanted, back)
+    return Scene(stage.language, turns, Levels(clarity, 1.0, 5.0, 4.9, 4.8))
 
 
 def booking(stage: Stage) -> Scene:
@@ -148,5 +130,4 @@ def booking(stage: Stage) -> Scene:
     if over:
         turns += [("assistant", stage.options("book ask")), ("user", stage.said(stage.options("book end")))]
     clarity = 1.2 if over else max(4.4 - 0.6 * len(known), 2.0)
-    back = None if over else (MISSING, stage.options("book ask"))
-    return Scene(stage.language, turns, Levels(clarity, 3.2, 4.2, 3.8, 3.4), back=back)
+    return Scene(stage.language, turns, Levels(clarity, 3.2, 4.2, 3.8, 3.4))

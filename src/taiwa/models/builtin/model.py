@@ -28,7 +28,7 @@ DATA: "Traversable" = files("taiwa.models.builtin") / "data"
 
 RESERVED_TOKENS = 320
 """Tokens of the context that are reserved for the answer. Of a longer prompt the end is read, of an order the beginning."""
-MAX_TOKENS = {"solve": 512, "desk": 512, "back": 200, "rewrite": 160, "number": 24, "assess": 1}
+MAX_TOKENS = {"solve": 512, "desk": 512, "number": 24, "assess": 1}
 """Tokens of an answer by task: a longer answer only repeats itself."""
 LABEL = Regex("[1-5]")
 
@@ -162,7 +162,7 @@ SKILLS: tuple[Row, ...] = (
     ("quantities", "everyday word problems, worked out by the calculator: taiwa solve"),
     ("chemistry", "formulas, molar masses, percentages, equations, limiting reagents, by tools: taiwa solve"),
     ("orders", "a café's order desk with state, corrections and totals, in English and Japanese: taiwa chat order"),
-    ("asking back", "five scores of a question to documents, a question back, a stand-alone query: taiwa ask"),
+    ("asking back", "five scores of a question to documents: taiwa ask"),
 )
 """What the model was trained on, and the command that uses it."""
 

@@ -27,11 +27,9 @@ OUTPUTS: Mapping[str, str] = {
     "assess_is_consultation": "assess.is_consultation",
     "assess_in_internal_docs": "assess.in_internal_docs",
     "assess_ask_person": "assess.ask_person",
-    "clarify_question": "back",
-    "rewrite_query": "rewrite",
 }
-"""By the task of a request about a dialogue: the task of the prompt, and the score that is asked for."""
-UNSUPPORTED_TASKS = frozenset({"assess", "answer_with_citations", "advise"})
+"""By the task of a request about a dialogue: the task of the prompt, and the score that is asked for after the point."""
+UNSUPPORTED_TASKS = frozenset({"assess", "rewrite_query", "answer_with_citations", "advise"})
 """Tasks of our programs that the model was not trained on; the programs have another way, and must learn so at once."""
 
 STATE_BLOCK = re.compile(r"\A<state>\n(.*)\n</state>\Z", re.DOTALL)
@@ -148,16 +146,13 @@ def _order_prompt(request: Request) -> BuiltinPrompt | None:
 
 
 def _dialogue_prompt(request: Request, output: str) -> BuiltinPrompt | None:
-    """Rewrite a request about a dialogue (assess, clarify, rewrite) as a short prompt; None if its data is malformed."""
+    """Rewrite a request for a score of a dialogue as a short prompt; None if its data is malformed."""
     task, _, score = output.partition(".")
     data = _parse_json(message_text(request.messages[-1]))
-    if task == "rewrite":
-        text = format_dialogue(_turns(data))
-    elif isinstance(data, dict):
-        text = format_dialogue(_turns(data.get("dialogue")), user=data.get("person"), earlier=data.get("earlier"))
-    else:
+    if not isinstance(data, dict):
         return None
-    return BuiltinPrompt(task, text, score or ANSWER)
+    text = format_dialogue(_turns(data.get("dialogue")), user=data.get("person"), earlier=data.get("earlier"))
+    return BuiltinPrompt(task, text, score)
 
 
 def format_dialogue(turns: Sequence[tuple[str, str]], *, user: Json = None, earlier: Json = None) -> str:

@@ -67,13 +67,18 @@ async def start(request: Request) -> Response:
 
 async def conversation(request: Request) -> Response:
     """Show a conversation."""
-    state = state_of(request)
+    state, caller = state_of(request), caller_of(request)
 
     def render(page: Page) -> str:
         tip = page.repository.store.refs.tip(_name(request, page.repository))  # a turn that ends after this is an event
         place = _place(request, page.repository)
         models = state.catalogue.models
-        last = page.repository.last_model(place.tip, place.session)
+        written = [run for run in state.followed.of(place.session, caller) if not run.ended.is_set()]
+        last = (
+            written[-1].runs[-1].completions[0].session.priced_model.model.name
+            if written
+            else page.repository.last_model(place.tip, place.session)
+        )
         return page.conversation(place, Talk(models, last if last in models else models[0]), tip)
 
     return await _render(request, render)

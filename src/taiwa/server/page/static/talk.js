@@ -185,6 +185,11 @@ const heard = {
     notify(reason);
   },
   interrupted({ text: said }) {
+    page.run = "";
+    mine = false;
+    pending = null; // it is shown beside the button
+    live.replaceChildren();
+    busy(false);
     $("#interrupted").hidden = false;
     $("#interrupted q").textContent = said;
   },
