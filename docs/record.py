@@ -41,6 +41,7 @@ SESSIONS = HERE / "sessions"
 MODEL = "written:script"
 GENUINE = "#! llama.cpp"
 BUILTIN = "#! builtin"
+SERVED = "#! serve"
 WEIGHTS = "#~ weights of the built-in model: "
 PLAIN = re.compile(
     r"""(?P<program>taiwa|python -m evals) (?:[^|<>&;$`"'\\\n]|"(?:[^"$`\\]|\\[^"$`\\\n])*"|'[^']*')*\Z"""
@@ -58,6 +59,7 @@ NORMALISED: tuple[tuple[str, str], ...] = (
     (r"\b20\d\d-\d\d-\d\d \d\d:\d\d", "YYYY-MM-DD hh:mm"),
     (r"\b20\d\d-\d\d-\d\d\b", "YYYY-MM-DD"),
     (r"127\.0\.0\.1:\d{5}\b", "127.0.0.1:8080"),
+    (r"\bmsg_[0-9a-f]{24}\b", "msg_…"),
 )
 """What differs from run to run, and what stands in its place. Besides, the home folder becomes ~."""
 
@@ -168,6 +170,25 @@ class Stage:
             self._more = {"LLAMACPP_API_KEY": KEY}
             yield
 
+    @contextmanager
+    def served(self) -> Generator[None]:
+        """Let `taiwa serve` answer clients, whose environment names its address and its key."""
+        words = [sys.executable, "-m", "taiwa", "serve", "--port", "0", "--token", "KEY"]
+        with subprocess.Popen(
+            words, cwd=self._home, env=self._environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as server:
+            assert server.stdout is not None
+            url = next(found[0] for line in server.stdout if (found := re.search(r"http://[\d.:]+", line)))
+            self._more = {
+                "URL": url, "KEY": "KEY", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": "KEY",
+                "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "KEY", "LLM_USER_PATH": str(self._home / "llm"),
+            }  # fmt: skip
+            try:
+                yield
+            finally:
+                server.send_signal(signal.SIGINT)
+                server.wait(LONGEST)
+
     def play(self, step: Step) -> str:
         """Run a command and return what a person sees."""
         reached = threading.Event()
@@ -245,6 +266,7 @@ def recorded(path: Path, *, quick: bool = False) -> str:
             stack.enter_context(stage.builtin())
             lines.append(f"{WEIGHTS}{sha256(WRITTEN_BY.read_bytes()).hexdigest()}\n")
         stack.enter_context(stage.genuine() if GENUINE in script else nullcontext())
+        stack.enter_context(stage.served() if SERVED in script else nullcontext())
         for step in steps(script):
             printed = stage.play(step)
             if not step.shown:

@@ -149,6 +149,7 @@ def test_a_conversation_is_verified_costed_searched_and_exported(server: Serving
         ("GET", "/api/conversations/nowhere", None, 404),
         ("POST", "/api/conversations/nowhere/turns", {"text": "x"}, 404),
         ("GET", "/api/nodes/0123456789abcdef0123456789abcdef", None, 404),
+        ("GET", "/api/nodes/forged", None, 404),
         ("GET", "/api/runs/forged/events", None, 404),
         ("POST", "/api/conversations", {"app": "nowhere", "text": "x"}, 404),
         ("POST", "/api/conversations", {"app": "/etc/passwd", "text": "x"}, 404),

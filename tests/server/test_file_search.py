@@ -6,6 +6,7 @@ from typing import Any
 import openai
 import pytest
 
+from taiwa.kernel.attachments import Attachment
 from tests.server.serving import KEY, Serving, serving
 
 GUIDE = """# Paid leave
@@ -22,7 +23,8 @@ QUESTION = "how many days of paid leave does everybody have"
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     """A server with one index, whose answers are quotations."""
-    with serving(store=str(tmp_path_factory.mktemp("search") / "store.db"), models=("builtin",)) as started:
+    store = str(tmp_path_factory.mktemp("search") / "store.db")
+    with serving("One.", "Two.", store=store, models=("builtin",)) as started:
         parts = {"files": ("hr/leave.md", GUIDE)}
         run = started.client.post("/api/indexes/handbook/documents", files=parts).json()["run"]
         started.client.get(f"/api/runs/{run}/events")
@@ -127,6 +129,82 @@ def test_a_search_that_cannot_be_done_is_refused(server: Serving, tools: list[An
 
     assert response.status_code == status, response.text
     assert response.json()["error"]["message"]
+
+
+def test_a_file_is_kept_listed_read_and_deleted(client: openai.OpenAI) -> None:
+    made = client.files.create(file=("notes/tea.md", b"# Tea"), purpose="assistants")
+    picture = client.files.create(file=("a.png", b"\x89PNG"), purpose="vision")
+    assert (made.filename, made.bytes, made.purpose, made.status) == ("tea.md", 5, "assistants", "processed")
+    assert [each.id for each in client.files.list()] == [picture.id, made.id]
+    assert [each.id for each in client.files.list(purpose="assistants")] == [made.id]
+    assert client.files.retrieve(made.id) == made
+    assert client.files.content(made.id).read() == b"# Tea"
+    assert client.files.delete(made.id).deleted
+    with pytest.raises(openai.NotFoundError):
+        client.files.content(made.id)
+    with pytest.raises(openai.BadRequestError, match="purpose"):
+        client.files.create(file=("a", b"a"), purpose="other")  # type: ignore[arg-type]
+
+
+def test_files_are_attached_to_a_store_searched_by_their_attributes_and_cited(client: openai.OpenAI) -> None:
+    store = client.vector_stores.create(name="teas", metadata={"a": "b"})
+    assert (store.id, store.name, store.metadata, store.file_counts.total) == ("teas", "teas", {"a": "b"}, 0)
+    assert client.vector_stores.create(name="teas").id.startswith("vs_")
+    files = [
+        client.files.create(
+            file=("tea.md", f"# Tea of {year}\n\nThe tea of {year} is green.\n".encode()), purpose="assistants"
+        )
+        for year in (2024, 2025)
+    ]
+    for file, year in zip(files, (2024, 2025), strict=True):
+        done = client.vector_stores.files.create_and_poll(
+            file.id, vector_store_id=store.id, attributes={"year": year}, poll_interval_ms=5
+        )
+        assert (done.id, done.status, done.attributes) == (file.id, "completed", {"year": year})
+    later: Any = {"type": "and", "filters": [{"type": "gt", "key": "year", "value": 2024}]}
+    (hit,) = client.vector_stores.search(store.id, query="green tea", filters=later).data
+    assert (hit.file_id, hit.filename, hit.attributes) == (files[1].id, "tea.md", {"year": 2025})
+    assert len(client.vector_stores.search(store.id, query="green tea").data) == 2
+    changed = client.vector_stores.files.update(files[0].id, vector_store_id=store.id, attributes={"year": 2026})
+    assert changed.attributes == {"year": 2026}
+    found = client.vector_stores.search(store.id, query="green tea", filters=later).data
+    assert sorted(each.attributes["year"] for each in found if each.attributes) == [2025, 2026]
+    (text,) = client.vector_stores.files.content(files[0].id, vector_store_id=store.id).data
+    assert "The tea of 2024 is green." in str(text.text)
+    tool: Any = {"type": "file_search", "vector_store_ids": [store.id]}
+    message = client.responses.create(model="ask@builtin", input="Is the tea of 2025 green?", tools=[tool]).output[1]
+    assert message.type == "message"
+    assert message.content[0].type == "output_text"
+    assert {each.file_id for each in message.content[0].annotations if each.type == "file_citation"} <= {
+        file.id for file in files
+    }
+    assert client.vector_stores.files.delete(files[0].id, vector_store_id=store.id).deleted
+    assert [each.id for each in client.vector_stores.files.list(store.id)] == [files[1].id]
+    assert client.vector_stores.update(store.id, name="Teas").name == "Teas"
+    batch = client.vector_stores.file_batches.create_and_poll(
+        store.id, file_ids=[file.id for file in files], poll_interval_ms=5
+    )
+    assert (batch.status, batch.file_counts.completed) == ("completed", 2)
+    assert client.vector_stores.delete(store.id).deleted
+    assert client.files.retrieve(files[0].id).filename == "tea.md"
+
+
+def test_a_message_names_a_file_by_its_id(server: Serving, client: openai.OpenAI) -> None:
+    file = client.files.create(file=("tea.txt", b"green"), purpose="user_data").id
+    part: Any = {"type": "input_file", "file_id": file}
+    client.responses.create(model="scripted", input=[{"role": "user", "content": [part]}])
+    assert [each.name for each in attachments(server)] == ["tea.txt"]
+    inner: Any = {"type": "file", "file": {"file_id": file}}
+    client.chat.completions.create(model="scripted", messages=[{"role": "user", "content": [inner]}])
+    assert [each.name for each in attachments(server)] == ["tea.txt"]
+    part["file_id"] = "file-nothing"
+    with pytest.raises(openai.NotFoundError):
+        client.responses.create(model="scripted", input=[{"role": "user", "content": [part]}])
+
+
+def attachments(server: Serving) -> list[Attachment]:
+    """The files of the last message that the scripted model read."""
+    return [part for part in server.model.requests[-1].messages[-1].parts if isinstance(part, Attachment)]
 
 
 @pytest.mark.parametrize(

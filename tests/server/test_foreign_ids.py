@@ -33,7 +33,10 @@ def own(client: httpx.Client) -> dict[str, Any]:
     node = client.get("/api/conversations/mine").json()[-1]["node"]
     response = client.post("/v1/responses", json={"model": "scripted", "input": "b"}).json()["id"]
     conversation = client.post("/v1/conversations", json={}).json()["id"]
-    return {"session": "mine", "node": node, "run": run, "response": response, "conversation": conversation}
+    file = client.post("/v1/files", data={"purpose": "user_data"}, files={"file": ("a.md", b"mushrooms")}).json()["id"]
+    client.post("/v1/vector_stores", json={"name": "cellar", "file_ids": [file]})
+    made = {"session": "mine", "node": node, "run": run, "response": response, "conversation": conversation}
+    return made | {"file": file, "store": "cellar"}
 
 
 PATHS = sorted(

@@ -164,6 +164,8 @@ def test_an_unknown_path_and_method_are_errors_of_the_wire(served: Serving) -> N
     assert error_of(served.client.get("/v1/nothing"))["code"] == "not_found"
     wrong = served.client.get("/v1/chat/completions")
     assert (wrong.status_code, error_of(wrong)["code"]) == (405, "method_not_allowed")
+    assert wrong.headers["allow"] == "POST"
+    assert served.client.put("/v1/conversations/x").headers["allow"] == "DELETE, GET, HEAD, POST"
 
 
 def test_the_log_has_the_path_and_outcome_and_no_contents_keys_or_queries(

@@ -327,3 +327,18 @@ def test_an_error_before_routing_has_the_form_of_the_protocol(idle: Serving) -> 
     assert (answer.status_code, answer.json()["error"]["type"]) == (401, "authentication_error")
     broken = idle.client.post("/v1/messages", content=b"{", headers={"content-type": "application/json"})
     assert (broken.status_code, broken.json()["error"]["type"]) == (400, "invalid_request_error")
+
+
+def test_a_thread_goes_on_without_its_history_and_can_be_forked() -> None:
+    with serving("One.", "Two.", "Three.") as served:
+        begun = post(served, "a", system="Be brief.", thread={"type": "create"}).json()
+        follow = {"type": "continue", "previous_message_id": begun["id"]}
+        assert post(served, "b", thread=follow).json()["content"][0]["text"] == "Two."
+        assert post(served, "c", thread=follow).json()["content"][0]["text"] == "Three."
+        assert [each[1:] for each in requests_of(served)[1:]] == [
+            ["user: a", "assistant: One.", "user: b"],
+            ["user: a", "assistant: One.", "user: c"],
+        ]
+        assert all("Be brief." in each[0] for each in requests_of(served))
+        lost = post(served, "d", thread={"type": "continue", "previous_message_id": "msg_0"})
+        assert (lost.status_code, lost.json()["error"]["details"]) == (404, {"error_code": "thread_not_found"})

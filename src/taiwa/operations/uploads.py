@@ -102,16 +102,21 @@ def room_for_uploads(settings: Settings, owner: str = "") -> int:
     return ROOM - sum(file.stat().st_size for file in files)
 
 
-class UploadedFile:
-    """A file that is being received, beside the folder of its index; `keep` puts it there, and `close` removes it otherwise.
+def uploaded_file(settings: Settings, owner: str, name: str) -> Path:
+    """Return where a file of an owner is kept that belongs to no index yet."""
+    return _folder(settings, owner) / ".files" / name
 
-    `room` is how many bytes it may have besides the limit of one file.
+
+class UploadedFile:
+    """A file that is being received, beside where it goes; `keep` puts it there, and `close` removes it otherwise.
+
+    `path` names it in errors. `room` is how many bytes it may have besides the limit of one file.
     """
 
-    def __init__(self, settings: Settings, index: Index, path: str, room: int) -> None:
-        self.path = upload_path(path)
+    def __init__(self, settings: Settings, target: Path, path: str, room: int) -> None:
+        self.path = path
         self.size = 0
-        self._target = Path(index.root) / self.path
+        self._target = target
         self._room = room
         incoming = uploads_folder(settings) / "incoming"
         incoming.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -28,13 +28,14 @@ from taiwa.server.wires import (
     conversations,
     documents,
     embeddings,
-    file_search,
+    files,
     mcp,
     messages,
     ollama,
     page,
     persons,
     responses,
+    vector_stores,
 )
 
 WIRES: tuple[Wire, ...] = (
@@ -48,7 +49,8 @@ WIRES: tuple[Wire, ...] = (
     mcp.wire,
     api.wire,
     documents.wire,
-    file_search.wire,
+    files.wire,
+    vector_stores.wire,
     persons.wire,
     page.wire,
 )
@@ -85,7 +87,11 @@ def build(state: ServerState) -> ASGIApp:
         assert isinstance(error, HTTPException)
         path = request.url.path
         text = f"{request.method} {path[:200]} does not exist here"
-        return error_response(ApiError(error.status_code, text, INVALID, STATUS_CODES.get(error.status_code)), path)
+        response = error_response(ApiError(error.status_code, text, INVALID, STATUS_CODES.get(error.status_code)), path)
+        if error.status_code == 405:
+            methods = (each.methods or () for each in routes if each.path_regex.match(path))
+            response.headers["allow"] = ", ".join(sorted({method for each in methods for method in each}))
+        return response
 
     async def on_failure(request: Request, _: Exception) -> Response:
         return error_response(INTERNAL, request.url.path)  # uvicorn logs the traceback

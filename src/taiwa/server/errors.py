@@ -87,5 +87,5 @@ def api_error(error: TaiwaError) -> ApiError:
 
 
 def error_to_json(error: ApiError) -> dict[str, Json]:
-    """Write an error in the form of the server's own API."""
-    return {"error": {"message": error.message, "type": error.type, "code": error.code, "param": error.param}}
+    """Write an error as OpenAI does, and as the server's own API does."""
+    return {"error": {"message": error.message, "type": error.type, "param": error.param, "code": error.code}}

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from taiwa.kernel.records import Json, to_json
+from taiwa.server.errors import invalid
 
 NO_STORE = {"cache-control": "no-store"}
 EVENT_STREAM = [
@@ -68,3 +70,36 @@ class EventStream(Response):
 async def _until_left(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+def page_of(items: list[Json], after: str, limit: int, *, newest_first: bool) -> Json:
+    """Return a page of items as the protocols list them.
+
+    Raises:
+        ApiError: `after` is not the id of one of them.
+    """
+    listed = items[::-1] if newest_first else items
+    ids = [str(item.get("id", "")) if isinstance(item, dict) else "" for item in listed]
+    if after and after not in ids:
+        raise invalid("after", f"item {after[:80]!r} not found")
+    start = ids.index(after) + 1 if after else 0
+    page = listed[start : start + limit]
+    shown = ids[start : start + limit]
+    return {
+        "object": "list",
+        "data": page,
+        "first_id": shown[0] if shown else None,
+        "last_id": shown[-1] if shown else None,
+        "has_more": start + limit < len(listed),
+    }
+
+
+def page_for(request: Request, items: list[Json], most: int = 100) -> Json:
+    """Return the page of a list that a request asks for."""
+    query = request.query_params
+    limit, order = query.get("limit", "20"), query.get("order", "desc")
+    if not limit.isdecimal() or not 1 <= int(limit) <= most:
+        raise invalid("limit", f"limit must be from 1 to {most}", "invalid_value")
+    if order not in ("asc", "desc"):
+        raise invalid("order", "order must be asc or desc", "invalid_value")
+    return page_of(items, query.get("after", ""), int(limit), newest_first=order == "desc")

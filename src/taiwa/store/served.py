@@ -14,7 +14,9 @@ from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
 from taiwa.store.nodes import Nodes, decoding, hash_to_bytes, pack, unpack
 
-ServedKind: TypeAlias = Literal["response", "conversation", "compaction", "run"]
+ServedKind: TypeAlias = Literal[
+    "response", "conversation", "compaction", "run", "message", "file", "vector_store", "file_batch"
+]
 SELECT = """
 SELECT served.id, served.kind, served.session, node.hash, served.body
 FROM served LEFT JOIN node ON node.seq = served.node"""
@@ -56,6 +58,11 @@ class ServedObjects:
         """Return the responses of a session, the oldest first."""
         where = "WHERE served.owner = ? AND served.session = ? AND served.kind = 'response' ORDER BY served.seq"
         return tuple(map(_object, self._db.rows(f"{SELECT} {where}", self._owner, session)))
+
+    def of_kind(self, kind: ServedKind) -> tuple[ServedObject, ...]:
+        """Return the objects of a kind, the oldest first."""
+        where = "WHERE served.owner = ? AND served.kind = ? ORDER BY served.seq"
+        return tuple(map(_object, self._db.rows(f"{SELECT} {where}", self._owner, kind)))
 
     def unfinished(self) -> tuple[tuple[str, str], ...]:
         """Return the owners and ids of the responses of all owners that have no node, the oldest first."""

@@ -23,7 +23,7 @@ from taiwa.kernel.records import Json, to_json
 from taiwa.operations.complete import Completion, CompletionOptions, Thread, begin_completion, is_relayed_app
 from taiwa.operations.trace import trace
 from taiwa.server.catalogue import Choice
-from taiwa.server.errors import ApiError, invalid
+from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.extension import Extension, read_extension
 from taiwa.server.fields import Fields
 from taiwa.server.json_patch import json_patch
@@ -31,7 +31,6 @@ from taiwa.server.responses import EventStream, event
 from taiwa.server.runs import LiveRun, RunEvent
 from taiwa.server.state import ServerState, caller_of, read_body, state_of
 from taiwa.server.wire import Route, Wire
-from taiwa.server.wires.chat_completions import error
 from taiwa.server.wires.stateless import checked_tools
 from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.durable_turn import TurnResult
@@ -643,5 +642,5 @@ wire = Wire(
         Route("/ag-ui/agents/{model}", create),
         Route("/ag-ui/threads/{thread}/runs/{run}/cancel", cancel),
     ),
-    error,
+    error_to_json,
 )

@@ -11,7 +11,7 @@ from taiwa.apps.catalog import load_app
 from taiwa.ask.read_dialogue import select_option
 from taiwa.conversation.state import parse_path
 from taiwa.kernel.attachments import Attachment, read_attachments
-from taiwa.kernel.errors import CorruptError, TaiwaError
+from taiwa.kernel.errors import CorruptError, InputError, TaiwaError
 from taiwa.kernel.messages import TextDelta, ThinkingDelta
 from taiwa.kernel.records import Json
 from taiwa.operations.ask import find_ask_turn
@@ -71,7 +71,11 @@ async def _existing(request: Request, kind: str, has: Callable[[Store, str], boo
         ApiError: the caller has none of that name.
     """
     name = _name(request)
-    if not await asyncio.to_thread(has, repository_of(request).store, name):
+    try:
+        exists = await asyncio.to_thread(has, repository_of(request).store, name)
+    except InputError:  # not even the form of a hash
+        exists = False
+    if not exists:
         raise ApiError(404, f"{kind} {name[:80]!r} not found", code=f"{kind}_not_found")
     return name
 

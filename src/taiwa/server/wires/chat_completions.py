@@ -34,13 +34,14 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.messages import Response as ModelResponse
 from taiwa.kernel.records import Json, parse_json, to_json
 from taiwa.models.http_api.provider_interface import EFFORTS
-from taiwa.server.errors import ApiError, invalid
+from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.extension import Extend, read_extension
 from taiwa.server.fields import Fields
 from taiwa.server.responses import event
 from taiwa.server.runs import LiveRun
 from taiwa.server.state import read_body, state_of
 from taiwa.server.wire import Route, Wire
+from taiwa.server.wires.files import FILE_PARTS, with_files
 from taiwa.server.wires.stateless import (
     MOST_LOGPROBS,
     StatelessRequest,
@@ -57,7 +58,6 @@ from taiwa.server.wires.stateless import (
 from taiwa.sessions.durable_turn import TurnResult
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
-FILE_PARTS = frozenset({"image_url", "input_image", "file", "input_file"})
 DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w-]+=[^;,]*)*;base64,")
 PIECE_END = b'},"logprobs":null,"finish_reason":null}]'
 
@@ -349,7 +349,9 @@ async def create(request: Request) -> Response:
     state = state_of(request)
     state.runs.check_room()
     limits = state.options.limits
-    asked = read_request(await read_body(request), limits.messages, limits.choices)
+    asked = read_request(
+        await with_files(request, await read_body(request), "messages"), limits.messages, limits.choices
+    )
     return await answer(request, asked, _Reply(asked))
 
 
@@ -398,7 +400,7 @@ class _Reply:
             if isinstance(each.event, Notice):
                 continue
             if isinstance(each.event, ApiError):
-                yield event(error(each.event))
+                yield event(error_to_json(each.event))
                 return
             if each.index not in begun:
                 begun.add(each.index)
@@ -504,9 +506,4 @@ def _finish(response: ModelResponse | None) -> str:
     return "tool_calls" if response.message.tool_calls and response.finish == "stop" else FINISH[response.finish]
 
 
-def error(problem: ApiError) -> dict[str, Json]:
-    """Write an error as OpenAI does."""
-    return {"error": {"message": problem.message, "type": problem.type, "param": problem.param, "code": problem.code}}
-
-
-wire = Wire("chat_completions", (Route("/v1/chat/completions", create),), error)
+wire = Wire("chat_completions", (Route("/v1/chat/completions", create),), error_to_json)

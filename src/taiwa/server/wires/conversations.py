@@ -18,12 +18,12 @@ from taiwa.conversation.history import Conversation, add_turn, split_turns
 from taiwa.flows.chat import input_text
 from taiwa.kernel.messages import Message
 from taiwa.kernel.records import Json
-from taiwa.server.errors import ApiError, invalid
+from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.fields import Fields
+from taiwa.server.responses import page_for, page_of
 from taiwa.server.state import read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
-from taiwa.server.wires.chat_completions import error
-from taiwa.server.wires.items import is_answer, items_of, page_of, read_items
+from taiwa.server.wires.items import is_answer, items_of, read_items
 from taiwa.server.wires.response_events import Body, response_of_item
 from taiwa.sessions.repository import HistoryEntry, Repository
 from taiwa.sessions.resent_history import detach, is_relayed
@@ -90,17 +90,6 @@ def read_metadata(body: Fields) -> dict[str, Json]:
     if len(metadata.data) > MOST_METADATA:
         raise invalid("metadata", f"metadata has more than {MOST_METADATA} entries", "invalid_value")
     return {name[:64]: metadata.text(name)[:512] for name in metadata.data}
-
-
-def page_for(request: Request, items: list[Json]) -> Json:
-    """Return the page of a list that a request asks for."""
-    query = request.query_params
-    limit, order = query.get("limit", "20"), query.get("order", "desc")
-    if not limit.isdecimal() or not 1 <= int(limit) <= 100:
-        raise invalid("limit", "limit must be from 1 to 100", "invalid_value")
-    if order not in ("asc", "desc"):
-        raise invalid("order", "order must be asc or desc", "invalid_value")
-    return page_of(items, query.get("after", ""), int(limit), newest_first=order == "desc")
 
 
 def _object(found: ServedObject) -> Json:
@@ -309,5 +298,5 @@ wire = Wire(
         Route(f"{HERE}/items/{{item}}", get_item, GET),
         Route(f"{HERE}/items/{{item}}", delete_item, DELETE),
     ),
-    error,
+    error_to_json,
 )

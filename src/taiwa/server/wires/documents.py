@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, TypeVar, cast
 
@@ -289,12 +290,12 @@ def _store(documents: Documents, name: str, files: Files) -> tuple[str, str, lis
             refused.append((given[-200:].encode(errors="replace").decode(), error.message))
     if not accepted:
         raise invalid("path", refused[0][1], "invalid_file")
-    index = _index_for_uploads(documents, name)
+    index = index_for_uploads(documents, name)
     room = room_for_uploads(documents.settings, documents.scope.owner)
     kept = list[str]()
     for path, file in accepted:
         try:
-            room -= _keep(documents, index, path, file, room)
+            room -= keep(documents.settings, Path(index.root) / path, path, file, room)
         except InputError as error:
             refused.append((path, error.message))
         else:
@@ -317,7 +318,8 @@ def checked_path(name: str) -> str:
         raise ApiError(status, error.message, code="invalid_file", param="path") from None
 
 
-def _index_for_uploads(documents: Documents, name: str) -> Index:
+def index_for_uploads(documents: Documents, name: str) -> Index:
+    """Return an index of the caller to which documents may be uploaded; it is created where there is none."""
     try:
         return documents.to_upload(documents.index(name))
     except ApiError as error:
@@ -326,9 +328,13 @@ def _index_for_uploads(documents: Documents, name: str) -> Index:
     return create_upload_index(documents.library, documents.settings, name, owner=documents.scope.owner)
 
 
-def _keep(documents: Documents, index: Index, path: str, file: BinaryIO, room: int) -> int:
-    """Copy a file to its place; return its size."""
-    received = UploadedFile(documents.settings, index, path, room)
+def keep(settings: Settings, target: Path, path: str, file: BinaryIO, room: int) -> int:
+    """Copy a file to its place; return its size.
+
+    Raises:
+        InputError: it is too large, or there is no room for it.
+    """
+    received = UploadedFile(settings, target, path, room)
     try:
         while piece := file.read(IN_MEMORY):
             received.write(piece)

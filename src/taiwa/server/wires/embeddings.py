@@ -9,11 +9,10 @@ from starlette.requests import Request
 
 from taiwa.kernel.records import Json
 from taiwa.kernel.text import estimate_tokens
-from taiwa.server.errors import ApiError, invalid
+from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.fields import Fields
 from taiwa.server.state import read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
-from taiwa.server.wires.chat_completions import error
 
 if TYPE_CHECKING:
     from taiwa.retrieval.embedding import Vectors
@@ -92,4 +91,4 @@ def _write(row: "Vectors", form: str) -> Json:
     return numbers
 
 
-wire = Wire("embeddings", (Route("/v1/embeddings", create),), error)
+wire = Wire("embeddings", (Route("/v1/embeddings", create),), error_to_json)

@@ -125,25 +125,3 @@ def call_item(call: ToolCall, name: str) -> dict[str, Json]:
         "type": "function_call", "id": name, "call_id": call.id or f"call_{name[3:]}", "name": call.name,
         "arguments": call.arguments or "{}", "status": "completed",
     }  # fmt: skip
-
-
-def page_of(items: list[Json], after: str, limit: int, *, newest_first: bool) -> Json:
-    """Return a page of items as the protocols list them.
-
-    Raises:
-        ApiError: `after` is not the id of one of them.
-    """
-    listed = items[::-1] if newest_first else items
-    ids = [str(item.get("id", "")) if isinstance(item, dict) else "" for item in listed]
-    if after and after not in ids:
-        raise invalid("after", f"item {after[:80]!r} not found")
-    start = ids.index(after) + 1 if after else 0
-    page = listed[start : start + limit]
-    shown = ids[start : start + limit]
-    return {
-        "object": "list",
-        "data": page,
-        "first_id": shown[0] if shown else None,
-        "last_id": shown[-1] if shown else None,
-        "has_more": start + limit < len(listed),
-    }

@@ -36,14 +36,14 @@ from taiwa.kernel.records import Json, record, to_json
 from taiwa.kernel.text import estimate_tokens
 from taiwa.models.http_api.anthropic import BUDGETS
 from taiwa.models.http_api.provider_interface import EFFORTS
-from taiwa.operations.complete import CompletionOptions, estimate_input
+from taiwa.operations.complete import CompletionOptions, Place, estimate_input
 from taiwa.operations.say import request_tokens
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.extension import Extend, read_extension
 from taiwa.server.fields import Fields
 from taiwa.server.responses import event
 from taiwa.server.runs import LiveRun
-from taiwa.server.state import caller_of, read_body, state_of
+from taiwa.server.state import caller_of, read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.stateless import (
     StatelessRequest,
@@ -57,11 +57,12 @@ from taiwa.server.wires.stateless import (
     required,
 )
 from taiwa.sessions.durable_turn import TurnResult
+from taiwa.store.served import ServedObject
 
 ROLES = ("user", "assistant", "system")
 READ = frozenset(
     """model messages system max_tokens stream stop_sequences temperature top_p tools tool_choice thinking output_config
-    output_format include taiwa""".split()
+    output_format thread include taiwa""".split()
 )
 IGNORED = frozenset(
     """metadata service_tier cache_control top_k context_management diagnostics inference_geo speed betas user_profile_id
@@ -97,6 +98,8 @@ class MessagesRequest(StatelessRequest):
     """A request as it was read; `thinks` is whether its client wants the reasoning, "omitted" its signatures only."""
 
     thinks: str
+    thread: str | None
+    """The message of a thread that this one follows, "" for one that begins a thread."""
 
     def estimate(self) -> int:
         """Estimate the tokens of the input, for a model whose server does not count them."""
@@ -133,8 +136,16 @@ def read_request(body: Fields, most_messages: int, *, counts: bool = False) -> M
         options=options,
         streams=body.flag("stream"),
         thinks=thinks,
+        thread=_read_thread(body),
         extension=read_extension(body),
     )
+
+
+def _read_thread(body: Fields) -> str | None:
+    given = body.object("thread")
+    if given is None:
+        return None
+    return "" if given.choice("type", ("create", "continue"), "") == "create" else given.text("previous_message_id")
 
 
 def _read_system(body: Fields) -> str:
@@ -299,12 +310,39 @@ def _read_format(body: Fields) -> Constraint | None:
     return JsonSchema(required(form, "schema").data)
 
 
+THREAD_FIELDS = ("system", "tools")
+"""What a thread keeps from its first request."""
+
+
 async def create(request: Request) -> Response:
-    """Answer a request, whole or as a stream; a client that leaves cancels the answer."""
-    state = state_of(request)
-    state.runs.check_room()
-    asked = read_request(await read_body(request), state.options.limits.messages)
-    return await answer(request, asked, _Reply(asked))
+    """Answer a request, whole or as a stream; a client that leaves cancels the answer.
+
+    A message of a thread follows an earlier one, which may be followed more than once, and not the history of its client.
+    """
+    state, repository, body = state_of(request), repository_of(request), await _body(request)
+    kept, after = body.data, None
+    if name := _read_thread(body):
+        found = await asyncio.to_thread(repository.store.served.find, name)
+        if found is None or found.kind != "message" or found.node is None:
+            raise ApiError(404, f"message {name[:80]!r} not found", code="thread_not_found")
+        kept, after = found.body, Place(found.node, found.session)
+        body = Fields({**found.body, **body.data})
+    asked = read_request(body, state.options.limits.messages)
+    reply = _Reply(asked)
+
+    async def keep(run: LiveRun) -> None:
+        result = run.events[-1].event if run.events else None
+        if asked.thread is not None and isinstance(result, TurnResult):
+            opening = {each: kept[each] for each in THREAD_FIELDS if each in kept}
+            made = ServedObject(reply.id, "message", result.session, result.node, opening)
+            await asyncio.to_thread(repository.store.served.put, made)
+
+    return await answer(request, asked, reply, after=after, on_end=keep)
+
+
+async def _body(request: Request) -> Fields:
+    state_of(request).runs.check_room()
+    return await read_body(request)
 
 
 async def count_tokens(request: Request) -> Json:
@@ -323,7 +361,7 @@ class _Reply:
         self._asked = asked
         self._index = -1
         self._open = ""
-        self._id = f"msg_{token_hex(12)}"
+        self.id = f"msg_{token_hex(12)}"
 
     def whole(self, results: list[TurnResult]) -> dict[str, Json]:
         """Return the whole message."""
@@ -411,7 +449,7 @@ class _Reply:
 
     def _message(self, content: list[Json], ending: dict[str, Json], usage: dict[str, Json]) -> dict[str, Json]:
         return {
-            "id": self._id, "type": "message", "role": "assistant", "model": self._asked.model, "content": content,
+            "id": self.id, "type": "message", "role": "assistant", "model": self._asked.model, "content": content,
             **ending, "usage": usage, "container": None,
         }  # fmt: skip
 
@@ -498,7 +536,8 @@ def error(problem: ApiError) -> dict[str, Json]:
     """Write an error as Anthropic does."""
     number = status(problem)
     kind = ERROR_TYPES.get(number, "api_error" if number >= 500 else "invalid_request_error")
-    return {"type": "error", "error": {"type": kind, "message": problem.message}, "request_id": None}
+    details: dict[str, Json] = {"details": {"error_code": problem.code}} if problem.code == "thread_not_found" else {}
+    return {"type": "error", "error": {"type": kind, "message": problem.message, **details}, "request_id": None}
 
 
 wire = Wire(

@@ -26,16 +26,15 @@ from taiwa.operations.complete import (
     begin_completion,
     estimate_input,
 )
-from taiwa.server.errors import ApiError, invalid
+from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.extension import Extension, read_extension
 from taiwa.server.fields import Fields
-from taiwa.server.responses import EventStream, event
+from taiwa.server.responses import EventStream, event, page_for
 from taiwa.server.runs import LiveRun
 from taiwa.server.sharing import RemoteRun
 from taiwa.server.state import ServerState, caller_of, read_body, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.chat_completions import (
-    error,
     read_effort,
     read_format,
     read_function,
@@ -44,13 +43,13 @@ from taiwa.server.wires.chat_completions import (
 from taiwa.server.wires.conversations import (
     conversation_of,
     find_item,
-    page_for,
     pending_messages,
     read_metadata,
     take_pending,
 )
 from taiwa.server.wires.file_search import RESULTS, FileSearch, check_indexes, read_file_search, with_searches
 from taiwa.server.wires.file_search import TYPE as FILE_SEARCH
+from taiwa.server.wires.files import with_files
 from taiwa.server.wires.items import is_answer, read_input
 from taiwa.server.wires.response_events import (
     Body,
@@ -313,7 +312,7 @@ async def create(request: Request) -> "Response | Json":
     """Create a response: as one object, as a stream, or in the background."""
     state, caller = state_of(request), caller_of(request)
     state.runs.check_room()
-    body = await read_body(request)
+    body = await with_files(request, await read_body(request), "input")
     repository = state.repository(caller)
     asked = await asyncio.to_thread(read_request, body, repository, state.options.limits.messages)
     asked = replace(asked, search=await check_indexes(request, asked.search))
@@ -642,6 +641,6 @@ wire = Wire(
         Route("/v1/responses/{id}/cancel", cancel),
         Route("/v1/responses/{id}/input_items", input_items, ("GET",)),
     ),
-    error,
+    error_to_json,
     resume,
 )

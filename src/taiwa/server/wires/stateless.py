@@ -18,12 +18,12 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, ToolCall, ToolSpec
 from taiwa.kernel.messages import Response as ModelResponse
 from taiwa.kernel.records import Json, parse_json
-from taiwa.operations.complete import Completion, CompletionOptions, begin_completion, split_system
+from taiwa.operations.complete import Completion, CompletionOptions, Place, begin_completion, split_system
 from taiwa.server.errors import invalid
 from taiwa.server.extension import Extend, Extension, extender
 from taiwa.server.fields import Fields
 from taiwa.server.responses import EventStream, json_response
-from taiwa.server.runs import LiveRun
+from taiwa.server.runs import LiveRun, OnEnd
 from taiwa.server.state import ServerState, caller_of, state_of
 from taiwa.sessions.durable_turn import TurnResult
 
@@ -136,10 +136,20 @@ def checked_choice(name: str, tools: Collection[ToolSpec]) -> str:
     return name
 
 
-async def answer(request: Request, asked: StatelessRequest, reply: Reply, media_type: bytes = b"") -> Response:
-    """Answer a request, whole or as a stream; a client that leaves cancels the answer."""
+async def answer(
+    request: Request,
+    asked: StatelessRequest,
+    reply: Reply,
+    media_type: bytes = b"",
+    after: Place | None = None,
+    on_end: OnEnd | None = None,
+) -> Response:
+    """Answer a request, whole or as a stream; a client that leaves cancels the answer.
+
+    `after` is what the turn follows where the client keeps that and not its history.
+    """
     state, caller = state_of(request), caller_of(request)
-    run = state.runs.start(await asyncio.to_thread(_begin, state, caller, asked))
+    run = state.runs.start(await asyncio.to_thread(_begin, state, caller, asked, after), on_end)
     extend = extender(asked.extension, state.repository(caller), state.catalogue)
     if asked.streams:
         return EventStream(reply.stream(run, extend), lambda: run.cancel(abandon=True), media_type)
@@ -163,13 +173,13 @@ async def _left(request: Request) -> None:
         pass
 
 
-def _begin(state: ServerState, caller: str, asked: StatelessRequest) -> list[Completion]:
+def _begin(state: ServerState, caller: str, asked: StatelessRequest, after: Place | None) -> list[Completion]:
     """Find the place of each answer to a resent history; those behind the first one are branches."""
     choice = state.catalogue.choose(asked.model)
     params = {} if asked.extension is None else asked.extension.params
     options = CompletionOptions(choice.app, asked.messages, params, asked.options)
     repository, priced_model = state.repository(caller), state.catalogue.open(choice)
-    return [begin_completion(repository, priced_model, options, state.turns) for _ in range(asked.choices)]
+    return [begin_completion(repository, priced_model, options, state.turns, after) for _ in range(asked.choices)]
 
 
 def arguments_of(call: ToolCall) -> Json:

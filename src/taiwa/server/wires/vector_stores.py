@@ -1,0 +1,453 @@
+"""Vector stores (`/v1/vector_stores`): indexes of documents under their names, and files that are attached to them."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from secrets import token_hex
+from typing import cast
+
+from starlette.requests import Request
+
+from taiwa.kernel.errors import ConflictError, InputError
+from taiwa.kernel.records import Json
+from taiwa.operations.documents import FindOptions, document_text, find
+from taiwa.operations.uploads import create_upload_index, delete_upload, drop_upload_index, room_for_uploads
+from taiwa.retrieval import Index
+from taiwa.server.errors import ApiError, error_to_json, invalid
+from taiwa.server.fields import Fields
+from taiwa.server.responses import page_for
+from taiwa.server.state import caller_of, read_body, repository_of, state_of
+from taiwa.server.wire import Route, Wire
+from taiwa.server.wires.conversations import read_metadata
+from taiwa.server.wires.documents import Documents, checked_path, keep, with_documents
+from taiwa.server.wires.file_search import MOST_RESULTS, score_of
+from taiwa.server.wires.files import file_of, find_file, not_found
+from taiwa.server.wires.response_events import Body
+from taiwa.sessions.repository import Repository
+from taiwa.store.served import ServedObject
+
+MOST_ATTRIBUTES = 16
+MOST_FILES = 500
+SEARCHED = 50
+"""Passages from which those that fit a filter are taken, for each one that is wanted."""
+IGNORED = frozenset({"chunking_strategy", "expires_after", "description"})
+
+
+def _id(request: Request) -> str:
+    return str(request.path_params["id"])
+
+
+def _file(request: Request) -> str:
+    return str(request.path_params["file"])
+
+
+def _record(repository: Repository, name: str) -> ServedObject:
+    """Return what is known of a store beside its index: its name and metadata, and the attributes of its files."""
+    found = repository.store.served.find(f"vector_store/{name}")
+    return found or ServedObject(f"vector_store/{name}", "vector_store", "", None, {"metadata": {}, "attributes": {}})
+
+
+def _attributes(repository: Repository, name: str) -> dict[str, Body]:
+    return cast("dict[str, Body]", _record(repository, name).body["attributes"])
+
+
+def _set_attributes(repository: Repository, name: str, changed: Mapping[str, Body | None]) -> None:
+    """Set the attributes of files; None forgets those of a file."""
+    found = _record(repository, name)
+    kept = {key: each for key, each in ({**_attributes(repository, name), **changed}).items() if each}
+    repository.store.served.put(replace(found, body={**found.body, "attributes": cast("Json", kept)}))
+
+
+def _store(request: Request, documents: Documents, index: Index) -> Body:
+    running = _is_read_now(request, index)
+    summary, body = index.summary(documents.principals(index)), _record(repository_of(request), index.name).body
+    waiting = len(_waiting(documents, index)) if running else 0
+    counts: Json = {
+        "in_progress": waiting, "completed": summary.documents, "failed": summary.problems, "cancelled": 0,
+        "total": summary.documents + summary.problems + waiting,
+    }  # fmt: skip
+    return {
+        "id": index.name, "object": "vector_store", "created_at": body.get("created_at") or summary.at_us // 1_000_000,
+        "name": body.get("name") or documents.named(index.name), "usage_bytes": summary.characters, "file_counts": counts,
+        "status": "in_progress" if running else "completed", "expires_after": None, "expires_at": None,
+        "last_active_at": summary.at_us // 1_000_000, "metadata": body["metadata"],
+    }  # fmt: skip
+
+
+def _is_read_now(request: Request, index: Index) -> bool:
+    """Report whether a run reads an index; asked before what it has, a file that it ends with meanwhile counts as read."""
+    return state_of(request).indexing.of_index(index.name) is not None
+
+
+def _waiting(documents: Documents, index: Index) -> set[str]:
+    """Return the paths of uploaded files that the index has not read yet."""
+    if not (documents.is_own(index) and documents.scope.has_uploads(index.root)):
+        return set()
+    root = Path(index.root)
+    known = {each.path for each in index.documents(None)}
+    return {
+        path for file in root.rglob("*") if file.is_file() and (path := file.relative_to(root).as_posix()) not in known
+    }
+
+
+async def list_all(request: Request) -> Json:
+    """List the indexes of the caller."""
+
+    def read(documents: Documents) -> list[Json]:
+        return [_store(request, documents, documents.library.index(name)) for name in documents.names]
+
+    return page_for(request, await with_documents(request, read))
+
+
+async def get(request: Request) -> Json:
+    """Return an index."""
+    return await with_documents(request, lambda documents: _store(request, documents, documents.index(_id(request))))
+
+
+async def create(request: Request) -> Json:
+    """Create an index for files, which has the given name where that is free."""
+    body = await read_body(request)
+    body.check_names({"name", "file_ids", "metadata"} | IGNORED)
+    name, metadata, files = body.optional_text("name"), read_metadata(body), body.texts("file_ids")
+
+    def make(documents: Documents) -> tuple[Index, Body]:
+        library, settings, owner = documents.library, documents.settings, documents.scope.owner
+        try:
+            index = create_upload_index(library, settings, name or "", owner=owner)
+        except (InputError, ConflictError):
+            index = create_upload_index(library, settings, f"vs_{token_hex(12)}", owner=owner)
+        record = _record(repository_of(request), index.name)
+        known: Body = {**record.body, "name": name, "metadata": metadata, "created_at": int(time.time())}
+        repository_of(request).store.served.put(replace(record, body=known))
+        return index, _store(request, documents, index)
+
+    index, shown = await with_documents(request, make, writes=True)
+    if files:
+        await _attach(request, index.name, {file: {} for file in files})
+        return {**shown, "status": "in_progress"}
+    return shown
+
+
+async def update(request: Request) -> Json:
+    """Change the shown name and the metadata of an index."""
+    body = await read_body(request)
+    body.check_names({"name", "metadata", "expires_after"})
+    name, metadata = body.optional_text("name"), read_metadata(body)
+
+    def change(documents: Documents) -> Body:
+        index = documents.to_upload(documents.index(_id(request)))
+        record = _record(repository_of(request), index.name)
+        known: Body = {} if name is None else {"name": name}
+        known |= {} if body.data.get("metadata") is None else {"metadata": metadata}
+        repository_of(request).store.served.put(replace(record, body=record.body | known))
+        return _store(request, documents, index)
+
+    return await with_documents(request, change)
+
+
+async def delete(request: Request) -> Json:
+    """Delete an index with its copies of files; one of a folder of the server is deleted on the command line."""
+    name = await with_documents(request, lambda documents: documents.to_upload(documents.index(_id(request))).name)
+    if (run := state_of(request).indexing.of_index(name)) is not None:
+        run.cancel()
+        async for _ in run.follow():
+            pass
+
+    def remove(documents: Documents) -> Json:
+        index = documents.to_upload(documents.index(_id(request)))
+        drop_upload_index(documents.library, index)
+        repository_of(request).store.served.delete(f"vector_store/{index.name}")
+        return {"id": _id(request), "object": "vector_store.deleted", "deleted": True}
+
+    return await with_documents(request, remove, writes=True)
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def read_attributes(body: Fields) -> Body:
+    """Read the attributes of a file: up to 16 texts, numbers and booleans by name."""
+    given = body.object("attributes")
+    if given is None:
+        return {}
+    if len(given.data) > MOST_ATTRIBUTES:
+        raise invalid("attributes", f"attributes has more than {MOST_ATTRIBUTES} entries", "invalid_value")
+    wrong = next((name for name, each in given.data.items() if not isinstance(each, (str, int, float))), None)
+    if wrong is not None:
+        raise invalid(
+            given.at(wrong), f"{given.at(wrong)[:80]} must be a string, a number or a boolean", "invalid_type"
+        )
+    return given.data
+
+
+async def _attach(request: Request, name: str, files: Mapping[str, Body]) -> None:
+    """Copy uploaded files into the folder of an index, and begin to read it."""
+    if len(files) > MOST_FILES:
+        raise invalid("file_ids", f"there are more than {MOST_FILES} files", "invalid_value")
+
+    def copy(documents: Documents) -> tuple[str, str]:
+        index = documents.to_upload(documents.index(name))
+        found = {file: find_file(request, file) for file in files}
+        paths = {file: checked_path(f"{file}/{shown['filename']}") for file, (shown, _) in found.items()}
+        room = room_for_uploads(documents.settings, documents.scope.owner)
+        for file, (_, place) in found.items():
+            with place.open("rb") as source:
+                room -= keep(documents.settings, Path(index.root) / paths[file], paths[file], source, room)
+        _set_attributes(repository_of(request), index.name, files)
+        return index.name, index.root
+
+    index, root = await with_documents(request, copy, writes=True)
+    state_of(request).indexing.start(caller_of(request), index, root)
+
+
+async def attach(request: Request) -> Json:
+    """Attach an uploaded file to an index, which is read in the background."""
+    body = await read_body(request)
+    body.check_names({"file_id", "attributes"} | IGNORED)
+    await _attach(request, _id(request), {body.text("file_id"): read_attributes(body)})
+    return await _shown(request, body.text("file_id"))
+
+
+def _files(request: Request, documents: Documents, index: Index) -> dict[str, Body]:
+    """Return the files of an index by their ids, those that are still to be read too."""
+    running = _is_read_now(request, index)
+    attributes = _attributes(repository_of(request), index.name)
+    shared: Body = {
+        "object": "vector_store.file",
+        "vector_store_id": index.name,
+        "chunking_strategy": {"type": "other"},
+    }
+    found: dict[str, Body] = {}
+    for each in index.documents(documents.principals(index)):
+        name, problem = file_of(each.path, index.name)[0], each.known.problem
+        found[name] = {
+            "id": name, **shared, "created_at": each.known.at_us // 1_000_000, "usage_bytes": each.known.size,
+            "status": "failed" if problem else "completed",
+            "last_error": {"code": "invalid_file", "message": problem} if problem else None,
+            "attributes": attributes.get(name, {}),
+        }  # fmt: skip
+    for path in _waiting(documents, index):
+        name = file_of(path, index.name)[0]
+        gone: Body = {"code": "server_error", "message": "the file was not read; attach it again"}
+        found[name] = {
+            "id": name, **shared, "created_at": 0, "usage_bytes": 0, "status": "in_progress" if running else "failed",
+            "last_error": None if running else gone, "attributes": attributes.get(name, {}),
+        }  # fmt: skip
+    return found
+
+
+async def _shown(request: Request, file: str) -> Body:
+    def read(documents: Documents) -> Body:
+        found = _files(request, documents, documents.index(_id(request))).get(file)
+        if found is None:
+            raise not_found(file)
+        return found
+
+    return await with_documents(request, read)
+
+
+async def list_files(request: Request) -> Json:
+    """List the files of an index."""
+    status = request.query_params.get("filter")
+
+    def read(documents: Documents) -> list[Json]:
+        found = _files(request, documents, documents.index(_id(request))).values()
+        return [each for each in found if status in (None, each["status"])]
+
+    return page_for(request, await with_documents(request, read))
+
+
+async def get_file(request: Request) -> Json:
+    """Return a file of an index."""
+    return await _shown(request, _file(request))
+
+
+async def update_file(request: Request) -> Json:
+    """Replace the attributes of a file."""
+    body = await read_body(request)
+    body.check_names({"attributes"})
+    attributes = read_attributes(body)
+    await _shown(request, _file(request))
+
+    def change(documents: Documents) -> None:
+        index = documents.to_upload(documents.index(_id(request)))
+        _set_attributes(repository_of(request), index.name, {_file(request): attributes})
+
+    await with_documents(request, change)
+    return await _shown(request, _file(request))
+
+
+def _path(request: Request, documents: Documents, index: Index) -> str:
+    paths = (each.path for each in index.documents(documents.principals(index)))
+    found = next((path for path in paths if file_of(path, index.name)[0] == _file(request)), None)
+    if found is None:
+        raise not_found(_file(request))
+    return found
+
+
+async def file_content(request: Request) -> Json:
+    """Return the text that was read from a file."""
+
+    def read(documents: Documents) -> Json:
+        index = documents.index(_id(request))
+        text = document_text(index, _path(request, documents, index), documents.principals(index)).text
+        data: list[Json] = [{"type": "text", "text": text}]
+        return {"object": "vector_store.file_content.page", "data": data, "has_more": False, "next_page": None}
+
+    return await with_documents(request, read)
+
+
+async def delete_file(request: Request) -> Json:
+    """Take a file out of an index; the uploaded file stays."""
+
+    def remove(documents: Documents) -> Json:
+        index = documents.to_upload(documents.index(_id(request)))
+        delete_upload(index, _path(request, documents, index))
+        index.refresh(60.0)
+        _set_attributes(repository_of(request), index.name, {_file(request): None})
+        return {"id": _file(request), "object": "vector_store.file.deleted", "deleted": True}
+
+    return await with_documents(request, remove, writes=True)
+
+
+async def create_batch(request: Request) -> Json:
+    """Attach several files at once."""
+    body = await read_body(request)
+    body.check_names({"file_ids", "files", "attributes"} | IGNORED)
+    shared = read_attributes(body)
+    files = dict.fromkeys(body.texts("file_ids"), shared)
+    files |= {each.text("file_id"): read_attributes(each) for each in body.objects("files")}
+    if not files:
+        raise invalid("file_ids", "file_ids must name at least one file", "empty_array")
+    await _attach(request, _id(request), files)
+    name = f"vsfb_{token_hex(12)}"
+    made: Body = {"store": _id(request), "files": [*files], "created_at": int(time.time())}
+    repository = repository_of(request)
+    await asyncio.to_thread(repository.store.served.put, ServedObject(name, "file_batch", "", None, made))
+    return (await _batch(request, name))[0]
+
+
+async def _batch(request: Request, name: str) -> tuple[Body, list[Body]]:
+    """Return a batch, and its files."""
+    found = await asyncio.to_thread(repository_of(request).store.served.find, name)
+    if found is None or found.kind != "file_batch" or found.body["store"] != _id(request):
+        raise ApiError(404, f"file batch {name[:80]!r} not found", code="not_found", param="batch_id")
+    there = await with_documents(request, lambda each: _files(request, each, each.index(_id(request))))
+    files = [there[file] for file in cast("list[str]", found.body["files"]) if file in there]
+    kinds = [str(each["status"]) for each in files]
+    counts: Body = {kind: kinds.count(kind) for kind in ("in_progress", "completed", "failed", "cancelled")}
+    status = "in_progress" if "in_progress" in kinds else "completed"
+    return {
+        "id": name, "object": "vector_store.files_batch", "created_at": found.body["created_at"],
+        "vector_store_id": _id(request), "status": status, "file_counts": {**counts, "total": len(kinds)},
+    }, files  # fmt: skip
+
+
+async def get_batch(request: Request) -> Json:
+    """Return how far a batch is."""
+    return (await _batch(request, str(request.path_params["batch"])))[0]
+
+
+async def list_batch(request: Request) -> Json:
+    """List the files of a batch."""
+    return page_for(request, [*(await _batch(request, str(request.path_params["batch"])))[1]])
+
+
+# --- search -----------------------------------------------------------------------------------------------------------
+
+COMPARISONS: Mapping[str, Callable[[object, object], bool]] = {
+    "eq": lambda one, other: one == other,
+    "ne": lambda one, other: one != other,
+    "in": lambda one, other: isinstance(other, list) and one in other,
+    "nin": lambda one, other: isinstance(other, list) and one not in other,
+    "gt": lambda one, other: _ordered(one, other) and one > other,  # type: ignore[operator]
+    "gte": lambda one, other: _ordered(one, other) and one >= other,  # type: ignore[operator]
+    "lt": lambda one, other: _ordered(one, other) and one < other,  # type: ignore[operator]
+    "lte": lambda one, other: _ordered(one, other) and one <= other,  # type: ignore[operator]
+}
+DEEPEST = 8
+
+
+def _ordered(one: object, other: object) -> bool:
+    numbers = isinstance(one, (int, float)) and isinstance(other, (int, float))
+    return numbers or (isinstance(one, str) and isinstance(other, str))
+
+
+def read_filter(given: Fields | None, depth: int = 0) -> Callable[[Mapping[str, Json]], bool]:
+    """Read a filter of attributes: a comparison, or `and` and `or` of several.
+
+    >>> fits = read_filter(Fields({"type": "gte", "key": "year", "value": 2024}))
+    >>> fits({"year": 2025}), fits({"year": "2025"}), fits({})
+    (True, False, False)
+
+    Raises:
+        ApiError: it is malformed, or too deep.
+    """
+    if given is None:
+        return lambda _: True
+    kind = given.choice("type", (*COMPARISONS, "and", "or"), "")
+    if kind in ("and", "or"):
+        if depth == DEEPEST:
+            raise invalid(given.path, f"filters are nested more than {DEEPEST} deep", "invalid_value")
+        inner = [read_filter(each, depth + 1) for each in given.objects("filters")]
+        together = all if kind == "and" else any
+        return lambda attributes: together(fits(attributes) for fits in inner)
+    key, value, compare = given.text("key"), given.data.get("value"), COMPARISONS[kind]
+    return lambda attributes: compare(attributes.get(key), value)
+
+
+async def search(request: Request) -> Json:
+    """Find the passages of an index that fit a query best."""
+    name, body = _id(request), await read_body(request)
+    body.check_names({"query", "max_num_results", "rewrite_query", "ranking_options", "filters"})
+    query, most = " ".join(body.texts("query")), body.count("max_num_results", 1, MOST_RESULTS) or 10
+    fits = read_filter(body.object("filters"))
+    wanted = most if body.data.get("filters") is None else most * SEARCHED
+
+    def read(documents: Documents) -> Json:
+        index = documents.index(name)
+        attributes = _attributes(repository_of(request), index.name)
+        audience = tuple(documents.scope.principals)
+        found = find(documents.library, documents.settings, FindOptions(query, (index.name,), audience, wanted))
+        data: list[Json] = []
+        for each in found.passages:
+            file, path = file_of(each.passage.source, index.name)
+            known = attributes.get(file, {})
+            if len(data) < most and fits(known):
+                text: Json = [{"type": "text", "text": each.passage.text}]
+                score = score_of(each.passage)
+                data.append({"file_id": file, "filename": path, "score": score, "attributes": known, "content": text})
+        return {
+            "object": "vector_store.search_results.page", "search_query": [query], "data": data, "has_more": False,
+            "next_page": None,
+        }  # fmt: skip
+
+    return await with_documents(request, read, writes=True)
+
+
+GET, DELETE = ("GET",), ("DELETE",)
+HERE = "/v1/vector_stores/{id}"
+FILE = f"{HERE}/files/{{file}}"
+wire = Wire(
+    "vector_stores",
+    (
+        Route("/v1/vector_stores", list_all, GET),
+        Route("/v1/vector_stores", create),
+        Route(HERE, get, GET),
+        Route(HERE, update),
+        Route(HERE, delete, DELETE),
+        Route(f"{HERE}/search", search),
+        Route(f"{HERE}/files", list_files, GET),
+        Route(f"{HERE}/files", attach),
+        Route(FILE, get_file, GET),
+        Route(FILE, update_file),
+        Route(FILE, delete_file, DELETE),
+        Route(f"{FILE}/content", file_content, GET),
+        Route(f"{HERE}/file_batches", create_batch),
+        Route(f"{HERE}/file_batches/{{batch}}", get_batch, GET),
+        Route(f"{HERE}/file_batches/{{batch}}/files", list_batch, GET),
+    ),
+    error_to_json,
+)
