@@ -36,7 +36,7 @@ def calls_no_tool(taiwa: Taiwa, server: ModelServer, _place: Place) -> bool:
 
 
 def answers_though_unsure(taiwa: Taiwa, _server: ModelServer, _place: Place) -> bool:
-    words = ("solve", "How many litres are 3 gallons?", "-m", "builtin", "--json")
+    words = ("solve", "twelve and a half plus thirty, halved?", "-m", "builtin", "--json")
     return (taiwa(*words).code, bool(taiwa(*words, "--min-confidence", "0").json["answer"])) == (4, True)
 
 

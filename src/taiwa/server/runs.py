@@ -52,6 +52,7 @@ class LiveRun:
         self.completions = tuple(completions)
         self.events: list[RunEvent] = []
         self.done = False
+        self.ended = asyncio.Event()
         self.abandoned = False
         self.stopped = False
         self._stop = asyncio.Event()
@@ -113,6 +114,7 @@ class LiveRun:
                 await self._on_end(self)
         finally:
             self.done = True
+            self.ended.set()
             self._wake()
 
     async def _answer(self, index: int) -> None:

@@ -270,7 +270,8 @@ def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
         attachments = tuple(map(read_reference, fields.get("attachments", ())))
         thinking, messages = restore_thinking(fields.get("thinking")), restore_messages(fields.get("messages"))
         above, delta = None if parent is None else parent.hex(), fields.get("delta")
-        return Node(above, kind, app.hex(), user, answer, delta, state.hex(), attachments, thinking, messages)
+        prefix = str(fields.get("prefix", ""))
+        return Node(above, kind, app.hex(), user, answer, delta, state.hex(), attachments, thinking, messages, prefix)
 
 
 class Nodes:
@@ -345,6 +346,7 @@ class Nodes:
             texts["attachments"] = [each.reference() for each in node.attachments]
         texts["thinking"] = record(node.thinking) or None
         texts["messages"] = record(node.messages) or None
+        texts["prefix"] = node.prefix or None
         body = pack({part: text for part, text in texts.items() if text is not None})
         back = parent if base is None else base
         app = self.find(node.app, "app")
