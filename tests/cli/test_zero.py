@@ -113,6 +113,7 @@ EFFECTS: dict[tuple[str, str], Callable[[Taiwa, ModelServer, Place], bool]] = {
     ("extract", "--temperature"): is_sent_by("extract", "schema.json", "one"),
     ("chat", "--temperature"): is_sent_by("chat", "plain"),
     ("solve", "--temperature"): is_sent_by("solve", "1+1?"),
+    ("ask", "--temperature"): is_sent_by("ask", "How many days of leave are there?"),
     ("serve", "--port"): takes_a_free_port,
     ("ui", "--port"): takes_a_free_port,
 }
