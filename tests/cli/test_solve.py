@@ -554,9 +554,7 @@ def test_documents_are_looked_up_in_the_middle_of_a_rationale(
 
 
 def test_the_command_exits_with_4_and_names_the_way_on(taiwa: Taiwa) -> None:
-    sure, unsure = (
-        taiwa("solve", f"How many litres are 3 {unit}?", "-m", "builtin") for unit in ("gallons", "flurbs")
-    )
+    sure, unsure = (taiwa("solve", f"How many litres are 3 {unit}?", "-m", "builtin") for unit in ("gallons", "flurbs"))
 
     assert (sure.code, sure.out.strip().splitlines()[-1]) == (0, "11.356235352")
     assert unsure.code == 4
