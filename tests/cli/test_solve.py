@@ -554,8 +554,8 @@ def test_documents_are_looked_up_in_the_middle_of_a_rationale(
 
 
 def test_the_command_exits_with_4_and_names_the_way_on(taiwa: Taiwa) -> None:
-    shown = taiwa("solve", "How many litres are 3 gallons?", "-m", "builtin")
+    sure, unsure = (taiwa("solve", f"How many litres are 3 {unit}?", "-m", "builtin") for unit in ("gallons", "flurbs"))
 
-    assert shown.code == 4
-    assert "taiwa config set model" in shown.err
-    assert not shown.out.strip().endswith("3000")
+    assert (sure.code, sure.out.strip().splitlines()[-1]) == (0, "11.356235352")
+    assert unsure.code == 4
+    assert "taiwa config set model" in unsure.err

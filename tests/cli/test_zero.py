@@ -36,7 +36,7 @@ def calls_no_tool(taiwa: Taiwa, server: ModelServer, _place: Place) -> bool:
 
 
 def answers_though_unsure(taiwa: Taiwa, _server: ModelServer, _place: Place) -> bool:
-    words = ("solve", "How many litres are 3 gallons?", "-m", "builtin", "--json")
+    words = ("solve", "twelve and a half plus thirty, halved?", "-m", "builtin", "--json")
     return (taiwa(*words).code, bool(taiwa(*words, "--min-confidence", "0").json["answer"])) == (4, True)
 
 
@@ -113,6 +113,7 @@ EFFECTS: dict[tuple[str, str], Callable[[Taiwa, ModelServer, Place], bool]] = {
     ("extract", "--temperature"): is_sent_by("extract", "schema.json", "one"),
     ("chat", "--temperature"): is_sent_by("chat", "plain"),
     ("solve", "--temperature"): is_sent_by("solve", "1+1?"),
+    ("ask", "--temperature"): is_sent_by("ask", "How many days of leave are there?"),
     ("serve", "--port"): takes_a_free_port,
     ("ui", "--port"): takes_a_free_port,
 }

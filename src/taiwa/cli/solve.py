@@ -120,7 +120,7 @@ ENDINGS: "Mapping[EndReason, str]" = {
     help="Take the answer from the last line, or ask for it in a second request; auto asks where the line has none.",
 )  # fmt: skip
 @click.option(
-    "--min-confidence", type=click.FloatRange(0, 1), default=0.6, show_default=True, metavar="P",
+    "--min-confidence", type=click.FloatRange(0, 1), default=0.4, show_default=True, metavar="P",
     help="Give no answer below this confidence, if the model states one.",
 )  # fmt: skip
 @click.option("--type", "target", metavar="TYPE", help="Return the answer as a value of TYPE, as for taiwa extract.")

@@ -191,7 +191,7 @@ def more(random: Random, code: str) -> Sample:
     place = scene(random, code, least=1)
     if len(place.lines) > 1 and place.asked == "place":
         return again(random, code)
-    line, number = place.lines[-1], random.choice((1, 2, 2, 2, 3, 4, 5))
+    line, number = [*place.lines][-1], random.choice((1, 2, 2, 2, 3, 4, 5))
     said = amount(random, code, number)
     text = (
         random.choice(

@@ -64,7 +64,7 @@ class Everyday(Teller):
         """What is said in this language; of several, apart by `|`, one."""
         return self.random.choice({"en": english, "ja": japanese, "zh": chinese}[self.code].split("|"))
 
-    def say(self, section: str, slots: Mapping[str, str] | None = None) -> str:  # type: ignore[override]
+    def say(self, section: str, slots: Mapping[str, str] | None = None) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
         """A wording of a section, filled in."""
         template = self.random.choice(SAID[self.code][section])
         text = super().say(template, slots) if self.code == "en" else self.expanded(template, slots or {})

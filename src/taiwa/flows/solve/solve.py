@@ -59,7 +59,7 @@ class SolveOptions:
     sampling: Sampling = Sampling()
     output_type: "type[Any] | OutputType[Any] | None" = None
     answer_by: Collection[AnswerSource] = ("typed", "line", "prompt")
-    min_confidence: float = 0.6
+    min_confidence: float = 0.4
 
     def check(self) -> None:
         """Check the options.
