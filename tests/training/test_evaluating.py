@@ -66,8 +66,8 @@ def test_a_part_that_cannot_be_run_is_left_out_with_its_reason(plan: Plan) -> No
 
 def test_every_part_is_named_once_and_needs_files(plan: Plan) -> None:
     found = list(parts(plan))
-    assert len({part.name for part in found}) == len(found) == 7
-    assert [part.name for part in found if not part.missing()] == ["numglue", "numglue, no tool", "outside"]
+    assert len({part.name for part in found}) == len(found) == 8
+    assert [part.name for part in found if not part.missing()] == ["numglue", "numglue, no tool", "outside", "everyday"]
 
 
 def test_parts_that_were_run_before_stay(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:

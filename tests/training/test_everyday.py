@@ -32,14 +32,14 @@ def drawn(kind: str) -> tuple[Sample, ...]:
 
 
 @pytest.mark.parametrize("kind", SHARES)
-def test_hardly_a_draw_comes_twice(kind: str):
+def test_hardly_a_draw_comes_twice(kind: str) -> None:
     prompts = [each.prompt for each in drawn(kind)]
 
     assert len({*prompts}) > (0.8 if kind == "lacking" else 0.97) * COUNT
 
 
 @pytest.mark.parametrize("kind", SHARES)
-def test_prompts_are_whole_and_in_the_form_that_the_model_reads(kind: str):
+def test_prompts_are_whole_and_in_the_form_that_the_model_reads(kind: str) -> None:
     for sample in drawn(kind):
         assert normalize_text(sample.prompt) == sample.prompt
         assert not re.search(r"[{}|‹›]", sample.prompt), sample.prompt
@@ -47,7 +47,7 @@ def test_prompts_are_whole_and_in_the_form_that_the_model_reads(kind: str):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_tools_give_the_results_and_the_last_one_is_the_answer(kind: str):
+def test_the_tools_give_the_results_and_the_last_one_is_the_answer(kind: str) -> None:
     for sample in drawn(kind)[:60]:
         calls = CALL.findall(sample.text)
         assert [builtin_tools()[name](given).text for name, given, _ in calls] == [result for _, _, result in calls]
@@ -56,7 +56,7 @@ def test_the_tools_give_the_results_and_the_last_one_is_the_answer(kind: str):
 
 
 @pytest.mark.parametrize("kind", SHARES)
-def test_the_guide_of_the_model_lets_every_answer_be_written(kind: str):
+def test_the_guide_of_the_model_lets_every_answer_be_written(kind: str) -> None:
     tokens = builtin_tokens()
     for sample in drawn(kind)[:12]:
         state = CopyGuide.for_question(sample.prompt, TOOLS, tokens.vocabulary).start()
@@ -66,25 +66,25 @@ def test_the_guide_of_the_model_lets_every_answer_be_written(kind: str):
 
 
 @pytest.mark.parametrize("kind", REFUSED)
-def test_what_cannot_be_worked_out_is_said_in_one_sentence(kind: str):
+def test_what_cannot_be_worked_out_is_said_in_one_sentence(kind: str) -> None:
     assert {each.text for each in drawn(kind)} == {REFUSED[kind]}
 
 
-def test_every_kind_is_said_in_many_ways_in_each_language():
+def test_every_kind_is_said_in_many_ways_in_each_language() -> None:
     for code in LANGUAGES:
         for section in ("unit", "temperature", "discount", "split", "change", "total", "ph acid"):
             choices = sum(line.count("|") + 1 for line in SAID[code][section])
             assert choices >= 15, (code, section)
 
 
-def test_every_unit_can_be_converted_by_the_tool_and_is_known_to_the_guide():
+def test_every_unit_can_be_converted_by_the_tool_and_is_known_to_the_guide() -> None:
     for sort in units().values():
         for one in sort:
             assert one.name in CONVERTED
             assert builtin_tools()["unit_conversion"](f"3 {one.name} to {sort[0].name}").text
 
 
-def test_hardly_a_draw_shares_a_run_with_the_questions_that_measure_it():
+def test_hardly_a_draw_shares_a_run_with_the_questions_that_measure_it() -> None:
     """Those that do are left out when the model learns."""
     measured_by = Overlap.of_folders(KEYS)
     shared = sum(bool(measured_by.shared(each)) for kind in SHARES for each in drawn(kind))
@@ -92,7 +92,7 @@ def test_hardly_a_draw_shares_a_run_with_the_questions_that_measure_it():
     assert shared < 0.001 * COUNT * len(SHARES)
 
 
-def test_a_draw_takes_little_work():
+def test_a_draw_takes_little_work() -> None:
     random = Random(3)
 
     assert (

@@ -14,6 +14,7 @@ from taiwa.cli.options import (
 )
 from taiwa.cli.output import enforcement_lines, print_line, print_notice, print_result
 from taiwa.i18n import _, ngettext
+from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.text import plain
 
 if TYPE_CHECKING:
@@ -84,6 +85,11 @@ def generate(common: CommonOptions, text: str, **values: Any) -> None:  # noqa: 
 
     try:
         found = generate_answers(settings, options, show if live else lambda _: None)
+    except UnsupportedError as error:
+        if options.strict and error.capability in ("regex", "grammar", "json_schema"):
+            hint = _("--lenient asks without the constraint, and checks the answer")
+            raise UnsupportedError(f"{error.message}; {hint}", capability=error.capability) from None
+        raise
     except BaseException:
         if written:  # what is reported stands on a line of its own
             click.echo()

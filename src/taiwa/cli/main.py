@@ -262,7 +262,10 @@ def _output_error(error: OSError) -> int:
 def _usage_error(error: click.ClickException) -> str:
     ctx = getattr(error, "ctx", None)
     hint = f" (see {ctx.command_path} --help)" if isinstance(ctx, click.Context) else ""
-    return f"{error.format_message()}{hint}"
+    message = error.format_message()
+    for name, plain_name in (("integer range", "whole number"), ("float range", "number"), ("integer", "whole number")):
+        message = message.replace(f"is not a valid {name}.", f"is not a {plain_name}.")
+    return f"{message}{hint}"
 
 
 def _print_error(message: str) -> None:

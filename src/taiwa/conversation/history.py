@@ -33,7 +33,7 @@ class Node:
     kept turns of a summary. `state_hash` names the state after this node. `attachments` are those of the user's message; a
     node refers to them by their hashes. `thinking` is the signed or encrypted reasoning of a turn, for the server that it came
     from. `messages` are those of a turn, the answer last, without attachments and reasoning, where they are more than its two
-    texts: calls of a client's tools and their results.
+    texts: calls of a client's tools and their results. `prefix` is what the model was made to begin its answer with.
     """
 
     parent: str | None
@@ -46,6 +46,7 @@ class Node:
     attachments: tuple[Attachment, ...] = ()
     thinking: tuple[Thinking, ...] = ()
     messages: tuple[Message, ...] = ()
+    prefix: str = ""
 
     @property
     def hash(self) -> str:
@@ -175,8 +176,9 @@ def add_turn(
     attachments: tuple[Attachment, ...] = (),
     thinking: tuple[Thinking, ...] = (),
     messages: tuple[Message, ...] = (),
+    prefix: str = "",
 ) -> Conversation:
-    """Add a turn: fold its delta into the state. `messages` are those of the turn, the answer last."""
+    """Add a turn: fold its delta into the state. `messages` are those of the turn, the answer last; `prefix` is that of `Node`."""
     if messages == (user_message(user), assistant(answer)):
         messages = ()
     app = conversation.app.hash
@@ -190,6 +192,7 @@ def add_turn(
         attachments=attachments,
         thinking=thinking,
         messages=messages,
+        prefix=prefix,
     )
     return _append(conversation, turn)
 

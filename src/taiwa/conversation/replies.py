@@ -364,11 +364,19 @@ class AnswerWatcher:
         return WatchResult(self._parse("".join(self._pieces))[self._shown :])
 
 
-def reply_watcher(app: App) -> Callable[[], Watcher] | None:
+def _fed(watch: Callable[[], Watcher], text: str) -> Watcher:
+    watcher = watch()
+    watcher.feed(text)
+    return watcher
+
+
+def reply_watcher(app: App, prefix: str = "") -> Callable[[], Watcher] | None:
     """Return the factory of the watcher that shows only the answer of an app's replies; None where no watcher is needed.
 
-    A typed answer is shown when it is whole, since it may be repaired.
+    A typed answer is shown when it is whole, since it may be repaired. Of a reply that goes on behind a `prefix`, the rest is shown.
     """
+    if prefix and (watch := reply_watcher(app)) is not None:
+        return partial(_fed, watch, prefix)
     if app.output_type is not None:
         return HideOutput
     if not app.model_fields:

@@ -24,6 +24,7 @@ from taiwa.kernel.messages import (
     FinishReason,
     JsonSchema,
     Message,
+    Part,
     Request,
     Response,
     Text,
@@ -74,11 +75,12 @@ def say(
     repairs: int = 1,
     tools: Sequence[ToolSpec] = (),
     exact: bool = False,
+    prefix: str = "",
 ) -> Step[Conversation, Reply]:
     """Answer one turn. An invalid state delta is requested again, without the answer, at most `repairs` times.
 
     If that fails, the turn is committed with an unchanged state and a warning; with `strict` it fails instead. With `tools`
-    the model may call them before it replies. `exact` is that of `parse_reply`.
+    the model may call them before it replies. `exact` is that of `parse_reply`. The model is made to begin with `prefix`.
 
     Raises (when run):
         InputError: the text is longer than 2,000,000 characters, or empty without attachments.
@@ -95,11 +97,12 @@ def say(
             from taiwa.flows.chat_tools import complete_with_tools
 
             request = turn_request(conversation, text, attachments)
-            response = yield from complete_with_tools(request, tools, app)
+            response = yield from complete_with_tools(replace(request, prefix=prefix), tools, app)
         else:
             constrained = reply_schema(app) is not None and (yield from _enforces_schemas())
             request = turn_request(conversation, text, attachments, constrained=constrained)
-            response = yield from complete_or_downgrade(request, reply_watcher(app))
+            begun = replace(request, prefix=prefix)
+            response = _behind(prefix, (yield from complete_or_downgrade(begun, reply_watcher(app, prefix))))
         parsed = yield from _parse_or_repair(app, request, response, repairs, exact=exact)
         if parsed.delta is None and app.output_type is not None:
             reason = FINISH_WARNINGS.get(response.finish) or f"the answer is not of the type {app.output_type.name}"
@@ -113,7 +116,7 @@ def say(
                 diagnostics=parsed.problems,
             )
         thinking = response.message.signed_thinking
-        after, parsed = _commit(conversation, text, tuple(attachments), parsed, thinking, strict=strict)
+        after, parsed = _commit(conversation, text, tuple(attachments), parsed, thinking, strict=strict, prefix=prefix)
         warnings = _warnings(response, parsed)
         for warning in warnings:
             yield from notify(warning, code="turn", warning=True)
@@ -122,10 +125,20 @@ def say(
     return step
 
 
-def complete_turn(inputs: Sequence[Message], attachments: Sequence[Attachment] = ()) -> Step[Conversation, Reply]:
+def _behind(prefix: str, response: Response) -> Response:
+    """Return the whole response of a model that went on behind the beginning of an answer."""
+    if not prefix:
+        return response
+    parts: tuple[Part, ...] = (*response.message.thinking, Text(prefix + response.text), *response.message.tool_calls)
+    return replace(response, message=Message("assistant", parts))
+
+
+def complete_turn(
+    inputs: Sequence[Message], attachments: Sequence[Attachment] = (), prefix: str = ""
+) -> Step[Conversation, Reply]:
     """Answer messages by one response of the model, as it is: for an app without state, whose tools its client calls.
 
-    The attachments are those of the last message of the user.
+    The attachments are those of the last message of the user. The model is made to begin with `prefix`.
 
     Raises (when run):
         InputError: a text is longer than 2,000,000 characters, or not valid Unicode.
@@ -140,15 +153,15 @@ def complete_turn(inputs: Sequence[Message], attachments: Sequence[Attachment] =
         request = turn_request(conversation, text, attachments, inputs=tuple(inputs))
         warnings: tuple[str, ...] = ()
         try:
-            response = yield from perform(Complete(request))
+            response = _behind(prefix, (yield from perform(Complete(replace(request, prefix=prefix)))))
         except UnsupportedError as error:
-            if not isinstance(request.constraint, JsonSchema) or error.capability != "json_schema":
+            if prefix or not isinstance(request.constraint, JsonSchema) or error.capability != "json_schema":
                 raise
             response, warnings = yield from _complete_checked(request, request.constraint, error.message)
         words = whole_characters(response.text)
         answer = Message("assistant", (Text(words), *response.message.tool_calls))
         thinking = response.message.signed_thinking
-        after = add_turn(conversation, text, words, {}, tuple(attachments), thinking, (*inputs, answer))
+        after = add_turn(conversation, text, words, {}, tuple(attachments), thinking, (*inputs, answer), prefix)
         return Reply(words, {}, warnings, response), after
 
     return step
@@ -300,6 +313,7 @@ def _commit(
     thinking: tuple[Thinking, ...],
     *,
     strict: bool,
+    prefix: str,
 ) -> tuple[Conversation, ParsedReply]:
     """Commit a turn; without its delta where a reducer rejects that.
 
@@ -307,12 +321,14 @@ def _commit(
         InputError: strict, and a reducer rejected the delta.
     """
     try:
-        return add_turn(conversation, text, parsed.answer, _state_delta(parsed), attachments, thinking), parsed
+        delta = _state_delta(parsed)
+        return add_turn(conversation, text, parsed.answer, delta, attachments, thinking, prefix=prefix), parsed
     except InputError as error:
         if strict or parsed.delta is None:
             raise
         without = replace(parsed, delta=None, problems=(error.message,))
-        return add_turn(conversation, text, parsed.answer, _state_delta(without), attachments, thinking), without
+        delta = _state_delta(without)
+        return add_turn(conversation, text, parsed.answer, delta, attachments, thinking, prefix=prefix), without
 
 
 def _parse_or_repair(

@@ -12,7 +12,7 @@ from taiwa.flows.solve.rationale import CallBudget, EndReason, SolveLimits, Text
 from taiwa.flows.solve.text_loop import TextLoop
 from taiwa.flows.solve.tool_call_formats import TaggedFormat
 from taiwa.kernel.effects import GetCapabilities, Program, Watcher, WatchResult, notify, perform
-from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.errors import ConfigError, UnsupportedError
 from taiwa.kernel.messages import FinishReason, Request, Response, ToolSpec, assistant, system
 
 LIMITS = SolveLimits(max_tokens=None)
@@ -35,11 +35,21 @@ WARNINGS: Mapping[EndReason, str] = {
 def complete_with_tools(request: Request, tools: Sequence[ToolSpec], app: App) -> Program[Response]:
     """Ask for the reply of a turn; the response is like one without tools, with the calls that stand in its text.
 
+    A request with a prefix goes on with the reply that begins with it; calls in it were answered before.
+
     Raises (when run):
+        UnsupportedError: the request has a prefix, and the model calls functions or cannot go on with a text.
         ConfigError: the app replies in JSON, in whose text nothing can be inserted, and the model has no function calling.
     """
     capabilities = yield from perform(GetCapabilities())
     calls = CallBudget(tools, LIMITS)
+    if request.prefix and ("tools" in capabilities or "prefix" not in capabilities):
+        raise UnsupportedError(
+            "a reply whose model calls functions cannot be made to begin with a text"
+            if "tools" in capabilities
+            else "this model cannot go on with the beginning of a reply",
+            capability="prefix",
+        )
     replies_in_json = app.output_type is not None or (bool(app.model_fields) and app.reply != "text+delta")
     if "tools" in capabilities:
         native = FunctionCallingLoop(request, calls, TaggedFormat(), _ReplyWatch(reply_watcher(app)))
@@ -61,7 +71,7 @@ def complete_with_tools(request: Request, tools: Sequence[ToolSpec], app: App) -
             replace(request, messages=(instructed, *request.messages[has_head:])),
             calls,
             _TaggedBeforeDelta() if app.model_fields else TaggedFormat(),
-            reply_watcher(app),
+            reply_watcher(app, request.prefix),
             prefill="prefix" in capabilities,
             stops="stop" in capabilities,
         )

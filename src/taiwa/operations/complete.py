@@ -1,7 +1,7 @@
 """Answer a request of a client that resends its history: the turn in its place, and the session that performs it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from taiwa.apps.catalog import load_unchanged
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App
@@ -19,6 +19,7 @@ from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.durable_turn import PricedModel, TurnInput, TurnOptions, TurnResult
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.resent_history import is_relayed, place_after, place_compaction, place_in_session, place_turn
+from taiwa.store.refs import BY_CLIENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,12 @@ class Completion:
     def text(self) -> str:
         """What the user said; "" for an interrupted turn, which the store has."""
         return "" if self.turn_input is None else self.turn_input.text
+
+    def by_client(self, client: str) -> "Completion":
+        """Return the same turn, with the program and the protocol of its client in the log of the session."""
+        if self.turn_input is None:
+            return self
+        return replace(self, turn_input=replace(self.turn_input, reason=f"{BY_CLIENT}{client}"))
 
     async def perform(self, observer: Observer, stop: Stop | None = None) -> TurnResult:
         """Perform the turn, as `AsyncSession.perform`.

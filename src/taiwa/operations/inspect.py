@@ -71,17 +71,18 @@ def said(turn: Node) -> str:
     return turn.user or ", ".join(each.label for each in turn.attachments)
 
 
-def sessions(repository: Repository, limit: int | None = None) -> tuple[SessionEntry, ...]:
-    """Return the sessions that moved last, the latest first."""
+def sessions(repository: Repository, limit: int | None = None, since: int = 0) -> tuple[SessionEntry, ...]:
+    """Return the sessions that moved last, the latest first; those behind a number of `Refs.moves`."""
     store = repository.store
-    refs = store.refs.list()[:limit]
+    refs = store.refs.list(since)[:limit]
     costs = {line.name: line.cost_nano for line in store.costs("session")} if refs else {}
     entries: list[SessionEntry] = []
     for ref in refs:
         first = store.nodes.first_turn(ref.tip)
         text = "" if first is None else said(first)
         model = repository.last_model(ref.tip, ref.name)
-        entries.append(SessionEntry(ref, text, model, costs.get(ref.name, 0)))
+        answer = store.nodes.get(ref.tip).answer or ""
+        entries.append(SessionEntry(ref, text, model, costs.get(ref.name, 0), answer))
     return tuple(entries)
 
 

@@ -72,7 +72,7 @@ MEMBERS: Mapping[type, str] = {
     ParseResult: "value fixes guessed",
     Rationale: "answer answered_by value ending tool_mode text calls",
     ReplayedNode: "node=hash kind turn calls problem=difference",
-    SessionEntry: "session=ref.name node=ref.tip app=ref.app turns=ref.turns text model? cost at=ref.at_us",
+    SessionEntry: "session=ref.name node=ref.tip app=ref.app turns=ref.turns text answer model? client?=ref.client cost at=ref.at_us",
     TurnEntry: (
         "node=hash parent=node.parent kind=node.kind turn app=node.app user=node.user answer=node.answer delta=node.delta"
         " state_hash=node.state_hash model? attachments=node.attachments"

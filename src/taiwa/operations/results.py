@@ -189,13 +189,14 @@ class TurnEntry:
 class SessionEntry:
     """A session in a listing: its first words, the model that wrote last ("": not known), and the cost of all its turns.
 
-    `cost` is in billionths of the currency unit; None where it is not known.
+    `cost` is in billionths of the currency unit; None where it is not known. `answer` is that of the last turn.
     """
 
     ref: "Ref"
     text: str = ""
     model: str = ""
     cost: int | None = 0
+    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True)

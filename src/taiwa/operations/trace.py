@@ -4,7 +4,7 @@ Everything is read from the journal. The tokens of a model in this process are f
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
 from typing import TYPE_CHECKING, cast
 
@@ -47,7 +47,8 @@ class AnswerTokens:
     """The tokens of one answer of a model.
 
     `source` is `model` where the model has read the answer again, `recorded` where its server reported log probabilities, else
-    "", and `note` says why. `exact` says that the tokens are the ones that were sampled.
+    "", and `note` says why. `exact` says that the tokens are the ones that were sampled. The model was made to begin with `prefix`,
+    which `text` does not hold.
     """
 
     task: str
@@ -57,6 +58,7 @@ class AnswerTokens:
     exact: bool
     note: str
     tokens: tuple[Mapping[str, Json], ...]
+    prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,8 @@ def tokens(
     for step in recorded_steps(repository, name):
         if isinstance(step.entry.answer, Response):
             request = step.effect.request if isinstance(step.effect, Complete) else None
-            found.append(_tokens_of(request, step.entry.answer, asked, model_named, most))
+            answer = _tokens_of(request, step.entry.answer, asked, model_named, most)
+            found.append(answer if request is None else replace(answer, prefix=request.prefix))
     return TokensResult(name, tuple(found))
 
 
@@ -286,7 +289,7 @@ def _trace(result: TraceResult) -> Json:
 @to_json.register
 def _tokens(result: TokensResult) -> Json:
     answers: list[Json] = [
-        {**members(each, "task model text source exact note"), "tokens": [dict(token) for token in each.tokens]}
+        {**members(each, "task model text prefix source exact note"), "tokens": [dict(token) for token in each.tokens]}
         for each in result.answers
     ]
     return {"node": result.node, "answers": answers}

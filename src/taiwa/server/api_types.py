@@ -33,14 +33,19 @@ class RunStarted(TypedDict):
 
 
 class ConversationEntry(TypedDict):
-    """A conversation in a listing; `cost` is null where a price is unknown."""
+    """A conversation in a listing, with its first words and its last answer.
+
+    `cost` is null where a price is unknown; `client` is the program and protocol of the last turn, null for those of taiwa itself.
+    """
 
     session: str
     node: str
     app: str
     turns: int
     text: str
+    answer: str
     model: str | None
+    client: str | None
     cost: float | None
     at: str
 
@@ -324,7 +329,7 @@ class NewTurn(TypedDict, total=False):
     """A turn: at the end, after the node `parent`, in place of the turn number `edit`, or the last one again with `retry`.
 
     `replay` says the texts that followed the edited turn again; `option` chooses one of a question back by its number. Where
-    the conversation is not at the node `expected`, nothing is done.
+    the conversation is not at the node `expected`, nothing is done. The model is made to begin its answer with `prefix`.
     """
 
     text: str
@@ -336,6 +341,7 @@ class NewTurn(TypedDict, total=False):
     model: str
     attachments: list[NewAttachment]
     expected: str
+    prefix: str
 
 
 class Rewritten(TypedDict):

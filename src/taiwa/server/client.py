@@ -1,7 +1,7 @@
 """A typed client of the server's own API: a method for each route of its OpenAPI document, with which a test compares it."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from types import TracebackType
 from typing import Literal, Self, TypeVar, Unpack, cast
 from urllib.parse import quote
@@ -158,8 +158,14 @@ class ApiClient:
 
     def events(self, run: str, after: int = -1) -> Iterator[tuple[str, api.JsonObject]]:
         """Follow a run from its first event, or from behind one: yield the kind of each event, and its data."""
-        path = f"/api/runs/{quote(run, safe='')}/events"
-        with self._http.stream("GET", path, headers={"last-event-id": str(after)}) as response:
+        return self._follow(f"/api/runs/{quote(run, safe='')}/events", {"last-event-id": str(after)})
+
+    def changes(self, after: int | None = None) -> Generator[tuple[str, api.JsonObject]]:
+        """Follow all conversations from now on, or from behind an event: yield the kind of each event, and its data, without end."""
+        return self._follow("/api/events", {} if after is None else {"last-event-id": str(after)})
+
+    def _follow(self, path: str, headers: dict[str, str]) -> Generator[tuple[str, api.JsonObject]]:
+        with self._http.stream("GET", path, headers=headers) as response:
             _check(response)
             kind = ""
             for line in response.iter_lines():

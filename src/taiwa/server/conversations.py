@@ -30,7 +30,7 @@ class TurnRequest:
 
     `edit` is the number of the turn that is replaced, -1 the last one, on the branch that ends at `parent`; `texts` are said
     after it, as the turns that followed. Without `attachments`, a replaced turn keeps its own. If the conversation is not at
-    `expected`, nothing is done.
+    `expected`, nothing is done. The model is made to begin the answer with `prefix`.
     """
 
     text: str
@@ -40,6 +40,7 @@ class TurnRequest:
     texts: tuple[str, ...] = ()
     attachments: tuple[Attachment, ...] | None = None
     expected: str = ""
+    prefix: str = ""
 
 
 @dataclass(slots=True)
@@ -53,6 +54,13 @@ class FollowedRun:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     cancelled: bool = False
+    client: str = ""
+    """The program and the protocol that began it; "" for the page and the server's own API."""
+
+    @property
+    def text(self) -> str:
+        """What the user said first."""
+        return self.runs[0].completions[0].text
 
     async def follow(self) -> AsyncIterator[RunEvent]:
         """Yield the events of all its runs, from the first one."""
@@ -87,7 +95,7 @@ class FollowedRuns:
         self._tasks: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
         self.version = 0
-        """Counts the runs that began."""
+        """Counts the runs that began or ended."""
         self.stopping = False
 
     async def get(self, name: str, caller: str) -> FollowedRun | RemoteRun:
@@ -104,12 +112,16 @@ class FollowedRuns:
             raise ApiError(404, "the run does not exist, or ended long ago", code="run_not_found")
         return remote
 
+    def open(self, caller: str) -> list[FollowedRun]:
+        """Return the runs of a caller that are performed now."""
+        return [run for run in self._runs.values() if run.caller == caller and not run.ended.is_set()]
+
     def of(self, session: str, caller: str) -> list[FollowedRun]:
         """Return the runs of a session that can be followed, the first one first."""
         return [run for run in self._runs.values() if run.session == session and run.caller == caller]
 
     async def wait(self, version: int, seconds: float) -> None:
-        """Wait until a run has begun since a version, or the server stops; at most some seconds."""
+        """Wait until a run has begun or ended since a version, or the server stops; at most some seconds."""
         if self.version == version and not self.stopping:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), seconds)
@@ -149,37 +161,41 @@ class FollowedRuns:
         return await self._follow(runs, caller, Completion(session), ())
 
     async def _follow(self, runs: Runs, caller: str, completion: Completion, texts: Sequence[str]) -> FollowedRun:
-        followed = FollowedRun(token_urlsafe(12), caller, completion.session.name)
-        followed.runs.append(runs.start([completion]))
+        followed = self._begin(caller, runs.start([completion]), runs, texts)
+        await self._sharing.share(caller, followed.id, followed.session, followed, followed.finish)
+        return followed
+
+    def watch(self, caller: str, run: LiveRun, runs: Runs, client: str) -> None:
+        """Let a run be followed that a client of the server began."""
+        self._begin(caller, run, runs, ()).client = client
+
+    def _begin(self, caller: str, run: LiveRun, runs: Runs, texts: Sequence[str]) -> FollowedRun:
+        session = run.completions[0].session
+        followed = FollowedRun(token_urlsafe(12), caller, session.name, [run])
         self._runs[followed.id] = followed
         self._wake()
         for old in [run.id for run in self._runs.values() if run.ended.is_set()][:-MOST_KEPT]:
             del self._runs[old]
-        task = asyncio.create_task(self._perform(runs, completion.session, followed, texts))
+        task = asyncio.create_task(self._perform(runs, session, followed, texts))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        await self._sharing.share(caller, followed.id, followed.session, followed, followed.finish)
         return followed
 
     async def _perform(self, runs: Runs, session: AsyncSession, followed: FollowedRun, texts: Sequence[str]) -> None:
         try:
-            await _until_done(followed.runs[0])
+            await followed.runs[0].ended.wait()
             for text in texts:
                 if followed.cancelled or any(isinstance(each.event, ApiError) for each in followed.runs[-1].events):
                     break
                 followed.runs.append(runs.start([Completion(session, TurnInput(session.conversation, text))]))
                 followed.changed.set()
-                await _until_done(followed.runs[-1])
+                await followed.runs[-1].ended.wait()
         except ApiError:
             pass  # no room, or the server stops: the turns up to here stand
         finally:
             followed.ended.set()
             followed.changed.set()
-
-
-async def _until_done(run: LiveRun) -> None:
-    async for _ in run.follow():
-        pass
+            self._wake()
 
 
 def place(session: AsyncSession, request: TurnRequest) -> TurnInput:
@@ -198,10 +214,11 @@ def place(session: AsyncSession, request: TurnRequest) -> TurnInput:
         on_branch = AsyncSession(
             session.repository, session.name, branch, session.priced_model, options=session.options
         )
-        return replace(on_branch.edit_input(text, request.edit, files, request.reason), replaces=tip)
+        turn_input = on_branch.edit_input(text, request.edit, files, request.reason, request.prefix)
+        return replace(turn_input, replaces=tip)
     if branch.tip != tip:
-        return TurnInput(branch, text, "branch", tip, files or ())
-    return TurnInput(session.conversation, text, attachments=files or ())
+        return TurnInput(branch, text, "branch", tip, files or (), prefix=request.prefix)
+    return TurnInput(session.conversation, text, attachments=files or (), prefix=request.prefix)
 
 
 def check_tip(session: str, tip: str, expected: str) -> None:

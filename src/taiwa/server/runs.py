@@ -55,6 +55,7 @@ class LiveRun:
         self.completions = tuple(completions)
         self.events: list[RunEvent] = []
         self.done = False
+        self.ended = asyncio.Event()
         self.abandoned = False
         self.stopped = False
         self._stop = Stop()
@@ -125,6 +126,7 @@ class LiveRun:
                 await self._on_end(self)
         finally:
             self.done = True
+            self.ended.set()
             self._wake()
 
     async def _answer(self, index: int) -> None:

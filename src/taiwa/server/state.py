@@ -1,6 +1,8 @@
 """What endpoints work with: the parts of the server, the caller, and the body of a request."""
 
 import asyncio
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +10,7 @@ from starlette.requests import Request
 
 from taiwa.i18n import LANGUAGES
 from taiwa.kernel.records import Json, parse_json
+from taiwa.operations.complete import Completion
 from taiwa.server.access import Access
 from taiwa.server.catalogue import Catalogue
 from taiwa.server.conversations import FollowedRuns
@@ -18,7 +21,7 @@ from taiwa.server.guard import body_too_large
 from taiwa.server.indexing import Indexing
 from taiwa.server.options import ServerOptions
 from taiwa.server.repositories import Repositories
-from taiwa.server.runs import Runs
+from taiwa.server.runs import LiveRun, OnEnd, Runs
 from taiwa.server.sharing import Sharing
 from taiwa.sessions.durable_turn import TurnOptions
 from taiwa.sessions.repository import Repository
@@ -46,6 +49,34 @@ class ServerState:
     def repository(self, caller: str) -> Repository:
         """Return the conversations of a caller; nothing of another one is found in them."""
         return self.repositories.of(caller)
+
+
+PRODUCT = re.compile(r"[!-~]+(?: [0-9][!-~]*)?")
+LONGEST_CLIENT = 60
+
+
+def start_run(
+    request: Request, protocol: str, completions: Sequence[Completion], on_end: OnEnd | None = None
+) -> LiveRun:
+    """Begin the answers of a client of a protocol; the page shows them while they are written.
+
+    Raises:
+        ApiError: as `Runs.start`.
+    """
+    product = PRODUCT.match(request.headers.get("user-agent", ""))
+    name = product[0][:LONGEST_CLIENT] if product else ""
+    return watched_run(
+        state_of(request), caller_of(request), f"{name} · {protocol}" if name else protocol, completions, on_end
+    )
+
+
+def watched_run(
+    state: ServerState, caller: str, client: str, completions: Sequence[Completion], on_end: OnEnd | None = None
+) -> LiveRun:
+    """As `start_run`, of a client by its name."""
+    run = state.runs.start([each.by_client(client) for each in completions], on_end)
+    state.followed.watch(caller, run, state.runs, client)
+    return run
 
 
 def state_of(request: Request) -> ServerState:

@@ -42,9 +42,9 @@ class AsyncSession(BaseSession):
         """As `Session.say`."""
         return await self._run(lambda: self._say(text, attachments))
 
-    async def retry(self) -> TurnResult:
+    async def retry(self, *, prefix: str = "") -> TurnResult:
         """As `Session.retry`."""
-        return await self._run(self._retry)
+        return await self._run(lambda: self._retry(prefix))
 
     async def edit(
         self, text: str, *, turn: int = -1, attachments: Iterable[AttachmentSource] | None = None

@@ -101,7 +101,7 @@ class TurnInput:
     `messages` take the place of the text in an app without state, and the model answers them once. A turn that `branches`
     begins a session of its own at a node of another one; with `may_branch` it does so only if the session has moved. The
     node of a turn with a `transcript` is found again by the history that its client resends. A node that `compacts`
-    replaces all turns before it by a summary.
+    replaces all turns before it by a summary. `prefix` is what the model is made to begin its answer with.
     """
 
     base: Conversation
@@ -114,6 +114,7 @@ class TurnInput:
     may_branch: bool = False
     transcript: Transcript | None = None
     compacts: bool = False
+    prefix: str = ""
 
     @property
     def follows(self) -> str | None:
@@ -138,6 +139,8 @@ class TurnInput:
             recorded["compacts"] = True
         if self.transcript is not None:
             recorded["transcript"] = record(self.transcript)
+        if self.prefix:
+            recorded["prefix"] = self.prefix
         return recorded
 
 
@@ -203,10 +206,13 @@ class ActiveTurn:
         if self.resources is not None:
             return self.resources.program(turn_input.text)(turn_input.base)
         if turn_input.messages:
-            return complete_turn(turn_input.messages, turn_input.attachments)(turn_input.base)
+            return complete_turn(turn_input.messages, turn_input.attachments, turn_input.prefix)(turn_input.base)
         specs = [tool.spec for tool in self.tools]
         text, attachments = turn_input.text, turn_input.attachments
-        return say(text, attachments, strict=options.strict, repairs=options.repairs, tools=specs)(turn_input.base)
+        begun = say(
+            text, attachments, strict=options.strict, repairs=options.repairs, tools=specs, prefix=turn_input.prefix
+        )
+        return begun(turn_input.base)
 
     @property
     def journal(self) -> Journal:
@@ -325,6 +331,10 @@ def begin_turn(
         raise InputError(f"the app {base.app.name!r} does not take attachments; index the files: taiwa index add")
     turn_input = _with_bytes(repository, turn_input)
     tools = repository.tools_of(base.app)
+    if turn_input.prefix and base.app.flow == "ask":
+        raise InputError(
+            f"the app {base.app.name!r} searches documents: its answers cannot be made to begin with a text"
+        )
     resources = _open_resources(repository, base, priced_model)
     with ExitStack() as stack:
         if resources is not None:
@@ -379,6 +389,7 @@ def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedMo
     turn_input = TurnInput(
         base, run.text, str(recorded.get("reason") or "turn"), replaces,
         attachments, messages, branches, branches, transcript, recorded.get("compacts") is True,
+        str(recorded.get("prefix", "")),
     )  # fmt: skip
     turn_input = _with_bytes(repository, turn_input)
     tools, paid = repository.tools_of(base.app), store.runs.journal(run.id)

@@ -126,8 +126,9 @@ def _replay_turn(
 def _program(repository: Repository, node: Node, app: App, repairs: int, *, exact: bool) -> Step[Conversation, Reply]:
     if not node.messages and not app.answer_options.shapes_reply:
         specs = [tool.spec for tool in repository.tools_of(app)]
-        return say(node.user or "", node.attachments, repairs=repairs, tools=specs, exact=exact)
-    return complete_turn(node.messages[:-1] or (user(node.user or ""),), node.attachments)
+        text, files = node.user or "", node.attachments
+        return say(text, files, repairs=repairs, tools=specs, exact=exact, prefix=node.prefix)
+    return complete_turn(node.messages[:-1] or (user(node.user or ""),), node.attachments, node.prefix)
 
 
 def _replay_ask_turn(entry: HistoryEntry, before: Conversation, entries: Iterable[Entry], watch: Observer) -> str:

@@ -132,9 +132,11 @@ class BaseSession:
         turn: int,
         attachments: Iterable[AttachmentSource] | None = None,
         reason: str = "edit",
-        messages: tuple[Message, ...] = (),
+        prefix: str = "",
     ) -> TurnInput:
         """Return the turn in place of a turn by its number, negative numbers counted from the end.
+
+        With the same text the messages of the turn stay. The model is made to begin its answer with `prefix`.
 
         Raises:
             InputError: the conversation has no such turn.
@@ -149,7 +151,8 @@ class BaseSession:
             base = change_app(base, self.app)
         edited = self.repository.turn(tip, back)[1]
         files = edited.attachments if attachments is None else read_attachments(attachments)
-        return TurnInput(base, text, reason, tip, files, messages)
+        messages = edited.messages[:-1] if text == (edited.user or "") else ()
+        return TurnInput(base, text, reason, tip, files, messages, prefix=prefix)
 
     def _edit(
         self,
@@ -157,14 +160,13 @@ class BaseSession:
         turn: int,
         attachments: Iterable[AttachmentSource] | None = None,
         reason: str = "edit",
-        messages: tuple[Message, ...] = (),
+        prefix: str = "",
     ) -> ActiveTurn:
-        return self._begin(self.edit_input(text, turn, attachments, reason, messages))
+        return self._begin(self.edit_input(text, turn, attachments, reason, prefix))
 
-    def _retry(self) -> ActiveTurn:
-        text = self.last_turn_text()
-        messages = self.repository.turn(self.conversation.stored_tip or "")[1].messages
-        return self._edit(text, -1, reason="retry", messages=messages[:-1])
+    def _retry(self, prefix: str = "") -> ActiveTurn:
+        check_argument("prefix", prefix, str, "a str")
+        return self._edit(self.last_turn_text(), -1, reason="retry", prefix=prefix)
 
     def _resume(self) -> ActiveTurn | None:
         runs = self.repository.store.runs.open_runs(self.name)
@@ -329,13 +331,16 @@ class Session(BaseSession):
         """
         return self._run(self._say(text, attachments))
 
-    def retry(self) -> TurnResult:
+    def retry(self, *, prefix: str = "") -> TurnResult:
         """Repeat the last turn from the same state; the new answer replaces the old one.
 
+        The model is made to begin with `prefix`, and goes on from there; the answer holds both.
+
         Raises:
-            InputError: there is no turn yet.
+            InputError: there is no turn yet, or the app searches documents and takes no prefix.
+            UnsupportedError: the model cannot go on with an answer.
         """
-        return self._run(self._retry())
+        return self._run(self._retry(prefix))
 
     def edit(self, text: str, *, turn: int = -1, attachments: Iterable[AttachmentSource] | None = None) -> TurnResult:
         """Say another text in place of a turn (1 is the first, -1 the last); the old branch stays in the log.

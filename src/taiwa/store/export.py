@@ -68,6 +68,7 @@ def _node_fields(node: Node) -> dict[str, Json]:
         texts["attachments"] = [each.reference() for each in node.attachments]
     texts["thinking"] = record(node.thinking) or None
     texts["messages"] = record(node.messages) or None
+    texts["prefix"] = node.prefix or None
     return written | {name: part for name, part in texts.items() if part is not None}
 
 
@@ -193,10 +194,10 @@ def _attachment(text: object) -> Attachment:
 
 
 def _node(data: dict[str, Any]) -> Node:
-    user, answer = data.get("user"), data.get("answer")
+    user, answer, prefix = data.get("user"), data.get("answer"), data.get("prefix", "")
     match data:
         case {"parent": str() | None as parent, "kind": kind, "of": str(app), "state": str(state)} if (
-            kind in KINDS and isinstance(user, OPTIONAL) and isinstance(answer, OPTIONAL)
+            kind in KINDS and isinstance(user, OPTIONAL) and isinstance(answer, OPTIONAL) and isinstance(prefix, str)
         ):
             listed = data.get("attachments", [])
             if not isinstance(listed, list):
@@ -204,7 +205,7 @@ def _node(data: dict[str, Any]) -> Node:
             attachments = tuple(map(read_reference, cast("list[object]", listed)))
             thinking, messages = restore_thinking(data.get("thinking")), restore_messages(data.get("messages"))
             delta = check_json(data.get("delta"))
-            return Node(parent, kind, app, user, answer, delta, state, attachments, thinking, messages)
+            return Node(parent, kind, app, user, answer, delta, state, attachments, thinking, messages, prefix)
         case _:
             raise InputError("a field of the node is missing or has the wrong type")
 

@@ -271,7 +271,8 @@ def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
         thinking = restore_thinking(fields["thinking"]) if "thinking" in fields else ()
         messages = restore_messages(fields["messages"]) if "messages" in fields else ()
         above, delta = None if parent is None else parent.hex(), fields.get("delta")
-        return Node(above, kind, app.hex(), user, answer, delta, state.hex(), attachments, thinking, messages)
+        prefix = str(fields.get("prefix", ""))
+        return Node(above, kind, app.hex(), user, answer, delta, state.hex(), attachments, thinking, messages, prefix)
 
 
 class Nodes:
@@ -346,6 +347,7 @@ class Nodes:
             texts["attachments"] = [each.reference() for each in node.attachments]
         texts["thinking"] = record(node.thinking) or None
         texts["messages"] = record(node.messages) or None
+        texts["prefix"] = node.prefix or None
         body = pack({part: text for part, text in texts.items() if text is not None})
         back = parent if base is None else base
         app = self.find(node.app, "app")

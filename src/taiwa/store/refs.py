@@ -50,6 +50,8 @@ def check_name(name: str) -> str:
     return composed_name
 
 
+BY_CLIENT = "client: "
+"""Begins the reason of a move by a client of the server, whose name and protocol follow."""
 REVISION = re.compile(r"(?P<base>[^~@{}]*)@?(?:(?<=@)\{(?P<moved>[0-9]{1,9})\})?(?P<back>(?:~[0-9]{0,9})*)")
 PREFIX = re.compile(r"[0-9a-f]{4,32}")
 TURN = re.compile(r"[0-9]{1,3}")
@@ -70,20 +72,26 @@ LATEST = """
 SELECT name FROM ref JOIN reflog ON reflog.seq = ref.moved
 WHERE ref.owner = ? AND ref.node IS NOT NULL AND NOT (op = 'create' AND reason = 'import') ORDER BY moved DESC LIMIT 1"""
 SHOWN = """
-SELECT ref.name, node.hash, app.name, node.turns, reflog.at_us
+SELECT ref.name, node.hash, app.name, node.turns, reflog.at_us, reflog.reason
 FROM ref JOIN node ON node.seq = ref.node JOIN app ON app.seq = node.app JOIN reflog ON reflog.seq = ref.moved
-WHERE ref.owner = ? ORDER BY ref.moved DESC"""
+WHERE ref.owner = ? AND ref.moved > ? ORDER BY ref.moved DESC"""
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A session in a listing; `at_us` is the clock at its last move, for display only."""
+    """A session in a listing: `reason` says why it moved last, and `at_us` is the clock then, for display only."""
 
     name: str
     tip: str
     app: str
     turns: int
     at_us: int
+    reason: str = ""
+
+    @property
+    def client(self) -> str:
+        """The program and the protocol by which the last turn came to a server; "" for what taiwa itself did."""
+        return self.reason.removeprefix(BY_CLIENT) if self.reason.startswith(BY_CLIENT) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +113,19 @@ class Refs:
         self._nodes = nodes
         self._owner = nodes.owner
 
-    def list(self) -> tuple[Ref, ...]:
-        """Return all sessions, the latest moved first."""
+    def list(self, since: int = 0) -> tuple[Ref, ...]:
+        """Return all sessions, or those behind the move of a number; the latest moved first."""
         with decoding("session"):
             return tuple(
-                Ref(str(name), tip.hex(), str(app), int(turns), int(at))
-                for name, tip, app, turns, at in self._db.rows(SHOWN, self._owner)
+                Ref(str(name), tip.hex(), str(app), int(turns), int(at), str(reason))
+                for name, tip, app, turns, at, reason in self._db.rows(SHOWN, self._owner, since)
             )
+
+    def moves(self) -> tuple[int, int]:
+        """Return the number of the last move, and the number of sessions; one of both changes with every change of a session."""
+        select = "SELECT coalesce(max(moved), 0), count(*) FROM ref WHERE owner = ? AND node IS NOT NULL"
+        last, count = self._db.rows(select, self._owner)[0]
+        return int(last), int(count)
 
     def latest(self) -> str | None:
         """Return the name that moved last, independent of clocks; a session that was only imported is not among them."""

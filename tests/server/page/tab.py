@@ -68,11 +68,11 @@ class Tab:
         expect(self.page.locator(selector)).to_have_count(number, timeout=SECONDS)
         self.ready()
 
-    def has(self, selector: str, text: str) -> None:
+    def has(self, selector: str, text: str, *, ready: bool = True) -> None:
         from playwright.sync_api import expect
 
         expect(self.page.locator(selector).first).to_contain_text(text, timeout=SECONDS)
-        if selector != "#live":
+        if ready and selector != "#live":
             self.ready()
 
     def ready(self) -> None:

@@ -51,6 +51,36 @@ def test_an_upload_is_listed_and_found(tab: Tab) -> None:
     tab.has(".document mark", "sick leave a note of a doctor")
 
 
+def test_a_person_is_added_changed_chosen_and_deleted(tab: Tab, server: Serving) -> None:
+    tab.page.goto(f"{tab.base}/persons")
+    tab.ready()
+    tab.page.fill("[name=name]", "Ann")
+    tab.page.fill("[data-person=''] [name=facts]", "office: Osaka")
+    tab.page.click("[data-person=''] button")
+    tab.has("[data-person=Ann] [name=facts]", "office: Osaka")
+    tab.page.fill("[data-person=Ann] [name=facts]", "group：legal")
+    tab.page.select_option("[data-person=Ann] [name=language]", "ja")
+    tab.page.click("[data-person=Ann] .primary")
+    tab.has("[data-person=Ann] [name=facts]", "group: legal")
+    assert server.client.get("/api/persons/Ann").json()["facts"] == {"group": "legal"}
+    tab.page.click("[data-person=Ann] a >> nth=0")
+    tab.has(".note", "What user:Ann may see")
+    tab.has("tbody", "leave.md")
+
+    session = ask(server, "how many days of paid leave does everybody have", person="Ann")["session"]
+    tab.page.goto(f"{tab.base}/c/{session}")
+    tab.has("#say .note a", "Ann")
+    tab.page.goto(tab.base)
+    tab.ready()
+    tab.page.check("[name=app][value=ask]")
+    assert tab.page.locator("[data-param=user] option").all_inner_texts() == ["–", "Ann"]
+    tab.page.goto(f"{tab.base}/persons")
+    tab.ready()
+    tab.page.click("[data-forget=Ann]")
+    tab.page.click("#ask-ok")
+    tab.has("#main", "No person yet.")
+
+
 def test_a_file_that_cannot_be_read_is_refused_with_its_reason(tab: Tab, tmp_path: Path) -> None:
     (tmp_path / "setup.exe").write_bytes(b"MZ")
     tab.page.goto(f"{tab.base}/documents/handbook")
@@ -121,7 +151,7 @@ def test_documents_and_the_inspector_are_accessible(open_tab: OpenTab, server: S
     for width in (1280, 360):
         one = open_tab(server, color_scheme=scheme, viewport={"width": width, "height": 740}, bypass_csp=True)
         text = "/documents/handbook/text/leave.md?start=0&end=12"
-        for path in ("/", "/documents", "/documents/handbook?q=sick", text, f"/c/{session}"):
+        for path in ("/", "/persons", "/documents", "/documents/handbook?q=sick", text, f"/c/{session}"):
             one.page.goto(f"{one.base}{path}")
             one.ready()
             if path.startswith("/c/"):
@@ -196,6 +226,32 @@ def test_the_tokens_of_an_answer_show_what_was_forced_and_what_could_have_come(t
 
     tab.has(".about:not([hidden])", "chosen with")
     tab.has(".about:not([hidden]) table", "Without the mask")
+
+
+def test_an_answer_branches_at_another_token(tab: Tab, server: Serving) -> None:
+    body = {"app": "order", "model": "builtin", "text": "Two grande lattes, please."}
+    made = server.client.post("/api/conversations", json=body).json()
+    server.client.get(f"/api/runs/{made['run']}/events")
+    tab.page.goto(f"{tab.base}/c/{made['session']}")
+    tab.ready()
+    tab.page.select_option("#model", "builtin")
+    tab.page.click("#tab-turn")
+    tab.page.click("[data-load*=tokens] summary")
+    tab.page.click(".token >> nth=1")
+    first = tab.page.locator(".token").first.inner_text()
+    other = tab.page.locator(".about:not([hidden]) [data-branch]").first
+    text = str(other.get_attribute("data-text"))
+    other.click()
+    tab.has(".siblings", "2/2")
+
+    node = server.repository.store.nodes.get(server.repository.store.refs.tip(made["session"]))
+    assert node.prefix == first + text
+    assert (node.answer or "").startswith(first + text)
+    tab.has(".turn .cache", "The answer was made to begin with")
+    tab.page.click("[data-act=verify]")
+    tab.has("#badge.good", "verified: 2 nodes")
+    tab.page.click("[data-load*=tokens] summary")
+    tab.has(".token.forced >> nth=0", first + text)
 
 
 def test_a_document_is_deleted_after_a_question(tab: Tab, server: Serving) -> None:

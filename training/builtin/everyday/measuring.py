@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from taiwa.models.builtin import copy_constraint
 from taiwa.tools.chemical_formulas import formula as parsed
 from training.builtin.everyday.telling import Asked, Everyday, apart
 
 __all__ = ["Unit", "dilution", "duration", "ph", "speed", "substance", "temperature", "unit", "units"]
 
-FILE = Path(__file__).with_name("units.tsv")
+FILE = Path(copy_constraint.__file__).with_name(copy_constraint.UNIT_FILE)
 DEGREES = {"degC": "°C", "degF": "°F"}
 COMMON = {
     "length": 8,

@@ -124,6 +124,11 @@ class TextLoop(RationaleBuilder):
         self._turns: list[str] = []
         self._false_stops = 0
         self._simulated_call: int | None = None
+        if request.prefix:  # calls in it were answered before; one that it ends in goes on
+            self._add(request.prefix, None)
+            rest = request.prefix
+            while (call := self._scanner.feed(rest)) is not None:
+                rest = rest[call.end :]
 
     def take_over(self, other: RationaleBuilder) -> Program[None]:
         """Go on with the text, the calls and the tokens of another loop, whose server refused its next request."""

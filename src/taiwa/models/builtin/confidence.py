@@ -7,11 +7,13 @@ kind than those that it was trained on (Kadavath et al. 2022 find that such prob
 import math
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
+from taiwa.models.builtin.copy_constraint import CONVERTED
 from taiwa.models.builtin.network import Network
 from taiwa.models.builtin.tokenizer import Tokens
 
-CONCLUSION = re.compile(r"answer is -?[\d.,e+-]*\d\s*([^\n]*?)\.?\s*$")
+CONCLUSION = re.compile(r"answer is (?=[^\n]*\d)(?:-?[\d.,e+-]*\d)?\s*([^\n]*?)\.?\s*$|answer is [^\n]*->")
 COUNTED = re.compile(r"how many (atom|molecule|electron|proton|neutron|ion)s?\b|atomic number", re.IGNORECASE)
 """What is asked for here, no tool of the model knows."""
 ASKED = {
@@ -19,8 +21,8 @@ ASKED = {
     for unit, words in {
         "g": r"gram|(?<![a-z])g(?![a-z])|mass|weigh|heav|amount|quantity|how mu|need|requir|グラム|質量|质量|重|克",
         "mol": r"(?<![a-z])mol(?:e|es|s)?(?![a-z])|amount|モル|物質量|摩尔|物质的量",
-        "g/mol": r"molar|molecular|formula|(?<![a-z])mol(?![a-z])|mass|weigh|heav|モル|分子量|式量|摩尔|質量|质量|重",
-        "°C": r"celsius|centigrade|(?<![a-z])C(?![a-z])|摂氏|摄氏|度",
+        "g/mol": r"molar|molecular|formula|(?<![a-z])mol(?:e|es|s)?(?![a-z])|mass|weigh|heav|モル|分子量|式量|摩尔|質量|质量|重",
+        "°C": r"celsius|centigrade|(?<![a-z])C(?![a-z])|degrees(?! f)|temperature|warm|摂氏|摄氏|度",
         "°F": r"fahrenheit|(?<![a-z])F(?![a-z])|華氏|华氏",
     }.items()
 }
@@ -30,6 +32,21 @@ TEMPERATURE = re.compile(
     re.IGNORECASE,
 )
 """A temperature that is given, whose scale is not the one that is asked for."""
+CALLED = {
+    "feet": ("(?<![a-z])foot",),
+    "degC": ("摂氏|摄氏|度",),
+    "degF": ("華氏|华氏",),
+    "km/h": ("(?<![a-z])k(?:mp|m|p)h|時速|毎時|时速|每小时",),
+    "m/s": ("(?<![a-z])mps|秒速|毎秒|每秒",),
+    "tonnes": ("(?<![a-z])t(?![a-z])",),
+    "m/min": ("分速|毎分|每分",),
+}
+"""Of some units what they are called besides."""
+CONVERSION = re.compile(r"<<unit_conversion: -?[\d.]+ (\S+) to (\S+)>>")
+ASKING = re.compile(r"how|what|which|何|いくら|いくつ|どれ|多少|几|什么", re.IGNORECASE)
+END_OF_QUESTION = re.compile(r"[?？]+|\band (?=how (?:many|much)|what (?:is|are))", re.IGNORECASE)
+STATED = re.compile(r"\b(?:costs?|weighs?|measures?|is|are) [^.;,]*\d|(?:は|的|是)[^。、,]*\d", re.IGNORECASE)
+CLAUSE = re.compile(r"[.;。、,](?!\d)|\band\b")
 RESULT_END, CALL_END = "\n", ">>"
 
 
@@ -61,7 +78,7 @@ def own_tokens(tokens: list[str]) -> Iterator[int]:
 
 
 def fits(question: str, solution: str) -> bool:
-    """Whether a solution states an answer, in a unit that the question asks for.
+    """Whether a solution answers one question, in a unit that it asks for; and converts only units that it names.
 
     >>> fits("What does 1 mol of water weigh?", "The answer is 18.015 g.")
     True
@@ -69,7 +86,44 @@ def fits(question: str, solution: str) -> bool:
     False
     """
     stated = CONCLUSION.search(solution)
-    if stated is None or COUNTED.search(question):
+    if stated is None or COUNTED.search(question) or _asks_twice(question) or _contradicts(question):
         return False
-    asked = ASKED.get(stated[1])
+    if any(not _unit(name).search(question) for units in CONVERSION.findall(solution) for name in units):
+        return False
+    asked = ASKED.get(stated[1] or "")
     return asked is None or bool(asked.search(TEMPERATURE.sub(" ", question)))
+
+
+def _asks_twice(question: str) -> bool:
+    """Whether there are two questions, each with a number."""
+    parts = END_OF_QUESTION.split(question)
+    return sum(bool(ASKING.search(part) and re.search(r"\d", part)) for part in parts) > 1
+
+
+def _contradicts(question: str) -> bool:
+    """Whether the same thing is stated twice with different numbers: `A pen costs 2 dollars. A pen costs 3 dollars.`"""
+    stated: dict[str, str] = {}
+    for clause in CLAUSE.split(question):
+        bare = re.sub(r"\d[\d.,]*", "#", clause).strip().casefold()
+        if STATED.search(clause) and stated.setdefault(bare, clause.strip().casefold()) != clause.strip().casefold():
+            return True
+    return False
+
+
+@lru_cache(256)
+def _unit(name: str) -> re.Pattern[str]:
+    """A pattern of what a unit is called: in Latin letters whole words, in one or in several."""
+    one, slash, other = name.partition("/")
+    found = [_named(name), *CALLED.get(name, ())]
+    if slash:
+        found.append(rf"(?:{_named(one)})\s?(?:/|p(?:er)?|an?|each|every)\s?(?:{_named(other)})")
+    return re.compile("|".join(found), re.IGNORECASE)
+
+
+def _named(name: str) -> str:
+    words = sorted({re.sub(r"(?<=ch)es$|s$", "", each) or each for each in CONVERTED[name]})
+    latin = "|".join(re.escape(word) for word in words if word.isascii())
+    return "|".join(
+        ([rf"(?<![a-z])(?:{latin})(?:e?s)?(?![a-z])"] if latin else [])
+        + [re.escape(word) for word in words if not word.isascii()]
+    )

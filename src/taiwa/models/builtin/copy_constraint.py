@@ -4,10 +4,12 @@ In parts: the numbers that a text contains; the parser of an answer, byte by byt
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import lru_cache
+from importlib.resources import files
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from taiwa.constraints.guide import LIMIT, Coverage, Explanation, empty_mask, fill_mask, mask_tokens
@@ -251,12 +253,17 @@ MODES: Final[dict[str, Mode]] = {
     "unit_conversion": "conversion",
 }
 
-CONVERTED: Final = (
-    "km m cm mm miles feet inches yards kg g mg tonnes pounds ounces stone L mL dL gallons quarts pints cups tablespoons teaspoons "
-    "days weeks h min s ms km/h m/s mph knots ft/s m/min km/min cm/s degC degF K J kJ cal kcal Wh kWh Pa kPa hPa atm bar mmHg psi "
-    "m^2 cm^2 km^2 ft^2 hectares acres m^3 cm^3 W kW hp kB MB GB TB"
-).split()
-"""Units of conversions, as the converter reads them."""
+UNIT_FILE = "units.tsv"
+
+CONVERTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        name: tuple(f"{english}|{japanese}|{chinese}".replace("[", "").replace("]", "").split("|"))
+        for name, _, english, japanese, chinese in (
+            line.split("\t") for line in (files("taiwa.models.builtin") / UNIT_FILE).read_text("utf-8").splitlines()
+        )
+    }
+)
+"""The units of conversions, as the converter reads them, and what they are called in English, Japanese and Chinese."""
 
 TO = " to "
 

@@ -23,6 +23,11 @@ def chooses_indexes(app: App) -> bool:
     return app.flow == "ask" and "in" not in closed_params(app)
 
 
+def chooses_person(app: App) -> bool:
+    """Return whether a person chooses whom an app answers."""
+    return app.flow == "ask" and "user" not in closed_params(app)
+
+
 def is_asked(param: Param) -> bool:
     """Return whether a parameter is asked for at once; others have a default and are among more options."""
     return bool(param.ask) or is_required(param)

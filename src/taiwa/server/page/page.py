@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
@@ -13,17 +14,26 @@ from taiwa.i18n import LANGUAGES, catalogue, translator
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 from taiwa.operations.ask import find_ask_turn
-from taiwa.operations.inspect import format_value, said
+from taiwa.operations.inspect import format_value, said, sessions
 from taiwa.operations.markdown_html import visible
 from taiwa.operations.result_json import to_json
 from taiwa.operations.trace import TokensResult
 from taiwa.retrieval.reader_process import readable_suffixes
-from taiwa.server.page.forms import choices_of, chooses_indexes, is_asked, is_required, kind_of, open_params, range_of
+from taiwa.server.page.forms import (
+    choices_of,
+    chooses_indexes,
+    chooses_person,
+    is_asked,
+    is_required,
+    kind_of,
+    open_params,
+    range_of,
+)
 from taiwa.server.page.labels import LABELS
 from taiwa.server.page.panels import PANELS, Place, steps_of
 from taiwa.server.page.state_view import difference, value_story
 from taiwa.server.page.text import brief, excerpt, marked, money, nano, pretty, short, size, spans_of
-from taiwa.server.page.views import Transcript, transcript
+from taiwa.server.page.views import Transcript, count_breaks, transcript
 from taiwa.sessions.repository import Repository
 
 if TYPE_CHECKING:
@@ -35,7 +45,7 @@ LANGUAGE_NAMES = {"en": "English", "ja": "日本語", "zh": "中文"}
 MOST_LISTED = 100
 STATIC = {
     "page.css": "text/css", "icon.svg": "image/svg+xml",
-    **dict.fromkeys(("page.js", "server.js", "talk.js", "files.js", "places.js", "state.js", "inspect.js", "documents.js"), "text/javascript"),
+    **dict.fromkeys(("page.js", "server.js", "talk.js", "files.js", "places.js", "state.js", "documents.js"), "text/javascript"),
 }  # fmt: skip
 """The assets, by their names: no path of a request is looked up in a folder."""
 POLICY = (
@@ -73,13 +83,14 @@ class Page:
             if hit.refs
         ]
         return self._render("start.html", title=self._("New conversation"), session="", at="", query=query, hits=hits,
-                            apps=apps, models=models, indexes=indexes, model="", tip="", end="", **self._list())  # fmt: skip
+                            apps=apps, models=models, indexes=indexes, persons=[each.name for each in self.repository.store.users.list()],
+                            model="", tip="", end="", **self._list())  # fmt: skip
 
     def conversation(self, place: Place, talk: Talk, tip: str) -> str:
         """Render a conversation, whose newest branch ends at `tip`."""
         window = transcript(self.repository, place.session, place.tip)
         return self._render("conversation.html", title=place.session, query="", window=window,
-                            models=talk.models, model=talk.model, tip=tip, end=place.tip,
+                            models=talk.models, model=talk.model, tip=tip, person=self.repository.checkout(tip).app.values.get("user"), end=place.tip,
                             question=self.question(place.session) if place.tip == tip else "",
                             **self._panel(place), **self._list())  # fmt: skip
 
@@ -87,9 +98,9 @@ class Page:
         """Render turns of a transcript."""
         return self._render("turns.html", window=window, at=at)
 
-    def list(self, session: str) -> str:
-        """Render the list of conversations."""
-        return self._render("list.html", session=session, **self._list())
+    def list(self, session: str, answering: Mapping[str, tuple[str, str]]) -> str:
+        """Render the list of conversations; those that are being answered come with the message and the client."""
+        return self._render("list.html", session=session, **self._list(answering))
 
     def panel(self, place: Place) -> str:
         """Render the panel of a place."""
@@ -125,8 +136,20 @@ class Page:
         return self._render("question.html", options=options)
 
     def tokens(self, found: TokensResult) -> str:
-        """Render the tokens of the answers of a turn."""
-        return self._render("tokens.html", answers=cast("dict[str, Any]", to_json(found))["answers"])
+        """Render the tokens of the answers of a turn; at each of the reply, it can go on with another one."""
+        answers = cast("dict[str, Any]", to_json(found))["answers"]
+        for index, answer in enumerate(answers):
+            # What follows the first answer, and does not go on with it, is a repair.
+            answer["branches"] = answer["task"] == "chat" and (index == 0 or bool(answer["prefix"]))
+            at, rest = len(answer["prefix"]), b""
+            for token in answer["tokens"]:
+                token["at"] = None if rest else at  # inside of a character no text ends
+                rest += bytes(token.get("bytes", b"")) or token["text"].encode("utf-8", "replace")
+                whole = rest.decode("utf-8", "ignore")
+                at, rest = at + len(whole), rest[len(whole.encode()) :]
+        node = self.repository.store.nodes.get(found.node)
+        number = self.repository.checkout(found.node).count
+        return self._render("tokens.html", answers=answers, number=number, user=node.user or "")
 
     def documents(self, indexes: Json) -> str:
         """Render the indexes that the caller sees."""
@@ -139,11 +162,17 @@ class Page:
             **self._frame(),
         )
 
-    def index(self, index: "dict[str, Any]", wanted: str, found: "dict[str, Any] | None") -> str:
-        """Render an index, with what was found for a query."""
+    def persons(self, persons: "Sequence[dict[str, Any]]", indexes: Json) -> str:
+        """Render the persons of the caller."""
+        return self._render("persons.html", title=self._("Persons"), persons=persons, indexes=indexes, **self._frame())
+
+    def index(
+        self, index: "dict[str, Any]", wanted: str, found: "dict[str, Any] | None", audience: Sequence[str] = ()
+    ) -> str:
+        """Render an index as an audience sees it, with what was found for a query."""
         for each in found["passages"] if found else ():
             each["parts"] = marked(each["text"], [tuple(span) for span in each["marks"]])
-        return self._render("index.html", title=index["name"], index=index, wanted=wanted, found=found, formats=readable_suffixes(),
+        return self._render("index.html", title=index["name"], index=index, wanted=wanted, found=found, audience=audience, formats=readable_suffixes(),
                             **self._frame())  # fmt: skip
 
     def document(self, index: str, document: "dict[str, Any]") -> str:
@@ -181,11 +210,15 @@ class Page:
             **panel.values(self.repository, place),
         }
 
-    def _list(self) -> dict[str, Any]:
-        nodes = self.repository.store.nodes
-        refs = self.repository.store.refs.list()[:MOST_LISTED]
-        first = [(ref, nodes.first_turn(ref.tip)) for ref in refs]
-        return {"conversations": [(ref, "" if node is None else short(said(node))) for ref, node in first]}
+    def _list(self, answering: "Mapping[str, tuple[str, str]]" = MappingProxyType({})) -> dict[str, Any]:
+        repository = self.repository
+        moves = repository.store.refs.moves()
+        listed = sessions(repository, MOST_LISTED)
+        breaks = {
+            each.ref.name: count_breaks(repository, each.ref.name, each.ref.tip) for each in listed if each.ref.client
+        }
+        begun = {name: text for name, text in answering.items() if not repository.store.refs.has(name)}
+        return {"conversations": listed, "breaks": breaks, "answering": answering, "begun": begun, "moves": moves[0]}
 
     def _(self, message: str, /, **values: object) -> str:
         return translator("page", self.language)(message, **values)
@@ -219,6 +252,7 @@ class Page:
             "turns": self._turns,
             "elsewhere": self._elsewhere,
             "count_documents": self._documents,
+            "count_breaks": partial(self._count, "{n} break of the prompt cache", "{n} breaks of the prompt cache"),
             "language": self.language,
             "languages": [(code, LANGUAGE_NAMES[code]) for code in LANGUAGES],
             "texts": self._texts,
@@ -256,6 +290,7 @@ class Page:
             "chosen": self._("Files to upload: {n}", n="{n}"),
             "nothing": self._("Choose files or a folder first."),
             "unreadable": self._("files of this type are not read"),
+            "forget": self._("Delete {name} with all that is known and learned? The conversations stay.", name="{name}"),
             "remove": self._("Delete the document {name}?", name="{name}"),
         }  # fmt: skip
 
@@ -283,7 +318,7 @@ def _templates() -> "Environment":
         "path": format_path, "short": short, "brief": brief, "excerpt": excerpt, "money": money, "nano": nano, "pretty": pretty, "size": size,
         "visible": visible,
         "kind_of": kind_of, "choices_of": choices_of, "open_params": open_params, "range_of": range_of, "is_required": is_required,
-        "chooses_indexes": chooses_indexes,
+        "chooses_indexes": chooses_indexes, "chooses_person": chooses_person,
     }  # fmt: skip
     environment.tests["asked"] = is_asked
     environment.filters["urlencode"] = partial(quote, safe="")  # a name with a slash is one part of a path

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from itertools import islice, pairwise
 
 from taiwa.ask.answer import Citation
@@ -18,6 +19,7 @@ from taiwa.kernel.usage_limits import currency_units
 from taiwa.operations.documents import split_source
 from taiwa.operations.markdown_html import to_html, visible
 from taiwa.server.page.branches import Forest, forest_of
+from taiwa.server.page.prompt_cache import CacheBreak, cache_breaks
 from taiwa.sessions.repository import HistoryEntry, Repository
 
 LAST_TURNS = 50
@@ -81,6 +83,8 @@ class TurnView:
     cost: Decimal | None = None
     attachments: tuple[Attachment, ...] = ()
     ask: AskView | None = None
+    cache_break: CacheBreak | None = None
+    prefix: str = ""
 
     @property
     def position(self) -> int:
@@ -123,11 +127,15 @@ def transcript(
 def _views(repository: Repository, session: str, entries: Sequence[HistoryEntry]) -> tuple[TurnView, ...]:
     """Return all entries but the first one, with what changed since the one before."""
     forest = forest_of(repository, session)
-    pairs = pairwise(entries)
-    return tuple(_turn(repository, forest, entry, before) for before, entry in pairs)
+    breaks = {each.node: each for each in cache_breaks(repository, forest, entries)}
+    return tuple(
+        _turn(repository, forest, entry, before, breaks.get(entry.hash)) for before, entry in pairwise(entries)
+    )
 
 
-def _turn(repository: Repository, forest: Forest, entry: HistoryEntry, before: HistoryEntry) -> TurnView:
+def _turn(
+    repository: Repository, forest: Forest, entry: HistoryEntry, before: HistoryEntry, broken: CacheBreak | None
+) -> TurnView:
     node, computed = entry.node, {field.name for field in entry.after.app.fields if field.computed}
     siblings = tuple(forest.children.get(node.parent or "", ()))
     bill = repository.store.runs.bill_of(entry.hash) if node.kind == "turn" else None
@@ -148,7 +156,17 @@ def _turn(repository: Repository, forest: Forest, entry: HistoryEntry, before: H
         cost=None if bill is None else currency_units(bill.cost_nano),
         attachments=node.attachments,
         ask=_ask_view(AskResult.from_delta(node.delta), entry.after.app),
+        cache_break=broken,
+        prefix=visible(node.prefix),
     )
+
+
+@lru_cache(maxsize=4096)
+def count_breaks(repository: Repository, session: str, tip: str) -> int:
+    """Count the breaks of the prompt cache in the last turns of a history, which never change."""
+    path = list(islice(repository.store.nodes.path(tip), LAST_TURNS))
+    entries = tuple(repository.walk(tip, path[-1][1].parent))
+    return sum(1 for _ in cache_breaks(repository, forest_of(repository, session), entries))
 
 
 def _said(node: Node, before: Node) -> str:

@@ -29,7 +29,7 @@ from taiwa.server.fields import Fields
 from taiwa.server.json_patch import json_patch
 from taiwa.server.responses import EventStream, event
 from taiwa.server.runs import LiveRun, RunEvent
-from taiwa.server.state import ServerState, caller_of, read_body, state_of
+from taiwa.server.state import ServerState, caller_of, read_body, start_run, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.stateless import checked_tools
 from taiwa.sessions.async_session import AsyncSession
@@ -262,7 +262,7 @@ async def create(request: Request) -> Response:
         await asyncio.to_thread(_finish, state, repository, live, run)
         state.live.pop(key, None)
 
-    live.run = state.runs.start([completion], on_end)
+    live.run = start_run(request, "AG-UI", [completion], on_end)
     state.live[key] = live
     return EventStream(stream(live))
 

@@ -3,6 +3,7 @@
 import asyncio
 from base64 import b64decode
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from typing import cast
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -49,6 +50,8 @@ from taiwa.store import Store
 from taiwa.store.runs import Axis
 
 MOST_LISTED = 1000
+LOOK_SECONDS = 1.0
+"""How often conversations are looked at that other programs may write to."""
 MOST_AUTHOR = 60
 """Characters of the name of who edits a state."""
 FORMS = {"jsonl": "application/jsonl", "md": "text/markdown", "html": "text/html", "verifiable": "text/html"}
@@ -192,8 +195,10 @@ async def all_trees(request: Request) -> Json:
 async def say(request: Request) -> Json:
     """Begin a turn: at the end, after a node, in place of a turn, or the last one again; the answer names its run."""
     state, name, body = state_of(request), await _idle_session(request), await read_body(request)
-    body.check_names({"text", "option", "parent", "edit", "retry", "replay", "model", "attachments", "expected"})
-    repository = repository_of(request)
+    body.check_names(
+        {"text", "option", "parent", "edit", "retry", "replay", "model", "attachments", "expected", "prefix"}
+    )
+    repository, prefix = repository_of(request), body.text("prefix", "")
     if (number := body.count("option", 1)) is not None:
         body = Fields(body.data | {"text": await asyncio.to_thread(_option, repository, name, number)})
     session = await asyncio.to_thread(
@@ -203,7 +208,7 @@ async def say(request: Request) -> Json:
     end = await asyncio.to_thread(repository.store.resolve, parent or name)
     if body.flag("retry"):
         said = (await asyncio.to_thread(repository.turn, end))[1].user or ""
-        turn = TurnRequest(said, parent, -1, "retry", expected=expected)
+        turn = TurnRequest(said, parent, -1, "retry", expected=expected, prefix=prefix)
     else:
         texts: tuple[str, ...] = ()
         if edit and body.flag("replay"):
@@ -211,7 +216,7 @@ async def say(request: Request) -> Json:
         files = await asyncio.to_thread(read_files, body) if "attachments" in body.data else None
         state.catalogue.check_attachments(session.app, session.priced_model.model.name, files or ())
         reason = "edit" if edit else "turn"
-        turn = TurnRequest(body.text("text"), parent, edit, reason, texts, files, expected)
+        turn = TurnRequest(body.text("text"), parent, edit, reason, texts, files, expected, prefix)
     followed = await state.followed.start(state.runs, caller_of(request), session, turn)
     return run_to_json(followed)
 
@@ -490,6 +495,55 @@ async def list_apps(request: Request) -> Json:
     return await _reading(request, read)
 
 
+async def changes(request: Request) -> Response:
+    """Follow all conversations: those that move, are deleted, or are being answered, whichever program does it.
+
+    `after` is the number of a change, as `Last-Event-ID`; without one, changes from now on are told. The events are `conversation`
+    with its entry in the listing, `deleted`, `answering` and `answered`; `ready` says that all changes up to now were told.
+    """
+    state, caller, repository = state_of(request), caller_of(request), repository_of(request)
+    given = request.headers.get("last-event-id") or request.query_params.get("after", "")
+    start = int(given[:18]) if given.isascii() and given.isdigit() else None
+    refs = repository.store.refs
+    names: set[str] = set()
+
+    def look(known: tuple[int, int]) -> tuple[tuple[int, int], Json, set[str]]:
+        moves = refs.moves()
+        if moves == known:
+            return moves, [], set()
+        before = names.copy()
+        names.clear()
+        names.update(ref.name for ref in refs.list())
+        return moves, to_json(sessions(repository, since=known[0])), before - names
+
+    async def write() -> AsyncGenerator[bytes]:
+        known = (start, -1) if start is not None else (await asyncio.to_thread(look, (0, 0)))[0]
+        shown: dict[str, str] = {}
+        ready = False
+        yield b"retry: 1000\n\n"
+        while not state.followed.stopping:
+            version = state.followed.version
+            now = {run.id: run for run in state.followed.open(caller)}
+            known, moved, deleted = await asyncio.to_thread(look, known)
+            for entry in reversed(cast("list[Json]", moved)):
+                yield f"id: {known[0]}\n".encode() + event(entry, "conversation")
+            for name in deleted:
+                yield event({"session": name}, "deleted")
+            for name in [name for name in shown if name not in now]:
+                yield event({"run": name, "session": shown.pop(name)}, "answered")
+            for run in now.values():
+                if run.id not in shown:
+                    shown[run.id] = run.session
+                    data: Json = {"run": run.id, "session": run.session, "text": run.text, "client": run.client or None}
+                    yield event(data, "answering")
+            if not ready:
+                ready = True
+                yield event({}, "ready")
+            await state.followed.wait(version, LOOK_SECONDS)
+
+    return EventStream(write())
+
+
 async def events(request: Request) -> Response:
     """Follow a run from its first event, or from behind `Last-Event-ID`."""
     happened = await _events_of(request)
@@ -617,6 +671,7 @@ wire = Wire(
         Route("/api/diff", compare, GET, api=Described(api_types.Difference, query={"before": TEXT, "after": TEXT})),
         Route("/api/cost", cost, GET, api=Described(list[api_types.CostEntry], query={"by": {"enum": list(AXES)}})),
         Route("/api/apps", list_apps, GET, api=Described(list[api_types.AppEntry])),
+        Route("/api/events", changes, GET, api=Described(str, query={"after": TEXT}, media=("text/event-stream",))),
         Route("/api/runs/{name}/events", events, GET, api=Described(str, media=("text/event-stream",))),
         Route("/api/runs/{name}/cancel", cancel, POST, api=Described(api_types.Cancelled)),
     ),

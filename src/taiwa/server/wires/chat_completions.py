@@ -358,6 +358,8 @@ async def create(request: Request) -> Response:
 class _Reply:
     """Writes the answers of one request."""
 
+    protocol = "Chat Completions"
+
     def __init__(self, asked: ChatRequest) -> None:
         self._asked = asked
         self._id = f"chatcmpl-{token_hex(12)}"

@@ -16,7 +16,7 @@ from taiwa.operations.complete import Completion
 from taiwa.operations.mcp_tools import McpContext, operation_tools, passage_texts
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.fields import Fields
-from taiwa.server.state import ServerState, caller_of, read_body, state_of
+from taiwa.server.state import ServerState, caller_of, read_body, state_of, watched_run
 from taiwa.server.wire import Route, Wire
 from taiwa.sessions.durable_turn import PricedModel, TurnResult
 from taiwa.tools.mcp_client import require_mcp
@@ -91,14 +91,19 @@ def context_of(state: ServerState, caller: str) -> McpContext:
         return catalogue.open_for(app) if app is not None else catalogue.open(catalogue.choose(catalogue.models[0]))
 
     return McpContext(
-        state.repository(caller), catalogue.settings, state.turns, _ask_app(state), open_model, partial(_perform, state)
+        state.repository(caller),
+        catalogue.settings,
+        state.turns,
+        _ask_app(state),
+        open_model,
+        partial(_perform, state, caller),
     )
 
 
-async def _perform(state: ServerState, completion: Completion) -> TurnResult:
+async def _perform(state: ServerState, caller: str, completion: Completion) -> TurnResult:
     """Perform a turn as a run of the server, with its limits, and report how much is written."""
     try:
-        run, written = state.runs.start([completion]), 0
+        run, written = watched_run(state, caller, "MCP", [completion]), 0
         async for each in run.follow():
             if isinstance(each.event, TextDelta):
                 written += len(each.event.text)

@@ -357,6 +357,8 @@ async def count_tokens(request: Request) -> Json:
 class _Reply:
     """Writes the answer of one request."""
 
+    protocol = "Messages"
+
     def __init__(self, asked: MessagesRequest) -> None:
         self._asked = asked
         self._index = -1

@@ -210,6 +210,8 @@ async def _answer(request: Request, asked: OllamaRequest, *, generates: bool) ->
 class _Reply:
     """Writes the answer of one request: of `/api/chat` as a message, of `/api/generate` as a text."""
 
+    protocol = "Ollama"
+
     def __init__(self, asked: OllamaRequest, *, generates: bool) -> None:
         self._asked = asked
         self._generates = generates

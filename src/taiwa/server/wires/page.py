@@ -23,12 +23,13 @@ from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.state import LANGUAGE_COOKIE, caller_of, language_of, read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires import documents
+from taiwa.server.wires.api import LOOK_SECONDS
+from taiwa.server.wires.persons import shown_person
 from taiwa.sessions.durable_turn import TurnResult
 from taiwa.sessions.repository import Repository
+from taiwa.sessions.users import UserProfiles
 
 SHA256 = re.compile("[0-9a-f]{64}")
-LOOK_SECONDS = 1.0
-"""How often a conversation is looked at that other programs may write to."""
 
 
 async def _render(request: Request, render: Callable[[Page], str]) -> Response:
@@ -124,7 +125,8 @@ async def step(request: Request) -> Response:
 
 async def names(request: Request) -> Response:
     """Return the list of conversations."""
-    return await _render(request, lambda page: page.list(request.query_params.get("session", "")))
+    answering = {run.session: (run.text, run.client) for run in state_of(request).followed.open(caller_of(request))}
+    return await _render(request, lambda page: page.list(request.query_params.get("session", ""), answering))
 
 
 async def panel(request: Request) -> Response:
@@ -296,12 +298,24 @@ async def document_list(request: Request) -> Response:
     return await _render(request, lambda page: page.documents(indexes))
 
 
+async def person_list(request: Request) -> Response:
+    """Show the persons of the caller."""
+    indexes = await documents.list_indexes(request)
+
+    def render(page: Page) -> str:
+        store = page.repository.store
+        users = UserProfiles(store)
+        return page.persons([shown_person(users, each.name) for each in store.users.list()], indexes)
+
+    return await _render(request, render)
+
+
 async def document_index(request: Request) -> Response:
     """Show an index: its documents, what could not be read, who may see what, and what a query finds."""
     wanted = request.query_params.get("q", "").strip()
     index = await documents.show(request)
     found = await documents.find_passages(request) if wanted else None
-    return await _render(request, lambda page: page.index(index, wanted, found))
+    return await _render(request, lambda page: page.index(index, wanted, found, request.query_params.getlist("as")))
 
 
 async def document_text(request: Request) -> Response:
@@ -328,6 +342,7 @@ wire = Wire(
         Route("/page/steps/{name}", steps, GET),
         Route("/page/tokens/{name}", token_view, GET),
         Route("/documents", document_list, GET),
+        Route("/persons", person_list, GET),
         Route("/documents/{name}", document_index, GET),
         Route("/documents/{name}/text/{path:path}", document_text, GET),
         Route("/page/language", language, ("POST",)),

@@ -33,7 +33,12 @@ def _name(request: Request) -> str:
     return str(request.path_params["name"])
 
 
-def _shown(users: UserProfiles, name: str) -> dict[str, Json]:
+def shown_person(users: UserProfiles, name: str) -> dict[str, Json]:
+    """Return a person as JSON.
+
+    Raises:
+        ApiError: there is none of that name.
+    """
     profile = _known(users, name)
     counts = Counter(each.verdict for each in users.feedback(name))
     feedback: dict[str, Json] = {str(verdict): count for verdict, count in counts.items()}
@@ -50,7 +55,7 @@ async def list_persons(request: Request) -> Json:
 async def show(request: Request) -> Json:
     """Return a person: language, facts, thresholds, and what feedback has changed."""
     name = _name(request)
-    return await _answer(request, lambda users: _shown(users, name))
+    return await _answer(request, lambda users: shown_person(users, name))
 
 
 async def change(request: Request) -> Json:
@@ -64,7 +69,7 @@ async def change(request: Request) -> Json:
         for key, text in values:
             profile = set_profile_value(profile, key, text)
         users.put(replace(profile, name=name))
-        return _shown(users, name)
+        return shown_person(users, name)
 
     return await _answer(request, write)
 
@@ -102,7 +107,7 @@ async def rate(request: Request) -> Json:
     def write(users: UserProfiles) -> Json:
         _known(users, name)
         users.add_feedback(name, Feedback(verdict, asked or verdict == "should_not_have_asked"))
-        return _shown(users, name)
+        return shown_person(users, name)
 
     return await _answer(request, write)
 
@@ -114,7 +119,7 @@ async def forget(request: Request) -> Json:
     def write(users: UserProfiles) -> Json:
         _known(users, name)
         repository_of(request).store.users.clear_feedback(name)
-        return _shown(users, name)
+        return shown_person(users, name)
 
     return await _answer(request, write)
 

@@ -32,7 +32,7 @@ from taiwa.server.fields import Fields
 from taiwa.server.responses import EventStream, event, page_for
 from taiwa.server.runs import LiveRun
 from taiwa.server.sharing import RemoteRun
-from taiwa.server.state import ServerState, caller_of, read_body, state_of
+from taiwa.server.state import ServerState, caller_of, read_body, start_run, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.chat_completions import (
     read_effort,
@@ -333,7 +333,7 @@ async def create(request: Request) -> "Response | Json":
         state.live.pop(name, None)
 
     live = LiveResponse(caller, LiveRun([]), begun)
-    live.run = state.runs.start([completion], on_end)
+    live.run = start_run(request, "Responses", [completion], on_end)
     state.live[name] = live
     if asked.stores:
         _share(state, live)
@@ -561,7 +561,7 @@ async def compact(request: Request) -> Json:
         ]
 
     completion, rest = await asyncio.to_thread(begin)
-    (result,) = await state.runs.start([completion]).results()
+    (result,) = await start_run(request, "Responses", [completion]).results()
     name = f"cmp_{token_hex(16)}"
     made = ServedObject(name, "compaction", result.session, result.node, {})
     await asyncio.to_thread(repository.store.served.put, made)

@@ -26,7 +26,7 @@ from taiwa.server.extension import Extend, Extension, extender
 from taiwa.server.fields import Fields
 from taiwa.server.responses import EventStream, SendNow, json_response
 from taiwa.server.runs import LiveRun, OnEnd
-from taiwa.server.state import ServerState, caller_of, state_of
+from taiwa.server.state import ServerState, caller_of, start_run, state_of
 from taiwa.sessions.durable_turn import TurnResult
 
 MOST_TOOLS = 512
@@ -48,6 +48,9 @@ class StatelessRequest:
 
 class Reply(Protocol):
     """Writes the answer of one request in the form of its protocol."""
+
+    protocol: str
+    """The name of the protocol as people write it."""
 
     def whole(self, results: list[TurnResult]) -> dict[str, Json]:
         """Return the whole response."""
@@ -151,7 +154,8 @@ async def answer(
     `after` is what the turn follows where the client keeps that and not its history.
     """
     state, caller = state_of(request), caller_of(request)
-    run = state.runs.start(await finish_in_thread(partial(_begin, state, caller, asked, after)), on_end)
+    completions = await finish_in_thread(partial(_begin, state, caller, asked, after))
+    run = start_run(request, reply.protocol, completions, on_end)
     extend = extender(asked.extension, state.repository(caller), state.catalogue)
     if asked.streams:
         return EventStream(partial(reply.stream, run, extend), lambda: run.cancel(abandon=True), media_type)

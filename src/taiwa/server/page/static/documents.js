@@ -74,7 +74,25 @@ async function upload(form) {
   });
 }
 
+// What is known of a person, one fact per line; a fact that has no line any more is removed.
+async function save(form) {
+  const facts = Object.fromEntries(Object.keys(JSON.parse(form.dataset.facts)).map((key) => [key, null]));
+  for (const line of form.facts.value.split("\n")) {
+    const at = line.search(/[:：]/);
+    if (at > 0) facts[line.slice(0, at).trim()] = line.slice(at + 1).trim();
+  }
+  await call("POST", person(form.dataset.person || form.elements.name.value.trim()), { facts, language: form.language.value });
+  location.reload();
+}
+
+const person = (name) => `/api/persons/${encodeURIComponent(name)}`;
+
 export function listenToDocuments() {
+  document.addEventListener("submit", (event) => { if ("person" in event.target.dataset) { event.preventDefault(); attempt(save)(event.target); } });
+  document.addEventListener("click", attempt(async ({ target }) => {
+    const { forget } = target.dataset;
+    if (forget && await ask(fill(texts.forget, { name: forget }))) { await call("DELETE", person(forget)); location.reload(); }
+  }));
   const form = $("#upload");
   if (!form) return;
   form.addEventListener("submit", (event) => { event.preventDefault(); attempt(upload)(form); });

@@ -1,10 +1,9 @@
 // The page: clicks, forms and keys lead to the actions of its parts. HTML comes rendered and escaped from the server only.
 import { $, $$, attempt, call, here, notify, page, put, texts } from "./server.js";
 import { begin, confirmed, edit, listenToTalk, stop } from "./talk.js";
-import { fork, go, listenToPlaces, more, openPanel, remove, rename, scrub, select, show, step, verify } from "./places.js";
-import { bisect, compare, set, why } from "./state.js";
+import { followList, fork, go, listenToPlaces, more, openPanel, remove, rename, scrub, select, show, step, verify } from "./places.js";
+import { bisect, compare, listenToInspector, set, why } from "./state.js";
 import { listenToDocuments } from "./documents.js";
-import { listenToInspector } from "./inspect.js";
 
 const acts = {
   bisect: () => bisect(),
@@ -116,3 +115,4 @@ listenToDocuments();
 listenToInspector();
 listenToPlaces();
 listenToTalk();
+followList();

@@ -1,6 +1,6 @@
 // Places: the window of turns in the transcript, branches, the selected turn and its panel.
-import { $, $$, add, ask, call, fill, here, html, name, page, put, texts } from "./server.js";
-import { restoreDraft } from "./talk.js";
+import { $, $$, add, ask, attempt, call, fill, here, html, name, page, put, texts } from "./server.js";
+import { follow, leave, restoreDraft } from "./talk.js";
 
 const MOST = 180; // turns in the document; others are loaded when they are scrolled to
 const turns = $("#turns");
@@ -98,9 +98,41 @@ export async function openPanel(id, focus = false) {
   if (again) $(again, side)?.focus();
 }
 
-// The list of conversations and the panel, after something was added.
+// The list of conversations, which other tabs, programs and clients of the server change.
+let stale = false;
+let reading = false;
+async function readList() {
+  stale = true;
+  if (reading) return;
+  reading = true;
+  try {
+    while (stale) {
+      stale = false;
+      const got = await html(`/page/list?session=${name}`);
+      const focused = document.activeElement.closest("#list a")?.getAttribute("href");
+      put($("#list"), got);
+      if (focused) $(`#list a[href="${focused}"]`)?.focus();
+    }
+  } finally {
+    reading = false;
+  }
+}
+
+export function followList() {
+  let changes = null;
+  let last = document.body.dataset.moves;
+  const open = () => {
+    changes = new EventSource(`/api/events?after=${last}`);
+    for (const kind of ["conversation", "deleted", "answering", "answered"]) {
+      changes.addEventListener(kind, (event) => { last = event.lastEventId || last; attempt(readList)(); });
+    }
+  };
+  open();
+  document.addEventListener("visibilitychange", () => { changes.close(); if (!document.hidden) { open(); attempt(readList)(); } });
+}
+
+// The question back, after something was added.
 export async function refresh() {
-  put($("#list"), await html(`/page/list?session=${name}`));
   put($("#question"), page.end === page.tip ? await html(`/page/question/${name}`) : "");
 }
 
@@ -134,7 +166,9 @@ export async function fork() {
 
 export async function rename() {
   const wanted = await ask(texts.rename, page.session);
-  if (wanted && wanted !== page.session) location.assign(`/c/${encodeURIComponent((await call("POST", `${here}/rename`, { name: wanted })).session)}`);
+  if (!wanted || wanted === page.session) return;
+  leave();
+  try { location.assign(`/c/${encodeURIComponent((await call("POST", `${here}/rename`, { name: wanted })).session)}`); } catch (error) { follow(); throw error; }
 }
 
 export async function remove() {

@@ -215,6 +215,8 @@ export function follow() {
   });
 }
 
+export const leave = () => source.close(); // the present name ends
+
 export function listenToTalk() {
   if (!text) { document.body.dataset.ready = "yes"; return; }
   restoreDraft();
