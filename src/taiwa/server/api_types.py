@@ -95,8 +95,9 @@ class CallEntry(TypedDict):
 
 
 class ShownNode(NodeEntry):
-    """A node, the state after it, and its calls; `ask` is what it found and asked back in documents."""
+    """A node, the options of its answers, the state after it, and its calls; `ask` is what it found and asked back in documents."""
 
+    options: JsonObject
     state: JsonObject
     calls: list[CallEntry]
     reasoning: NotRequired[str]
