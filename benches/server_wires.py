@@ -1,11 +1,14 @@
 """What `taiwa serve` costs: beside a call of the model itself, beside a bare ASGI application, and in a large store.
 
+The proxy of LiteLLM is measured too where TAIWA_BENCH_PEERS=1 puts it into an environment of its own (400 MB).
+
 Every server is a process of its own, on the loopback interface; a ratio is one of two measurements of this run.
 """
 
 import asyncio
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -28,7 +31,8 @@ from taiwa.sessions.repository import Repository
 from taiwa.sessions.resent_history import place_turn
 from taiwa.store import Store
 
-CALLS = 200
+CALLS = 100
+LITELLM = "litellm[proxy]>=1.70,<2"
 STREAMS = 1_000
 CONVERSATIONS, TURNS = 1_000, 100
 MATCHED = 60
@@ -72,32 +76,88 @@ def body(model: str, text: str = "Where are the maples?", **more: object) -> dic
     return {"model": model, "messages": [{"role": "user", "content": text}], **more}
 
 
-def overhead(subject: Subject, store: str) -> None:
-    """(a) A call that is not streamed, of the model itself and through the server; each with a text of its own."""
+def litellm() -> Path | None:
+    """The proxy of LiteLLM, which does not go together with our versions, in an environment of its own; None without it."""
+    if not os.environ.get("TAIWA_BENCH_PEERS"):
+        print("  LiteLLM is left out: TAIWA_BENCH_PEERS=1 puts it into an environment of its own")
+        return None
+    home = ROOT / "build" / "peers" / "litellm"
+    if not (home / "bin" / "litellm").exists():
+        subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
+        command = [str(home / "bin" / "pip"), "install", "--quiet", LITELLM]
+        if subprocess.run(command, check=False, capture_output=True).returncode:
+            print("  LiteLLM could not be installed: left out")
+            return None
+    return home / "bin" / "litellm"
+
+
+@contextmanager
+def proxying(address: str, folder: Path) -> Generator[str | None]:
+    """Run the proxy of LiteLLM before a model, and yield its address; None where it cannot be run."""
+    program = litellm()
+    if program is None:
+        yield None
+        return
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    passed_on = {"model": "openai/played", "api_base": address, "api_key": "none"}
+    settings = {"model_list": [{"model_name": "played", "litellm_params": passed_on}]}
+    (folder / "litellm.yaml").write_text(json.dumps(settings))
+    command = [str(program), "--config", str(folder / "litellm.yaml"), "--host", "127.0.0.1", "--port", str(port)]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, cwd=folder, env=os.environ | {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}, **quiet)
+    try:
+        deadline = time.monotonic() + 120
+        while process.poll() is None and time.monotonic() < deadline:
+            try:
+                httpx2.get(f"http://127.0.0.1:{port}/health/liveliness", timeout=5).raise_for_status()
+                break
+            except httpx2.HTTPError:
+                time.sleep(0.5)
+        else:
+            print("  LiteLLM did not start: left out")
+            yield None
+            return
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def overhead(subject: Subject, folder: Path) -> None:
+    """(a) A call that is not streamed, of the model itself, through the server and through a proxy; each with a text of its own."""
     with serving("benches.model_server") as played:
         address = f"http://127.0.0.1:{played.port}/v1"
         with (
-            serving("benches.wire_servers", "taiwa", store, f"{address}#played") as served,
+            serving("benches.wire_servers", "taiwa", str(folder / "calls.db"), f"{address}#played") as served,
+            proxying(address, folder) as proxy,
             httpx2.Client(timeout=60) as client,
         ):
-            walls: dict[str, list[float]] = {"the model itself": [], "through taiwa serve": []}
-            through = f"http://127.0.0.1:{served.port}/v1"
+            asked = {
+                "direct": (address, "played"),
+                "ours": (f"http://127.0.0.1:{served.port}/v1", f"{address}#played"),
+            }
+            asked |= {} if proxy is None else {"litellm": (proxy, "played")}
+            walls: dict[str, list[float]] = {kind: [] for kind in asked}
             for number in range(CALLS):
-                for kind, (url, model) in zip(
-                    walls, ((address, "played"), (through, f"{address}#played")), strict=True
-                ):
+                for kind, (url, model) in asked.items():
                     started = time.perf_counter()
                     answer = client.post(f"{url}/chat/completions", json=body(model, f"Where are the maples? {number}"))
                     walls[kind].append((time.perf_counter() - started) * 1_000)
                     answer.raise_for_status()
-    direct, ours = walls.values()
-    subject.median("a call of a model that answers after 200 ms, by httpx2", direct, "ms")
-    subject.median(
-        "the same through taiwa serve, stored and journaled", ours, "ms", f"+{median(ours) - median(direct):.1f} ms"
-    )
-    subject.target(
-        "a call through the server, as a multiple of a call of the model", median(ours) / median(direct), 1.5, ""
-    )
+    direct, ours = median(walls["direct"]), median(walls["ours"])
+    subject.median("a call of a model that answers after 200 ms, by httpx2", walls["direct"], "ms")
+    more = f"+{ours - direct:.1f} ms"
+    subject.median("the same through taiwa serve, stored and journaled", walls["ours"], "ms", more)
+    subject.target("a call through the server, as a multiple of a call of the model", ours / direct, 1.5, "")
+    if "litellm" in walls:
+        theirs = median(walls["litellm"])
+        more = f"+{theirs - direct:.1f} ms"
+        subject.median(
+            "the same through the proxy of LiteLLM, which stores nothing", walls["litellm"], "ms", more, ours=ours
+        )
+        subject.target("a call through the server, as a multiple of one through LiteLLM", ours / theirs, 1, "")
 
 
 async def follow(port: int, number: int, opened: asyncio.Barrier) -> tuple[list[float], int]:
@@ -206,12 +266,8 @@ def matching(subject: Subject, store: str) -> None:
     nodes = repository.store.nodes.count()
     for kind, values in walls.items():
         subject.median(f"find the place of 200 messages among {nodes:,} nodes, {kind}", values, "ms")
-    subject.target(
-        "the place of 200 messages of a conversation that goes on",
-        median(walls["of a conversation that goes on"]),
-        2,
-        "ms",
-    )
+    for kind, values in walls.items():
+        subject.target(f"the place of 200 messages, {kind}", median(values), 2, "ms")
     repository.store.close()
 
 
@@ -245,7 +301,7 @@ def main() -> None:
         peers=("uvicorn", "httpx2"),
     )
     with tempfile.TemporaryDirectory() as folder:
-        overhead(subject, f"{folder}/calls.db")
+        overhead(subject, Path(folder))
         streaming(subject, f"{folder}/streams.db")
         matching(subject, f"{folder}/large.db")
         idle(subject, f"{folder}/idle.db")

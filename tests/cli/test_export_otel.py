@@ -19,13 +19,15 @@ def talked(taiwa: Taiwa, model_server: ModelServer) -> Taiwa:
     return taiwa
 
 
-def test_each_turn_is_one_line_and_every_export_is_the_same(talked: Taiwa, tmp_path: Path) -> None:
+def test_each_turn_is_a_line_of_spans_and_one_of_metrics_and_every_export_is_the_same(
+    talked: Taiwa, tmp_path: Path
+) -> None:
     written = talked.ok("export", "chat-1", "--otel")
     talked.ok("export", "chat-1", "--otel", "-o", str(tmp_path / "spans.json"))
 
-    assert len(written.lines) == 2
+    assert [next(iter(row)) for row in written.rows] == ["resourceSpans", "resourceMetrics"] * 2
     assert (tmp_path / "spans.json").read_text("utf-8") == written.out
-    names = [span["name"] for row in written.rows for span in row["resourceSpans"][0]["scopeSpans"][0]["spans"]]
+    names = [span["name"] for row in written.rows[::2] for span in row["resourceSpans"][0]["scopeSpans"][0]["spans"]]
     assert names == ["invoke_agent chat", "chat test-model"] * 2
     assert "coffee" not in written.out
     assert "127.0.0.1" not in written.out

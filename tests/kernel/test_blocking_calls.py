@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from taiwa.kernel.async_runtime import AsyncRuntime
+from taiwa.kernel.async_runtime import MOST_STEP_THREADS, AsyncRuntime, finish_in_thread
 from taiwa.kernel.effects import CallTool, Effect, GetEvidence, Retrieve, gather, perform
 from taiwa.kernel.errors import LimitError
 from taiwa.kernel.journal import Entry, Journal
@@ -129,3 +129,13 @@ def test_what_was_paid_is_written_before_a_cancelled_run_ends() -> None:
     asyncio.run(main())
 
     assert len(written) == 1
+
+
+def test_many_steps_share_a_few_threads() -> None:
+    async def run() -> set[int]:
+        return set(await asyncio.gather(*(finish_in_thread(threading.get_ident) for _ in range(100))))
+
+    found = asyncio.run(run())
+
+    assert len(found) <= MOST_STEP_THREADS
+    assert threading.get_ident() not in found

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 
 from taiwa import settings as configured
-from taiwa.models.scripted import ScriptedModel, scripted_model
+from taiwa.kernel.messages import Chunk, Request
+from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel
 from taiwa.server.options import ServerOptions
 from taiwa.server.serve import TaiwaServer
 from taiwa.sessions.durable_turn import AnyModel
@@ -19,6 +20,15 @@ from taiwa.sessions.repository import Repository
 from taiwa.store import Store
 
 KEY = "test-key"
+
+
+class PatientModel(ScriptedModel):
+    """A scripted model whose functions may wait: they are called in a thread, and the server goes on meanwhile."""
+
+    async def astream(self, request: Request) -> AsyncIterator[Chunk]:
+        for chunk in self._play(await asyncio.to_thread(self._next, request), request):
+            await asyncio.sleep(0)
+            yield chunk
 
 
 @dataclass
@@ -55,7 +65,7 @@ def serving(
     **options: object,
 ) -> Generator[Serving]:
     """Serve a scripted model in a thread, until the block ends."""
-    scripted = model or scripted_model(*entries)  # type: ignore[arg-type]
+    scripted = model or PatientModel(entries, "scripted", ALL_CAPABILITIES, 7, None)  # type: ignore[arg-type]
     settings = replace(configured.load({}, {}), model=None)
     if store != ":memory:":
         settings = replace(settings, store=Path(store))

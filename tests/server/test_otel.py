@@ -98,7 +98,7 @@ def test_a_turn_is_a_span_and_its_calls_are_the_spans_within_it(tmp_path: Path) 
         node = respond(server, "Six times seven?", model="sums")
         stored = server.repository.store.nodes.get(node)
         (ref,) = server.repository.store.refs.list()
-        (line,) = otlp_lines(server.repository, node)
+        line, *_ = otlp_lines(server.repository, node)
 
     turn, *calls = spans_in(line)
     assert [span["name"] for span in (turn, *calls)] == [
@@ -126,7 +126,7 @@ def test_spans_have_no_texts_unless_they_are_asked_for(tmp_path: Path) -> None:
     with serving(CALL, ANSWER, apps=(counting(tmp_path),)) as server:
         node = respond(server, "Six times seven?", model="sums")
         plain = "".join(otlp_lines(server.repository, node))
-        (line,) = otlp_lines(server.repository, node, content=True)
+        line, *_ = otlp_lines(server.repository, node, content=True)
 
     for text in ("Six times", "It is 42", "6*7", "Count."):
         assert text not in plain
@@ -144,12 +144,42 @@ def test_spans_sent_after_each_turn_equal_those_that_are_exported_afterwards(tmp
     app = counting(tmp_path)
     with collector() as received, serving(CALL, ANSWER, "Yes.", apps=(app,), otel=received.address) as server:
         nodes = [respond(server, "Six times seven?", model="sums"), respond(server, "Is it?")]
-        live = [received.next_body() for _ in nodes]
+        live = [received.next_body() for _ in (*nodes, *nodes)]  # the spans of a turn, then its metrics
         afterwards = [line for node in nodes for line in otlp_lines(server.repository, node)]
         again = [line for node in nodes for line in otlp_lines(server.repository, node)]
 
     assert live == afterwards == again
     assert received.requests.empty()
+
+
+def test_each_call_of_a_model_is_measured_by_its_time_and_its_tokens(tmp_path: Path) -> None:
+    with serving(CALL, ANSWER, apps=(counting(tmp_path),)) as server:
+        spans, line = otlp_lines(server.repository, respond(server, "Six times seven?", model="sums"))
+
+    (resource,) = json.loads(line)["resourceMetrics"]
+    (scope,) = resource["scopeMetrics"]
+    duration, tokens = scope["metrics"]
+    assert (duration["name"], duration["unit"]) == ("gen_ai.client.operation.duration", "s")
+    assert (tokens["name"], tokens["unit"]) == ("gen_ai.client.token.usage", "{token}")
+    calls = [span for span in spans_in(spans) if span["name"] == "chat scripted"]
+    points = duration["histogram"]["dataPoints"]
+    for span, point in zip(calls, points, strict=True):
+        assert (point["startTimeUnixNano"], point["timeUnixNano"]) == (
+            span["startTimeUnixNano"],
+            span["endTimeUnixNano"],
+        )
+        assert attributes(point)["gen_ai.response.model"] == "scripted-1"
+    counted = tokens["histogram"]["dataPoints"]
+    assert [(attributes(point)["gen_ai.token.type"], point["sum"]) for point in counted] == [
+        ("input", 10.0), ("output", 4.0), ("input", 20.0), ("output", 5.0),
+    ]  # fmt: skip
+    for point in (*points, *counted):
+        counts = [int(each) for each in point["bucketCounts"]]
+        place = counts.index(1)
+        bounds = [float("-inf"), *point["explicitBounds"], float("inf")]
+        assert sum(counts) == 1
+        assert len(counts) == len(bounds) - 1
+        assert bounds[place] < point["sum"] <= bounds[place + 1]
 
 
 def test_a_server_sends_what_waits_before_it_ends() -> None:
@@ -195,7 +225,7 @@ def test_a_call_that_failed_has_the_kind_of_its_error_and_not_its_message(tmp_pa
         Message("assistant", (ToolCall("calculator", '{"expression": "1/secret"}', "c1"),)), finish="tool_calls"
     )
     with serving(call, "It cannot be done.", apps=(counting(tmp_path),)) as server:
-        (line,) = otlp_lines(server.repository, respond(server, model="sums"))
+        line, *_ = otlp_lines(server.repository, respond(server, model="sums"))
 
     failed = [span for span in spans_in(line) if "status" in span]
     assert [span["name"] for span in failed] == ["execute_tool calculator"]
@@ -213,8 +243,8 @@ def test_a_search_in_documents_is_a_span(tmp_path: Path) -> None:
         asked = server.client.post("/api/conversations", json=body).json()
         server.client.get(f"/api/runs/{asked['run']}/events")
         (ref,) = server.repository.store.refs.list()
-        (line,) = otlp_lines(server.repository, ref.name)
-        (full,) = otlp_lines(server.repository, ref.name, content=True)
+        line, *_ = otlp_lines(server.repository, ref.name)
+        full, *_ = otlp_lines(server.repository, ref.name, content=True)
 
     assert "retrieval" in [span["name"] for span in spans_in(line)]
     assert "ten days" not in line

@@ -276,15 +276,14 @@ def find_path(name: str, environ: Mapping[str, str] | None = None) -> Path:
     """
     if "/" in name or os.sep in name or name.endswith(".md"):
         return _expanded(name)
-    paths: dict[str, Path] = {}
-    for _, path in _files(environ):
-        paths.setdefault(path.stem, path)
-    if name not in paths and (plugin := find_plugin("apps", name)) is not None:
+    for folder in (user_folder(environ), BUILT_IN):
+        with suppress(OSError):
+            if name[:1] != "." and (path := folder / f"{name}.md").exists():
+                return path
+    if (plugin := find_plugin("apps", name)) is not None:
         return plugin_app(plugin)
-    if name not in paths:
-        paths |= dict.fromkeys(plugin_names("apps"), Path())
-        raise ConfigError(f"app {quoted(name)} not found; {suggest(name, tuple(paths), 'apps')}")
-    return paths[name]
+    known = dict.fromkeys((*(path.stem for _, path in _files(environ)), *plugin_names("apps")))
+    raise ConfigError(f"app {quoted(name)} not found; {suggest(name, tuple(known), 'apps')}")
 
 
 def new(path: Path, name: str) -> Path:

@@ -328,7 +328,6 @@ def turns_to_keep(conversation: Conversation) -> tuple[PastTurn, ...] | None:
 
 START = "0" * 2 * DIGEST_BYTES
 """The address of the empty history."""
-EMPTY: list[object] = ["", [], [], []]
 REASONING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 
 
@@ -355,7 +354,7 @@ def split_turns(messages: Sequence[Message]) -> tuple[tuple[tuple[Message, ...],
 def turn_digest(messages: Iterable[Message]) -> str:
     """Return the digest of a turn, 32 hex characters; equal for turns that differ only in what clients change."""
     groups = (_normal(role, group) for role, group in groupby(messages, attrgetter("role")) if role != "system")
-    return _hashed(COMPACT.encode([each for each in groups if each[1:] != EMPTY]))
+    return _hashed(f"[{','.join(filter(None, groups))}]")
 
 
 def next_address(address: str, digest: str) -> str:
@@ -367,7 +366,8 @@ def _hashed(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()
 
 
-def _normal(role: str, messages: Iterable[Message]) -> list[object]:
+def _normal(role: str, messages: Iterable[Message]) -> str:
+    """Write what counts of the messages of one role as compact JSON; "" where nothing does. Most of a history is text alone."""
     texts, calls, results, files = list[str](), list[object](), list[str](), list[str]()
     for message in messages:
         for part in message.parts:
@@ -382,7 +382,10 @@ def _normal(role: str, messages: Iterable[Message]) -> list[object]:
     text = " ".join(texts)
     if role == "assistant" and "<think>" in text:
         text = REASONING.sub("", text)
-    return [role, _collapsed(text), calls, results, sorted(files)]
+    text = _collapsed(text)
+    if calls or results or files:
+        return COMPACT.encode([role, text, calls, results, sorted(files)])
+    return f'["{role}",{COMPACT.encode(text)},[],[],[]]' if text else ""
 
 
 def _collapsed(text: str) -> str:

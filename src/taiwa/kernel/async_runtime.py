@@ -2,10 +2,14 @@
 
 import asyncio
 import inspect
+import os
+import threading
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
+from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from taiwa.kernel.effects import CallTool, GetEvidence, Program, Retrieve
@@ -31,7 +35,7 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
     Once `stop` is set, an answer that is being streamed ends with the text that it has.
     """
 
-    stop: asyncio.Event | None = None
+    stop: "Stop | None" = None
 
     async def run(self, program: Program[T], journal: Journal | None = None) -> T:
         """Run a program to its value.
@@ -48,7 +52,7 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
         async with aclosing(self._drive(run, shows_text=False)) as ticks:
             async for _ in ticks:
                 execution.events.clear()
-        return RunResult(execution.result(), execution.ledger.spent, execution.journal)
+        return execution.run_result()
 
     async def stream(
         self, program: Program[T], journal: Journal | None = None
@@ -62,7 +66,20 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
                     yield execution.events.popleft()
         while execution.events:
             yield execution.events.popleft()
-        yield RunResult(execution.result(), execution.ledger.spent, execution.journal)
+        yield execution.run_result()
+
+    async def finish(self, execution: Execution[T], end: Callable[[RunResult[T]], None]) -> None:
+        """Perform the effects of an execution that was begun in a thread; `end` gets the result in the thread of the last step.
+
+        Raises:
+            BaseException: as `run`, and what `end` raised.
+        """
+        run = _Run(execution, blocks=True, end=end)
+        if execution.done:
+            await run.step(int)
+        async with aclosing(self._drive(run, shows_text=False)) as ticks:
+            async for _ in ticks:
+                execution.events.clear()
 
     async def _begin(self, program: Program[T], journal: Journal | None) -> "_Run[T]":
         if journal is None or journal.sink is None:
@@ -94,10 +111,13 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
                 await self._settle_some(run, tasks, ticks)
                 yield
         finally:
-            await run.step(execution.close)
+            if not execution.done:
+                run.end = None
+                await run.step(execution.close)
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            if tasks:
+                await asyncio.gather(*tasks, return_exceptions=True)
 
     def _needs_no_task(self, execution: Execution[T], pending: PendingEffect, *, shows_text: bool) -> bool:
         """Say whether an effect can be awaited directly: a task costs as much as a small effect, but time limits and streams
@@ -160,47 +180,155 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
     async def _complete(self, run: "_Run[T]", pending: PendingEffect, request: Request, ticks: asyncio.Event) -> None:
         pending.begin()
         chunks = self.require_model().astream(request)
-        stopping = self.stop and asyncio.create_task(_cancel_on(self.stop, asyncio.current_task()))
+        here, stop = asyncio.current_task(), self.stop
+        assert here is not None
+        if stop is not None:
+            stop.cancels(here)
         try:
             async for chunk in chunks:
-                wants_more = await run.read(partial(run.execution.feed, pending, chunk))
+                if run.steps:
+                    wants_more = await run.read(partial(run.execution.feed, pending, chunk))
+                else:  # there are many chunks, and mostly no step that they wait for
+                    wants_more = run.execution.feed(pending, chunk)
                 ticks.set()
                 if not wants_more:
                     break
         except asyncio.CancelledError:
-            here = asyncio.current_task()
-            if self.stop is None or not self.stop.is_set() or here is None or here.uncancel():
+            if stop is None or not stop.is_set or here.uncancel():
                 raise
         finally:
-            if stopping:
-                stopping.cancel()
+            if stop is not None:
+                stop.spares(here)
             close = getattr(chunks, "aclose", None)
             if close is not None:
                 await close()
 
 
-async def _cancel_on(event: asyncio.Event, task: "asyncio.Task[Any] | None") -> None:
-    await event.wait()
-    if task is not None:
-        task.cancel()
+class Stop:
+    """Ends the answers that are being streamed, each with the text that it has; used on their event loop."""
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def set(self) -> None:
+        """End the answers, and those that begin from now on."""
+        self.is_set = True
+        for task in self._tasks:
+            task.cancel()
+
+    def cancels(self, task: "asyncio.Task[Any]") -> None:
+        """Cancel a task once this is set, until `spares`."""
+        self._tasks.add(task)
+        if self.is_set:
+            task.cancel()
+
+    def spares(self, task: "asyncio.Task[Any]") -> None:
+        """Cancel a task no longer."""
+        self._tasks.discard(task)
 
 
 async def finish_in_thread(call: Callable[[], R]) -> R:
     """Make a call that may block, and must not be left half done, in a thread; a caller that is cancelled waits for its end."""
-    future = asyncio.wrap_future(start_in_thread(call, "step"))
-    try:
-        return await asyncio.shield(future)
-    except asyncio.CancelledError:
-        await asyncio.wait((future,))
-        raise
+    return await step_threads().start(call).end()
+
+
+MOST_STEP_THREADS = 8
+
+
+class _Step(Generic[R]):
+    """A call that a thread makes for a task."""
+
+    __slots__ = ("_call", "_context", "_error", "_loop", "_made", "_value", "_waiter")
+    _value: R
+
+    def __init__(self, call: Callable[[], R]) -> None:
+        self._call, self._context = call, copy_context()
+        self._loop = asyncio.get_running_loop()
+        self._made = False
+        self._error: BaseException | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    def make(self) -> None:
+        """Make the call, in a thread."""
+        try:
+            self._value = self._context.run(self._call)
+        except BaseException as error:
+            self._error = error
+        with suppress(RuntimeError):  # the loop was closed meanwhile
+            self._loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        self._made = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def end(self) -> R:
+        """Wait for the end of the call, also where the task is cancelled, and return or raise what it did."""
+        cancelled: asyncio.CancelledError | None = None
+        while not self._made:
+            self._waiter = self._loop.create_future()
+            try:
+                await self._waiter
+            except asyncio.CancelledError as error:
+                cancelled = error
+        try:
+            if cancelled is not None:
+                raise cancelled
+            if self._error is not None:
+                raise self._error
+        finally:
+            cancelled = self._error = None  # their tracebacks hold this frame
+        return self._value
+
+
+class StepThreads:
+    """Daemon threads that make steps, which are short: each makes many of them, since to start one costs more than a step.
+
+    Those of `asyncio.to_thread` would keep the program from ending where a step never ends.
+    """
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self._steps: SimpleQueue[_Step[Any]] = SimpleQueue()
+        self._idle = threading.Semaphore(0)
+        self._count = 0
+
+    def start(self, call: Callable[[], R]) -> _Step[R]:
+        """Start a call with the context of the caller, behind those that wait for a thread."""
+        step = _Step(call)
+        self._steps.put(step)
+        if self._count < MOST_STEP_THREADS and not self._idle.acquire(blocking=False):
+            self._count += 1
+            threading.Thread(target=self._make_steps, name="step", daemon=True).start()
+        return step
+
+    def _make_steps(self) -> None:
+        while True:
+            self._steps.get().make()
+            self._idle.release()
+
+
+_threads: list[StepThreads] = []
+
+
+def step_threads() -> StepThreads:
+    """Return the threads of this process; a forked child has none of its parent's."""
+    if not _threads or _threads[0].process != os.getpid():
+        _threads[:] = [StepThreads()]
+    return _threads[0]
 
 
 @dataclass(eq=False, slots=True)
 class _Run(Generic[T]):
-    """An execution that is moved on by one thread at a time; `blocks` says whether that may block."""
+    """An execution that is moved on by one thread at a time; `blocks` says whether that may block.
+
+    `end` gets the result in the step that leads to it.
+    """
 
     execution: Execution[T]
     blocks: bool
+    end: Callable[[RunResult[T]], None] | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def step(self, call: Callable[[], R]) -> R:
@@ -208,11 +336,22 @@ class _Run(Generic[T]):
         if not self.blocks:
             return call()
         async with self.lock:
-            return await finish_in_thread(call)
+            return await finish_in_thread(partial(self._made, call))
+
+    def _made(self, call: Callable[[], R]) -> R:
+        made = call()
+        if self.end is not None and self.execution.done:
+            self.end(self.execution.run_result())
+        return made
+
+    @property
+    def steps(self) -> bool:
+        """Whether a step is being made."""
+        return self.blocks and self.lock.locked()
 
     async def read(self, call: Callable[[], R]) -> R:
         """Make a call that does not block, between two steps."""
-        if not self.blocks or not self.lock.locked():
+        if not self.steps:
             return call()
         async with self.lock:
             return call()

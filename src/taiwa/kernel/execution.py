@@ -114,6 +114,11 @@ class PendingEffect:
         return Response(message, "cut", None, response.usage, response.model, response.text[end:], bound)
 
     @property
+    def shows_all(self) -> bool:
+        """Say whether text is shown as it comes: nothing watches it, and no thinking can begin any more."""
+        return self._watcher is None and (self._splitter is None or self._splitter.is_text)
+
+    @property
     def is_hidden(self) -> bool:
         """Say whether nothing of the answer is shown."""
         return isinstance(self._watcher, HideOutput)
@@ -228,7 +233,10 @@ class Execution(Generic[T]):
         """Add a chunk of a `Complete`; False means that the runtime should close the stream."""
         if pending.is_complete:
             return False
-        if isinstance(chunk, Notice):
+        if isinstance(chunk, TextDelta) and chunk.text and pending.shows_all:
+            pending.chunks.append(chunk)
+            self._emit(chunk)
+        elif isinstance(chunk, Notice):
             self._emit(chunk)
         elif isinstance(chunk, FailedAttempt):
             self._repeat(pending)
@@ -303,6 +311,14 @@ class Execution(Generic[T]):
                 self._error.spent = self.ledger.spent
             raise self._error
         return self._value  # type: ignore[return-value]  # pyright: ignore[reportReturnType]  # a value once done
+
+    def run_result(self) -> RunResult[T]:
+        """Return the program's value with the usage and the journal of the run.
+
+        Raises:
+            BaseException: as `result`.
+        """
+        return RunResult(self.result(), self.ledger.spent, self.journal)
 
     # Transitions
 

@@ -518,17 +518,17 @@ class ThinkingSplitter:
     [ThinkingDelta(text='One and one', block=None), ThinkingDelta(text='…', block=None), TextDelta(text='Two.')]
     """
 
-    __slots__ = ("_after_block", "_closing", "_held", "_is_text")
+    __slots__ = ("_after_block", "_closing", "_held", "is_text")
 
     def __init__(self) -> None:
         self._held = ""
         self._closing = ""
         self._after_block = False
-        self._is_text = False
+        self.is_text = False
 
     def feed(self, text: str) -> list[Delta]:
         """Take the next piece of the answer; return what is certain of it."""
-        if self._is_text:
+        if self.is_text:
             return [TextDelta(text)]
         deltas: list[Delta] = []
         self._held += text
@@ -557,7 +557,7 @@ class ThinkingSplitter:
         if any(opening.startswith(lower) for opening in BLOCKS) and len(self._held) < MAX_BLANK_CHARS:
             return False
         deltas.append(TextDelta(begun if self._after_block else self._held))
-        self._is_text, self._held = True, ""
+        self.is_text, self._held = True, ""
         return True
 
     def _think(self, deltas: list[Delta]) -> bool:

@@ -267,7 +267,7 @@ class Runtime(BaseRuntime[Model]):
         execution = self.execution(program, journal)
         for _ in self._drive(execution):
             execution.events.clear()
-        return RunResult(execution.result(), execution.ledger.spent, execution.journal)
+        return execution.run_result()
 
     def stream(
         self, program: Program[T], journal: Journal | None = None
@@ -280,7 +280,7 @@ class Runtime(BaseRuntime[Model]):
                     yield execution.events.popleft()
         while execution.events:
             yield execution.events.popleft()
-        yield RunResult(execution.result(), execution.ledger.spent, execution.journal)
+        yield execution.run_result()
 
     def _drive(self, execution: Execution[T]) -> Generator[None]:
         threads = _EffectThreads(self, execution)

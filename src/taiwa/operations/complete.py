@@ -1,6 +1,5 @@
 """Answer a request of a client that resends its history: the turn in its place, and the session that performs it."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -8,6 +7,7 @@ from taiwa.apps.catalog import load_unchanged
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App
 from taiwa.conversation.history import START, change_app
 from taiwa.conversation.turn_prompt import turn_request
+from taiwa.kernel.async_runtime import Stop
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.execution import Observer
 from taiwa.kernel.messages import Message
@@ -74,7 +74,7 @@ class Completion:
             return self
         return replace(self, turn_input=replace(self.turn_input, reason=f"{BY_CLIENT}{client}"))
 
-    async def perform(self, observer: Observer, stop: asyncio.Event | None = None) -> TurnResult:
+    async def perform(self, observer: Observer, stop: Stop | None = None) -> TurnResult:
         """Perform the turn, as `AsyncSession.perform`.
 
         Raises:

@@ -1,6 +1,6 @@
-"""Write the turns of a conversation as spans of OpenTelemetry, in OTLP JSON, for a file or a collector.
+"""Write the turns of a conversation as spans and metrics of OpenTelemetry, in OTLP JSON, for a file or a collector.
 
-Spans are made from the journal and from nothing else, so those that a server sends after a turn are the same, byte for byte, as
+They are made from the journal and from nothing else, so those that a server sends after a turn are the same, byte for byte, as
 those that are exported later. The names are those of the conventions for generative AI.
 """
 
@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from hashlib import blake2b
@@ -32,7 +33,15 @@ Attribute: TypeAlias = str | int | tuple[str, ...]
 
 INTERNAL, CLIENT = 1, 3
 ERROR = 2
-PATH = "/v1/traces"
+DELTA = 1
+PATH, METRICS_PATH = "/v1/traces", "/v1/metrics"
+MEASURED = frozenset(
+    ("gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.response.model", "error.type")
+)
+"""The attributes of a call that its metrics have."""
+SECONDS_BOUNDS = tuple(0.01 * 2**power for power in range(14))
+TOKEN_BOUNDS = tuple(float(4**power) for power in range(14))
+"""The bounds of the histograms, as the conventions advise."""
 HEADERS_VARIABLE = "OTEL_EXPORTER_OTLP_HEADERS"
 SECONDS = 10.0
 """The time of one request to a collector, and the time for what is left when a server stops."""
@@ -273,10 +282,7 @@ def _span_id(node: str, run: int, place: int) -> str:
 
 def as_otlp(spans: Iterable[Span]) -> str:
     """Write spans as one line of OTLP JSON: the body of a request, and a line of a file that collectors read."""
-    written: list[Json] = [_span(span) for span in spans]
-    scope: Json = {"scope": {"name": "taiwa"}, "spans": written}
-    resource: Json = {"attributes": _attributes({"service.name": "taiwa"})}
-    return json.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]})
+    return _resource("Spans", "spans", [_span(span) for span in spans])
 
 
 def _span(span: Span) -> Json:
@@ -291,6 +297,53 @@ def _span(span: Span) -> Json:
         "attributes": _attributes(span.attributes),
         **({"status": {"code": ERROR}} if span.error else {}),
     }
+
+
+def metrics(spans: Iterable[Span]) -> str:
+    """Write the metrics of the calls of models among some spans as one line of OTLP JSON, "" where there are none.
+
+    They are the histograms of the conventions: what each call added to them, from its beginning to its end.
+    """
+    durations, tokens = list[Json](), list[Json]()
+    for span in spans:
+        if span.kind != CLIENT or span.attributes.get("gen_ai.operation.name") != "chat":
+            continue
+        about = {name: each for name, each in span.attributes.items() if name in MEASURED}
+        durations.append(_data_point(span, about, (span.end_us - span.start_us) / 1e6, SECONDS_BOUNDS))
+        for kind in ("input", "output"):
+            count = span.attributes.get(f"gen_ai.usage.{kind}_tokens")
+            if isinstance(count, int) and not span.error:
+                tokens.append(_data_point(span, about | {"gen_ai.token.type": kind}, count, TOKEN_BOUNDS))
+    measured = (
+        ("gen_ai.client.operation.duration", "s", durations),
+        ("gen_ai.client.token.usage", "{token}", tokens),
+    )
+    written: list[Json] = [
+        {"name": name, "unit": unit, "histogram": {"dataPoints": points, "aggregationTemporality": DELTA}}
+        for name, unit, points in measured
+        if points
+    ]
+    return _resource("Metrics", "metrics", written) if written else ""
+
+
+def _data_point(span: Span, about: Mapping[str, Attribute], measured: float, bounds: tuple[float, ...]) -> Json:
+    counts = ["0"] * (len(bounds) + 1)
+    counts[bisect_left(bounds, measured)] = "1"
+    return {
+        "attributes": _attributes(about),
+        "startTimeUnixNano": str(span.start_us * 1000),
+        "timeUnixNano": str(span.end_us * 1000),
+        "count": "1",
+        "sum": float(measured),
+        "bucketCounts": list[Json](counts),
+        "explicitBounds": list[Json](bounds),
+    }
+
+
+def _resource(kind: str, name: str, written: list[Json]) -> str:
+    scope: Json = {"scope": {"name": "taiwa"}, name: written}
+    resource: Json = {"attributes": _attributes({"service.name": "taiwa"})}
+    return json.dumps({f"resource{kind}": [{"resource": resource, f"scope{kind}": [scope]}]})
 
 
 def _attributes(attributes: Mapping[str, Attribute]) -> list[Json]:
@@ -308,7 +361,9 @@ def _value(attribute: Attribute) -> Json:
 
 
 def otlp_lines(repository: Repository, revision: str, *, content: bool = False) -> Iterator[str]:
-    """Yield the turns of a history, oldest first, each as one line of OTLP JSON; those made without a run are left out.
+    """Yield the turns of a history, oldest first, each as a line of OTLP JSON with its spans, and one with the metrics of its calls.
+
+    Those made without a run are left out.
 
     Raises:
         InputError: the revision does not exist.
@@ -316,8 +371,8 @@ def otlp_lines(repository: Repository, revision: str, *, content: bool = False) 
     session = repository.store.refs.session_of(revision)
     path = [node for node, _ in repository.store.nodes.path(repository.store.resolve(revision))]
     for node in reversed(path):
-        if spans := turn_spans(repository, node, session, content=content):
-            yield as_otlp(spans)
+        spans = turn_spans(repository, node, session, content=content)
+        yield from filter(None, (as_otlp(spans) if spans else "", metrics(spans)))
 
 
 class Collector:
@@ -343,11 +398,12 @@ class Collector:
             raise ConfigError(f"the address of a collector may not contain a password; set {HEADERS_VARIABLE}")
         base = endpoint.rstrip("/")
         self.url = base if parts.path.rstrip("/").endswith(PATH) else base + PATH
+        self.metrics_url = self.url.removesuffix(PATH) + METRICS_PATH
         self._who = host if port is None else f"{host}:{port}"
         self._headers = _headers(os.environ.get(HEADERS_VARIABLE, ""))
 
     def send(self, bodies: Iterable[str]) -> int:
-        """Send bodies, each in a request of its own; return how many there were.
+        """Send bodies, each in a request of its own; return how many had spans.
 
         Raises:
             ConfigError: the collector cannot be reached, or refuses one.
@@ -358,12 +414,13 @@ class Collector:
         try:
             with httpx2.Client(timeout=SECONDS, headers=self._headers) as client:
                 for body in bodies:
-                    response = client.post(self.url, content=body, headers={"content-type": "application/json"})
+                    url = self.metrics_url if body.startswith('{"resourceMetrics"') else self.url
+                    response = client.post(url, content=body, headers={"content-type": "application/json"})
                     if not response.is_success:
                         raise ConfigError(
                             f"the collector at {self._who} refused spans with HTTP {response.status_code}"
                         )
-                    sent += 1
+                    sent += url == self.url
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise ConfigError(f"the collector at {self._who} cannot be reached ({type(error).__name__})") from None
         return sent
@@ -424,7 +481,7 @@ class LiveSpans:
             repository, node, session = item
             try:
                 if spans := turn_spans(repository, node, session):
-                    self._collector.send([as_otlp(spans)])
+                    self._collector.send(filter(None, (as_otlp(spans), metrics(spans))))
             except TaiwaError as error:
                 self._warn(error.message)
             except (OSError, RuntimeError, ValueError) as error:

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from taiwa.server.access import Access
 from taiwa.server.errors import ApiError, invalid, too_many
 from taiwa.server.options import LOOPBACK_NAMES, ServerOptions
+from taiwa.server.responses import SEND
 
 logger = logging.getLogger("taiwa.server.requests")
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -69,6 +70,7 @@ class Guard:
                 message = {**message, "headers": headers}
             await send(message)
 
+        scope[SEND] = send
         self._active += 1
         try:
             response = await self._check(scope)

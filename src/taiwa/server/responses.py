@@ -1,16 +1,20 @@
 """Responses: JSON, and streams of server-sent events that notice when their reader leaves."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
+from contextlib import aclosing, suppress
+from typing import TypeAlias, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from taiwa.kernel.records import Json, to_json
 from taiwa.server.errors import invalid
 
+SendNow: TypeAlias = Callable[[bytes], bool]
+SEND = "taiwa.send"
+"""In the scope: how the parts of a body are sent past the layers that only look at the start of a response."""
 NO_STORE = {"cache-control": "no-store"}
 EVENT_STREAM = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -32,10 +36,17 @@ def event(data: Json, name: str = "") -> bytes:
 
 
 class EventStream(Response):
-    """A stream of server-sent events. `on_leave` is called where the reader leaves before the end."""
+    """A stream of server-sent events. `on_leave` is called where the reader leaves before the end.
+
+    A function that makes `events` gets one that sends a part at once, for while it waits between the parts that it yields;
+    that returns False where nothing can be sent at once.
+    """
 
     def __init__(
-        self, events: AsyncGenerator[bytes], on_leave: Callable[[], None] | None = None, media_type: bytes = b""
+        self,
+        events: "AsyncGenerator[bytes] | Callable[[SendNow], AsyncGenerator[bytes]]",
+        on_leave: Callable[[], None] | None = None,
+        media_type: bytes = b"",
     ) -> None:
         super().__init__()
         self._events = events
@@ -44,27 +55,68 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the events; the server drops what is sent to a reader who has left, so `receive` is watched."""
-        del scope
-        sending = asyncio.create_task(self._send(send))
+        here, left = asyncio.current_task(), False
+        assert here is not None
         watching = asyncio.create_task(_until_left(receive))
-        try:
-            await asyncio.wait((sending, watching), return_when=asyncio.FIRST_COMPLETED)
-            if not sending.done() and self._on_leave is not None:
-                self._on_leave()
-        finally:
-            watching.cancel()
-            if not sending.done():
-                sending.cancel()
-            await asyncio.gather(sending, watching, return_exceptions=True)
-        if not sending.cancelled():
-            sending.result()
 
-    async def _send(self, send: Callable[[Message], Awaitable[None]]) -> None:
+        def leave(_: object) -> None:
+            nonlocal left
+            left = True
+            if self._on_leave is not None:
+                self._on_leave()
+            here.cancel()
+
+        watching.add_done_callback(leave)
+        try:
+            await self._send(send, scope.get(SEND, send))
+        except asyncio.CancelledError:
+            if not left or here.uncancel():
+                raise
+        finally:
+            watching.remove_done_callback(leave)
+            watching.cancel()
+
+    async def _send(self, send: Send, send_part: Send) -> None:
+        begun: list[_Begun] = []
+
+        def send_now(part: bytes) -> bool:
+            if begun:
+                return False
+            sending = cast(
+                "Coroutine[object, None, None]",
+                send_part({"type": "http.response.body", "body": part, "more_body": True}),
+            )
+            with suppress(StopIteration):
+                begun.append(_Begun(sending, sending.send(None)))
+            return True
+
         await send({"type": "http.response.start", "status": 200, "headers": self._head})
-        async with aclosing(self._events) as events:
+        made = self._events(send_now) if callable(self._events) else self._events
+        async with aclosing(made) as events:
             async for part in events:
-                await send({"type": "http.response.body", "body": part, "more_body": True})
+                while begun:
+                    await begun[0]
+                    begun.clear()
+                await send_part({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+class _Begun:
+    """A coroutine that was begun, and what it waits for: awaiting this brings it to its end."""
+
+    def __init__(self, call: Coroutine[object, None, None], waits_for: object) -> None:
+        self._call, self._waits_for = call, waits_for
+
+    def __await__(self) -> Generator[object, None, None]:
+        waits_for, call = self._waits_for, self._call
+        with suppress(StopIteration):
+            while True:
+                try:
+                    yield waits_for
+                except BaseException as error:  # noqa: BLE001  (it goes on within the coroutine)
+                    waits_for = call.throw(error)
+                else:
+                    waits_for = call.send(None)
 
 
 async def _until_left(receive: Receive) -> None:

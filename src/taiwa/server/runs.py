@@ -9,6 +9,7 @@ from functools import partial
 from threading import get_ident
 from typing import TypeAlias
 
+from taiwa.kernel.async_runtime import Stop, finish_in_thread
 from taiwa.kernel.errors import StoreError, TaiwaError
 from taiwa.kernel.execution import Event
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
@@ -36,6 +37,8 @@ class RunEvent:
         return isinstance(self.event, (TurnResult, ApiError))
 
 
+Take: TypeAlias = Callable[[RunEvent], bool]
+"""Gets an event when it happens, and says whether it took it."""
 OnEnd: TypeAlias = Callable[["LiveRun"], Awaitable[None]]
 OnTurn: TypeAlias = Callable[[Repository, str, str], None]
 """Called with the repository, the node and the session of each turn that was stored."""
@@ -55,8 +58,8 @@ class LiveRun:
         self.ended = asyncio.Event()
         self.abandoned = False
         self.stopped = False
-        self._stop = asyncio.Event()
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._stop = Stop()
+        self._readers: list[_Reader] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._loop, self._thread = asyncio.get_running_loop(), get_ident()
 
@@ -64,20 +67,24 @@ class LiveRun:
         """Perform the run in a task of its own."""
         return asyncio.create_task(self._perform())
 
-    async def follow(self, start: int = 0) -> AsyncIterator[RunEvent]:
-        """Yield the events from a position, those that exist and those that come, up to the end of the run."""
+    async def follow(self, start: int = 0, take: Take | None = None) -> AsyncIterator[RunEvent]:
+        """Yield the events from a position, those that exist and those that come, up to the end of the run.
+
+        A reader that waits for the next event lets `take` have it at once; what that takes is not yielded.
+        """
+        reader = _Reader(start, take)
         while True:
-            while start < len(self.events):
-                yield self.events[start]
-                start += 1
+            while reader.position < len(self.events):
+                reader.position += 1
+                yield self.events[reader.position - 1]
             if self.done:
                 return
-            waiting = asyncio.get_running_loop().create_future()
-            self._waiting.add(waiting)
+            reader.woken = self._loop.create_future()
+            self._readers.append(reader)
             try:
-                await waiting
+                await reader.woken
             finally:
-                self._waiting.discard(waiting)
+                self._readers.remove(reader)
 
     async def results(self) -> list[TurnResult]:
         """Wait for the end of all answers.
@@ -105,10 +112,15 @@ class LiveRun:
         self._stop.set()
 
     async def _perform(self) -> None:
-        self._tasks = [asyncio.create_task(self._answer(index)) for index in range(len(self.completions))]
-        for index, task in enumerate(self._tasks):
-            task.add_done_callback(partial(self._report, index))
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if len(self.completions) == 1:
+            here = asyncio.current_task()
+            self._tasks = [] if here is None else [here]
+            with suppress(asyncio.CancelledError):  # as below, where one is cancelled twice
+                await self._answer(0)
+            self._tasks = []
+        else:
+            self._tasks = [asyncio.create_task(self._answer(index)) for index in range(len(self.completions))]
+            await asyncio.gather(*self._tasks, return_exceptions=True)
         try:
             if self._on_end is not None:
                 await self._on_end(self)
@@ -128,8 +140,11 @@ class LiveRun:
             self._publish(index, api_error(error))
         except asyncio.CancelledError:
             if self.abandoned:
-                await asyncio.to_thread(_abandon, completion)
+                await finish_in_thread(partial(_abandon, completion))
             self._publish(index, STOPPING)
+        except Exception:
+            logger.exception("a turn failed")  # no error of ours describes it
+            self._publish(index, INTERNAL)
 
     def _observe(self, index: int, event: Event) -> None:
         """Publish what is to be shown; the steps of a program are made in other threads."""
@@ -140,21 +155,32 @@ class LiveRun:
         else:
             self._loop.call_soon_threadsafe(self._publish, index, event)
 
-    def _report(self, index: int, task: asyncio.Task[None]) -> None:
-        """Report a failure that no error of ours describes; cancelled answers have ended themselves."""
-        problem = None if task.cancelled() else task.exception()
-        if problem is not None:
-            logger.error("a turn failed", exc_info=problem)
-            self._publish(index, INTERNAL)
-
     def _publish(self, index: int, event: TextDelta | ThinkingDelta | Notice | TurnResult | ApiError) -> None:
-        self.events.append(RunEvent(index, event))
-        self._wake()
+        published = RunEvent(index, event)
+        self.events.append(published)
+        for reader in self._readers:
+            if reader.take is not None and not reader.woken.done() and reader.take(published):
+                reader.position += 1
+            else:
+                reader.wake()
 
     def _wake(self) -> None:
-        for waiting in self._waiting:
-            if not waiting.done():
-                waiting.set_result(None)
+        for reader in self._readers:
+            reader.wake()
+
+
+class _Reader:
+    """A reader of the events of a run, who waits for the one at a position."""
+
+    __slots__ = ("position", "take", "woken")
+    woken: "asyncio.Future[None]"
+
+    def __init__(self, position: int, take: Take | None) -> None:
+        self.position, self.take = position, take
+
+    def wake(self) -> None:
+        if not self.woken.done():
+            self.woken.set_result(None)
 
 
 def _abandon(completion: Completion) -> None:
@@ -172,6 +198,7 @@ class Runs:
         self._most = most
         self._on_turn = on_turn
         self._running: dict[asyncio.Task[None], LiveRun] = {}
+        self._answers = 0
         self.stopping = False
 
     def check_room(self, count: int = 1) -> None:
@@ -182,7 +209,7 @@ class Runs:
         """
         if self.stopping:
             raise STOPPING
-        if sum(len(run.completions) for run in self._running.values()) + count > self._most:
+        if self._answers + count > self._most:
             raise too_many("the server writes as many answers as it may; try again in a moment")
 
     def start(self, completions: Sequence[Completion], on_end: OnEnd | None = None) -> LiveRun:
@@ -197,8 +224,12 @@ class Runs:
         run = LiveRun(completions, on_end, self._on_turn)
         task = run.begin()
         self._running[task] = run
-        task.add_done_callback(self._running.pop)
+        self._answers += len(run.completions)
+        task.add_done_callback(self._ended)
         return run
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._answers -= len(self._running.pop(task).completions)
 
     async def stop(self, grace: float) -> None:
         """Let open runs end for some seconds; what is not finished then is left in the store, to be resumed."""

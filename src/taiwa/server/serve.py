@@ -1,6 +1,7 @@
 """Run the server: its socket, its start line, its log, and its end."""
 
 import asyncio
+import gc
 import json
 import logging
 import socket
@@ -35,6 +36,8 @@ from taiwa.settings import Settings
 
 BACKLOG = 1024
 KEEP_ALIVE = 75
+MOST_UNCHECKED = 10_000
+"""New objects from which on garbage is looked for among them."""
 MOST_HEADER_BYTES = 64 << 10
 FIELDS = ("method", "path", "status", "caller", "ms")
 
@@ -109,6 +112,8 @@ class TaiwaServer:
         `on_ready` is called once it listens.
         """
         self._server.on_ready = on_ready
+        gc.freeze()  # what starting made stays to the end: looking for garbage in it, again and again, takes time from streams
+        gc.set_threshold(MOST_UNCHECKED)
         self._server.run(sockets=[self.socket])
 
     async def serve(self, on_ready: Callable[[], None] | None = None) -> None:

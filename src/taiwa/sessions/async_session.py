@@ -3,17 +3,18 @@
 import asyncio
 from asyncio import to_thread
 from collections.abc import AsyncGenerator, Callable, Iterable
+from concurrent.futures import Future
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
-from typing import Self, TypeAlias
+from typing import Self, TypeAlias, TypeVar
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
 from taiwa.conversation.state import Change, State
-from taiwa.kernel.async_runtime import AsyncRuntime, finish_in_thread
+from taiwa.kernel.async_runtime import AsyncRuntime, Stop, finish_in_thread
 from taiwa.kernel.attachments import AttachmentSource
 from taiwa.kernel.errors import TaiwaError
-from taiwa.kernel.execution import Observer, RunResult
+from taiwa.kernel.execution import Execution, Observer, RunResult
 from taiwa.kernel.runtime import AsyncStream, Done
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.sessions.durable_turn import ActiveTurn, TurnInput, TurnResult
@@ -21,6 +22,7 @@ from taiwa.sessions.replay import ReplayedNode
 from taiwa.sessions.repository import ValueOrigin
 from taiwa.sessions.session import BaseSession, TurnEvent, TurnValue
 
+T = TypeVar("T")
 AsyncTurnStream: TypeAlias = AsyncStream[TurnEvent, TurnResult]
 
 
@@ -64,7 +66,7 @@ class AsyncSession(BaseSession):
         return AsyncStream(self._events(lambda: self._begin(turn_input)))
 
     async def perform(
-        self, turn_input: TurnInput | None, observer: Observer, stop: asyncio.Event | None = None
+        self, turn_input: TurnInput | None, observer: Observer, stop: Stop | None = None
     ) -> TurnResult | None:
         """Complete a turn that is described in full, or without one as `resume`; `observer` sees what its programs do, in any thread.
 
@@ -127,50 +129,65 @@ class AsyncSession(BaseSession):
         return await to_thread(self._export)
 
     async def _run(
-        self, begin: Callable[[], ActiveTurn], stop: asyncio.Event | None = None, observers: tuple[Observer, ...] = ()
+        self, begin: Callable[[], ActiveTurn], stop: Stop | None = None, observers: tuple[Observer, ...] = ()
     ) -> TurnResult:
-        turn = await self._begin_in_thread(begin)
-        async with self._record_failure(turn):
-            done = await self._runtime(turn, stop, observers).run_result(turn.program, turn.journal)
-        settled: list[TurnResult] = []
-        try:
-            await finish_in_thread(lambda: settled.append(self._settle(turn, done)))
-        except asyncio.CancelledError:
-            if not settled:
-                raise
-        return settled[0]  # a turn that is committed while its task is cancelled is not taken back
+        """Complete a turn in two steps: one up to the call of the model, one from its answer to the commit."""
+        turns: list[ActiveTurn] = []
+        settled: Future[TurnResult] = Future()
 
-    async def _begin_in_thread(self, begin: Callable[[], ActiveTurn]) -> ActiveTurn:
-        """Begin a turn without blocking the event loop; a caller that is cancelled leaves no turn open."""
-        begun: list[ActiveTurn] = []
+        def start() -> tuple[AsyncRuntime, Execution[TurnValue]]:
+            turns.append(turn := begin())
+            runtime = self._runtime(turn, stop, observers)
+            return runtime, runtime.execution(turn.program, turn.journal)
+
+        def settle(done: RunResult[TurnValue]) -> None:
+            try:
+                settled.set_result(self._settle(turns[0], done))
+            except BaseException as error:  # noqa: BLE001  (raised below)
+                settled.set_exception(error)
+
         try:
-            await finish_in_thread(lambda: begun.append(begin()))
-        except BaseException:
-            for turn in begun:
+            async with self._record_failure(turns):
+                runtime, execution = await self._begin_in_thread(start, turns)
+                await runtime.finish(execution, settle)
+        except asyncio.CancelledError:
+            if not settled.done():
+                raise
+        return settled.result()  # a turn that is committed while its task is cancelled is not taken back
+
+    async def _begin_in_thread(self, begin: Callable[[], T], turns: list[ActiveTurn]) -> T:
+        """Begin a turn, which is added to the list, without blocking the event loop; a caller that is cancelled leaves no turn open."""
+        try:
+            return await finish_in_thread(begin)
+        except asyncio.CancelledError:
+            for turn in turns:
                 await finish_in_thread(partial(self.repository.store.runs.end, turn.run, "abandoned"))
             raise
-        return begun[0]
 
     @asynccontextmanager
-    async def _record_failure(self, turn: ActiveTurn) -> AsyncGenerator[None]:
-        """Record a failure of a turn in a thread, and count what it cost."""
+    async def _record_failure(self, turns: list[ActiveTurn]) -> AsyncGenerator[None]:
+        """Record a failure of a turn that was begun in a thread, and count what it cost."""
         try:
             yield
         except BaseException as error:
-            await finish_in_thread(partial(turn.fail, error))
+            for turn in turns:
+                await finish_in_thread(partial(turn.fail, error))
             if isinstance(error, TaiwaError) and isinstance(error.spent, RunUsage):
                 self.spent = self.spent + error.spent
             raise
         finally:
-            if turn.resources is not None:
-                turn.resources.close()
+            for turn in turns:
+                if turn.resources is not None:
+                    turn.resources.close()
 
     async def _events(self, begin: Callable[[], ActiveTurn]) -> "AsyncGenerator[TurnEvent | Done[TurnResult]]":
-        turn = await self._begin_in_thread(begin)
+        turns: list[ActiveTurn] = []
+        await self._begin_in_thread(lambda: turns.append(begin()), turns)
+        turn = turns[0]
         done: list[RunResult[TurnValue]] = []
         # Closed here and not by the garbage collector, so that closing the iterator cancels the call.
         async with (
-            self._record_failure(turn),
+            self._record_failure(turns),
             aclosing(self._runtime(turn).stream(turn.program, turn.journal)) as events,
         ):
             async for event in events:
@@ -183,7 +200,7 @@ class AsyncSession(BaseSession):
         yield Done(result)
 
     def _runtime(
-        self, turn: ActiveTurn, stop: asyncio.Event | None = None, observers: tuple[Observer, ...] = ()
+        self, turn: ActiveTurn, stop: Stop | None = None, observers: tuple[Observer, ...] = ()
     ) -> AsyncRuntime:
         options = self._runtime_options(turn)
         options["observers"] = (*options.get("observers", ()), *observers)

@@ -285,7 +285,7 @@ class ActiveTurn:
                 raise ConflictError(moved_message(self.session, self._keep(after))) from None
             self.session = branch_name(after)
             committed = self._committed(self.session, after, None)
-        parent = turn_input.follows or after.new_nodes[0].hash
+        parent = turn_input.follows or str(after.new_nodes[1].parent)
         result = TurnResult(
             reply.text,
             reply.delta,

@@ -201,7 +201,9 @@ def _place(
     if not inputs or not answerable:
         raise InputError("the last message must be of the user or a tool")
     is_same = base.app.name == app.name and (app.values == base.app.values or not app.values)
-    if is_same and repository.store.nodes.is_trusted(base.app.hash):  # an import does not replace a served app
+    if (
+        is_same and base.app.hash != app.hash and repository.store.nodes.is_trusted(base.app.hash)
+    ):  # an import does not replace a served app
         # A conversation keeps the text of its app, and what was set for its answers.
         app = base.app.with_options(replace(base.app.options, request=app.options.request))
     base = base if app.hash == base.app.hash else change_app(base, app)

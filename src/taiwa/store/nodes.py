@@ -268,7 +268,8 @@ def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
         if kind not in KINDS or not isinstance(user, OPTIONAL) or not isinstance(answer, OPTIONAL):
             raise ValueError(kind)
         attachments = tuple(map(read_reference, fields.get("attachments", ())))
-        thinking, messages = restore_thinking(fields.get("thinking")), restore_messages(fields.get("messages"))
+        thinking = restore_thinking(fields["thinking"]) if "thinking" in fields else ()
+        messages = restore_messages(fields["messages"]) if "messages" in fields else ()
         above, delta = None if parent is None else parent.hex(), fields.get("delta")
         prefix = str(fields.get("prefix", ""))
         return Node(above, kind, app.hex(), user, answer, delta, state.hex(), attachments, thinking, messages, prefix)
@@ -355,7 +356,7 @@ class Nodes:
                 f"app {short_hash(node.app)} of the node not found in the store; a file has it after `export --app`"
             )
         values = (key, parent, back, node.kind, app, turns, state, body, self._db.clock())
-        seq = self._own("node", node.hash, self._db.insert(INSERT, *values))
+        seq = self._own("node", key.hex(), self._db.insert(INSERT, *values))
         self.blobs.link("node", seq, node.attachments)
         return seq
 

@@ -37,8 +37,8 @@ from taiwa.models.http_api.provider_interface import EFFORTS
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.extension import Extend, read_extension
 from taiwa.server.fields import Fields
-from taiwa.server.responses import event
-from taiwa.server.runs import LiveRun
+from taiwa.server.responses import SendNow, event
+from taiwa.server.runs import LiveRun, RunEvent
 from taiwa.server.state import read_body, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.files import FILE_PARTS, with_files
@@ -392,13 +392,19 @@ class _Reply:
             whole["usage"] = usage
         return whole
 
-    async def stream(self, run: LiveRun, extend: Extend) -> AsyncGenerator[bytes]:
+    async def stream(self, run: LiveRun, extend: Extend, send_now: SendNow) -> AsyncGenerator[bytes]:
         """Yield the chunks of the response."""
         results: dict[int, TurnResult] = {}
         begun: set[int] = set()
         thinking: set[int] = set()
         written: set[int] = set()
-        async for each in run.follow():
+
+        def take(each: RunEvent) -> bool:
+            if not isinstance(each.event, TextDelta) or each.index not in written:
+                return False
+            return send_now(self._piece(each.index, b"content", each.event.text))
+
+        async for each in run.follow(take=take):
             if isinstance(each.event, Notice):
                 continue
             if isinstance(each.event, ApiError):

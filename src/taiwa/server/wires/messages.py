@@ -41,8 +41,8 @@ from taiwa.operations.say import request_tokens
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.extension import Extend, read_extension
 from taiwa.server.fields import Fields
-from taiwa.server.responses import event
-from taiwa.server.runs import LiveRun
+from taiwa.server.responses import SendNow, event
+from taiwa.server.runs import LiveRun, RunEvent
 from taiwa.server.state import caller_of, read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.stateless import (
@@ -377,14 +377,20 @@ class _Reply:
         content += calls
         return self._message(content, _ending(result.response), self._usage(result))
 
-    async def stream(self, run: LiveRun, extend: Extend) -> AsyncGenerator[bytes]:
+    async def stream(self, run: LiveRun, extend: Extend, send_now: SendNow) -> AsyncGenerator[bytes]:
         """Yield the events of the message."""
         usage = _write_usage(Usage(self._asked.estimate()))
         ending: dict[str, Json] = {"stop_reason": None, "stop_sequence": None, "stop_details": None}
         yield _event("message_start", message=self._message([], ending, usage))
         yield _event("ping")
         has_text = False
-        async for each in run.follow():
+
+        def take(each: RunEvent) -> bool:
+            if not isinstance(each.event, TextDelta) or self._open != "text":
+                return False
+            return send_now(self._delta("text", {"type": "text_delta", "text": each.event.text}))
+
+        async for each in run.follow(take=take):
             match each.event:
                 case ApiError():
                     yield event(error(each.event), "error")

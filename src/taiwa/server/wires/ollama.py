@@ -30,7 +30,8 @@ from taiwa.kernel.records import Json, to_json
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.extension import Extend, read_extension
 from taiwa.server.fields import Fields
-from taiwa.server.runs import LiveRun
+from taiwa.server.responses import SendNow
+from taiwa.server.runs import LiveRun, RunEvent
 from taiwa.server.state import read_body, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.chat_completions import read_tools
@@ -227,10 +228,14 @@ class _Reply:
         thinking = () if response is None else response.message.thinking
         return self._part(result.text, _thought(thinking), _calls(result)) | self._end(result)
 
-    async def stream(self, run: LiveRun, extend: Extend) -> AsyncGenerator[bytes]:
+    async def stream(self, run: LiveRun, extend: Extend, send_now: SendNow) -> AsyncGenerator[bytes]:
         """Yield the lines of the answer."""
         has_text = False
-        async for each in run.follow():
+
+        def take(each: RunEvent) -> bool:
+            return has_text and isinstance(each.event, TextDelta) and send_now(_line(self._part(each.event.text)))
+
+        async for each in run.follow(take=take):
             match each.event:
                 case ApiError():
                     yield _line(error(each.event))

@@ -7,12 +7,14 @@ import asyncio
 from base64 import b64decode
 from collections.abc import AsyncGenerator, Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from taiwa.conversation.app import AnswerOptions
+from taiwa.kernel.async_runtime import finish_in_thread
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, ToolCall, ToolSpec
@@ -22,7 +24,7 @@ from taiwa.operations.complete import Completion, CompletionOptions, Place, begi
 from taiwa.server.errors import invalid
 from taiwa.server.extension import Extend, Extension, extender
 from taiwa.server.fields import Fields
-from taiwa.server.responses import EventStream, json_response
+from taiwa.server.responses import EventStream, SendNow, json_response
 from taiwa.server.runs import LiveRun, OnEnd
 from taiwa.server.state import ServerState, caller_of, start_run, state_of
 from taiwa.sessions.durable_turn import TurnResult
@@ -54,8 +56,8 @@ class Reply(Protocol):
         """Return the whole response."""
         ...
 
-    def stream(self, run: LiveRun, extend: Extend) -> AsyncGenerator[bytes]:
-        """Yield the parts of the response, with what was asked for beside the protocol."""
+    def stream(self, run: LiveRun, extend: Extend, send_now: SendNow) -> AsyncGenerator[bytes]:
+        """Yield the parts of the response, with what was asked for beside the protocol; pieces of text are sent at once."""
         ...
 
 
@@ -152,10 +154,11 @@ async def answer(
     `after` is what the turn follows where the client keeps that and not its history.
     """
     state, caller = state_of(request), caller_of(request)
-    run = start_run(request, reply.protocol, await asyncio.to_thread(_begin, state, caller, asked, after), on_end)
+    completions = await finish_in_thread(partial(_begin, state, caller, asked, after))
+    run = start_run(request, reply.protocol, completions, on_end)
     extend = extender(asked.extension, state.repository(caller), state.catalogue)
     if asked.streams:
-        return EventStream(reply.stream(run, extend), lambda: run.cancel(abandon=True), media_type)
+        return EventStream(partial(reply.stream, run, extend), lambda: run.cancel(abandon=True), media_type)
     results = await _results(request, run)
     return json_response(reply.whole(results) | await extend(results))
 
