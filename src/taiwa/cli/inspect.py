@@ -156,7 +156,8 @@ def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
     node, here = found.node, found.conversation
     print_line(f"{found.hash}  {node.kind}, turn {here.count}, app {here.app.name}", "bold")
     if options := inspect.describe_options(here.app.answer_options):
-        print_line(f"{_('options')}: {options}", "dim")
+        heading = _("options")
+        print_line(f"{heading}: {options}", "dim")
     if node.user is not None:
         print_line(f"\nyou: {node.user}")
     for attachment in node.attachments:

@@ -203,8 +203,8 @@ async def delete_item(request: Request) -> Json:
     return _object(await asyncio.to_thread(remove))
 
 
-def _ids(items: Sequence[Json]) -> set[Json]:
-    return {cast("Body", each)["id"] for each in items}
+def _ids(items: Sequence[Json]) -> set[str]:
+    return {str(cast("Body", each)["id"]) for each in items}
 
 
 async def show(request: Request) -> Json:

@@ -186,7 +186,7 @@ async def with_files(request: Request, body: Fields, name: str) -> Fields:
     """
     listed = body.data.get(name)
     parts = [part for item in listed for part in _parts(item)] if isinstance(listed, list) else []
-    if not any("file_id" in (part, part.get("file"))[isinstance(part.get("file"), dict)] for part in parts):  # type: ignore[operator]
+    if not any("file_id" in _holder(part) for part in parts):
         return body
 
     def url_of(identifier: str) -> tuple[str, str]:
@@ -208,6 +208,12 @@ def _parts(item: Json) -> list[Body]:
     return [part for part in found if part.get("type") in FILE_PARTS]
 
 
+def _holder(part: Body) -> Body:
+    """Return what names the file: the part itself, or the object inside of it, as in Chat Completions."""
+    inner = part.get("file")
+    return inner if isinstance(inner, dict) else part
+
+
 def _resolved(item: Json, url_of: Callable[[str], tuple[str, str]]) -> Json:
     if not _parts(item):
         return item
@@ -218,8 +224,7 @@ def _resolved(item: Json, url_of: Callable[[str], tuple[str, str]]) -> Json:
 def _with_data(part: Json, url_of: Callable[[str], tuple[str, str]]) -> Json:
     if not isinstance(part, dict) or part.get("type") not in FILE_PARTS:
         return part
-    inner = part.get("file")
-    holder = inner if isinstance(inner, dict) else part
+    holder = _holder(part)
     identifier = holder.get("file_id")
     if not isinstance(identifier, str):
         return part

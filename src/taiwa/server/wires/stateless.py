@@ -5,7 +5,7 @@ The history that such a client resends is matched to the nodes of the store, see
 
 import asyncio
 from base64 import b64decode
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -182,7 +182,7 @@ async def _left(request: Request) -> None:
 def _begin(state: ServerState, caller: str, asked: StatelessRequest, after: Place | None) -> list[Completion]:
     """Find the place of each answer to a resent history; those behind the first one are branches."""
     choice = state.catalogue.choose(asked.model)
-    params = {} if asked.extension is None else asked.extension.params
+    params: Mapping[str, Json] = {} if asked.extension is None else asked.extension.params
     options = CompletionOptions(choice.app, asked.messages, params, asked.options)
     repository, priced_model = state.repository(caller), state.catalogue.open(choice)
     return [begin_completion(repository, priced_model, options, state.turns, after) for _ in range(asked.choices)]

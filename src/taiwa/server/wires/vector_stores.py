@@ -1,12 +1,13 @@
 """Vector stores (`/v1/vector_stores`): indexes of documents under their names, and files that are attached to them."""
 
 import asyncio
+import operator
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
-from typing import cast
+from typing import Any, cast
 
 from starlette.requests import Request
 
@@ -362,17 +363,17 @@ COMPARISONS: Mapping[str, Callable[[object, object], bool]] = {
     "ne": lambda one, other: one != other,
     "in": lambda one, other: isinstance(other, list) and one in other,
     "nin": lambda one, other: isinstance(other, list) and one not in other,
-    "gt": lambda one, other: _ordered(one, other) and one > other,  # type: ignore[operator]
-    "gte": lambda one, other: _ordered(one, other) and one >= other,  # type: ignore[operator]
-    "lt": lambda one, other: _ordered(one, other) and one < other,  # type: ignore[operator]
-    "lte": lambda one, other: _ordered(one, other) and one <= other,  # type: ignore[operator]
+    "gt": lambda one, other: _ordered(one, other, operator.gt),
+    "gte": lambda one, other: _ordered(one, other, operator.ge),
+    "lt": lambda one, other: _ordered(one, other, operator.lt),
+    "lte": lambda one, other: _ordered(one, other, operator.le),
 }
 DEEPEST = 8
 
 
-def _ordered(one: object, other: object) -> bool:
+def _ordered(one: object, other: object, compare: Callable[[Any, Any], bool]) -> bool:
     numbers = isinstance(one, (int, float)) and isinstance(other, (int, float))
-    return numbers or (isinstance(one, str) and isinstance(other, str))
+    return (numbers or (isinstance(one, str) and isinstance(other, str))) and compare(one, other)
 
 
 def read_filter(given: Fields | None, depth: int = 0) -> Callable[[Mapping[str, Json]], bool]:
