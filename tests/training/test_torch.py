@@ -121,7 +121,9 @@ def test_a_training_begins_with_exported_weights_and_spells_a_new_token_by_its_p
     for written in ("Na", " mol", "x"):
         assert torch.equal(after[more.encode(written)[0]], before[TOKENS.encode(written)[0]])
     assert torch.equal(after[more.pieces["NaNa"]], before[TOKENS.pieces["Na"]])
-    assert torch.allclose(begun.layers[1].down.weight, kept.layers[1].down.weight, atol=1e-3)
+    assert torch.allclose(
+        begun.state_dict()["layers.1.down.weight"], kept.state_dict()["layers.1.down.weight"], atol=1e-3
+    )
 
 
 def test_products_in_bfloat16_give_nearly_the_same_direction() -> None:
