@@ -1,6 +1,8 @@
-"""What needs torch: the iteration of the optimiser, and that a model that is exported reckons in numpy as it did in torch."""
+"""What needs torch: the iteration of the optimiser, a training and its files, and that an exported model reckons in numpy as in torch."""
 
+import json
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +12,11 @@ torch = pytest.importorskip("torch")
 
 from taiwa.models.builtin.network import Network, load_weights  # noqa: E402
 from taiwa.models.builtin.tokenizer import Tokens  # noqa: E402
-from training.builtin.export import export  # noqa: E402
+from training.builtin.corpus import Corpus  # noqa: E402
+from training.builtin.export import begin_from, export  # noqa: E402
 from training.builtin.model import Config, Transformer  # noqa: E402
 from training.builtin.optimise import Optimiser, orthogonal  # noqa: E402
-from training.builtin.train import read_tokens  # noqa: E402
+from training.builtin.train import Plan, read_tokens, train  # noqa: E402
 from training.builtin.vocabulary import SPECIAL, write  # noqa: E402
 
 TOKENS = Tokens(SPECIAL, ("Na", " mol"))
@@ -102,3 +105,40 @@ def test_what_comes_later_changes_nothing_before() -> None:
         one, other = made(torch.tensor([[1, 2, 3, 4]])), made(torch.tensor([[1, 2, 9, 9]]))
     assert torch.allclose(one[:, :2], other[:, :2], atol=1e-5)
     assert not torch.allclose(one[:, 2], other[:, 2], atol=1e-3)
+
+
+def test_a_training_begins_with_exported_weights_and_spells_a_new_token_by_its_parts(tmp_path: Path) -> None:
+    kept, checkpoint, vocabulary = model(), tmp_path / "checkpoint.pt", tmp_path / "vocabulary.json"
+    torch.save({"config": SMALL.record(), "model": kept.state_dict()}, checkpoint)
+    write(TOKENS, vocabulary)
+    export(checkpoint, vocabulary, tmp_path)
+    more = Tokens(SPECIAL, ("NaNa", "Na", " mol"))
+    begun = Transformer(replace(SMALL, vocab=len(more)))
+
+    begin_from(tmp_path, begun, more)
+
+    before, after = kept.embed.weight.half().float(), begun.embed.weight
+    for written in ("Na", " mol", "x"):
+        assert torch.equal(after[more.encode(written)[0]], before[TOKENS.encode(written)[0]])
+    assert torch.equal(after[more.pieces["NaNa"]], before[TOKENS.pieces["Na"]])
+    assert torch.allclose(
+        begun.state_dict()["layers.1.down.weight"], kept.state_dict()["layers.1.down.weight"], atol=1e-3
+    )
+
+
+def test_products_in_bfloat16_give_nearly_the_same_direction() -> None:
+    torch.manual_seed(3)
+    given = torch.randn(24, 40)
+    assert torch.allclose(orthogonal(given, fast=True), orthogonal(given), atol=0.05)
+
+
+def test_a_training_draws_into_files_and_does_nothing_when_its_time_is_over(tmp_path: Path) -> None:
+    write(TOKENS, tmp_path / "vocabulary.json")
+    plan = Plan(tmp_path, 1e-9, workers=1, batch=512, shard=8, compiled=False, config=replace(SMALL, context=512))
+    for _ in range(2):
+        train(plan)
+
+    logged = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert [row["steps"] for row in logged] == [1, 1]
+    assert logged[0]["tokens"] == logged[1]["tokens"] > 0
+    assert len(Corpus.read(tmp_path / "drawn" / "000000.npz")) == 8

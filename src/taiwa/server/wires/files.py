@@ -205,7 +205,7 @@ async def with_files(request: Request, body: Fields, name: str) -> Fields:
 def _parts(item: Json) -> list[Body]:
     content = item.get("content") if isinstance(item, dict) else None
     found = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-    return [part for part in found if part.get("type") in FILE_PARTS]
+    return [part for part in found if str(part.get("type")) in FILE_PARTS]
 
 
 def _holder(part: Body) -> Body:
