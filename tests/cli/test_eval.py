@@ -354,7 +354,7 @@ def test_a_server_that_never_answers_ends_a_run(
         (("--only", "Type_9"), "holds no question of Type_9"),
         (("--ray", "mars"), "invalid Ray address 'mars'"),
         (("--ray", "local:0"), "invalid Ray address 'local:0'"),
-        (("--resume",), "there are no rows to go on with"),
+        (("--resume",), "no rows to resume from"),
         (("--data", "gone.jsonl"), "No such file"),
     ],
 )

@@ -68,10 +68,12 @@ PROBLEMS = DemoPart(
             "A train travels 210 km in 2.5 hours. What is its average speed in km/h?",
             "answer is 84 km/h",
         ),
+        DemoStep(gettext_noop("Units."), "taiwa solve {text}", "How many litres are 3 gallons?", "11.356"),
+        DemoStep(gettext_noop("In Japanese."), "taiwa solve {text}", "1000円の20%引きはいくら?", "800"),
         DemoStep(
             gettext_noop("Beyond its training: it shows what it tried, and gives no answer."),
             "taiwa solve {text}",
-            "How many litres are 3 gallons?",
+            "Who wrote Hamlet?",
             code=4,
         ),
     ),
@@ -86,7 +88,7 @@ ORDER_DESK = DemoPart(
             gettext_noop("A first order."), "taiwa say order -s desk {text}", "Two grande lattes with oat milk, please."
         ),
         DemoStep(gettext_noop("A correction."), "taiwa say -s desk {text}", "Make that three, please."),
-        DemoStep(gettext_noop("In Japanese."), "taiwa say -s desk {text}", "あと、抹茶ラテを一つお願いします。"),
+        DemoStep(gettext_noop("In Japanese."), "taiwa say -s desk {text}", "抹茶ラテも一つください。"),
         DemoStep(gettext_noop("The state is data, checked by its type."), "taiwa state -s desk", shows="matcha latte"),
         DemoStep(
             gettext_noop("Every value can be traced to the turn that set it."),

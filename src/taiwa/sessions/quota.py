@@ -44,7 +44,9 @@ class Quota:
             BudgetError: the budget of the day is spent.
         """
         now = self.store.now()
-        first = None if self.rate is None else self.store.runs.begun_before_last(self.rate, now - MINUTE)
+        first = now if self.rate == 0 else None
+        if self.rate:
+            first = self.store.runs.begun_before_last(self.rate, now - MINUTE)
         if first is not None:
             wait = (first + MINUTE - now) / 1e6
             raise RateLimitError(f"this key may begin {self.rate} answers in a minute; wait", retry_after=max(wait, 0))
