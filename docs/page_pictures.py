@@ -3,7 +3,9 @@
 Run `python docs/page_pictures.py` from the root; it needs Chromium.
 """
 
+import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,8 @@ def main() -> None:
     """Take all pictures."""
     from playwright.sync_api import expect
 
-    with chromium() as browser:
+    with tempfile.TemporaryDirectory() as home, chromium() as browser:
+        os.environ["XDG_DATA_HOME"] = os.environ["XDG_CONFIG_HOME"] = home
         for language, (locale, (first, second, instead)) in ORDERS.items():
             with serving(model=BuiltinModel()) as served:
                 page = browser.new_context(locale=locale, viewport={"width": 1280, "height": 800}).new_page()

@@ -42,7 +42,7 @@ class Dictated(ScriptedModel):
         yield StreamEnd("stop", None, Usage(10, 5), self.name)
 
 store, *apps = sys.argv[1:]
-settings = replace(configured.load({}, {}), model=None)
+settings = replace(configured.load(), model=None)
 model = Dictated((), "dictated", ALL_CAPABILITIES, 7, None)
 options = ServerOptions(port=0, token="test-key", apps=tuple(apps), limits=Limits(grace=0.0))
 server = TaiwaServer(Repository(Store.open(store)), settings, options, models={"dictated": model})

@@ -66,7 +66,7 @@ def serving(
 ) -> Generator[Serving]:
     """Serve a scripted model in a thread, until the block ends."""
     scripted = model or PatientModel(entries, "scripted", ALL_CAPABILITIES, 7, None)  # type: ignore[arg-type]
-    settings = replace(configured.load({}, {}), model=None)
+    settings = replace(configured.load(), model=None)
     if store != ":memory:":
         settings = replace(settings, store=Path(store))
     repository = Repository(Store.open(store))
