@@ -23,6 +23,7 @@ NAMES = (
     "replays",
     "retrieval",
     "server",
+    "server_wires",
     "tokens",
     "tools",
     "turns",

@@ -57,7 +57,7 @@ KEYS = {
     "switch": PLACE,
     "rename": PLACE,
     "replay": "calls kind node problem turn",
-    "log": "app at cost model node session text turns",
+    "log": "answer app at client cost model node session text turns",
     "show": "answer app attachments calls delta kind model node options parent state state_hash turn user",
     "diff": "after before state text",
     "why": "after answer before delta kind models node path turn user",

@@ -71,7 +71,7 @@ def test_what_would_be_asked_is_shown_before(evals: Evals, model_server: ModelSe
         (("--only", "other"), "holds no request of other"),
         (("--key", "nowhere.yaml"), "nowhere.yaml: No such file"),
         (("--data", "nowhere.jsonl"), "nowhere.jsonl: No such file"),
-        (("--resume",), "there are no rows to go on with"),
+        (("--resume",), "no rows to resume from"),
     ],
 )
 def test_what_cannot_be_used_is_one_line_and_exit_2(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,8 +17,9 @@ SECRET = "mushrooms for 12,000 yen"
 
 
 @pytest.fixture
-def server() -> Iterator[Serving]:
-    with serving(model=scripted_model(*[f"{SECRET} {n}" for n in range(9)])) as started:
+def server(tmp_path: Path) -> Iterator[Serving]:
+    store = str(tmp_path / "taiwa.db")  # with documents of its own
+    with serving(model=scripted_model(*[f"{SECRET} {n}" for n in range(9)]), store=store) as started:
         started.repository.store.callers.add(Caller("ann"), "ann-key")
         yield started
 

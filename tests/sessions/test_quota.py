@@ -2,13 +2,13 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event, Semaphore
 
 import pytest
 
 from taiwa.apps.catalog import load_app
 from taiwa.kernel.errors import ConfigError, ConflictError, RateLimitError
-from taiwa.kernel.messages import Response, Usage, assistant
+from taiwa.kernel.messages import Request, Response, Usage, assistant
 from taiwa.kernel.usage_limits import Prices
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.sessions.durable_turn import PricedModel
@@ -88,7 +88,14 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def test_of_calls_at_the_same_time_only_those_are_made_that_fit_into_the_budget(place: str) -> None:
-    model = scripted_model(*[Response(assistant("Tea."), usage=Usage(0, ANSWER))] * 8)
+    decided, all_decided = Semaphore(0), Event()
+
+    def answer(_: Request) -> Response:
+        decided.release()
+        assert all_decided.wait(60)  # what is reserved stays reserved until each of them was begun or refused
+        return Response(assistant("Tea."), usage=Usage(0, ANSWER))
+
+    model = scripted_model(*[answer] * 8)
     stores = [Store.open(place, owner="ann") for _ in range(2)]
     places = [Repository(store) for store in stores]
     for each in places:
@@ -99,14 +106,16 @@ def test_of_calls_at_the_same_time_only_those_are_made_that_fit_into_the_budget(
         together.wait(60)
         try:
             session(places[number % 2], model).say(str(number))
-        except BudgetError:
-            return False
-        except ConflictError:  # a name that another one took first
+        except (BudgetError, ConflictError):  # or a name that another one took first
+            decided.release()
             return False
         return True
 
     with ThreadPoolExecutor(8) as pool:
-        made = sum(pool.map(one, range(8)))
+        begun = [pool.submit(one, number) for number in range(8)]
+        assert all(decided.acquire(timeout=60) for _ in begun)
+        all_decided.set()
+        made = sum(each.result() for each in begun)
     assert 1 <= made <= 3
     assert len(model.requests) == made
     assert stores[0].runs.spent_since(0) == made * ANSWER * 1000

@@ -5,6 +5,7 @@ import inspect
 import os
 import threading
 from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import Future
 from contextlib import aclosing, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
@@ -231,6 +232,14 @@ class Stop:
 async def finish_in_thread(call: Callable[[], R]) -> R:
     """Make a call that may block, and must not be left half done, in a thread; a caller that is cancelled waits for its end."""
     return await step_threads().start(call).end()
+
+
+def fulfil(future: Future[R], call: Callable[[], R]) -> None:
+    """Make a call, and let a future have what it returns or raises."""
+    try:
+        future.set_result(call())
+    except BaseException as error:
+        future.set_exception(error)
 
 
 MOST_STEP_THREADS = 8

@@ -1,7 +1,7 @@
 """Responses: JSON, and streams of server-sent events that notice when their reader leaves."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping
 from contextlib import aclosing, suppress
 from typing import TypeAlias, cast
 
@@ -108,15 +108,21 @@ class _Begun:
         self._call, self._waits_for = call, waits_for
 
     def __await__(self) -> Generator[object, None, None]:
-        waits_for, call = self._waits_for, self._call
-        with suppress(StopIteration):
-            while True:
-                try:
-                    yield waits_for
-                except BaseException as error:  # noqa: BLE001  (it goes on within the coroutine)
-                    waits_for = call.throw(error)
-                else:
-                    waits_for = call.send(None)
+        return cast("Generator[object, None, None]", self)
+
+    def __iter__(self) -> Iterator[object]:
+        return self
+
+    def __next__(self) -> object:
+        if self._waits_for is None:
+            return self._call.send(None)
+        waits_for, self._waits_for = self._waits_for, None
+        return waits_for
+
+    def throw(self, error: BaseException) -> object:
+        """Raise an error within the coroutine, as where its task is cancelled."""
+        self._waits_for = None
+        return self._call.throw(error)
 
 
 async def _until_left(receive: Receive) -> None:

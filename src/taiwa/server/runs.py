@@ -21,6 +21,10 @@ from taiwa.sessions.repository import Repository
 logger = logging.getLogger("taiwa.server")
 
 
+class _UnforeseenError(Exception):
+    """An error that is not one of ours, and is the cause of this one."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunEvent:
     """An event of a run: of the answer with this index, one of `Completion.choices` of the request.
@@ -132,7 +136,7 @@ class LiveRun:
     async def _answer(self, index: int) -> None:
         completion = self.completions[index]
         try:
-            result = await completion.perform(partial(self._observe, index), self._stop)
+            result = await self._turn(index)
             if self._on_turn is not None:
                 self._on_turn(completion.session.repository, result.node, result.session)
             self._publish(index, result)
@@ -142,9 +146,17 @@ class LiveRun:
             if self.abandoned:
                 await finish_in_thread(partial(_abandon, completion))
             self._publish(index, STOPPING)
-        except Exception:
-            logger.exception("a turn failed")  # no error of ours describes it
+        except _UnforeseenError:
+            logger.exception("a turn failed")
             self._publish(index, INTERNAL)
+
+    async def _turn(self, index: int) -> TurnResult:
+        try:
+            return await self.completions[index].perform(partial(self._observe, index), self._stop)
+        except TaiwaError:
+            raise
+        except Exception as error:
+            raise _UnforeseenError from error
 
     def _observe(self, index: int, event: Event) -> None:
         """Publish what is to be shown; the steps of a program are made in other threads."""

@@ -11,7 +11,7 @@ from typing import Self, TypeAlias, TypeVar
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
 from taiwa.conversation.state import Change, State
-from taiwa.kernel.async_runtime import AsyncRuntime, Stop, finish_in_thread
+from taiwa.kernel.async_runtime import AsyncRuntime, Stop, finish_in_thread, fulfil
 from taiwa.kernel.attachments import AttachmentSource
 from taiwa.kernel.errors import TaiwaError
 from taiwa.kernel.execution import Execution, Observer, RunResult
@@ -141,10 +141,7 @@ class AsyncSession(BaseSession):
             return runtime, runtime.execution(turn.program, turn.journal)
 
         def settle(done: RunResult[TurnValue]) -> None:
-            try:
-                settled.set_result(self._settle(turns[0], done))
-            except BaseException as error:  # noqa: BLE001  (raised below)
-                settled.set_exception(error)
+            fulfil(settled, lambda: self._settle(turns[0], done))
 
         try:
             async with self._record_failure(turns):

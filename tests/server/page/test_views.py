@@ -11,11 +11,12 @@ from taiwa.apps.catalog import load_app
 from taiwa.ask.decide_search_or_clarify import POLICIES
 from taiwa.ask.types import QUESTIONS, SCORES
 from taiwa.conversation.history import add_turn
+from taiwa.flows.chat import FINISH_WARNINGS
 from taiwa.kernel.messages import Evidence
 from taiwa.models.scripted import ScriptedModel
 from taiwa.server.page.branches import branch_map, leaf
 from taiwa.server.page.forms import open_params
-from taiwa.server.page.labels import LABELS
+from taiwa.server.page.labels import LABELS, WARNINGS
 from taiwa.server.page.page import Page, Place, Talk
 from taiwa.server.page.state_view import state_view
 from taiwa.server.page.views import transcript
@@ -157,6 +158,7 @@ def test_what_programs_name_is_named_for_a_person() -> None:
     assert {each.name for each in fields(Evidence)} == set(LABELS["evidence"])
     assert {*POLICIES, *ASSESS_BY} <= set(LABELS["parameter"])
     assert {param.name for param in open_params(load_app("ask"))} <= set(LABELS["parameter"])
+    assert set(WARNINGS) < set(FINISH_WARNINGS.values())
 
 
 def test_an_answer_that_was_changed_in_the_store_has_another_hash() -> None:

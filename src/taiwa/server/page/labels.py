@@ -4,6 +4,13 @@ from collections.abc import Mapping
 
 from taiwa.i18n import gettext_noop
 
+WARNINGS = (
+    gettext_noop("the answer was cut off at the length limit"),
+    gettext_noop("the answer was interrupted"),
+    gettext_noop("the model refused to go on"),
+)
+"""Warnings of a turn; they are translated where they are shown."""
+
 LABELS: Mapping[str, Mapping[str, str]] = {
     "act": {
         "search": gettext_noop("Looked up"),

@@ -8,7 +8,7 @@ from itertools import islice
 from starlette.requests import Request
 from starlette.responses import Response
 
-from taiwa.i18n import LANGUAGES
+from taiwa.i18n import LANGUAGES, Translate, translator
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
 from taiwa.operations.complete import Completion
@@ -199,6 +199,8 @@ async def follow(request: Request) -> Response:
         found = interrupted_turn(repository, session)
         return "" if found is None else found.text
 
+    translate = translator("page", language_of(request))
+
     async def write() -> AsyncGenerator[bytes]:
         nonlocal shown
         known = state.followed.of(session, caller)
@@ -218,7 +220,7 @@ async def follow(request: Request) -> Response:
             for run in state.followed.of(session, caller):
                 if run.id not in seen:
                     seen.add(run.id)
-                    async for part in _written(run):
+                    async for part in _written(run, translate):
                         yield part
             tip = await asyncio.to_thread(look)
             if tip != shown:
@@ -232,7 +234,7 @@ async def follow(request: Request) -> Response:
     return EventStream(write())
 
 
-async def _written(run: FollowedRun) -> AsyncGenerator[bytes]:
+async def _written(run: FollowedRun, translate: Translate) -> AsyncGenerator[bytes]:
     """Write the events of a run: closed blocks once, and the open block each time that it grows."""
     text, count, ended = MarkdownStream(), 0, False
     yield _begun(run, run.runs[0].completions[0])
@@ -248,7 +250,7 @@ async def _written(run: FollowedRun) -> AsyncGenerator[bytes]:
                 yield event({"html": text.open_html}, "tail")
             case Notice():
                 if each.event.level == "warning" or each.event.code == "waiting":
-                    yield event({"text": each.event.text}, "notice")
+                    yield event({"text": translate(each.event.text)}, "notice")
             case ApiError():
                 yield _numbered(run, event({"text": each.event.message}, "failed"))
                 return
