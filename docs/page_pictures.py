@@ -32,37 +32,43 @@ ORDERS = {
 
 def main() -> None:
     """Take all pictures."""
-    from playwright.sync_api import expect
-
     with tempfile.TemporaryDirectory() as home, chromium() as browser:
         os.environ["XDG_DATA_HOME"] = os.environ["XDG_CONFIG_HOME"] = home
-        for language, (locale, (first, second, instead)) in ORDERS.items():
-            with serving(model=BuiltinModel()) as served:
-                page = browser.new_context(locale=locale, viewport={"width": 1280, "height": 800}).new_page()
-                page.goto(served.server.login_url)
-                page.check("[name=app][value=order]")
-                _say(page, first)
-                _wait(page, 1)
-                _say(page, second)
-                _wait(page, 2)
-                page.click("[data-edit='2']")
-                page.fill("#edit-text", instead)
-                if language == "en":
-                    page.wait_for_selector("#cost-answer:not(:empty)")
-                    page.screenshot(path=FOLDER / "page-edit.png")
-                page.click("#edit button[value=branch]")
-                expect(page.locator(".elsewhere")).to_be_visible(timeout=60_000)
-                _wait(page, 2)
-                page.click("[data-act=verify]")
-                expect(page.locator("#badge.good")).to_be_visible(timeout=60_000)
-                page.click("[data-why='items.1.name']")
-                expect(page.locator("#why h2")).to_be_visible(timeout=60_000)
-                page.screenshot(path=FOLDER / f"page-{language}.png")
-                if language == "en":
-                    page.click("#tab-tree")
-                    page.wait_for_selector("#panel[data-panel=tree]")
-                    page.screenshot(path=FOLDER / "page-branches.png")
-                page.context.close()
+        for language in ORDERS:
+            take(browser, language, FOLDER)
+
+
+def take(browser: Any, language: str, folder: Path) -> None:  # noqa: ANN401
+    """Order, correct and order something else in a branch, and take the pictures of a language on the way."""
+    from playwright.sync_api import expect
+
+    locale, (first, second, instead) = ORDERS[language]
+    with serving(model=BuiltinModel()) as served:
+        page = browser.new_context(locale=locale, viewport={"width": 1280, "height": 800}).new_page()
+        page.goto(served.server.login_url)
+        page.check("[name=app][value=order]")
+        _say(page, first)
+        _wait(page, 1)
+        _say(page, second)
+        _wait(page, 2)
+        page.click("[data-edit='2']")
+        page.fill("#edit-text", instead)
+        if language == "en":
+            page.wait_for_selector("#cost-answer:not(:empty)")
+            page.screenshot(path=folder / "page-edit.png")
+        page.click("#edit button[value=branch]")
+        expect(page.locator(".elsewhere")).to_be_visible(timeout=60_000)
+        _wait(page, 2)
+        page.click("[data-act=verify]")
+        expect(page.locator("#badge.good")).to_be_visible(timeout=60_000)
+        page.click("[data-why='items.1.name']")
+        expect(page.locator("#why h2")).to_be_visible(timeout=60_000)
+        page.screenshot(path=folder / f"page-{language}.png")
+        if language == "en":
+            page.click("#tab-tree")
+            page.wait_for_selector("#panel[data-panel=tree]")
+            page.screenshot(path=folder / "page-branches.png")
+        page.context.close()
 
 
 def _wait(page: Any, turns: int) -> None:  # noqa: ANN401
