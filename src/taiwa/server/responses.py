@@ -1,7 +1,7 @@
 """Responses: JSON, and streams of server-sent events that notice when their reader leaves."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
 from contextlib import aclosing, suppress
 from typing import TypeAlias, cast
 
@@ -109,9 +109,6 @@ class _Begun:
 
     def __await__(self) -> Generator[object, None, None]:
         return cast("Generator[object, None, None]", self)
-
-    def __iter__(self) -> Iterator[object]:
-        return self
 
     def __next__(self) -> object:
         if self._waits_for is None:

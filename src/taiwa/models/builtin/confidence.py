@@ -104,8 +104,9 @@ def _contradicts(question: str) -> bool:
     """Whether the same thing is stated twice with different numbers: `A pen costs 2 dollars. A pen costs 3 dollars.`"""
     stated: dict[str, str] = {}
     for clause in CLAUSE.split(question):
-        bare = re.sub(r"\d[\d.,]*", "#", clause).strip().casefold()
-        if STATED.search(clause) and stated.setdefault(bare, clause.strip().casefold()) != clause.strip().casefold():
+        statement = clause.strip().casefold()
+        bare = re.sub(r"\d[\d.,]*", "#", statement)
+        if STATED.search(statement) and stated.setdefault(bare, statement) != statement:
             return True
     return False
 
