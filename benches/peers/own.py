@@ -10,7 +10,7 @@ from taiwa.apps.catalog import load_app
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.registry import resolve
 from taiwa.sessions.async_session import AsyncSession
-from taiwa.sessions.durable_turn import PricedModel
+from taiwa.sessions.commit_turn import PricedModel
 from taiwa.sessions.repository import Repository
 from taiwa.store import Store
 

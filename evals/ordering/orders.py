@@ -37,7 +37,7 @@ from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json, canonical
 from taiwa.kernel.runtime import Tool
 from taiwa.kernel.usage_limits import UsageLimits
-from taiwa.sessions.durable_turn import PricedModel
+from taiwa.sessions.commit_turn import PricedModel
 from taiwa.tools.registry import find_tools
 
 __all__ = [

@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     from taiwa.models.scripted import FunctionModel, function_model, scripted_model
     from taiwa.operations.attachments import document_text
     from taiwa.sessions.async_session import AsyncSession
-    from taiwa.sessions.durable_turn import TurnOptions, TurnResult
+    from taiwa.sessions.commit_turn import TurnOptions, TurnResult
     from taiwa.sessions.session import Session
     from taiwa.structured import OutputType, parse
     from taiwa.tools.function_tool import tool
@@ -208,8 +208,8 @@ MODULES = {
     "kernel.usage_limits": "Limits Prices RunUsage",
     "models.scripted": "FunctionModel function_model scripted_model",
     "operations.attachments": "document_text",
-    "sessions.durable_turn": "TurnOptions TurnResult",
     "sessions.async_session": "AsyncSession",
+    "sessions.commit_turn": "TurnOptions TurnResult",
     "sessions.session": "Session",
     "structured": "OutputType parse",
     "tools.function_tool": "tool",

@@ -11,7 +11,7 @@ import taiwa
 from taiwa.cli.chat import InterruptHandler
 from taiwa.kernel.messages import Chunk, Request, TextDelta
 from taiwa.models.scripted import ALL_CAPABILITIES
-from taiwa.sessions.durable_turn import TurnOptions, TurnResult
+from taiwa.sessions.commit_turn import TurnOptions, TurnResult
 from taiwa.sessions.session import Session
 
 ANSWER = "one two three four\n@@delta\n{}"

@@ -16,7 +16,7 @@ from taiwa.operations.documents import FindOptions, IndexOptions, find, index_fo
 from taiwa.operations.generate import ExplainOptions, explain, load_output_type, parse, render_schema
 from taiwa.operations.result_json import BILL, ask_to_json, members, reported_usage_to_json, to_json, usage_to_json
 from taiwa.operations.results import CostResult, StateResult
-from taiwa.sessions.durable_turn import PricedModel, TurnOptions
+from taiwa.sessions.commit_turn import PricedModel, TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session
 from taiwa.settings import Settings, load

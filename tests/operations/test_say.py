@@ -9,7 +9,7 @@ from taiwa.kernel.text import estimate_tokens
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.scripted import scripted_model
 from taiwa.operations.say import open_interrupted, render_request, request_text, request_tokens
-from taiwa.sessions.durable_turn import PricedModel, TurnInput, TurnOptions, begin_turn
+from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions, begin_turn
 from taiwa.sessions.repository import Repository
 from taiwa.settings import load
 from taiwa.store import Store

@@ -15,7 +15,7 @@ from taiwa.kernel.messages import Chunk, Request
 from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel
 from taiwa.server.options import ServerOptions
 from taiwa.server.serve import TaiwaServer
-from taiwa.sessions.durable_turn import AnyModel
+from taiwa.sessions.commit_turn import AnyModel
 from taiwa.sessions.repository import Repository
 from taiwa.store import Store
 

@@ -19,7 +19,7 @@ from taiwa.server.access import COOKIE_SECONDS, Access
 from taiwa.server.errors import ApiError
 from taiwa.server.runs import RunEvent
 from taiwa.server.sharing import event_from_json, event_to_json
-from taiwa.sessions.durable_turn import TurnResult
+from taiwa.sessions.commit_turn import TurnResult
 from taiwa.store import Store
 from tests.database import Database
 from tests.server.processes import ROOT, ServerProcess, server_processes

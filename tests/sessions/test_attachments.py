@@ -12,7 +12,7 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Chunk, Request
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.sessions.batch import BatchInput, TurnBatch, committed_rows, run_in_one_session
-from taiwa.sessions.durable_turn import PricedModel, TurnOptions
+from taiwa.sessions.commit_turn import PricedModel, TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session, rerun
 from taiwa.store import Store

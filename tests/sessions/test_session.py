@@ -23,7 +23,7 @@ from taiwa.kernel.messages import Request, Response, TextDelta, Usage, assistant
 from taiwa.kernel.records import Json
 from taiwa.kernel.usage_limits import Prices, UsageLimits
 from taiwa.models.scripted import ScriptedModel, scripted_model
-from taiwa.sessions.durable_turn import PricedModel, TurnOptions, TurnResult
+from taiwa.sessions.commit_turn import PricedModel, TurnOptions, TurnResult
 from taiwa.sessions.replay import replay_history
 from taiwa.sessions.repository import SNAPSHOT_EVERY, Repository
 from taiwa.sessions.session import Session, rerun

@@ -15,7 +15,7 @@ from taiwa.kernel.execution import RunResult
 from taiwa.kernel.messages import Capability, Response, TextDelta, assistant
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_model
-from taiwa.sessions.durable_turn import PricedModel, TurnOptions
+from taiwa.sessions.commit_turn import PricedModel, TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.stored_solve import SHOTS, ReasonRun, solve_and_store
 from taiwa.store import Store

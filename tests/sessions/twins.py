@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from taiwa.sessions.async_session import AsyncSession
-from taiwa.sessions.durable_turn import TurnResult
+from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.session import Session
 
 Face = Callable[[Session, str], TurnResult]

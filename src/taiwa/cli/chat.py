@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from taiwa.conversation.state import Change, State, StateField
     from taiwa.kernel.attachments import Attachment
     from taiwa.kernel.execution import Event
-    from taiwa.sessions.durable_turn import PricedModel
+    from taiwa.sessions.commit_turn import PricedModel
     from taiwa.sessions.session import Session, TurnEvent
 
 YES = frozenset({"", "y", "yes", "はい", "是", "好"})

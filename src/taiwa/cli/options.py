@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from taiwa.kernel.attachments import Attachment
     from taiwa.kernel.execution import Observer
     from taiwa.kernel.runtime import Interrupts, Tool
-    from taiwa.sessions.durable_turn import PricedModel, TurnOptions
+    from taiwa.sessions.commit_turn import PricedModel, TurnOptions
     from taiwa.sessions.repository import Repository
     from taiwa.sessions.session import Session
     from taiwa.settings import Settings
@@ -397,7 +397,7 @@ def _read_whitespace(_context: click.Context, _parameter: click.Parameter, text:
 def turn_options(common: CommonOptions, settings: "Settings", interrupts: "Interrupts" = "raise") -> "TurnOptions":
     """Return the options of turns under the common options."""
     from taiwa.kernel.usage_limits import UsageLimits
-    from taiwa.sessions.durable_turn import TurnOptions
+    from taiwa.sessions.commit_turn import TurnOptions
 
     return TurnOptions(
         strict=common.strict,

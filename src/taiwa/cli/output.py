@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from taiwa.kernel.messages import Enforcement, Notice
     from taiwa.kernel.usage_limits import RunUsage
     from taiwa.operations.results import RequestPreview
-    from taiwa.sessions.durable_turn import TurnResult
+    from taiwa.sessions.commit_turn import TurnResult
     from taiwa.sessions.session import Session, TurnEvent
     from taiwa.structured import Fix
 
@@ -211,7 +211,7 @@ def print_stream(
     from taiwa.flows.solve.text_loop import TRANSCRIPT_CODES
     from taiwa.flows.solve.tool_call_formats import ReadableText
     from taiwa.kernel.messages import TextDelta
-    from taiwa.sessions.durable_turn import TurnResult
+    from taiwa.sessions.commit_turn import TurnResult
 
     started, first = time.monotonic(), 0.0
     turn: TurnResult | None = None
@@ -267,7 +267,7 @@ def print_kept_apart(session: "Session", interrupted: str) -> None:
 def wait_for_turn(events: "Iterable[TurnEvent]") -> "tuple[TurnResult, list[Notice]]":
     """Return the result of a turn and its notices; its text is not printed."""
     from taiwa.kernel.messages import TextDelta
-    from taiwa.sessions.durable_turn import TurnResult
+    from taiwa.sessions.commit_turn import TurnResult
 
     turn: TurnResult | None = None
     notes: list[Notice] = []

@@ -25,7 +25,7 @@ from taiwa.kernel.runtime import AnyModel, Retriever, Tool
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.models.scripted import ScriptedModel
 from taiwa.sessions.batch import is_fatal
-from taiwa.sessions.durable_turn import PricedModel
+from taiwa.sessions.commit_turn import PricedModel
 from taiwa.sessions.session import open_priced_model
 from taiwa.settings import Settings
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from taiwa.constraints.guide import Guide, Whitespace
     from taiwa.constraints.vocabulary import Vocabulary
     from taiwa.models.inprocess.generator import GeneratedText, InProcessModel, LoadedModel
-    from taiwa.sessions.durable_turn import PricedModel, TurnOptions
+    from taiwa.sessions.commit_turn import PricedModel, TurnOptions
     from taiwa.sessions.repository import Repository
     from taiwa.sessions.stored_extract import ExtractRun
     from taiwa.settings import Settings

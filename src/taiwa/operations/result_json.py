@@ -42,7 +42,7 @@ from taiwa.operations.results import (
 )
 from taiwa.operations.trust import UntrustedApp
 from taiwa.sessions.batch import BatchRow
-from taiwa.sessions.durable_turn import TurnResult
+from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.replay import ReplayedNode
 from taiwa.sessions.stored_extract import TypedRow
 from taiwa.store import CallRecord, Hit

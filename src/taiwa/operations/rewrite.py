@@ -9,7 +9,7 @@ from taiwa.kernel.messages import Message, Text, Usage
 from taiwa.kernel.records import items_at
 from taiwa.kernel.text import estimate_tokens
 from taiwa.kernel.usage_limits import currency_units
-from taiwa.sessions.durable_turn import PricedModel
+from taiwa.sessions.commit_turn import PricedModel
 from taiwa.sessions.repository import Repository
 
 

@@ -22,7 +22,7 @@ from taiwa.kernel.text import estimate_tokens
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.attachments import file_text
 from taiwa.operations.results import RequestPreview
-from taiwa.sessions.durable_turn import PricedModel, TurnOptions
+from taiwa.sessions.commit_turn import PricedModel, TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session, chosen_model, open_priced_model
 from taiwa.settings import BUILTIN, Settings

@@ -12,7 +12,7 @@ from taiwa.kernel.runtime import AnyModel
 from taiwa.models.attachments import REMEDIES
 from taiwa.models.registry import resolve_probed
 from taiwa.server.errors import ApiError
-from taiwa.sessions.durable_turn import PricedModel
+from taiwa.sessions.commit_turn import PricedModel
 from taiwa.sessions.session import chosen_model, open_priced_model
 from taiwa.settings import BUILTIN, Settings
 

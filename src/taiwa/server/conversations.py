@@ -16,7 +16,7 @@ from taiwa.server.errors import ApiError
 from taiwa.server.runs import LiveRun, RunEvent, Runs
 from taiwa.server.sharing import RemoteRun, Sharing
 from taiwa.sessions.async_session import AsyncSession
-from taiwa.sessions.durable_turn import TurnInput, TurnOptions
+from taiwa.sessions.commit_turn import TurnInput, TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.store.runs import Run
 

@@ -13,7 +13,7 @@ from taiwa.operations.trace import tokens, trace
 from taiwa.server.catalogue import Catalogue
 from taiwa.server.errors import invalid
 from taiwa.server.fields import Fields
-from taiwa.sessions.durable_turn import TurnResult
+from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
 
 PARTS = ("state", "trace", "masks")

@@ -15,7 +15,7 @@ from taiwa.kernel.execution import Event
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
 from taiwa.operations.complete import Completion
 from taiwa.server.errors import INTERNAL, STOPPING, ApiError, api_error, too_many
-from taiwa.sessions.durable_turn import TurnResult
+from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
 
 logger = logging.getLogger("taiwa.server")

@@ -30,7 +30,7 @@ from taiwa.server.repositories import Repositories
 from taiwa.server.runs import Runs
 from taiwa.server.sharing import Sharing
 from taiwa.server.state import ServerState
-from taiwa.sessions.durable_turn import TurnOptions
+from taiwa.sessions.commit_turn import TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.settings import Settings
 

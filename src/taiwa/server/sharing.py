@@ -17,7 +17,7 @@ from taiwa.kernel.records import Json, record, restore
 from taiwa.server.errors import SERVER, ApiError
 from taiwa.server.repositories import Repositories
 from taiwa.server.runs import RunEvent
-from taiwa.sessions.durable_turn import TurnResult
+from taiwa.sessions.commit_turn import TurnResult
 from taiwa.store.served import SharedRun, SharedRuns
 
 logger = logging.getLogger("taiwa.server")

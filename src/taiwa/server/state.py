@@ -23,7 +23,7 @@ from taiwa.server.options import ServerOptions
 from taiwa.server.repositories import Repositories
 from taiwa.server.runs import LiveRun, OnEnd, Runs
 from taiwa.server.sharing import Sharing
-from taiwa.sessions.durable_turn import TurnOptions
+from taiwa.sessions.commit_turn import TurnOptions
 from taiwa.sessions.repository import Repository
 
 LANGUAGE_COOKIE = "taiwa-language"

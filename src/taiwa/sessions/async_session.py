@@ -17,7 +17,7 @@ from taiwa.kernel.errors import TaiwaError
 from taiwa.kernel.execution import Execution, Observer, RunResult
 from taiwa.kernel.runtime import AsyncStream, Done
 from taiwa.kernel.usage_limits import RunUsage
-from taiwa.sessions.durable_turn import ActiveTurn, TurnInput, TurnResult
+from taiwa.sessions.commit_turn import ActiveTurn, TurnInput, TurnResult
 from taiwa.sessions.replay import ReplayedNode
 from taiwa.sessions.repository import ValueOrigin
 from taiwa.sessions.session import BaseSession, TurnEvent, TurnValue

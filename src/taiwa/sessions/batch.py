@@ -22,7 +22,7 @@ from taiwa.kernel.messages import Usage
 from taiwa.kernel.records import Json, digest, items_at, record, restore, value
 from taiwa.kernel.runtime import Tool
 from taiwa.kernel.usage_limits import RunUsage
-from taiwa.sessions.durable_turn import PricedModel, TurnOptions, TurnResult, sink
+from taiwa.sessions.commit_turn import PricedModel, TurnOptions, TurnResult, sink
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session
 from taiwa.store import item_key

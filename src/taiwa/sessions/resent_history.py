@@ -21,7 +21,7 @@ from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, Text
 from taiwa.kernel.records import Json, value
-from taiwa.sessions.durable_turn import TurnInput, branch_name
+from taiwa.sessions.commit_turn import TurnInput, branch_name
 from taiwa.sessions.repository import Repository
 from taiwa.store.served import TranscriptEntry
 

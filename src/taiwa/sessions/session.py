@@ -19,7 +19,7 @@ from taiwa.kernel.messages import Message, Notice, TextDelta, ToolResult, Usage,
 from taiwa.kernel.runtime import AnyModel, Runtime, Stream
 from taiwa.kernel.usage_limits import Prices, RunUsage, UsageLimits, currency_units
 from taiwa.models.registry import find_prices
-from taiwa.sessions.durable_turn import (
+from taiwa.sessions.commit_turn import (
     ActiveTurn,
     PricedModel,
     RuntimeOptions,

@@ -18,7 +18,7 @@ from taiwa.kernel.records import Json, digest, record, restore, value
 from taiwa.kernel.runtime import AnyModel
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.sessions.batch import BatchInput, ParallelBatch, RowProgram, usage_of
-from taiwa.sessions.durable_turn import PricedModel, TurnOptions, run_outside_sessions
+from taiwa.sessions.commit_turn import PricedModel, TurnOptions, run_outside_sessions
 from taiwa.sessions.repository import Repository
 from taiwa.structured import OutputType
 

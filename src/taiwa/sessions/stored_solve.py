@@ -15,7 +15,7 @@ from taiwa.kernel.execution import Observer, RunResult, first_request
 from taiwa.kernel.messages import Capability, Message, Notice, Request, Sampling, TextDelta
 from taiwa.kernel.records import Json, digest, record
 from taiwa.kernel.runtime import Tool
-from taiwa.sessions.durable_turn import PricedModel, TurnOptions, run_outside_sessions
+from taiwa.sessions.commit_turn import PricedModel, TurnOptions, run_outside_sessions
 from taiwa.sessions.repository import Repository
 from taiwa.structured import OutputType
 from taiwa.tools.registry import builtin_tools

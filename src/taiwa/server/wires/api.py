@@ -43,7 +43,7 @@ from taiwa.server.state import ServerState, caller_of, language_of, read_body, r
 from taiwa.server.wire import COUNT, LIMIT, TEXT, Described, Route, Wire
 from taiwa.server.wires.responses import is_response
 from taiwa.sessions.async_session import AsyncSession
-from taiwa.sessions.durable_turn import TurnResult
+from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.replay import replay_history
 from taiwa.sessions.repository import Repository
 from taiwa.store import Store

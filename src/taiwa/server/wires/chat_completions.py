@@ -55,7 +55,7 @@ from taiwa.server.wires.stateless import (
     required,
     write_logprobs,
 )
-from taiwa.sessions.durable_turn import TurnResult
+from taiwa.sessions.commit_turn import TurnResult
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w-]+=[^;,]*)*;base64,")

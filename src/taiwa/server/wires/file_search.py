@@ -14,7 +14,7 @@ from taiwa.server.fields import Fields
 from taiwa.server.wires.documents import with_documents
 from taiwa.server.wires.files import file_of
 from taiwa.server.wires.response_events import Body, searches
-from taiwa.sessions.durable_turn import TurnResult
+from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
 
 TYPE = "file_search"

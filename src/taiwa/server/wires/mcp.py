@@ -18,7 +18,7 @@ from taiwa.server.errors import ApiError, invalid
 from taiwa.server.fields import Fields
 from taiwa.server.state import ServerState, caller_of, read_body, state_of, watched_run
 from taiwa.server.wire import Route, Wire
-from taiwa.sessions.durable_turn import PricedModel, TurnResult
+from taiwa.sessions.commit_turn import PricedModel, TurnResult
 from taiwa.tools.mcp_client import require_mcp
 from taiwa.tools.mcp_server import answer_over_http, report_progress
 from taiwa.tools.registry import builtin_tools

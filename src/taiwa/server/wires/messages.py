@@ -56,7 +56,7 @@ from taiwa.server.wires.stateless import (
     read_stops,
     required,
 )
-from taiwa.sessions.durable_turn import TurnResult
+from taiwa.sessions.commit_turn import TurnResult
 from taiwa.store.served import ServedObject
 
 ROLES = ("user", "assistant", "system")

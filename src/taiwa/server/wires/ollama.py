@@ -48,7 +48,7 @@ from taiwa.server.wires.stateless import (
     required,
     write_logprobs,
 )
-from taiwa.sessions.durable_turn import TurnResult
+from taiwa.sessions.commit_turn import TurnResult
 
 VERSION = "0.12.0"
 """The version of the protocol that is spoken; clients ask for it before they use what is newer."""

@@ -25,7 +25,7 @@ from taiwa.server.wire import Route, Wire
 from taiwa.server.wires import documents
 from taiwa.server.wires.api import LOOK_SECONDS
 from taiwa.server.wires.persons import shown_person
-from taiwa.sessions.durable_turn import TurnResult
+from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.users import UserProfiles
 

@@ -8,7 +8,7 @@ from taiwa.kernel.records import Json
 from taiwa.server.errors import ApiError
 from taiwa.server.runs import RunEvent
 from taiwa.server.wires.items import call_item
-from taiwa.sessions.durable_turn import TurnResult
+from taiwa.sessions.commit_turn import TurnResult
 
 Body = dict[str, Json]
 TEXT, CALL, REASONING, SEARCH = "msg_", "fc_", "rs_", "fs_"

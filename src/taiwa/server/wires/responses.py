@@ -61,7 +61,7 @@ from taiwa.server.wires.response_events import (
 )
 from taiwa.server.wires.stateless import MOST_LOGPROBS, checked_tools, refuse_penalties
 from taiwa.sessions.async_session import AsyncSession
-from taiwa.sessions.durable_turn import TurnResult
+from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
 from taiwa.store.served import ServedObject
 

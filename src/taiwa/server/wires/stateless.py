@@ -27,7 +27,7 @@ from taiwa.server.fields import Fields
 from taiwa.server.responses import EventStream, SendNow, json_response
 from taiwa.server.runs import LiveRun, OnEnd
 from taiwa.server.state import ServerState, caller_of, start_run, state_of
-from taiwa.sessions.durable_turn import TurnResult
+from taiwa.sessions.commit_turn import TurnResult
 
 MOST_TOOLS = 512
 MOST_STOPS = 64
