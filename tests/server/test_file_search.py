@@ -1,7 +1,8 @@
 """`file_search` of Responses over an index, with openai-python, and the vector stores that indexes are."""
 
+import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import openai
 import pytest
@@ -35,6 +36,36 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 def client(server: Serving) -> Iterator[openai.OpenAI]:
     with openai.OpenAI(base_url=server.url, api_key=KEY, max_retries=0) as made:
         yield made
+
+
+class Teas(NamedTuple):
+    """A vector store of four files, three of them with attributes."""
+
+    client: openai.OpenAI
+    store: str
+    files: list[str]
+
+
+@pytest.fixture(scope="module")
+def teas(server: Serving) -> Iterator[Teas]:
+    known: list[Any] = [
+        {"year": 2024, "region": "de"},
+        {"year": 2025, "region": "jp"},
+        {"year": 2026, "region": "cn", "draft": True},
+        {},
+    ]
+    with openai.OpenAI(base_url=server.url, api_key=KEY, max_retries=0) as client:
+        files = [
+            client.files.create(
+                file=(f"tea{number}.md", f"# Tea {number}\n\nGreen tea {number} is good.".encode()),
+                purpose="assistants",
+            ).id
+            for number in range(len(known))
+        ]
+        store = client.vector_stores.create(name="filtered").id
+        pairs: Any = [{"file_id": file, "attributes": each} for file, each in zip(files, known, strict=True)]
+        client.vector_stores.file_batches.create_and_poll(store, files=pairs, poll_interval_ms=5)
+        yield Teas(client, store, files)
 
 
 TOOL: Any = {"type": "file_search", "vector_store_ids": ["handbook"]}
@@ -118,7 +149,6 @@ def test_indexes_are_vector_stores(client: openai.OpenAI) -> None:
         ([{"type": "file_search"}], 400),
         ([{"type": "file_search", "vector_store_ids": [3]}], 400),
         ([{**TOOL, "max_num_results": 0}], 400),
-        ([{**TOOL, "filters": {"type": "eq", "key": "a", "value": 1}}], 400),
         ([TOOL, TOOL], 400),
         ([TOOL, {"type": "function", "name": "f", "parameters": {}}], 400),
         ([{"type": "web_search"}], 400),
@@ -187,6 +217,119 @@ def test_files_are_attached_to_a_store_searched_by_their_attributes_and_cited(cl
     assert (batch.status, batch.file_counts.completed) == ("completed", 2)
     assert client.vector_stores.delete(store.id).deleted
     assert client.files.retrieve(files[0].id).filename == "tea.md"
+
+
+WRONG_FILTERS = [
+    ("year", "filters must be an object"),
+    ({"key": "year", "value": 1}, "unknown filters.type ''"),
+    ({"type": "like", "key": "year", "value": 1}, "unknown filters.type 'like'"),
+    ({"type": "eq", "value": 1}, "missing required parameter: 'filters.key'"),
+    ({"type": "eq", "key": "year"}, "missing required parameter: 'filters.value'"),
+    ({"type": "eq", "key": "year", "value": [1]}, "filters.value must be a string, a number or a boolean"),
+    ({"type": "gt", "key": "year", "value": True}, "filters.value must be a string or a number"),
+    ({"type": "in", "key": "year", "value": 1}, "filters.value must be an array"),
+    ({"type": "in", "key": "year", "value": [1, None]}, "filters.value[1] must be a string, a number or a boolean"),
+    ({"type": "eq", "key": "year", "value": 1, "x": 1}, "unknown parameter: 'filters.x'"),
+    ({"type": "and", "filters": []}, "filters.filters must have from 1 to 100 filters"),
+    ({"type": "or", "filters": [{"type": "eq"}]}, "missing required parameter: 'filters.filters[0].key'"),
+    (
+        json.loads('{"type": "and", "filters": [' * 9 + '{"type": "eq", "key": "a", "value": 1}' + "]}" * 9),
+        "nested more than 8 deep",
+    ),
+]
+
+
+@pytest.mark.parametrize(("filters", "problem"), WRONG_FILTERS)
+def test_a_filter_that_cannot_be_read_is_refused_by_both_searches(server: Serving, filters: Any, problem: str) -> None:
+    tool = {**TOOL, "filters": filters}
+    answers = [
+        server.client.post("/v1/responses", json={"model": "ask@builtin", "input": "hi", "tools": [tool]}),
+        server.client.post("/v1/vector_stores/handbook/search", json={"query": "leave", "filters": filters}),
+    ]
+    for answer in answers:
+        error = answer.json()["error"]
+        assert (answer.status_code, error["type"], error["code"] is None) == (400, "invalid_request_error", False)
+        assert problem in error["message"].replace("tools[0].filters", "filters")
+
+
+@pytest.mark.parametrize(
+    ("filters", "years"),
+    [
+        ({"type": "eq", "key": "year", "value": 2024}, {2024}),
+        ({"type": "ne", "key": "year", "value": 2024}, {2025, 2026, None}),
+        ({"type": "gt", "key": "year", "value": 2024}, {2025, 2026}),
+        ({"type": "gte", "key": "year", "value": 2025.0}, {2025, 2026}),
+        ({"type": "lt", "key": "year", "value": 2025}, {2024}),
+        ({"type": "lte", "key": "region", "value": "de"}, {2024, 2026}),
+        ({"type": "in", "key": "region", "value": ["de", "jp"]}, {2024, 2025}),
+        ({"type": "nin", "key": "region", "value": ["de", "jp"]}, {2026, None}),
+        ({"type": "eq", "key": "draft", "value": True}, {2026}),
+        ({"type": "eq", "key": "draft", "value": 1}, set()),
+        ({"type": "eq", "key": "year", "value": "2024"}, set()),
+        (
+            {
+                "type": "or",
+                "filters": [
+                    {"type": "eq", "key": "region", "value": "jp"},
+                    {
+                        "type": "and",
+                        "filters": [
+                            {"type": "gt", "key": "year", "value": 2024},
+                            {"type": "eq", "key": "draft", "value": True},
+                        ],
+                    },
+                ],
+            },
+            {2025, 2026},
+        ),
+    ],
+)
+def test_file_search_finds_only_in_files_whose_attributes_fit(teas: Teas, filters: Any, years: set[int | None]) -> None:
+    tool: Any = {"type": "file_search", "vector_store_ids": [teas.store], "filters": filters}
+    include: Any = ["file_search_call.results"]
+    call, message = teas.client.responses.create(
+        model="ask@builtin", input="is the green tea of the year good", tools=[tool], include=include
+    ).output
+    assert call.type == "file_search_call"
+    assert message.type == "message"
+    assert message.content[0].type == "output_text"
+    shown = {each.filename: each.attributes for each in call.results or []}
+    assert {(attributes or {}).get("year") for attributes in shown.values()} <= years
+    assert {each.filename for each in message.content[0].annotations if each.type == "file_citation"} <= shown.keys()
+    assert bool(shown) == bool(years)
+    found = teas.client.vector_stores.search(teas.store, query="green tea", filters=filters).data
+    assert {(each.attributes or {}).get("year") for each in found} == years
+
+
+def test_a_filter_is_one_of_a_request_and_changes_no_app_without_it(teas: Teas, server: Serving) -> None:
+    def apps(**more: Any) -> list[str]:
+        tool: Any = {"type": "file_search", "vector_store_ids": [teas.store], **more}
+        unfiltered: Any = {**tool, "filters": None}
+        first = teas.client.responses.create(model="ask@builtin", input="green tea", tools=[tool])
+        later = teas.client.responses.create(
+            model="ask@builtin", input="green tea", previous_response_id=first.id, tools=[unfiltered]
+        )
+        nodes = [server.repository.store.served.find(each.id) for each in (first, later)]
+        return [server.repository.store.nodes.get(each.node).app for each in nodes if each is not None and each.node]
+
+    plain = apps()
+    assert apps(filters={"type": "gt", "key": "year", "value": 2024})[1:] == plain[1:]
+    assert apps(filters={"type": "gt", "key": "year", "value": 2024})[0] != plain[0]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "problem"),
+    [
+        ({str(number): 1 for number in range(17)}, "attributes has more than 16 entries"),
+        ({"a": ["b"]}, "attributes.a must be a string, a number or a boolean"),
+        ({"a": None}, "attributes.a must be a string, a number or a boolean"),
+        ({"a" * 65: 1}, "a key has at most 64 characters"),
+        ({"a": "b" * 513}, "a value 512"),
+    ],
+)
+def test_attributes_that_cannot_be_kept_are_refused(teas: Teas, attributes: Any, problem: str) -> None:
+    with pytest.raises(openai.BadRequestError, match=problem):
+        teas.client.vector_stores.files.update(teas.files[0], vector_store_id=teas.store, attributes=attributes)
 
 
 def test_a_message_names_a_file_by_its_id(server: Serving, client: openai.OpenAI) -> None:

@@ -92,6 +92,7 @@ class AnswerOptions:
     - `request`: what a client of the server sent with its last request, on top of the others; its next request replaces it.
     - `tool_files`: the tools among them that a Python file holds, `NAME@HASH` with the hash of that file.
     - `limits`: those of each run of the conversation: of the turns that one command, or one opened session, makes.
+    - `filters`: which documents are searched, by their attributes: a comparison, or `and` and `or` of several.
 
     As a change, `""` takes `system` back, an empty `schema` makes the answers text again, and `UsageLimits()` lifts the limits.
     """
@@ -108,6 +109,7 @@ class AnswerOptions:
     request: "AnswerOptions | None" = None
     tool_files: tuple[str, ...] = ()
     limits: UsageLimits | None = None
+    filters: Json = None
 
     @property
     def effective(self) -> "AnswerOptions":
@@ -138,6 +140,7 @@ class AnswerOptions:
             changes.top_logprobs or now.top_logprobs,
             tool_files=tuple(files.values()),
             limits=None if limits == UsageLimits() else limits,
+            filters=changes.filters or now.filters,
         )
 
 

@@ -10,6 +10,7 @@ from taiwa.kernel.errors import ConflictError, InputError, StoreError, TaiwaErro
 from taiwa.models.http_api.embeddings import EmbeddingEndpoint, add_missing_vectors, open_embedder, with_embeddings
 from taiwa.operations.results import DocumentText, EmbeddingsResult, FindResult, MarkedPassage
 from taiwa.retrieval import Index, Library, ScopedRetriever
+from taiwa.retrieval.index import Fits
 from taiwa.retrieval.types import ENOUGH, EmbedderChoice, IndexSummary
 from taiwa.settings import Settings
 
@@ -54,6 +55,7 @@ class FindOptions:
     - `indexes`: names of indexes, or folders and files, which are indexed first; all indexes without any.
     - `audience`: the principals for whom passages are shown (`user:ann`, `group:hr`); without any, what everyone may see.
     - `limit`: the most passages. `near_misses`: further ones, which came next.
+    - `fits`: whether a document, given by its index and its path, is searched; None searches all.
     """
 
     query: str
@@ -61,6 +63,7 @@ class FindOptions:
     audience: tuple[str, ...] = ()
     limit: int = 5
     near_misses: int = 0
+    fits: Fits | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,7 @@ def find(library: Library, settings: Settings, options: FindOptions, reporter: R
     if not options.query.strip():
         raise InputError("the query is empty; give at least one word")
     indexes = find_indexes(library, options.indexes, settings, reporter)
-    within = ScopedRetriever(indexes, options.audience)
+    within = ScopedRetriever(indexes, options.audience, fits=options.fits)
     found = within.find(options.query, options.limit + options.near_misses)
     analyzer = indexes[0].analyzer
     terms = frozenset(term for index in indexes for term in index.analyzer.asked(options.query))

@@ -3,13 +3,13 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import filterfalse
 from pathlib import Path
 from statistics import pstdev
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from unicodedata import normalize
 
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, StoreError
@@ -219,6 +219,10 @@ def _idf(counts: TermCounts, term: str) -> float:
 NO_PRINCIPALS: Principals = frozenset()
 """An unknown user, who sees public documents."""
 LONGEST_NAME = 100
+Fits: TypeAlias = Callable[[str, str], bool]
+"""Whether a document, given by its index and its path, is to be searched."""
+FILTERED_DEPTH = 10_000
+"""The best passages among which those of documents that fit are looked for."""
 
 
 class NearPassages(NamedTuple):
@@ -284,13 +288,19 @@ class Index:
         return None
 
     def evidence(
-        self, query: str, principals: Iterable[str] = NO_PRINCIPALS, history: Sequence[Message] = ()
+        self,
+        query: str,
+        principals: Iterable[str] = NO_PRINCIPALS,
+        history: Sequence[Message] = (),
+        fits: Fits | None = None,
     ) -> Evidence:
-        """Measure the evidence on a question."""
+        """Measure the evidence on a question, in the documents that fit."""
         names = frozenset(principals)
         weights = weight_terms(self.analyzer, query, history)
         counts = self.backend.counts(tuple(weights), names)
-        passages = self.backend.search(weights, LOOKED_AT, names)
+        passages = self.backend.search(weights, LOOKED_AT if fits is None else FILTERED_DEPTH, names)
+        if fits is not None:
+            passages = tuple(each for each in passages if fits(self.name, each.source))[:LOOKED_AT]
         return judge(self.analyzer, weights, passages, counts, unresolved_references(self.analyzer, query, history))
 
     def passage(self, id: str, principals: Iterable[str] = NO_PRINCIPALS) -> Passage | None:  # noqa: A002  (the field of a passage)
@@ -344,29 +354,32 @@ class Index:
 
 
 class ScopedRetriever:
-    """Several indexes with fixed principals and history, as a retriever for the effect `Retrieve`."""
+    """Several indexes with fixed principals and history, as a retriever for the effect `Retrieve`; `fits` restricts their documents."""
 
     def __init__(
-        self, indexes: Iterable[Index], principals: Iterable[str] = NO_PRINCIPALS, history: Sequence[Message] = ()
+        self,
+        indexes: Iterable[Index],
+        principals: Iterable[str] = NO_PRINCIPALS,
+        history: Sequence[Message] = (),
+        fits: Fits | None = None,
     ) -> None:
         self.indexes = tuple(indexes)
         self.principals = frozenset(principals)
         self.history = tuple(history)
+        self.fits = fits
 
     def after(self, history: Sequence[Message]) -> "ScopedRetriever":
         """Return the same with another history."""
-        return ScopedRetriever(self.indexes, self.principals, history)
+        return ScopedRetriever(self.indexes, self.principals, history, self.fits)
 
     def find(self, query: str, k: int = 5) -> tuple[Passage, ...]:
         """Return at most k passages, best first. The source of a passage names its index where there are several.
 
         Passages without vectors count in the vector ranking as they do by words, so that they gain and lose nothing.
         """
-        near = [
-            index.near(query, max(k, FUSION_DEPTH), self.principals, self.history) if k > 0 else None
-            for index in self.indexes
-        ]
-        deep = k if all(each is None for each in near) else max(k, FUSION_DEPTH)
+        depth = max(k, FUSION_DEPTH if self.fits is None else FILTERED_DEPTH)
+        near = [index.near(query, depth, self.principals, self.history) if k > 0 else None for index in self.indexes]
+        deep = k if self.fits is None and all(each is None for each in near) else depth
         words: list[tuple[Passage, bool]] = []
         by_model: dict[str, list[Passage]] = {}
         for index, by_meaning in zip(self.indexes, near, strict=True):
@@ -389,6 +402,8 @@ class ScopedRetriever:
         return tuple(dict.fromkeys(index.trouble for index in self.indexes if index.trouble))
 
     def _named(self, index: Index, passages: Iterable[Passage]) -> Iterable[Passage]:
+        if (fits := self.fits) is not None:
+            passages = [each for each in passages if fits(index.name, each.source)]
         if len(self.indexes) == 1:
             return passages
         return (replace(each, source=f"{index.name}/{each.source}") for each in passages)
@@ -400,7 +415,7 @@ class ScopedRetriever:
 
     def evidence(self, query: str) -> Evidence:
         """Measure the evidence on a question, of the index that has most."""
-        measured = [index.evidence(query, self.principals, self.history) for index in self.indexes]
+        measured = [index.evidence(query, self.principals, self.history, self.fits) for index in self.indexes]
         return max(measured, key=lambda each: (each.top, each.coverage), default=Evidence())
 
 

@@ -191,13 +191,16 @@ def _resources(
     app: App, repository: "Repository", options: AskTurnOptions, indexes: "list[Index]", stack: ExitStack
 ) -> RagResources:
     from taiwa.retrieval import ScopedRetriever
+    from taiwa.retrieval.attributes import documents_that_fit
 
     if (settings := repository.settings) is not None:
         from taiwa.models.http_api.embeddings import with_embeddings
 
         indexes = [with_embeddings(index, settings) for index in indexes]
     principals = frozenset[str]() if repository.scope is None else repository.scope.principals
-    within = ScopedRetriever(indexes, principals.union(_strings(app.values.get("as"))))
+    filters = app.answer_options.filters
+    fits = None if filters is None else documents_that_fit(filters, repository.store.served.attributes)
+    within = ScopedRetriever(indexes, principals.union(_strings(app.values.get("as"))), fits=fits)
     return RagResources(options, within, UserProfiles(repository.store).handlers, stack.pop_all())
 
 

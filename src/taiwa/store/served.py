@@ -64,6 +64,11 @@ class ServedObjects:
         where = "WHERE served.owner = ? AND served.kind = ? ORDER BY served.seq"
         return tuple(map(_object, self._db.rows(f"{SELECT} {where}", self._owner, kind)))
 
+    def attributes(self, index: str) -> dict[str, dict[str, Json]]:
+        """Return the attributes of the files of an index, by their ids."""
+        found = self.find(f"vector_store/{index}")
+        return {} if found is None else cast("dict[str, dict[str, Json]]", found.body["attributes"])
+
     def unfinished(self) -> tuple[tuple[str, str], ...]:
         """Return the owners and ids of the responses of all owners that have no node, the oldest first."""
         select = "SELECT owner, id FROM served WHERE node IS NULL AND kind = 'response' ORDER BY seq"

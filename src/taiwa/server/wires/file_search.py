@@ -1,5 +1,6 @@
 """`file_search` of Responses: the app that searches documents and cites them, with indexes as vector stores."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -8,11 +9,11 @@ from starlette.requests import Request
 from taiwa.kernel.messages import Passage
 from taiwa.kernel.records import Json
 from taiwa.operations.ask import find_ask_turn
+from taiwa.retrieval.attributes import COMPARISONS, ORDERS, file_of
 from taiwa.server.catalogue import Catalogue, Choice
 from taiwa.server.errors import invalid
-from taiwa.server.fields import Fields
+from taiwa.server.fields import Fields, kind_of
 from taiwa.server.wires.documents import with_documents
-from taiwa.server.wires.files import file_of
 from taiwa.server.wires.response_events import Body, searches
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
@@ -22,14 +23,17 @@ APP = "ask"
 """The app that searches documents and cites them."""
 MOST_RESULTS = 50
 RESULTS = "file_search_call.results"
+DEEPEST = 8
+MOST_FILTERS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class FileSearch:
-    """What a request wants to be searched: the names of indexes, and how many results it shows."""
+    """What a request wants to be searched: the names of indexes, which of their files, and how many results it shows."""
 
     indexes: tuple[str, ...]
     most: int = MOST_RESULTS
+    filters: Json = None
 
     def choice(self, catalogue: Catalogue, chosen: Choice) -> Choice:
         """Return the app that searches, with the chosen model.
@@ -58,11 +62,54 @@ def read_file_search(body: Fields) -> FileSearch | None:
     if len(listed) > 1:
         raise invalid("tools", "file_search stands alone: it cannot be used with other tools", "unsupported_parameter")
     (tool,) = found
-    tool.check_names({"type", "vector_store_ids", "max_num_results", "ranking_options"}, {"filters"})
+    tool.check_names({"type", "vector_store_ids", "max_num_results", "ranking_options", "filters"})
     indexes = tool.texts("vector_store_ids")
     if not indexes:
         raise invalid(tool.at("vector_store_ids"), "vector_store_ids must name at least one index", "invalid_value")
-    return FileSearch(indexes, tool.count("max_num_results", 1, MOST_RESULTS) or MOST_RESULTS)
+    return FileSearch(indexes, tool.count("max_num_results", 1, MOST_RESULTS) or MOST_RESULTS, read_filters(tool))
+
+
+def read_filters(body: Fields) -> Json:
+    """Read the field `filters`: a comparison of an attribute, or `and` and `or` of several; None without one.
+
+    Raises:
+        ApiError: it is malformed, or too deep.
+    """
+    given = body.object("filters")
+    if given is None:
+        return None
+    _check_filter(given, 0)
+    return given.data
+
+
+def _check_filter(given: Fields, depth: int) -> None:
+    kind = given.choice("type", (*COMPARISONS, "and", "or"), "")
+    if kind in ("and", "or"):
+        given.check_names({"type", "filters"})
+        if depth == DEEPEST:
+            raise invalid(given.path, f"filters are nested more than {DEEPEST} deep", "invalid_value")
+        if not 0 < len(given.items("filters")) <= MOST_FILTERS:
+            at = given.at("filters")
+            raise invalid(at, f"{at} must have from 1 to {MOST_FILTERS} filters", "invalid_value")
+        for each in given.objects("filters"):
+            _check_filter(each, depth + 1)
+        return
+    given.check_names({"type", "key", "value"})
+    given.text("key")
+    value, at = given.data.get("value"), given.at("value")
+    if value is None:
+        raise invalid(at, f"missing required parameter: {at!r}", "missing_required_parameter")
+    if kind in ("in", "nin"):
+        for index, item in enumerate(given.items("value")):
+            _check_value(item, f"{at}[{index}]")
+    else:
+        _check_value(value, at, ordered=kind in ORDERS)
+
+
+def _check_value(data: Json, at: str, *, ordered: bool = False) -> None:
+    if not isinstance(data, (str, int, float)) or (ordered and isinstance(data, bool)):
+        wanted = "a string or a number" if ordered else "a string, a number or a boolean"
+        raise invalid(at, f"{at} must be {wanted}, got {kind_of(data)}", "invalid_type")
 
 
 def with_searches(
@@ -76,11 +123,14 @@ def with_searches(
     (tool,) = cast("list[Body]", final["tools"])
     stores = cast("list[str]", tool["vector_store_ids"])
     index = stores[0] if len(stores) == 1 else ""
+    attributes: dict[str, dict[str, Json]] = {}
+    for store in stores if results else ():
+        attributes |= repository.store.served.attributes(store)
     output: list[Json] = []
     for item in cast("list[Body]", final["output"]):
         more: Body = {}
         if item["type"] == "file_search_call":
-            found: list[Json] = [_result(each, index) for each in passages]
+            found: list[Json] = [_result(each, index, attributes) for each in passages]
             more = {"queries": list[Json](result.ask.queries), "results": found if results else None}
         elif item["type"] == "message":
             (part,) = cast("list[Body]", item["content"])
@@ -99,9 +149,10 @@ def _annotations(result: TurnResult, index: str) -> list[Json]:
     return found
 
 
-def _result(passage: Passage, index: str) -> Json:
+def _result(passage: Passage, index: str, attributes: Mapping[str, Body]) -> Json:
     file, name = file_of(passage.source, index)
-    return {"file_id": file, "filename": name, "score": score_of(passage), "text": passage.text, "attributes": {}}
+    known = attributes.get(file, {})
+    return {"file_id": file, "filename": name, "score": score_of(passage), "text": passage.text, "attributes": known}
 
 
 def score_of(passage: Passage) -> float:

@@ -1,9 +1,8 @@
 """Files (`/v1/files`): what a client uploads once, and names by its id in messages and vector stores."""
 
 import asyncio
-import re
 import time
-from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64encode, urlsafe_b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
@@ -18,6 +17,7 @@ from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 from taiwa.operations.uploads import room_for_uploads, uploaded_file
+from taiwa.retrieval.attributes import file_of
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.fields import Fields
 from taiwa.server.responses import page_for
@@ -32,27 +32,9 @@ FILE_PARTS = frozenset({"image_url", "input_image", "file", "input_file"})
 Body = dict[str, Json]
 
 
-UPLOADED = re.compile(r"[^/]*/(file-[0-9a-f]{24})/(.*)", re.DOTALL)
-"""The index, the id and the name of a file that was attached to a vector store."""
-
-
 def not_found(name: str) -> ApiError:
     """Return the error of a file that the caller does not have."""
     return ApiError(404, f"file {name[:80]!r} not found", code="not_found", param="file_id")
-
-
-def file_of(source: str, index: str) -> tuple[str, str]:
-    """Return the id of a document and its path; the source begins with the name of its index where `index` is empty.
-
-    A file that was uploaded by itself lies in a folder of the name of its id, which it keeps.
-
-    >>> file_of("guide.md", "shop"), file_of("shop/guide.md", "")
-    (('file-c2hvcC9ndWlkZS5tZA', 'guide.md'), ('file-c2hvcC9ndWlkZS5tZA', 'guide.md'))
-    """
-    whole = f"{index}/{source}" if index else source
-    if found := UPLOADED.match(whole):
-        return found[1], found[2]
-    return f"file-{urlsafe_b64encode(whole.encode()).decode().rstrip('=')}", whole.partition("/")[2]
 
 
 def place_of(file: str) -> tuple[str, str]:

@@ -356,7 +356,9 @@ def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -
         options = replace(options, params=asked.extension.params)
     if asked.search is not None:
         choice = asked.search.choice(state.catalogue, choice)
-        options = replace(options, app=choice.app, params={**options.params, "in": [*asked.search.indexes]})
+        asked_for = replace(asked.options, filters=asked.search.filters)
+        params: Body = {**options.params, "in": [*asked.search.indexes]}
+        options = replace(options, app=choice.app, params=params, request=asked_for)
     completion = begin_completion(repository, state.catalogue.open(choice), options, state.turns, after)
     if asked.stores:
         begun: Body = {"response": asked.begun, "input": asked.items, "pieces": []}

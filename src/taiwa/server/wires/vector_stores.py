@@ -1,13 +1,12 @@
 """Vector stores (`/v1/vector_stores`): indexes of documents under their names, and files that are attached to them."""
 
 import asyncio
-import operator
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, cast
+from typing import cast
 
 from starlette.requests import Request
 
@@ -16,6 +15,7 @@ from taiwa.kernel.records import Json
 from taiwa.operations.documents import FindOptions, document_text, find
 from taiwa.operations.uploads import create_upload_index, delete_upload, drop_upload_index, room_for_uploads
 from taiwa.retrieval import Index
+from taiwa.retrieval.attributes import documents_that_fit, file_of
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.fields import Fields
 from taiwa.server.responses import page_for
@@ -23,16 +23,14 @@ from taiwa.server.state import caller_of, read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.conversations import read_metadata
 from taiwa.server.wires.documents import Documents, checked_path, keep, with_documents
-from taiwa.server.wires.file_search import MOST_RESULTS, score_of
-from taiwa.server.wires.files import file_of, find_file, not_found
+from taiwa.server.wires.file_search import MOST_RESULTS, read_filters, score_of
+from taiwa.server.wires.files import find_file, not_found
 from taiwa.server.wires.response_events import Body
 from taiwa.sessions.repository import Repository
 from taiwa.store.served import ServedObject
 
-MOST_ATTRIBUTES = 16
+MOST_ATTRIBUTES, LONGEST_KEY, LONGEST_VALUE = 16, 64, 512
 MOST_FILES = 500
-SEARCHED = 50
-"""Passages from which those that fit a filter are taken, for each one that is wanted."""
 IGNORED = frozenset({"chunking_strategy", "expires_after", "description"})
 
 
@@ -50,15 +48,12 @@ def _record(repository: Repository, name: str) -> ServedObject:
     return found or ServedObject(f"vector_store/{name}", "vector_store", "", None, {"metadata": {}, "attributes": {}})
 
 
-def _attributes(repository: Repository, name: str) -> dict[str, Body]:
-    return cast("dict[str, Body]", _record(repository, name).body["attributes"])
-
-
 def _set_attributes(repository: Repository, name: str, changed: Mapping[str, Body | None]) -> None:
     """Set the attributes of files; None forgets those of a file."""
-    found = _record(repository, name)
-    kept = {key: each for key, each in ({**_attributes(repository, name), **changed}).items() if each}
-    repository.store.served.put(replace(found, body={**found.body, "attributes": cast("Json", kept)}))
+    with repository.store.transaction(f"vector_store/{name}"):
+        found = _record(repository, name)
+        kept = {key: each for key, each in ({**repository.store.served.attributes(name), **changed}).items() if each}
+        repository.store.served.put(replace(found, body={**found.body, "attributes": cast("Json", kept)}))
 
 
 def _store(request: Request, documents: Documents, index: Index) -> Body:
@@ -174,12 +169,14 @@ def read_attributes(body: Fields) -> Body:
     if given is None:
         return {}
     if len(given.data) > MOST_ATTRIBUTES:
-        raise invalid("attributes", f"attributes has more than {MOST_ATTRIBUTES} entries", "invalid_value")
-    wrong = next((name for name, each in given.data.items() if not isinstance(each, (str, int, float))), None)
-    if wrong is not None:
-        raise invalid(
-            given.at(wrong), f"{given.at(wrong)[:80]} must be a string, a number or a boolean", "invalid_type"
-        )
+        raise invalid(given.path, f"{given.path} has more than {MOST_ATTRIBUTES} entries", "invalid_value")
+    for name, each in given.data.items():
+        at = given.at(name)[:100]
+        if not isinstance(each, (str, int, float)):
+            raise invalid(at, f"{at} must be a string, a number or a boolean", "invalid_type")
+        if len(name) > LONGEST_KEY or (isinstance(each, str) and len(each) > LONGEST_VALUE):
+            limits = f"a key has at most {LONGEST_KEY} characters, a value {LONGEST_VALUE}"
+            raise invalid(at, f"{at} is too long: {limits}", "invalid_value")
     return given.data
 
 
@@ -214,7 +211,7 @@ async def attach(request: Request) -> Json:
 def _files(request: Request, documents: Documents, index: Index) -> dict[str, Body]:
     """Return the files of an index by their ids, those that are still to be read too."""
     running = _is_read_now(request, index)
-    attributes = _attributes(repository_of(request), index.name)
+    attributes = repository_of(request).store.served.attributes(index.name)
     shared: Body = {
         "object": "vector_store.file",
         "vector_store_id": index.name,
@@ -358,68 +355,26 @@ async def list_batch(request: Request) -> Json:
 
 # --- search -----------------------------------------------------------------------------------------------------------
 
-COMPARISONS: Mapping[str, Callable[[object, object], bool]] = {
-    "eq": lambda one, other: one == other,
-    "ne": lambda one, other: one != other,
-    "in": lambda one, other: isinstance(other, list) and one in other,
-    "nin": lambda one, other: isinstance(other, list) and one not in other,
-    "gt": lambda one, other: _ordered(one, other, operator.gt),
-    "gte": lambda one, other: _ordered(one, other, operator.ge),
-    "lt": lambda one, other: _ordered(one, other, operator.lt),
-    "lte": lambda one, other: _ordered(one, other, operator.le),
-}
-DEEPEST = 8
-
-
-def _ordered(one: object, other: object, compare: Callable[[Any, Any], bool]) -> bool:
-    numbers = isinstance(one, (int, float)) and isinstance(other, (int, float))
-    return (numbers or (isinstance(one, str) and isinstance(other, str))) and compare(one, other)
-
-
-def read_filter(given: Fields | None, depth: int = 0) -> Callable[[Mapping[str, Json]], bool]:
-    """Read a filter of attributes: a comparison, or `and` and `or` of several.
-
-    >>> fits = read_filter(Fields({"type": "gte", "key": "year", "value": 2024}))
-    >>> fits({"year": 2025}), fits({"year": "2025"}), fits({})
-    (True, False, False)
-
-    Raises:
-        ApiError: it is malformed, or too deep.
-    """
-    if given is None:
-        return lambda _: True
-    kind = given.choice("type", (*COMPARISONS, "and", "or"), "")
-    if kind in ("and", "or"):
-        if depth == DEEPEST:
-            raise invalid(given.path, f"filters are nested more than {DEEPEST} deep", "invalid_value")
-        inner = [read_filter(each, depth + 1) for each in given.objects("filters")]
-        together = all if kind == "and" else any
-        return lambda attributes: together(fits(attributes) for fits in inner)
-    key, value, compare = given.text("key"), given.data.get("value"), COMPARISONS[kind]
-    return lambda attributes: compare(attributes.get(key), value)
-
 
 async def search(request: Request) -> Json:
     """Find the passages of an index that fit a query best."""
     name, body = _id(request), await read_body(request)
     body.check_names({"query", "max_num_results", "rewrite_query", "ranking_options", "filters"})
     query, most = " ".join(body.texts("query")), body.count("max_num_results", 1, MOST_RESULTS) or 10
-    fits = read_filter(body.object("filters"))
-    wanted = most if body.data.get("filters") is None else most * SEARCHED
+    filters = read_filters(body)
 
     def read(documents: Documents) -> Json:
         index = documents.index(name)
-        attributes = _attributes(repository_of(request), index.name)
-        audience = tuple(documents.scope.principals)
-        found = find(documents.library, documents.settings, FindOptions(query, (index.name,), audience, wanted))
+        attributes, audience = repository_of(request).store.served.attributes, tuple(documents.scope.principals)
+        fits = None if filters is None else documents_that_fit(filters, attributes)
+        options, shown = FindOptions(query, (index.name,), audience, most, fits=fits), attributes(index.name)
+        found = find(documents.library, documents.settings, options)
         data: list[Json] = []
         for each in found.passages:
             file, path = file_of(each.passage.source, index.name)
-            known = attributes.get(file, {})
-            if len(data) < most and fits(known):
-                text: Json = [{"type": "text", "text": each.passage.text}]
-                score = score_of(each.passage)
-                data.append({"file_id": file, "filename": path, "score": score, "attributes": known, "content": text})
+            text: Json = [{"type": "text", "text": each.passage.text}]
+            score, known = score_of(each.passage), shown.get(file, {})
+            data.append({"file_id": file, "filename": path, "score": score, "attributes": known, "content": text})
         return {
             "object": "vector_store.search_results.page", "search_query": [query], "data": data, "has_more": False,
             "next_page": None,
