@@ -32,6 +32,7 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.records import value
 from taiwa.kernel.usage_limits import Limits, Prices, UsageLimits
 from taiwa.models.scripted import Entry, scripted_model
+from taiwa.store.nodes import Nodes
 from taiwa.tools.function_tool import tool
 from tests.files import PNG, TEXT
 from tests.peers.faults import FaultServer, speech
@@ -304,14 +305,18 @@ def test_tools_and_a_constraint_exclude_each_other(connect: Any) -> None:
         connect().generate("Twice two?", int, tools=[double])
 
 
-def test_conversations_are_listed_and_deleted(connect: Any) -> None:
+def test_conversations_are_listed_and_deleted(connect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     client = connect("One.", "Two.", store=":memory:", prices=Prices("1", "1"))
     for name in ("a", "b"):
         said = client.session(name=name).say(f"Hi {name}")
         if asyncio.iscoroutine(said):
             asyncio.run(said)
 
+    read: list[str] = []
+    get = Nodes.get
+    monkeypatch.setattr(Nodes, "get", lambda nodes, name: read.append(name) or get(nodes, name))
     listed = client.sessions()
+    assert len(read) == len(listed)  # the first turn of each; the last ones are read together
     client.delete("b")
 
     assert [(each.name, each.app, each.turns, each.text, each.cost) for each in listed] == [

@@ -67,6 +67,10 @@ class Settings:
         """Return the name of the model: the one that is set, else the built-in one."""
         return BUILTIN if self.model is None else self.model
 
+    def is_argument(self, key: str) -> bool:
+        """Return whether an argument or a flag of the command line set a value."""
+        return self.origins.get(key, "").startswith(("argument", "--"))
+
 
 @dataclass(frozen=True, slots=True)
 class SettingLine:
@@ -116,15 +120,16 @@ def _decimal(text: str) -> Decimal:
     return number
 
 
-def _nano(text: str) -> int:
-    number = _decimal(text) * NANO
+def _cost(text: str) -> int | None:
+    if text == "none":
+        return None
+    try:
+        number = _decimal(text) * NANO
+    except ValueError as error:
+        raise ValueError(f"{error}, or none for no limit") from None
     if number != int(number):
         raise ValueError("has more than nine decimal places")
     return int(number)
-
-
-def _cost(text: str) -> int | None:
-    return None if text == "none" else _nano(text)
 
 
 def _seconds(text: str) -> float:
@@ -223,15 +228,19 @@ def load(
     arguments: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
     path: Path | None = None,
+    *,
+    are_flags: bool = False,
 ) -> Settings:
-    """Load all settings; an argument of None is not set.
+    """Load all settings; an argument of None is not set. `are_flags`: arguments are named as the command line has them.
 
     Raises:
         ConfigError: a key is unknown or a value is invalid; the message has the source and the most similar key.
     """
     environ = os.environ if environ is None else environ
     path = config_path(environ) if path is None else path
-    found = _from_azure(environ) | _from_file(path) | _from_environment(environ) | _from_arguments(arguments or {})
+    found = _from_azure(environ) | _from_file(path) | _from_environment(environ)
+    for name, argument in (arguments or {}).items():
+        found |= _from_argument(name, argument, f"--{name.replace('_', '-')}" if are_flags else "argument")
     values: dict[str, object] = {}
     for keys, leaf in found.items():
         value = _value(keys, leaf)
@@ -291,20 +300,16 @@ def _from_environment(environ: Mapping[str, str]) -> dict[Keys, SourcedValue]:
     return found
 
 
-def _from_arguments(arguments: Mapping[str, object]) -> dict[Keys, SourcedValue]:
-    found: dict[Keys, SourcedValue] = {}
-    for name, argument in arguments.items():
-        if argument is None:
-            continue
-        _check_key((name,), "argument")
-        if isinstance(argument, Mapping):
-            leaves = dict(_flat(cast("Mapping[str, object]", argument), (name,)))
-            for keys in leaves:
-                _check_key(keys, "argument")
-            found |= leaves
-        else:
-            found |= _spread(name, str(argument), "argument")
-    return found
+def _from_argument(name: str, argument: object, origin: str) -> dict[Keys, SourcedValue]:
+    if argument is None:
+        return {}
+    _check_key((name,), origin)
+    if not isinstance(argument, Mapping):
+        return _spread(name, str(argument), origin)
+    leaves = dict(_flat(cast("Mapping[str, object]", argument), (name,)))
+    for keys in leaves:
+        _check_key(keys, origin)
+    return leaves
 
 
 def _flat(table: Mapping[str, object], above: Keys) -> list[tuple[Keys, SourcedValue]]:
@@ -353,12 +358,13 @@ def _value(keys: Keys, found: SourcedValue) -> object:
     setting = SETTINGS[keys[0]]
     if len(keys) != setting.depth:
         raise ConfigError(f"{found.origin}: {'.'.join(keys)} is a mapping; write {_form(keys[0])}")
+    subject = found.origin if found.origin.startswith("--") else f"{found.origin}: {'.'.join(keys)}"
     try:
         return setting.read(found.text)
     except SecretInPlainError as error:
-        raise ConfigError(f"{found.origin}: {'.'.join(keys)} {error}") from None
+        raise ConfigError(f"{subject} {error}") from None
     except ValueError as error:
-        raise ConfigError(f"{found.origin}: {'.'.join(keys)} {error}, not {found.text[:40]!r}") from None
+        raise ConfigError(f"{subject} {error}, not {found.text[:40]!r}") from None
 
 
 def _keys(key: str) -> Keys:

@@ -20,10 +20,15 @@ def test_every_setting_says_where_it_comes_from(taiwa: Taiwa, place: Place, monk
 
     data = taiwa.ok("config", "show", "--json", "-m", "ollama:two").json
 
-    assert data["model"] == {"value": "ollama:two", "origin": "argument"}
+    assert data["model"] == {"value": "ollama:two", "origin": "--model"}
     assert data["timeout"] == {"value": "7", "origin": "TAIWA_TIMEOUT"}
     assert data["attempts"]["origin"] == "default"
     assert re.search(r"model +ollama:one +.*config\.yaml:1", taiwa.ok("config", "show").out)
+
+
+@pytest.mark.parametrize("flag", ["--model", "--store", "--judge-model", "--rewrite-model"])
+def test_the_error_of_a_value_names_its_flag(taiwa: Taiwa, flag: str) -> None:
+    assert taiwa("ask", "Hi", flag, "").err == f"taiwa: {flag} must be text on one line, not ''\n"
 
 
 def test_what_is_set_is_used_until_it_is_removed(taiwa: Taiwa, place: Place) -> None:

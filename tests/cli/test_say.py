@@ -233,7 +233,11 @@ WRONG = {
         b"",
         "no key for openai:x: run `taiwa keys set openai`",
     ),
-    "a cost that is no number": (("say", "--max-cost", "much", "Hi"), b"", "must be a number such as 0.25"),
+    "a cost that is no number": (
+        ("say", "--max-cost", "much", "Hi"),
+        b"",
+        "taiwa: --max-cost must be a number such as 0.25, or none for no limit, not 'much'",
+    ),
     "a temperature in words": (("say", "--temperature", "hot", "Hi"), b"", "'hot' is not a number"),
     "a number that is not whole": (("say", "--max-tokens", "1.5", "Hi"), b"", "'1.5' is not a whole number"),
 }

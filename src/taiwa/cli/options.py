@@ -190,11 +190,12 @@ class CommonOptions:
             "max_cost": self.max_cost, "retry_paid": self.retry_paid or None,
         }  # fmt: skip
         arguments = {name: value for name, value in values.items() if value is not None}
-        settings = configured.load(arguments)
+        settings = configured.load(arguments, are_flags=True)
         if self.wire is not None:
             from taiwa.models.http_api.provider_interface import add_options
 
-            settings = configured.load(arguments | {"model": add_options(settings.chosen_model(), f"wire={self.wire}")})
+            named = add_options(settings.chosen_model(), f"wire={self.wire}")
+            settings = configured.load(arguments | {"model": named}, are_flags=True)
         return settings
 
     def with_first_model(self, settings: "Settings") -> "Settings":

@@ -201,7 +201,7 @@ def _index(library: Library, name: str, settings: Settings, reporter: Reporter) 
         with reporter.progress() as moved:
             if trouble := index.catch_up(progress=moved):
                 reporter.warning(trouble)
-    elif Path(name).exists():
+    elif name and Path(name).exists():
         index = _index_of(library, name)
         for problem in _refresh(index, reporter).problems:
             reporter.notice(f"{problem.path}: {problem.why}")
@@ -224,6 +224,8 @@ def index_folder(
     """
     before = library.names(None)
     folder = options.folder
+    if not folder:
+        raise InputError("the folder has no name; write . for the present one")
     known = library.index(folder) if not Path(folder).exists() and folder in before else None
     index = known or _index_of(library, folder, options.name, options.language.lower())
     try:

@@ -77,12 +77,11 @@ def sessions(repository: Repository, limit: int | None = None, since: int = 0) -
     refs = store.refs.list(since)[:limit]
     costs = {line.name: line.cost_nano for line in store.costs("session")} if refs else {}
     entries: list[SessionEntry] = []
-    for ref in refs:
+    for ref, last in zip(refs, store.nodes.get_all([ref.tip for ref in refs]), strict=True):
         first = store.nodes.first_turn(ref.tip)
         text = "" if first is None else said(first)
         model = repository.last_model(ref.tip, ref.name)
-        answer = store.nodes.get(ref.tip).answer or ""
-        entries.append(SessionEntry(ref, text, model, costs.get(ref.name, 0), answer))
+        entries.append(SessionEntry(ref, text, model, costs.get(ref.name, 0), last.answer or ""))
     return tuple(entries)
 
 

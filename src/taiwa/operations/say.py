@@ -81,7 +81,7 @@ def open_session(
 def with_own_limits(turns: TurnOptions, settings: Settings, conversation: Conversation) -> TurnOptions:
     """Return options with the limits that a conversation keeps, if it does, and no argument sets another limit of cost."""
     own = conversation.app.answer_options.limits
-    return turns if own is None or settings.origins.get("max_cost") == "argument" else replace(turns, limits=own)
+    return turns if own is None or settings.is_argument("max_cost") else replace(turns, limits=own)
 
 
 def find_or_create_session(
@@ -256,7 +256,7 @@ def open_interrupted(
     model = open_priced_model(None, settings, conversation.app, last=last)
     turns = with_own_limits(turns, settings, begun)
     limit = run.options.get("max_cost") if isinstance(run.options, dict) else None
-    if turns.cost_limit is None and isinstance(limit, int) and settings.origins.get("max_cost") != "argument":
+    if turns.cost_limit is None and isinstance(limit, int) and not settings.is_argument("max_cost"):
         turns = replace(turns, limits=replace(turns.limits or UsageLimits(), cost=limit))
     return Session(repository, run.ref, conversation, model, options=turns), tuple(sorted(others))
 

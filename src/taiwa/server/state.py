@@ -3,7 +3,8 @@
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from starlette.requests import Request
@@ -20,6 +21,7 @@ from taiwa.server.fields import Fields
 from taiwa.server.guard import body_too_large
 from taiwa.server.indexing import Indexing
 from taiwa.server.options import ServerOptions
+from taiwa.server.page.views import CountBreaks, count_breaks
 from taiwa.server.repositories import Repositories
 from taiwa.server.runs import LiveRun, OnEnd, Runs
 from taiwa.server.sharing import Sharing
@@ -27,6 +29,8 @@ from taiwa.sessions.commit_turn import TurnOptions
 from taiwa.sessions.repository import Repository
 
 LANGUAGE_COOKIE = "taiwa-language"
+MOST_COUNTED = 4096
+"""Ends of conversations whose breaks of the prompt cache are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,7 @@ class ServerState:
     sharing: Sharing
     followed: FollowedRuns
     embeddings: EmbeddingModel | None = None
+    count_breaks: CountBreaks = field(default_factory=lambda: lru_cache(MOST_COUNTED)(count_breaks))
 
     def repository(self, caller: str) -> Repository:
         """Return the conversations of a caller; nothing of another one is found in them."""

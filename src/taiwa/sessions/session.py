@@ -452,7 +452,7 @@ def chosen_model(chosen: Settings, app: App | None = None, last: str = "") -> st
     The first of these counts: an argument, the model that wrote the conversation so far (`last`, unless it is the built-in
     one), the configured one, and that of the app.
     """
-    earlier = "" if chosen.origins.get("model") == "argument" or last == BUILTIN else last
+    earlier = "" if chosen.is_argument("model") or last == BUILTIN else last
     return earlier or chosen.model or (app.model if app is not None else "") or last
 
 

@@ -69,7 +69,14 @@ def test_a_person_is_added_changed_chosen_and_deleted(tab: Tab, server: Serving)
 
     session = ask(server, "how many days of paid leave does everybody have", person="Ann")["session"]
     tab.page.goto(f"{tab.base}/c/{session}")
-    tab.has("#say .note a", "Ann")
+    assert tab.page.input_value("#person") == "Ann"
+    tab.page.select_option("#person", "")
+    tab.has(".aside-note", "The next turns answer no known person.")
+    assert not server.repository.at(session).app.values["user"]
+    tab.page.select_option("#person", "Ann")
+    tab.count(".aside-note", 2)
+    tab.has(".turn:last-child .aside-note", "The next turns answer Ann.")
+    assert server.repository.at(session).app.values["user"] == "Ann"
     tab.page.goto(tab.base)
     tab.ready()
     tab.page.check("[name=app][value=ask]")

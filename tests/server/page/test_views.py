@@ -1,8 +1,11 @@
 """What the page shows of a store: the transcript with its branches, the map, and the state with what changed it."""
 
+import gc
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any, cast
+from weakref import ref
 
 import pytest
 
@@ -12,14 +15,16 @@ from taiwa.ask.decide_search_or_clarify import POLICIES
 from taiwa.ask.types import QUESTIONS, SCORES
 from taiwa.conversation.history import add_turn
 from taiwa.flows.chat import FINISH_WARNINGS
+from taiwa.kernel import errors
 from taiwa.kernel.messages import Evidence
 from taiwa.models.scripted import ScriptedModel
+from taiwa.server.errors import api_error
 from taiwa.server.page.branches import branch_map, leaf
 from taiwa.server.page.forms import open_params
 from taiwa.server.page.labels import LABELS, WARNINGS
 from taiwa.server.page.page import Page, Place, Talk
 from taiwa.server.page.state_view import state_view
-from taiwa.server.page.views import transcript
+from taiwa.server.page.views import count_breaks, transcript
 from taiwa.sessions.replay import recorded_requests, replay_history
 from taiwa.sessions.session import Session
 from taiwa.sessions.stored_ask import ASSESS_BY
@@ -159,6 +164,33 @@ def test_what_programs_name_is_named_for_a_person() -> None:
     assert {*POLICIES, *ASSESS_BY} <= set(LABELS["parameter"])
     assert {param.name for param in open_params(load_app("ask"))} <= set(LABELS["parameter"])
     assert set(WARNINGS) < set(FINISH_WARNINGS.values())
+
+
+def test_an_error_has_a_sentence_for_a_person_where_the_page_is_translated(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert Page(session.repository, "en")._texts()["errors"] == {}
+    monkeypatch.setattr("taiwa.server.page.page.translator", lambda *_: lambda message, /, **_: f"<{message}>")
+
+    sentences = Page(session.repository, "ja")._texts()["errors"]
+
+    for kind in (errors.InputError, errors.ConfigError, errors.StoreError, errors.ConflictError, errors.ModelError,
+                 errors.RefusalError, errors.RateLimitError, errors.OverloadedError,
+                 errors.TimeoutError, errors.OutputValidationError):  # fmt: skip
+        error = api_error(kind("why"))
+        assert {error.code, error.type} & set(sentences), kind
+
+
+def test_what_counts_breaks_lets_go_of_the_repository_with_its_owner() -> None:
+    counted = lru_cache(count_breaks)
+    with taiwa.open("plain", model=taiwa.scripted_model("Green tea."), store=":memory:") as session:
+        session.say("Which tea?")
+        assert [counted(session.repository, session.name, session.conversation.tip) for _ in range(2)] == [0, 0]
+        repository = ref(session.repository)
+    del session, counted
+    gc.collect()
+
+    assert repository() is None
 
 
 def test_an_answer_that_was_changed_in_the_store_has_another_hash() -> None:

@@ -1,4 +1,4 @@
-"""Names that programs give to scores, reasons, tasks, steps and parameters, as a person reads them; keys of the catalogue `page`."""
+"""Names that programs give to scores, reasons, tasks, steps, errors and parameters, as a person reads them; keys of the catalogue `page`."""
 
 from collections.abc import Mapping
 
@@ -117,6 +117,31 @@ LABELS: Mapping[str, Mapping[str, str]] = {
         "unknown_element": gettext_noop("unknown element"),
         "unknown_tool": gettext_noop("unknown tool"),
         "unknown_unit": gettext_noop("unknown unit"),
+    },
+    "error": {
+        "authentication_error": gettext_noop(
+            "This browser is not logged in. Open the address that the server printed."
+        ),
+        "conflict": gettext_noop("Something has changed meanwhile."),
+        "content_filter": gettext_noop("The model refused to answer."),
+        "configuration_error": gettext_noop("Something is not set up."),
+        "conversation_not_found": gettext_noop("The conversation does not exist."),
+        "document_not_found": gettext_noop("The document does not exist."),
+        "index_not_found": gettext_noop("These documents do not exist."),
+        "insufficient_quota": gettext_noop("A limit is reached."),
+        "invalid_request_error": gettext_noop("That cannot be done."),
+        "model_error": gettext_noop("The model could not answer."),
+        "model_not_found": gettext_noop("This model is not offered here."),
+        "moved": gettext_noop("The conversation went on meanwhile. Read it, and send again."),
+        "overloaded": gettext_noop("The server of the model is overloaded."),
+        "person_not_found": gettext_noop("The person does not exist."),
+        "rate_limit_exceeded": gettext_noop("That was too much at once. Try again in a moment."),
+        "request_too_large": gettext_noop("That is too large."),
+        "run_not_found": gettext_noop("That ended long ago."),
+        "server_error": gettext_noop("Something went wrong in the server."),
+        "stopping": gettext_noop("The server is being stopped. The turn can be resumed."),
+        "timeout": gettext_noop("The server of the model did not answer in time."),
+        "unsupported_parameter": gettext_noop("The model cannot do this."),
     },
     "parameter": {
         "policy": gettext_noop("When to ask back"),

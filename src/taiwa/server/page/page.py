@@ -33,7 +33,7 @@ from taiwa.server.page.labels import LABELS
 from taiwa.server.page.panels import PANELS, Place, steps_of
 from taiwa.server.page.state_view import difference, value_story
 from taiwa.server.page.text import brief, excerpt, marked, money, nano, pretty, short, size, spans_of
-from taiwa.server.page.views import Transcript, count_breaks, transcript
+from taiwa.server.page.views import CountBreaks, Transcript, count_breaks, transcript
 from taiwa.sessions.repository import Repository
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class Page:
 
     repository: Repository
     language: str
+    count_breaks: CountBreaks = count_breaks
 
     def start(self, apps: Sequence[App], models: Sequence[str], query: str, indexes: Json) -> str:
         """Render the page that begins a conversation, with the indexes to choose from, or finds one."""
@@ -83,14 +84,16 @@ class Page:
             if hit.refs
         ]
         return self._render("start.html", title=self._("New conversation"), session="", at="", query=query, hits=hits,
-                            apps=apps, models=models, indexes=indexes, persons=[each.name for each in self.repository.store.users.list()],
+                            apps=apps, models=models, indexes=indexes, persons=self._persons(),
                             model="", tip="", end="", **self._list())  # fmt: skip
 
     def conversation(self, place: Place, talk: Talk, tip: str) -> str:
         """Render a conversation, whose newest branch ends at `tip`."""
         window = transcript(self.repository, place.session, place.tip)
-        return self._render("conversation.html", title=place.session, query="", window=window,
-                            models=talk.models, model=talk.model, tip=tip, person=self.repository.checkout(tip).app.values.get("user"), end=place.tip,
+        app = self.repository.checkout(tip).app
+        persons = self._persons() if chooses_person(app) else []
+        return self._render("conversation.html", title=place.session, query="", window=window, persons=persons,
+                            models=talk.models, model=talk.model, tip=tip, person=app.values.get("user") or "", end=place.tip,
                             question=self.question(place.session) if place.tip == tip else "",
                             **self._panel(place), **self._list())  # fmt: skip
 
@@ -110,14 +113,14 @@ class Page:
         """Render where a value of the state came from."""
         try:
             story = value_story(self.repository, path, place.at, place.tip)
-        except InputError as error:
-            return self._render("why.html", path=path, problem=error.message)
+        except InputError:
+            return self._render("why.html", path=path, problem=True)
         node, value = story.entry.node, story.origin.after
         user = marked(node.user or "", spans_of(node.user or "", value))
         answer = marked(node.answer or "", spans_of(node.answer or "", value))
         bill = self.repository.store.runs.bill_of(story.origin.hash)
         return self._render(
-            "why.html", path=path, problem="", story=story, user=user, delta=pretty(node.delta) if node.delta else "", bill=bill,
+            "why.html", path=path, problem=False, story=story, user=user, delta=pretty(node.delta) if node.delta else "", bill=bill,
             answer=[] if any(hit for _, hit in user) or not any(hit for _, hit in answer) else answer,
             json="" if repr(value) == "(nothing)" else format_value(cast("Any", value)), author=node.answer if node.kind == "edit" else "",
         )  # fmt: skip
@@ -188,6 +191,9 @@ class Page:
             **self._frame(),
         )
 
+    def _persons(self) -> Sequence[str]:
+        return [each.name for each in self.repository.store.users.list()]
+
     def _frame(self) -> dict[str, Any]:
         return {"session": "", "at": "", "query": "", "tip": "", "end": "", **self._list()}
 
@@ -215,7 +221,9 @@ class Page:
         moves = repository.store.refs.moves()
         listed = sessions(repository, MOST_LISTED)
         breaks = {
-            each.ref.name: count_breaks(repository, each.ref.name, each.ref.tip) for each in listed if each.ref.client
+            each.ref.name: self.count_breaks(repository, each.ref.name, each.ref.tip)
+            for each in listed
+            if each.ref.client
         }
         begun = {name: text for name, text in answering.items() if not repository.store.refs.has(name)}
         return {"conversations": listed, "breaks": breaks, "answering": answering, "begun": begun, "moves": moves[0]}
@@ -260,8 +268,8 @@ class Page:
         }
         return _templates().get_template(template).render(shared | values)
 
-    def _texts(self) -> dict[str, str]:
-        """The words of the scripts."""
+    def _texts(self) -> dict[str, Any]:
+        """The words of the scripts; `errors` are sentences by the codes and types of errors, where they have a translation."""
         return {
             "waiting": self._("waiting for the model …"),
             "copied": self._("copied"),
@@ -277,7 +285,6 @@ class Page:
             "never": self._("It was right in every turn."),
             "lost": self._("No connection to the server; the page goes on when it is back."),
             "gone": self._("The server was started anew. Open the address that it printed."),
-            "moved": self._("The conversation went on meanwhile. Read it, and send again."),
             "cost": self._("about {n} tokens, {cost}", n="{n}", cost="{cost}"),
             "unknown": self._("cost unknown"),
             "free": self._("no call, no cost"),
@@ -292,6 +299,7 @@ class Page:
             "unreadable": self._("files of this type are not read"),
             "forget": self._("Delete {name} with all that is known and learned? The conversations stay.", name="{name}"),
             "remove": self._("Delete the document {name}?", name="{name}"),
+            "errors": {code: said for code, text in LABELS["error"].items() if (said := self._(text)) != text},
         }  # fmt: skip
 
     def _keys(self) -> Sequence[tuple[str, str]]:

@@ -1,10 +1,10 @@
 """The transcript of a conversation: a window of its turns, each with the branches that begin beside it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
 from itertools import islice, pairwise
+from typing import TypeAlias
 
 from taiwa.ask.answer import Citation
 from taiwa.ask.read_dialogue import only_names_option, select_option
@@ -23,6 +23,8 @@ from taiwa.server.page.prompt_cache import CacheBreak, cache_breaks
 from taiwa.sessions.repository import HistoryEntry, Repository
 
 LAST_TURNS = 50
+CountBreaks: TypeAlias = Callable[[Repository, str, str], int]
+"""`count_breaks`, or what keeps its results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class TurnView:
     """A node of the transcript. `changes` are those of its state, without what the program computes itself.
 
     `siblings` are the nodes that begin the branches at this place, itself included; `elsewhere` counts the turns that
-    follow on the other ones.
+    follow on the other ones. `person` is whom the app answers from here on ("": nobody known), None where that stays.
     """
 
     hash: str
@@ -85,6 +87,7 @@ class TurnView:
     ask: AskView | None = None
     cache_break: CacheBreak | None = None
     prefix: str = ""
+    person: str | None = None
 
     @property
     def position(self) -> int:
@@ -158,10 +161,15 @@ def _turn(
         ask=_ask_view(AskResult.from_delta(node.delta), entry.after.app),
         cache_break=broken,
         prefix=visible(node.prefix),
+        person=_new_person(before.after.app, entry.after.app),
     )
 
 
-@lru_cache(maxsize=4096)
+def _new_person(before: App, app: App) -> str | None:
+    person = visible(str(app.values.get("user") or ""))
+    return person if app.name == before.name and app.values.get("user") != before.values.get("user") else None
+
+
 def count_breaks(repository: Repository, session: str, tip: str) -> int:
     """Count the breaks of the prompt cache in the last turns of a history, which never change."""
     path = list(islice(repository.store.nodes.path(tip), LAST_TURNS))

@@ -34,7 +34,7 @@ SHA256 = re.compile("[0-9a-f]{64}")
 
 async def _render(request: Request, render: Callable[[Page], str]) -> Response:
     """Answer with HTML over the conversations of the caller, rendered in a thread."""
-    page = Page(repository_of(request), language_of(request))
+    page = Page(repository_of(request), language_of(request), state_of(request).count_breaks)
     headers = {"content-security-policy": POLICY, "cache-control": "no-store", "vary": "cookie, accept-language"}
     return Response(await asyncio.to_thread(render, page), headers=headers, media_type="text/html")
 
@@ -252,7 +252,7 @@ async def _written(run: FollowedRun, translate: Translate) -> AsyncGenerator[byt
                 if each.event.level == "warning" or each.event.code == "waiting":
                     yield event({"text": translate(each.event.text)}, "notice")
             case ApiError():
-                yield _numbered(run, event({"text": each.event.message}, "failed"))
+                yield _numbered(run, event(error_to_json(each.event), "failed"))
                 return
             case TurnResult():
                 ended = True

@@ -1,5 +1,5 @@
 // Documents: uploads of files and folders with their progress and what could not be read, and deletion.
-import { $, ask, attempt, call, fill, texts } from "./server.js";
+import { $, ask, attempt, call, failure, fill, texts } from "./server.js";
 
 const AT_ONCE = 200; // files of one request
 let dropped = [];
@@ -15,7 +15,7 @@ const post = (path, body, sent) => new Promise((resolve, reject) => {
   request.open("POST", path);
   request.upload.onprogress = ({ loaded, total }) => sent(total ? loaded / total : 0);
   request.onerror = () => reject(new Error(texts.lost));
-  request.onload = () => (request.status < 300 ? resolve(request.response) : reject(new Error(request.response?.error?.message ?? `${request.status} ${request.statusText}`)));
+  request.onload = () => (request.status < 300 ? resolve(request.response) : reject(failure(request.response, request)));
   request.send(body);
 });
 
@@ -70,7 +70,7 @@ async function upload(form) {
   });
   events.addEventListener("error", (event) => {
     events.close();
-    if (event.data) say.textContent = JSON.parse(event.data).error.message;
+    if (event.data) say.textContent = failure(JSON.parse(event.data)).message;
   });
 }
 

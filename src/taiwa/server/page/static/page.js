@@ -1,7 +1,7 @@
 // The page: clicks, forms and keys lead to the actions of its parts. HTML comes rendered and escaped from the server only.
 import { $, $$, attempt, call, here, notify, page, put, texts } from "./server.js";
 import { begin, confirmed, edit, listenToTalk, stop } from "./talk.js";
-import { followList, fork, go, listenToPlaces, more, openPanel, remove, rename, scrub, select, show, step, verify } from "./places.js";
+import { answerPerson, followList, fork, go, listenToPlaces, more, openPanel, remove, rename, scrub, select, show, step, verify } from "./places.js";
 import { bisect, compare, listenToInspector, set, why } from "./state.js";
 import { listenToDocuments } from "./documents.js";
 
@@ -62,6 +62,8 @@ document.addEventListener("change", attempt(async ({ target }) => {
   else if (target.id === "language") {
     await call("POST", "/page/language", { language: target.value });
     location.reload();
+  } else if (target.id === "person") {
+    await answerPerson(target);
   } else if (target.id === "scrub") await scrub(Number(target.value), Number(target.max));
 }));
 

@@ -159,6 +159,18 @@ export async function scrub(value, most) {
   $("#scrub")?.focus();
 }
 
+// The next turns answer the person who is chosen.
+export async function answerPerson(field) {
+  try {
+    const { node } = await call("POST", `${here}/params`, { person: field.value });
+    for (const each of field.options) each.defaultSelected = each.selected;
+    await show(node, node, true, node);
+  } catch (error) {
+    for (const each of field.options) each.selected = each.defaultSelected;
+    throw error;
+  }
+}
+
 export async function fork() {
   const wanted = await ask(texts.name, "");
   if (wanted) location.assign(`/c/${encodeURIComponent((await call("POST", `${here}/fork`, { node: page.at, name: wanted })).session)}`);

@@ -21,13 +21,20 @@ export async function call(method, path, body) {
   }
   const response = await fetch(path, options);
   const answer = await response.json().catch(() => ({}));
-  if (!response.ok) throw Object.assign(new Error(answer.error?.message ?? `${response.status} ${response.statusText}`), { code: answer.error?.code });
+  if (!response.ok) throw failure(answer, response);
   return answer;
+}
+
+// The server writes errors in English: a person reads the sentence of their code, in the language of the page, before them.
+export function failure(answer, response) {
+  const { message = `${response?.status} ${response?.statusText}`, code, type } = answer?.error ?? {};
+  const known = texts.errors[code] ?? texts.errors[type];
+  return new Error(known ? `${known} (${message})` : message);
 }
 
 export async function html(path) {
   const response = await fetch(path);
-  if (!response.ok) throw new Error((await response.json().catch(() => ({}))).error?.message ?? `${response.status} ${response.statusText}`);
+  if (!response.ok) throw failure(await response.json().catch(() => ({})), response);
   return response.text();
 }
 

@@ -1,5 +1,5 @@
 // Talking: the message field with its draft, and the answer while it is written, here or by another tab.
-import { $, add, ask, attempt, call, fill, here, name, notify, page, put, texts } from "./server.js";
+import { $, add, ask, attempt, call, failure, fill, here, name, notify, page, put, texts } from "./server.js";
 import { files, listenForFiles, sent, setFiles } from "./files.js";
 import { mark, refresh, show } from "./places.js";
 
@@ -75,7 +75,7 @@ export async function send(event) {
   } catch (error) {
     put(live ?? $("#files"), "");
     giveBack();
-    if (error.message) notify(error.code === "moved" ? texts.moved : error.message);
+    if (error.message) notify(error.message);
   }
 }
 
@@ -173,7 +173,7 @@ const heard = {
     busy(false);
     $("#notices").append(Object.assign(document.createElement("p"), { className: "hidden", textContent: texts.answered }));
   },
-  failed({ text: reason }) {
+  failed(answer) {
     cancelAnimationFrame(frame);
     page.run = "";
     mine = false;
@@ -182,7 +182,7 @@ const heard = {
     busy(false);
     if (first) pending ??= { text: first, files: [] };
     giveBack();
-    notify(reason);
+    notify(failure(answer).message);
   },
   interrupted({ text: said }) {
     page.run = "";
