@@ -12,8 +12,7 @@ from taiwa.kernel.execution import Event
 from taiwa.kernel.journal import Journal
 from taiwa.kernel.messages import Chunk, Request, StreamEnd, TextDelta
 from taiwa.kernel.runtime import Runtime
-from taiwa.laws.programs import USAGE, Oracle, ProgramRun, ProgramTerm, run_program, step_of
-from taiwa.laws.strategies import oracles, small_values, terms
+from taiwa.laws.laws import USAGE, Oracle, ProgramRun, ProgramTerm, oracles, run_program, small_values, terms
 
 
 class Speaking:
@@ -38,9 +37,7 @@ class Speaking:
 def blocking(phrase: ProgramTerm, state: object, oracle: Oracle, observe: Callable[[Event], None]) -> ProgramRun:
     journal = Journal()
     try:
-        return ProgramRun(
-            Runtime(Speaking(oracle), observers=[observe], width=2).run(step_of(phrase)(state), journal), None, ()
-        )  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        return ProgramRun(Runtime(Speaking(oracle), observers=[observe], width=2).run(phrase(state), journal), None, ())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     except TaiwaError as error:
         return ProgramRun(None, error, ())
 
@@ -48,7 +45,7 @@ def blocking(phrase: ProgramTerm, state: object, oracle: Oracle, observe: Callab
 def asynchronous(phrase: ProgramTerm, state: object, oracle: Oracle, observe: Callable[[Event], None]) -> ProgramRun:
     runtime = AsyncRuntime(Speaking(oracle), observers=[observe], width=2)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     try:
-        return ProgramRun(asyncio.run(runtime.run(step_of(phrase)(state))), None, ())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        return ProgramRun(asyncio.run(runtime.run(phrase(state))), None, ())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     except TaiwaError as error:
         return ProgramRun(None, error, ())
 
@@ -57,7 +54,7 @@ def asynchronous(phrase: ProgramTerm, state: object, oracle: Oracle, observe: Ca
 def test_both_drivers_come_to_what_the_law_suite_comes_to(
     phrase: ProgramTerm, state: object, oracle: Callable[[], Oracle]
 ) -> None:
-    expected = run_program(step_of(phrase)(state), oracle())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    expected = run_program(phrase(state), oracle())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
     for drive in (blocking, asynchronous):
         told: list[Event] = []

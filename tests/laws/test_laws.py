@@ -21,8 +21,7 @@ from taiwa.kernel.effects import Program, Step
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json
-from taiwa.laws import laws
-from taiwa.laws.check import check_laws
+from taiwa.laws import check_laws, laws
 from taiwa.laws.laws import Law, LawResult, check_law, field_laws, reducer_laws
 from taiwa.plugins import Plugin
 
@@ -137,7 +136,7 @@ def test_the_reducers_of_an_installed_package_are_tried_by_its_name(monkeypatch:
     broken_one = BROKEN[3][0]
     monkeypatch.setitem(known_reducers(), broken_one.name, broken_one)
     offers = [Plugin("reducers", name, "their:thing", "their-package", "1.0") for name in (broken_one.name, "set")]
-    monkeypatch.setattr("taiwa.laws.check.installed", lambda: offers)
+    monkeypatch.setattr("taiwa.laws.installed", lambda: offers)
 
     results = check_laws(["their-package"], examples=5)
 
@@ -146,7 +145,7 @@ def test_the_reducers_of_an_installed_package_are_tried_by_its_name(monkeypatch:
 
 
 def test_without_hypothesis_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taiwa.laws.check.find_spec", lambda name: None)
+    monkeypatch.setattr("taiwa.laws.find_spec", lambda name: None)
 
     with pytest.raises(ConfigError, match=r"pip install 'taiwa\[laws\]'"):
         check_laws()
@@ -156,7 +155,7 @@ def test_without_hypothesis_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
 def test_it_leaves_nothing_where_it_is_used(tmp_path: Path) -> None:
     here, cache = tmp_path / "here", tmp_path / "cache"
     here.mkdir()
-    script = "from taiwa.laws.check import check_laws; assert all(r.ok for r in check_laws(['set'], examples=5))"
+    script = "from taiwa.laws import check_laws; assert all(r.ok for r in check_laws(['set'], examples=5))"
 
     done = subprocess.run(
         [sys.executable, "-c", script],

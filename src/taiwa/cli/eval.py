@@ -594,7 +594,7 @@ def laws(common: CommonOptions, names: tuple[str, ...], examples: int, seed: int
     taiwa laws
     taiwa laws translate ./tutor.md -n 1000
     """
-    from taiwa.laws.check import check_laws
+    from taiwa.laws import check_laws
 
     started = time.monotonic()
     results = check_laws(names, examples=examples, seed=seed)

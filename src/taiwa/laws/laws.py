@@ -6,17 +6,20 @@ replayed and summarized, and keep the prompt prefix that caches need. A reducer 
 
 import copy
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import partial, reduce
+from hashlib import blake2b
 from inspect import signature
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple, TypeAlias
+from operator import or_
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
 from hypothesis.errors import HypothesisException
+from hypothesis.strategies import SearchStrategy
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import (
@@ -34,15 +37,27 @@ from taiwa.conversation.replies import parse_reply, reply_watcher
 from taiwa.conversation.state import StateField, delta_output_type, value_output_type
 from taiwa.conversation.turn_prompt import ENVIRONMENT, format_reply, stable_bytes, turn_request
 from taiwa.flows.chat import say
-from taiwa.kernel.effects import Program, Step, bind, join, map, unit
-from taiwa.kernel.errors import OutputValidationError, TaiwaError
-from taiwa.kernel.execution import replay
+from taiwa.kernel.effects import (
+    Complete,
+    GetCapabilities,
+    Program,
+    Step,
+    bind,
+    gather,
+    join,
+    map,
+    notify,
+    perform,
+    unit,
+)
+from taiwa.kernel.errors import InputError, ModelError, OutputValidationError, TaiwaError
+from taiwa.kernel.execution import EffectStarted, Event, Execution, PendingEffect, replay
 from taiwa.kernel.journal import Entry, Journal
-from taiwa.kernel.records import Json, canonical, record, restore, value
+from taiwa.kernel.messages import Capability, Notice, Request, StreamEnd, TextDelta, ThinkingDelta, Usage, user
+from taiwa.kernel.records import Json, canonical, digest, record, restore, value
 from taiwa.kernel.text import plural
-from taiwa.laws.programs import Arrow, Fail, Oracle, ProgramRun, ProgramTerm, arrow_of, get, put, run_program, step_of
-from taiwa.laws.strategies import arrows, oracles, small_values, terms, texts, values
-from taiwa.structured import OutputType, parse_notation
+from taiwa.kernel.usage_limits import UsageLedger, UsageLimits
+from taiwa.structured import OutputType, ir, parse_notation
 
 MAX_COUNTEREXAMPLE = 2_000
 LAW_ERRORS = (
@@ -56,7 +71,307 @@ TOO_COSTLY = (
     HealthCheck.data_too_large,
     HealthCheck.large_base_example,
 )
-LawLine: TypeAlias = tuple[str, tuple[st.SearchStrategy[Any], ...], Callable[..., None]]
+JsonStep: TypeAlias = Step[Json, Json]
+JsonProgram: TypeAlias = Program[tuple[Json, Json]]
+Arrow: TypeAlias = Callable[[Json], JsonStep]
+Arguments: TypeAlias = tuple[SearchStrategy[Any], ...]
+T = TypeVar("T")
+USAGE = Usage(1, 1)
+
+
+# --- small programs ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramTerm:
+    """A step over a JSON state, or a function from an answer to such a step, that a counterexample can show.
+
+    `make` is called with the parts and then the state or the answer.
+    """
+
+    make: Callable[..., Any]
+    parts: tuple[Any, ...] = ()
+
+    def __call__(self, argument: Json) -> Any:  # noqa: ANN401  (a program or a step)
+        """Return the program from a state, or the step after an answer."""
+        return self.make(*self.parts, argument)
+
+    def __repr__(self) -> str:
+        return f"{self.make.__name__}({', '.join(repr(part) for part in self.parts)})"
+
+
+def ask(text: str, state: Json) -> JsonProgram:
+    """Send a request to the model; the text of the response is the answer."""
+    response = yield from perform(Complete(Request((user(text),))))
+    return response.text, state
+
+
+def tell(text: str, state: Json) -> JsonProgram:
+    """Send a notice to the observers."""
+    yield from notify(text)
+    return None, state
+
+
+def pure(answer: Json, state: Json) -> JsonProgram:
+    """Return an answer without an effect."""
+    return (yield from unit(answer)(state))
+
+
+def put(new: Json, _: Json) -> JsonProgram:
+    """Replace the state."""
+    return (yield from unit(None)(new))
+
+
+def get(state: Json) -> JsonProgram:
+    """Return the state as the answer."""
+    return (yield from unit(state)(state))
+
+
+def fail(message: str, _: Json) -> JsonProgram:
+    """Raise an `InputError`."""
+    yield from ()
+    raise InputError(message)
+
+
+def catch(body: JsonStep, instead: JsonStep, state: Json) -> JsonProgram:
+    """Run `instead` from the state before if `body` fails."""
+    try:
+        return (yield from body(state))
+    except TaiwaError:
+        return (yield from instead(state))
+
+
+def parallel(bodies: tuple[JsonStep, ...], state: Json) -> JsonProgram:
+    """Run several steps in parallel from the same state; return the list of answers, discard their states."""
+    pairs = yield from gather([body(state) for body in bodies])
+    return [answer for answer, _ in pairs], state
+
+
+def then(first: JsonStep, arrow: Arrow, state: Json) -> JsonProgram:
+    """Run a step, then the one that an arrow makes of its answer."""
+    return (yield from bind(first, arrow)(state))
+
+
+def always(step: JsonStep, _: Json) -> JsonStep:
+    """Return the same step for every answer."""
+    return step
+
+
+def ask_about(text: str, answer: Json) -> JsonStep:
+    """Return the step that sends a request which contains the answer."""
+    return ProgramTerm(ask, (f"{text} {canonical(answer).decode()}",))
+
+
+def put_answer(answer: Json) -> JsonStep:
+    """Return the step that stores the answer as the state and returns it."""
+    return bind(ProgramTerm(put, (answer,)), lambda _: unit(answer))
+
+
+def choose(steps: tuple[JsonStep, ...], answer: Json) -> JsonStep:
+    """Return one of several steps, by the digest of the answer."""
+    return steps[int(digest(answer), 16) % len(steps)]
+
+
+@dataclass(slots=True)
+class Oracle:
+    """A model whose answer is a function of seed and request, and of the number of the call if `counting`.
+
+    It answers with one of `words`, or with a generated word if there are none. One in `failing` calls fails (0: none).
+    """
+
+    seed: int = 0
+    counting: bool = False
+    failing: int = 0
+    words: tuple[str, ...] = ()
+    capabilities: frozenset[Capability] = frozenset()
+    asked: int = 0
+
+    def answer(self, request: Request) -> str:
+        """Return the answer to a request.
+
+        Raises:
+            ModelError: this call is one of those that fail.
+        """
+        self.asked += 1
+        key = f"{self.seed} {self.asked if self.counting else ''} {request.digest}"
+        chance = int.from_bytes(blake2b(key.encode(), digest_size=8).digest())
+        if self.failing and chance % self.failing == 0:
+            raise ModelError("the oracle failed", request=request.digest)
+        chance //= max(self.failing, 1)
+        return self.words[chance % len(self.words)] if self.words else f"word {chance % 1000}"
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramRun:
+    """The result of a program: its value or error, and the log of effects, answers and notices in order.
+
+    Two runs of a program are equal when they end alike, with the same value and state, and yield the same requests and
+    notices in the same order.
+    """
+
+    value: Any
+    error: TaiwaError | None
+    log: tuple[str, ...] = ()
+    journal: Journal = field(compare=False, repr=False, default_factory=Journal)
+
+    @property
+    def outcome(self) -> str:
+        """The value or error as text, equal for equal results."""
+        return f"fails: {self.error}" if self.error is not None else f"gives: {canonical_text(record(self.value))}"
+
+
+def run_program(program: Program[T], oracle: Oracle, recorded: Iterable[Entry] = ()) -> ProgramRun:
+    """Run a program to its end, one effect after the other, in the order in which they were yielded."""
+    log: list[str] = []
+    journal = Journal(recorded)
+    observers = (lambda event: log.extend(_log_lines(event)),)
+    session = Execution(program, UsageLedger(UsageLimits(None, None)), journal, observers)
+    while not session.done:
+        for wish in session.take_pending():
+            if wish.active:
+                _perform(session, wish, oracle)
+    try:
+        return ProgramRun(session.result(), None, tuple(log), journal)
+    except TaiwaError as error:
+        return ProgramRun(None, error, tuple(log), journal)
+
+
+def _perform(session: Execution[T], wish: PendingEffect, oracle: Oracle) -> None:
+    if isinstance(wish.effect, GetCapabilities):
+        session.answer(wish, oracle.capabilities)
+        return
+    assert isinstance(wish.effect, Complete)
+    wish.begin()
+    try:
+        text = oracle.answer(wish.effect.request)
+    except ModelError as error:
+        session.fail(wish, error)
+        return
+    session.feed(wish, TextDelta(text))
+    session.feed(wish, StreamEnd(usage=USAGE, model="oracle"))
+    session.complete(wish)
+
+
+def _log_lines(event: Event) -> Iterator[str]:
+    if isinstance(event, Notice):
+        yield f"notice: {event.text}"
+    elif not isinstance(event, (TextDelta, ThinkingDelta)):
+        at, what = (event, event.effect) if isinstance(event, EffectStarted) else (event.entry, event.entry.answer)
+        error = None if isinstance(event, EffectStarted) else event.entry.error
+        kind = type(event).__name__
+        yield f"{kind} {(*at.strand, at.index)}: {canonical_text(record(what))} {error or ''}"
+
+
+# --- what is drawn ----------------------------------------------------------------------------------------------------
+
+letters = st.characters(exclude_categories=["Cs"])
+_few = st.sampled_from(["a", "b", "ab"])
+_alike = st.sampled_from(["Ａ", "A ", "が", "か\u3099", "abc", ""])
+texts = st.one_of(_few, _few, _few, _alike, st.text(letters, max_size=8))
+"""Short texts, many of which equal or contain another, to exercise reducers."""
+small_values: SearchStrategy[Json] = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 3),
+    st.sampled_from(["", "a", "b"]),
+    st.lists(st.integers(0, 2), max_size=2),
+)  # pyright: ignore[reportAssignmentType]  # a list of JSON, which is invariant
+any_values: SearchStrategy[Json] = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | texts,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2),
+    max_leaves=4,
+)
+MAX_ITEMS = 3
+MAX_NUMBER = 10**6
+
+
+def oracles(*, counting: bool) -> SearchStrategy[Callable[[], Oracle]]:
+    """Draw factories that make the same oracle at every call; with `counting`, also oracles that count their calls."""
+    counts = st.booleans() if counting else st.just(False)
+    drawn = st.tuples(st.integers(0, 99), counts, st.sampled_from([0, 0, 3]))
+    return drawn.map(lambda arguments: partial(Oracle, *arguments))
+
+
+def _terms(make: Callable[..., Any], *parts: SearchStrategy[Any]) -> SearchStrategy[ProgramTerm]:
+    return st.builds(ProgramTerm, st.just(make), st.tuples(*parts))
+
+
+def _tuples(inner: SearchStrategy[ProgramTerm], min_size: int = 0) -> SearchStrategy[tuple[ProgramTerm, ...]]:
+    return st.lists(inner, min_size=min_size, max_size=3).map(tuple)
+
+
+def _arrows(inner: SearchStrategy[ProgramTerm]) -> SearchStrategy[ProgramTerm]:
+    about = _terms(ask_about, st.sampled_from("pq"))
+    return st.one_of(_terms(always, inner), about, _terms(put_answer), _terms(choose, _tuples(inner, 1)))
+
+
+_words = st.sampled_from("xyz")
+terms: SearchStrategy[ProgramTerm] = st.recursive(
+    st.one_of(
+        *(_terms(make, _words) for make in (ask, tell, fail)),
+        *(_terms(make, small_values) for make in (pure, put)),
+        _terms(get),
+    ),
+    lambda inner: st.one_of(
+        _terms(catch, inner, inner), _terms(parallel, _tuples(inner)), _terms(then, inner, _arrows(inner))
+    ),
+    max_leaves=6,
+)
+arrows = _arrows(terms)
+
+
+def values(output_type: OutputType[dict[str, Json]]) -> SearchStrategy[dict[str, Json]]:
+    """Draw values of a type, as its validator returns them."""
+
+    def fits(data: Json) -> bool:
+        try:
+            output_type.validate(data)
+        except OutputValidationError:
+            return False
+        return True
+
+    return _values(output_type.type_ir.root, output_type.type_ir).filter(fits).map(output_type.validate)
+
+
+def _values(node: ir.Node, form: ir.TypeIR) -> SearchStrategy[Json]:
+    def inside(inner: ir.Node) -> SearchStrategy[Json]:
+        return st.deferred(lambda: _values(inner, form))
+
+    match ir.resolve(node, form):
+        case ir.NullNode():
+            return st.none()
+        case ir.BoolNode():
+            return st.booleans()
+        case ir.NumberNode(integer, minimum, maximum):
+            low, high = -MAX_NUMBER if minimum is None else minimum, MAX_NUMBER if maximum is None else maximum
+            if integer:
+                return st.integers(int(low), int(high))
+            written = st.integers(int(low * 100), int(high * 100)).map(lambda number: number / 100)
+            return written | st.floats(low, high, allow_nan=False, allow_infinity=False)
+        case ir.StringNode(shortest, longest, pattern):
+            if pattern:
+                return st.from_regex(pattern)
+            return texts if shortest == 0 and longest is None else st.text(letters, min_size=shortest, max_size=longest)
+        case ir.LiteralNode(options):
+            return st.sampled_from(options)
+        case ir.ArrayNode(items, prefix, least, longest):
+            most = max(least, MAX_ITEMS) if longest is None else min(longest, least + MAX_ITEMS)
+            rest = st.lists(inside(items), min_size=max(least - len(prefix), 0), max_size=most)
+            first = st.tuples(*(_values(part, form) for part in prefix))
+            return st.tuples(first, rest).map(lambda pair: [*pair[0], *pair[1]])
+        case ir.ObjectNode(properties, extra, least):
+            if not properties and extra is not None:
+                return st.dictionaries(texts, inside(extra), min_size=least, max_size=least + MAX_ITEMS)
+            required = {each.name: inside(each.node) for each in properties if each.required}
+            optional = {each.name: inside(each.node) for each in properties if not each.required}
+            return cast("SearchStrategy[Json]", st.fixed_dictionaries(required, optional=optional))
+        case ir.UnionNode(options):
+            return st.one_of([_values(option, form) for option in options])
+        case _:
+            return any_values
+
+
+# --- laws -------------------------------------------------------------------------------------------------------------
 
 
 class BrokenLawError(AssertionError):
@@ -69,7 +384,7 @@ class Law:
 
     name: str
     subject: str
-    examples: st.SearchStrategy[tuple[Any, ...]]
+    examples: SearchStrategy[tuple[Any, ...]]
     holds: Callable[..., None]
 
 
@@ -129,7 +444,7 @@ def check_law(law: Law, examples: int, seed: int) -> LawResult:
     return LawResult(law.name, law.subject, not broken, count, broken[:MAX_COUNTEREXAMPLE])
 
 
-def require_same(left: Step[Json, Any], right: Step[Json, Any], state: Json, oracle: Callable[[], Oracle]) -> None:
+def require_same(left: JsonStep, right: JsonStep, state: Json, oracle: Callable[[], Oracle]) -> None:
     """Check that two steps run alike from a state with an oracle."""
     ours, theirs = run_program(left(state), oracle()), run_program(right(state), oracle())
     require_equal(ours.outcome, theirs.outcome, "the results differ")
@@ -138,87 +453,82 @@ def require_same(left: Step[Json, Any], right: Step[Json, Any], state: Json, ora
 
 def left_identity(answer: Json, arrow: Arrow, state: Json, oracle: Callable[[], Oracle]) -> None:
     """Check that bind(unit(a), f) equals f(a)."""
-    follow = arrow_of(arrow)
-    require_same(bind(unit(answer), follow), follow(answer), state, oracle)
+    require_same(bind(unit(answer), arrow), arrow(answer), state, oracle)
 
 
-def right_identity(phrase: ProgramTerm, state: Json, oracle: Callable[[], Oracle]) -> None:
+def right_identity(step: JsonStep, state: Json, oracle: Callable[[], Oracle]) -> None:
     """Check that bind(step, unit) equals step."""
-    require_same(bind(step_of(phrase), unit), step_of(phrase), state, oracle)
+    require_same(bind(step, unit), step, state, oracle)
 
 
-def associativity(phrase: ProgramTerm, one: Arrow, two: Arrow, state: Json, oracle: Callable[[], Oracle]) -> None:
+def associativity(step: JsonStep, one: Arrow, two: Arrow, state: Json, oracle: Callable[[], Oracle]) -> None:
     """Binding is associative."""
-    step, first, second = step_of(phrase), arrow_of(one), arrow_of(two)
-    require_same(bind(bind(step, first), second), bind(step, lambda answer: bind(first(answer), second)), state, oracle)
+    require_same(bind(bind(step, one), two), bind(step, lambda answer: bind(one(answer), two)), state, oracle)
 
 
-def join_of_joins(phrase: ProgramTerm, one: Arrow, two: Arrow, state: Json, oracle: Callable[[], Oracle]) -> None:
+def join_of_joins(step: JsonStep, one: Arrow, two: Arrow, state: Json, oracle: Callable[[], Oracle]) -> None:
     """Joining three layers does not depend on which two are joined first."""
-    first, second = arrow_of(one), arrow_of(two)
-    layers = map(step_of(phrase), lambda answer: map(first(answer), second))
+    layers = map(step, lambda answer: map(one(answer), two))
     require_same(join(map(layers, join)), join(join(layers)), state, oracle)
 
 
-def join_of_units(phrase: ProgramTerm, state: Json, oracle: Callable[[], Oracle]) -> None:
+def join_of_units(step: JsonStep, state: Json, oracle: Callable[[], Oracle]) -> None:
     """Join removes a layer added by unit, inside or outside."""
-    step = step_of(phrase)
     require_same(join(unit(step)), step, state, oracle)
     require_same(join(map(step, unit)), step, state, oracle)
 
 
-def bind_is_join_of_map(phrase: ProgramTerm, arrow: Arrow, state: Json, oracle: Callable[[], Oracle]) -> None:
+def bind_is_join_of_map(step: JsonStep, arrow: Arrow, state: Json, oracle: Callable[[], Oracle]) -> None:
     """Bind equals join after map."""
-    step, follow = step_of(phrase), arrow_of(arrow)
-    require_same(bind(step, follow), join(map(step, follow)), state, oracle)
+    require_same(bind(step, arrow), join(map(step, arrow)), state, oracle)
 
 
 def puts_and_gets(one: Json, two: Json, state: Json, oracle: Callable[[], Oracle]) -> None:
     """The state is the value that was put last, and reading does not change it."""
-    require_same(bind(put(one), lambda _: put(two)), put(two), state, oracle)
-    require_same(bind(put(one), lambda _: get), bind(put(one), lambda _: unit(one)), state, oracle)
-    require_same(bind(get, put), unit(None), state, oracle)
+    put_one, put_two = partial(put, one), partial(put, two)
+    require_same(bind(put_one, lambda _: put_two), put_two, state, oracle)
+    require_same(bind(put_one, lambda _: get), bind(put_one, lambda _: unit(one)), state, oracle)
+    require_same(bind(get, lambda answer: partial(put, answer)), unit(None), state, oracle)
 
 
-def log_survives_failure(phrase: ProgramTerm, state: Json, oracle: Callable[[], Oracle]) -> None:
+def log_survives_failure(step: JsonStep, state: Json, oracle: Callable[[], Oracle]) -> None:
     """A failure keeps the log of the effects and answers before it."""
-    whole = run_program(step_of(phrase)(state), oracle())
-    failed = run_program(bind(step_of(phrase), lambda _: step_of(Fail("afterwards")))(state), oracle())
+    whole = run_program(step(state), oracle())
+    failed = run_program(bind(step, lambda _: partial(fail, "afterwards"))(state), oracle())
     require_equal(failed.log, whole.log, "the log")
     require_equal(failed.error is not None, True, "the failure")
 
 
-def replays(phrase: ProgramTerm, state: Json, oracle: Callable[[], Oracle]) -> None:
+def replays(step: JsonStep, state: Json, oracle: Callable[[], Oracle]) -> None:
     """Replaying a stored journal gives the same result without a call."""
-    first = run_program(step_of(phrase)(state), oracle())
+    first = run_program(step(state), oracle())
     try:
-        again = ProgramRun(replay(step_of(phrase)(state), Journal(reload_entries(first.journal))), None, ())
+        again = ProgramRun(replay(step(state), Journal(reload_entries(first.journal))), None)
     except TaiwaError as error:
-        again = ProgramRun(None, error, ())
+        again = ProgramRun(None, error)
     require_equal(again.outcome, first.outcome, "the replay differs")
 
 
-def resumes(phrase: ProgramTerm, state: Json, oracle: Callable[[], Oracle]) -> None:
+def resumes(step: JsonStep, state: Json, oracle: Callable[[], Oracle]) -> None:
     """Resuming from any prefix of the journal gives the same result and performs only the remaining effects."""
-    first = run_program(step_of(phrase)(state), oracle())
-    entries = tuple(reload_entries(first.journal))
+    first = run_program(step(state), oracle())
+    entries = reload_entries(first.journal)
     for count in range(len(entries) + 1):
-        again = run_program(step_of(phrase)(state), oracle(), entries[:count])
+        again = run_program(step(state), oracle(), entries[:count])
         after = f"resumed after {plural(count, 'answer')}"
         require_equal(again.outcome, first.outcome, f"{after} the result differs")
         require_equal(len(again.journal.entries), len(entries), f"{after} the journal has another length")
 
 
-def reload_entries(journal: Journal) -> Iterator[Entry]:
-    """Yield the entries as a store returns them."""
-    for entry in journal.entries:
-        yield Entry.restore(json.loads(canonical(entry.record())))
+def reload_entries(journal: Journal) -> tuple[Entry, ...]:
+    """Return the entries as a store returns them."""
+    return tuple(Entry.restore(json.loads(canonical(entry.record()))) for entry in journal.entries)
 
 
 def program_laws() -> Iterator[Law]:
     """Yield the laws of programs."""
     counting, steady = oracles(counting=True), oracles(counting=False)
-    laws: list[LawLine] = [
+    laws: tuple[tuple[str, Arguments, Callable[..., None]], ...] = (
         ("left identity", (small_values, arrows, small_values, counting), left_identity),
         ("right identity", (terms, small_values, counting), right_identity),
         ("associativity", (terms, arrows, arrows, small_values, counting), associativity),
@@ -229,7 +539,7 @@ def program_laws() -> Iterator[Law]:
         ("the log survives a failure", (terms, small_values, counting), log_survives_failure),
         ("replay", (terms, small_values, counting), replays),
         ("resume", (terms, small_values, steady), resumes),
-    ]
+    )
     for name, drawn, holds in laws:
         yield Law(name, "programs", st.tuples(*drawn), holds)
 
@@ -347,8 +657,8 @@ def edit_laws(app: App, moves: list[Move], one: dict[str, Json], two: dict[str, 
 def state_types(app: App, moves: list[Move]) -> None:
     """Each field always holds a value of its type."""
     for here in conversations_after(app, moves):
-        for field in app.fields:
-            value_output_type(field).validate({field.name: here.state[field.name]})
+        for each in app.fields:
+            value_output_type(each).validate({each.name: here.state[each.name]})
 
 
 def reply_roundtrip(app: App, answer: str, delta: dict[str, Json], cuts: list[int]) -> None:
@@ -377,7 +687,7 @@ def turn_replay(app: App, moves: list[Move], text: str, oracle: Callable[[], Ora
         again = replay(_turn_outcome(step(here)), Journal(reload_entries(first.journal)))
         require_equal(again, first.value, "the replay")
     else:
-        require_equal(len(first.requests) > 0, True, "a failed turn records its requests")
+        require_equal(bool(list(first.journal.requests())), True, "a failed turn records its requests")
 
 
 def _turn_outcome(program: Program[tuple[str, Conversation]]) -> Program[tuple[str, ...]]:
@@ -393,71 +703,36 @@ def _reply_text(app: App, answer: str, delta: dict[str, Json]) -> str:
 
 def conversation_laws(app: App) -> Iterator[Law]:
     """Yield the laws of conversations with an app."""
-    drawn = _ConversationStrategies(app)
-    moves, cuts = st.lists(drawn.moves, max_size=4), st.lists(st.integers(0, 99), max_size=5)
-    subject = f"{app.name} ({app.reply})"
-    laws: list[LawLine] = [
+    words = texts.filter(lambda text: bool(text.strip()))
+    answers = texts | st.sampled_from(["@@delta\n{}", "```json\n{}\n```", "<state>", '"', "a\n\n@@del", "{", " x"])
+    deltas: SearchStrategy[dict[str, Json]] = st.just({})
+    edits = deltas
+    if app.model_fields:
+        deltas = values(app.environment_type if app.reply == "environment" else app.delta_type)
+        if app.reply == "environment":
+            deltas = deltas.map(lambda data: {name: part for name, part in data.items() if name != "response"})
+        each = [values(value_output_type(field)) for field in app.model_fields]
+        edits = st.lists(st.one_of(each), max_size=2).map(lambda parts: reduce(or_, parts, {}))
+    turn = st.builds(TurnMove, words, answers, deltas)
+    move = st.one_of(turn, turn, st.builds(EditMove, edits), st.builds(SummaryMove, st.integers(0, 3), texts))
+    moves, cuts = st.lists(move, max_size=4), st.lists(st.integers(0, 99), max_size=5)
+    said = st.lists(st.builds(partial(_reply_text, app), answers, deltas) | answers, min_size=1, max_size=3).map(tuple)
+    replying = st.tuples(st.integers(0, 99), st.just(False), st.sampled_from([0, 0, 4]), said).map(
+        lambda arguments: partial(Oracle, *arguments, frozenset({"json_schema"}))
+    )
+    laws: tuple[tuple[str, Arguments, Callable[..., None]], ...] = (
         ("undo after a commit", (moves,), undo_redo),
         ("recorded deltas give the recorded states", (moves,), deltas_give_states),
         ("a fork leaves the other branch unchanged", (moves, moves, moves), fork_independence),
         ("the prompt prefix is stable", (moves,), prefix_stability),
         ("a summary keeps the state and is idempotent", (moves, st.integers(0, 3), texts), summary_idempotence),
-        ("edits of the state", (moves, drawn.edits, drawn.edits), edit_laws),
+        ("edits of the state", (moves, edits, edits), edit_laws),
         ("the state keeps its types", (moves,), state_types),
-        ("a reply is parsed back and shown", (drawn.answers, drawn.deltas, cuts), reply_roundtrip),
-        ("a turn is replayed or rolled back", (moves, drawn.words, drawn.oracles, st.booleans()), turn_replay),
-    ]
+        ("a reply is parsed back and shown", (answers, deltas, cuts), reply_roundtrip),
+        ("a turn is replayed or rolled back", (moves, words, replying, st.booleans()), turn_replay),
+    )
     for name, arguments, holds in laws:
-        yield Law(name, subject, st.tuples(*arguments), partial(holds, app))
-
-
-class _ConversationStrategies:
-    """Strategies for the moves, replies and oracles of conversations with an app."""
-
-    def __init__(self, app: App) -> None:
-        self.app = app
-        self.words = texts.filter(lambda text: bool(text.strip()))
-        self.answers = texts | st.sampled_from(
-            ["@@delta\n{}", "```json\n{}\n```", "<state>", '"', "a\n\n@@del", "{", " x"]
-        )
-
-    @property
-    def deltas(self) -> st.SearchStrategy[dict[str, Json]]:
-        """Deltas that the model may write; whole environments for apps with such replies."""
-        if not self.app.model_fields:
-            return st.just({})
-        if self.app.reply != "environment":
-            return values(self.app.delta_type)
-        return values(self.app.environment_type).map(
-            lambda data: {name: data[name] for name in data if name != "response"}
-        )
-
-    @property
-    def edits(self) -> st.SearchStrategy[dict[str, Json]]:
-        """Values that the user may set."""
-        if not self.app.model_fields:
-            return st.just({})
-        each = [values(value_output_type(field)) for field in self.app.model_fields]
-        return st.lists(st.one_of(each), max_size=2).map(
-            lambda parts: {name: part[name] for part in parts for name in part}
-        )
-
-    @property
-    def moves(self) -> st.SearchStrategy[Move]:
-        """Moves, most of them turns."""
-        turn = st.builds(TurnMove, self.words, self.answers, self.deltas)
-        return st.one_of(turn, turn, st.builds(EditMove, self.edits), st.builds(SummaryMove, st.integers(0, 3), texts))
-
-    @property
-    def oracles(self) -> st.SearchStrategy[Callable[[], Oracle]]:
-        """Oracles that sometimes answer in the reply format."""
-        good = st.builds(partial(_reply_text, self.app), self.answers, self.deltas)
-        words = st.lists(good | self.answers, min_size=1, max_size=3).map(tuple)
-        return st.builds(_oracle_with_words, st.integers(0, 99), words, st.sampled_from([0, 0, 4]))
-
-
-def _oracle_with_words(seed: int, words: tuple[str, ...], failing: int) -> Callable[[], Oracle]:
-    return lambda: Oracle(seed, False, failing, words, frozenset({"json_schema"}))
+        yield Law(name, f"{app.name} ({app.reply})", st.tuples(*arguments), partial(holds, app))
 
 
 FIELD_TYPES = {
@@ -482,12 +757,12 @@ class ReducerCase:
     name: str = "x"
 
     @property
-    def deltas(self) -> st.SearchStrategy[Json]:
+    def deltas(self) -> SearchStrategy[Json]:
         """Deltas that the model may write."""
         return values(self.delta).filter(lambda data: self.name in data).map(lambda data: data[self.name])
 
     @property
-    def origins(self) -> st.SearchStrategy[Json]:
+    def origins(self) -> SearchStrategy[Json]:
         """The initial value, and values that the user may set."""
         return st.just(self.start) | values(self.value_type).map(lambda data: data[self.name])
 
