@@ -14,8 +14,7 @@ from typing import Any, TypeAlias, cast
 from taiwa import constraints
 from taiwa.constraints import UnsupportedConstraintError, Vocabulary
 from taiwa.constraints.allowed_tokens import MatcherGuide, MatcherState
-from taiwa.json_schema.document import Document, SchemaLocation
-from taiwa.json_schema.keywords import Schema, is_object
+from taiwa.json_schema import Document, Schema, SchemaLocation, is_object
 from taiwa.kernel.errors import TaiwaError
 from taiwa.kernel.messages import JsonSchema
 from taiwa.kernel.records import Json, value

@@ -4,9 +4,8 @@ from hypothesis import strategies as st
 from lark import Lark
 from lark.exceptions import LarkError
 
-from taiwa.constraints.earley import GrammarGuide
 from taiwa.constraints.guide import Guide, GuideState
-from taiwa.constraints.readable_guides import Generate, Write
+from taiwa.constraints.readable_guides import Generate, GrammarGuide, Write
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from tests.constraints.vocabularies import BYTES, spelled, vocabulary, with_bytes
 

@@ -1,8 +1,7 @@
 import pytest
 
-from taiwa.constraints.earley import GrammarGuide
 from taiwa.constraints.explain import trace_text
-from taiwa.constraints.readable_guides import RegexGuide
+from taiwa.constraints.readable_guides import GrammarGuide, RegexGuide
 from taiwa.constraints.vocabulary import Vocabulary, small_vocabulary
 from taiwa.kernel.errors import InputError
 from tests.constraints.vocabularies import BYTES, vocabulary

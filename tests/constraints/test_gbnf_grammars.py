@@ -4,8 +4,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from taiwa.constraints.earley import GrammarGuide
 from taiwa.constraints.gbnf import grammar_to_gbnf
+from taiwa.constraints.readable_guides import GrammarGuide
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Grammar
 from tests.constraints.gbnf_reader import Gbnf

@@ -15,10 +15,10 @@ from pydantic import Field
 
 from taiwa import constraints
 from taiwa.constraints import RegexGuide, Vocabulary
+from taiwa.constraints.allowed_tokens import REST, UNBOUNDED, JsonScan, number_bounds
 from taiwa.constraints.automaton import Automaton, compile_regex
 from taiwa.constraints.gbnf import tool_calls_to_gbnf
 from taiwa.constraints.guide import Guide
-from taiwa.constraints.number_bounds import REST, UNBOUNDED, JsonScan, number_bounds
 from taiwa.constraints.readable_guides import ReadableGuide
 from taiwa.constraints.schema_regex import to_regex
 from taiwa.kernel.errors import InputError

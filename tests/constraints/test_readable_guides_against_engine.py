@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.constraints import compile
-from taiwa.constraints.earley import GrammarGuide
 from taiwa.constraints.guide import GuideState
-from taiwa.constraints.readable_guides import RegexGuide
+from taiwa.constraints.readable_guides import GrammarGuide, RegexGuide
 from taiwa.kernel.messages import Grammar, JsonSchema
 from taiwa.kernel.messages import Regex as Pattern
 from tests.constraints.schemas import schemas

@@ -1,7 +1,6 @@
 """The two walk-throughs of constrained decoding, step by step: a grammar over five tokens, a schema over fifteen."""
 
-from taiwa.constraints.earley import GrammarGuide
-from taiwa.constraints.readable_guides import Generate, RegexGuide, Write
+from taiwa.constraints.readable_guides import Generate, GrammarGuide, RegexGuide, Write
 from taiwa.constraints.schema_regex import to_regex
 from taiwa.constraints.vocabulary import Vocabulary
 

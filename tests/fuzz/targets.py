@@ -14,7 +14,7 @@ import httpx
 
 from taiwa.apps.app_file import read_app
 from taiwa.apps.catalog import load_app
-from taiwa.constraints.earley import GrammarGuide
+from taiwa.constraints.readable_guides import GrammarGuide
 from taiwa.constraints.vocabulary import small_vocabulary
 from taiwa.conversation.app import App
 from taiwa.conversation.replies import parse_reply

@@ -1,7 +1,6 @@
 """Constraints compiled for a vocabulary: the tokens that may come next so that a text fits a type, a pattern or a grammar."""
 
 from taiwa.constraints.compile import compile
-from taiwa.constraints.earley import GrammarGuide
 from taiwa.constraints.guide import (
     Coverage,
     Explanation,
@@ -11,7 +10,7 @@ from taiwa.constraints.guide import (
     UnsupportedConstraintError,
     Whitespace,
 )
-from taiwa.constraints.readable_guides import Generate, RegexGuide, Write
+from taiwa.constraints.readable_guides import Generate, GrammarGuide, RegexGuide, Write
 from taiwa.constraints.schema_regex import to_regex
 from taiwa.constraints.vocabulary import Vocabulary, VocabularyReport
 

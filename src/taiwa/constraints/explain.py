@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from taiwa.constraints.guide import Explanation, Guide, GuideState, check_unicode, refusal, unexpected
 from taiwa.constraints.vocabulary import Vocabulary, common_prefix
-from taiwa.json_schema.document import join_pointer, resolve_pointer
-from taiwa.json_schema.keywords import Schema, names, subschemas
+from taiwa.json_schema import Schema, join_pointer, names, resolve_pointer, subschemas
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.records import Json
 

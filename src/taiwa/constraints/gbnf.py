@@ -15,8 +15,8 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from taiwa.constraints.automaton import Automaton, compile_regex, reaching
-from taiwa.constraints.earley import EarleyRules, read_rules
 from taiwa.constraints.guide import SchemaClause, UnsupportedConstraintError
+from taiwa.constraints.readable_guides import EarleyRules, read_rules
 from taiwa.constraints.regex_syntax import (
     ALL,
     Alternation,

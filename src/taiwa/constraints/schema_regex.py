@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NoReturn, TypeAlias, cast
 
+from taiwa.constraints.allowed_tokens import EXPONENT, MOST_DECIMALS, MOST_DIGITS
 from taiwa.constraints.automaton import compile_regex
 from taiwa.constraints.guide import SchemaClause, UnsupportedConstraintError, Whitespace, check_json
-from taiwa.constraints.number_bounds import EXPONENT, MOST_DECIMALS, MOST_DIGITS
 from taiwa.constraints.regex_syntax import (
     ALL,
     Alternation,
@@ -31,8 +31,18 @@ from taiwa.constraints.regex_syntax import (
     merge_ranges,
     parse_regex,
 )
-from taiwa.json_schema.document import Document, join_pointer, resolve_pointer
-from taiwa.json_schema.keywords import bound, check_keywords, has_type, listed_values, names, types, whole
+from taiwa.json_schema import (
+    Document,
+    bound,
+    check_keywords,
+    has_type,
+    join_pointer,
+    listed_values,
+    names,
+    resolve_pointer,
+    types,
+    whole,
+)
 from taiwa.json_schema.value_sets import are_disjoint
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Regex

@@ -17,17 +17,19 @@ from typing import cast
 
 from taiwa.constraints.allowed_tokens import engine_error
 from taiwa.constraints.guide import SchemaClause
-from taiwa.json_schema.document import Document, SchemaLocation, join_pointer
-from taiwa.json_schema.keywords import (
+from taiwa.json_schema import (
     ANNOTATIONS,
     APPLICATORS,
     FORMATS,
     KEYWORDS,
+    Document,
     Schema,
+    SchemaLocation,
     check_keywords,
     child,
     is_any,
     is_object,
+    join_pointer,
     listed_values,
     map_subschemas,
     names,

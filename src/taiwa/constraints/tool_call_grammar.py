@@ -12,7 +12,7 @@ from typing import cast
 from taiwa.constraints.allowed_tokens import lark_pattern, lark_string
 from taiwa.constraints.guide import SchemaClause
 from taiwa.constraints.schema_rewriter import rewrite_schema
-from taiwa.json_schema.keywords import (
+from taiwa.json_schema import (
     Schema,
     bound,
     is_any,

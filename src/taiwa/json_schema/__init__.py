@@ -1,15 +1,477 @@
-"""JSON Schema documents: references and drafts, the keyword table and its traversal, and what schemas have in common."""
+"""JSON Schema: the table of its keywords and readers of them; documents with their pointers, references and drafts.
 
-from taiwa.json_schema.document import Document, SchemaLocation, join_pointer, resolve_pointer
-from taiwa.json_schema.keywords import KEYWORDS, Schema, map_subschemas, subschemas
+Nothing is fetched: a `$ref` that leaves its document refers to nothing.
+"""
 
-__all__ = [
-    "KEYWORDS",
-    "Document",
-    "Schema",
-    "SchemaLocation",
-    "join_pointer",
-    "map_subschemas",
-    "resolve_pointer",
-    "subschemas",
-]
+import re
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, TypeGuard, cast
+from urllib.parse import unquote, urldefrag, urljoin
+
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.records import Json, is_number
+
+Schema: TypeAlias = Mapping[str, Json] | bool
+Steps: TypeAlias = tuple[str | int, ...]
+"""From a schema to one directly inside it: the keyword, then the name or index where the keyword contains several."""
+TYPES = ("null", "boolean", "object", "array", "number", "string")
+"""Without `integer`, which is a subset of `number`."""
+
+ANNOTATIONS = frozenset(
+    """$comment $id $schema $anchor $dynamicAnchor $recursiveAnchor $vocabulary $defs definitions id title description default
+    examples example deprecated readOnly writeOnly contentMediaType contentEncoding contentSchema""".split()
+)
+"""Keywords that do not affect which values are valid."""
+
+FORMATS: Mapping[str, str] = {
+    "date-time": "syntax only: a leap second is allowed at any time",
+    "time": "syntax only: a leap second is allowed at any time",
+} | dict.fromkeys("date duration email hostname ipv4 ipv6 uuid uri".split(), "")
+"""The formats that the mask engine enforces, with what it does not check."""
+
+APPLICATORS = frozenset(
+    "$ref $dynamicRef $recursiveRef allOf anyOf oneOf not if then else dependentSchemas dependencies".split()
+)
+"""Keywords that apply another schema to the same value."""
+
+
+def is_object(item: object) -> TypeGuard[Mapping[str, Json]]:
+    """Return whether the item is a JSON object."""
+    return isinstance(item, Mapping)
+
+
+def is_schema(item: object) -> TypeGuard[Mapping[str, Json] | bool]:
+    """Return whether the item has the form of a schema: an object or a boolean."""
+    return isinstance(item, (Mapping, bool))
+
+
+def _is_list_of(check: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda item: isinstance(item, list) and all(map(check, cast("list[object]", item)))
+
+
+def _is_object_of(check: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda item: isinstance(item, Mapping) and all(map(check, cast("Mapping[str, object]", item).values()))
+
+
+def _is_text(item: object) -> bool:
+    return isinstance(item, str)
+
+
+def _is_count(item: object) -> bool:
+    return is_number(item) and cast("float", item) >= 0 and float(cast("float", item)).is_integer()
+
+
+def _is_type(item: object) -> bool:
+    listed = cast("list[object]", item) if isinstance(item, list) else [item]
+    return bool(listed) and all(name in (*TYPES, "integer") for name in listed)
+
+
+_is_names = _is_list_of(_is_text)
+_are_schemas = _is_list_of(is_schema)
+
+Contents: TypeAlias = Literal["", "one", "list", "one or list", "named"]
+"""Which subschemas a keyword contains: none, one, a list of them, either, or an object of them by name."""
+NEVER = 99
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword:
+    """What a keyword may hold, how to describe that, its subschemas, and the drafts in which it has a meaning.
+
+    Drafts are numbered 3, 4, 6, 7, 8 (2019-09) and 9 (2020-12).
+    """
+
+    check: Callable[[object], bool]
+    expected: str
+    contents: Contents = ""
+    since: int = 0
+    until: int = NEVER
+
+
+def _one(since: int = 0, until: int = NEVER) -> Keyword:
+    return Keyword(is_schema, "a schema", "one", since, until)
+
+
+def _some(since: int = 0) -> Keyword:
+    return Keyword(lambda item: _are_schemas(item) and item != [], "a list of schemas, and not empty", "list", since)
+
+
+def _named(since: int = 0) -> Keyword:
+    return Keyword(_is_object_of(is_schema), "an object of schemas", "named", since)
+
+
+def _count(since: int = 0) -> Keyword:
+    return Keyword(_is_count, "a whole number that is not negative", "", since)
+
+
+def _text(since: int = 0, until: int = NEVER) -> Keyword:
+    return Keyword(_is_text, "a text", "", since, until)
+
+
+_NUMBER = Keyword(is_number, "a number")
+_EXCLUSIVE = Keyword(lambda item: is_number(item) or isinstance(item, bool), "a number")
+
+KEYWORDS: Mapping[str, Keyword] = {
+    "type": Keyword(_is_type, "one or a list of: null boolean object array number integer string"),
+    "enum": Keyword(lambda item: isinstance(item, list), "a list"),
+    "const": Keyword(lambda _: True, "a value", since=6),
+    "$ref": _text(),
+    "$dynamicRef": _text(since=9),
+    "$recursiveRef": _text(since=8, until=8),
+    "allOf": _some(since=4),
+    "anyOf": _some(since=4),
+    "oneOf": _some(since=4),
+    "not": _one(since=4),
+    "if": _one(since=7),
+    "then": _one(since=7),
+    "else": _one(since=7),
+    "properties": _named(),
+    "patternProperties": _named(),
+    "additionalProperties": _one(),
+    "unevaluatedProperties": _one(since=8),
+    "propertyNames": _one(since=6),
+    "required": Keyword(lambda item: _is_names(item) or isinstance(item, bool), "a list of names"),
+    "minProperties": _count(since=4),
+    "maxProperties": _count(since=4),
+    "dependencies": Keyword(
+        _is_object_of(lambda item: is_schema(item) or _is_names(item)),
+        "an object of schemas or lists of names",
+        "named",
+        until=7,
+    ),
+    "dependentRequired": Keyword(_is_object_of(_is_names), "an object of lists of names", since=8),
+    "dependentSchemas": _named(since=8),
+    "items": Keyword(
+        lambda item: is_schema(item) or _are_schemas(item), "a schema or a list of schemas", "one or list"
+    ),
+    "prefixItems": Keyword(
+        lambda item: is_schema(item) or _are_schemas(item), "a list of schemas", "one or list", since=9
+    ),
+    "additionalItems": _one(until=8),
+    "unevaluatedItems": _one(since=8),
+    "contains": _one(since=6),
+    "minContains": _count(),
+    "maxContains": _count(),
+    "minItems": _count(),
+    "maxItems": _count(),
+    "uniqueItems": Keyword(lambda item: isinstance(item, bool), "true or false"),
+    "minLength": _count(),
+    "maxLength": _count(),
+    "pattern": _text(),
+    "format": _text(),
+    "minimum": _NUMBER,
+    "maximum": _NUMBER,
+    "exclusiveMinimum": _EXCLUSIVE,
+    "exclusiveMaximum": _EXCLUSIVE,
+    "multipleOf": Keyword(lambda item: is_number(item) and cast("float", item) > 0, "a number above 0", since=4),
+}
+"""The keywords that affect validity. A keyword that is neither here nor in `ANNOTATIONS` has no meaning in JSON Schema."""
+
+
+def check_keywords(schema: Mapping[str, Json], pointer: str) -> None:
+    """Check that each keyword of a schema has a value that it may have.
+
+    Raises:
+        InputError: one does not; the message begins with the pointer.
+    """
+    for keyword, value in schema.items():
+        if keyword in KEYWORDS and not KEYWORDS[keyword].check(value):
+            raise InputError(f"{pointer or '/'}: {keyword} must be {KEYWORDS[keyword].expected}")
+
+
+_CONTENTS: Mapping[str, Contents] = {
+    **{name: keyword.contents for name, keyword in KEYWORDS.items() if keyword.contents},
+    "$defs": "named",
+    "definitions": "named",
+    "contentSchema": "one",
+}
+
+
+def subschemas(schema: Mapping[str, Json], *keywords: str) -> Iterator[tuple[Steps, Schema]]:
+    """Yield the schemas directly inside a schema, each with the steps that lead to it.
+
+    With `keywords`, yield only what these contain, in their order; otherwise in the order of the schema's own keys.
+
+    >>> list(subschemas({"items": {"type": "null"}, "anyOf": [True], "enum": [{}]}))
+    [(('items',), {'type': 'null'}), (('anyOf', 0), True)]
+    """
+    for keyword in keywords or schema:
+        contents, value = _CONTENTS.get(keyword), schema.get(keyword)
+        if contents is None:
+            continue
+        if contents == "named":
+            if is_object(value):
+                yield from (((keyword, name), part) for name, part in value.items() if is_schema(part))
+        elif isinstance(value, list):
+            if contents != "one":
+                yield from (((keyword, number), part) for number, part in enumerate(value) if is_schema(part))
+        elif contents != "list" and is_schema(value):
+            yield (keyword,), value
+
+
+def map_subschemas(schema: Mapping[str, Json], change: "Callable[[Steps, Schema], Json | Schema]") -> dict[str, Json]:
+    """Copy a schema, replacing each schema directly inside it by `change(steps, subschema)`.
+
+    >>> map_subschemas({"type": "array", "items": {"type": "null"}}, lambda steps, _: {"title": str(steps[0])})
+    {'type': 'array', 'items': {'title': 'items'}}
+    """
+    copy = dict(schema)
+    for steps, part in subschemas(schema):
+        keyword, changed = str(steps[0]), cast("Json", change(steps, part))
+        if len(steps) == 1:
+            copy[keyword] = changed
+            continue
+        original = schema[keyword]
+        if copy[keyword] is original:
+            copy[keyword] = list(original) if isinstance(original, list) else dict(cast("Mapping[str, Json]", original))
+        cast("dict[str | int, Json]", copy[keyword])[steps[1]] = changed
+    return copy
+
+
+def is_any(schema: Schema) -> bool:
+    """Return whether a schema has no keyword that could refuse a value."""
+    return schema is True or (is_object(schema) and not any(key in KEYWORDS for key in schema))
+
+
+def child(schema: Mapping[str, Json], keyword: str, default: Schema = True) -> Schema:
+    """Return the schema that is the value of a keyword."""
+    return cast("Schema", schema.get(keyword, default))
+
+
+def names(schema: Mapping[str, Json], keyword: str = "required") -> tuple[str, ...]:
+    """Return the names that a keyword lists."""
+    listed = schema.get(keyword)
+    return tuple(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else ()
+
+
+def whole(schema: Mapping[str, Json], keyword: str) -> int | None:
+    """Return the whole number that is the value of a keyword."""
+    value = schema.get(keyword)
+    return int(cast("float", value)) if _is_count(value) else None
+
+
+def types(schema: Mapping[str, Json]) -> frozenset[str]:
+    """Return the types that a schema's own `type` allows; `integer` is not replaced by `number`."""
+    value = schema.get("type")
+    if value is None:
+        return frozenset(TYPES)
+    return frozenset(kind for kind in (value if isinstance(value, list) else [value]) if isinstance(kind, str))
+
+
+def listed_values(schema: Mapping[str, Json]) -> list[Json] | None:
+    """Return the values that `const` or `enum` lists; None if the schema has neither."""
+    if "const" in schema:
+        return [schema["const"]]
+    listed = schema.get("enum")
+    return listed if isinstance(listed, list) else None
+
+
+def json_type(value: Json) -> str:
+    """Return the JSON type of a value, one of `TYPES`."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, (int, float)):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"
+
+
+def has_type(value: Json, allowed: frozenset[str]) -> bool:
+    """Return whether a value has one of some types, `integer` among them."""
+    kind = json_type(value)
+    return kind in allowed or (kind == "number" and "integer" in allowed and float(cast("float", value)).is_integer())
+
+
+def bound(schema: Mapping[str, Json], side: Literal["min", "max"]) -> tuple[float, bool] | None:
+    """Return the stricter bound on one side: the number, and whether it is itself excluded."""
+    edge, outer = schema.get(f"{side}imum"), schema.get(f"exclusive{side.title()}imum")
+    bounds: list[tuple[float, bool]] = []
+    if is_number(edge):
+        bounds.append((cast("float", edge), outer is True))
+    if is_number(outer):
+        bounds.append((cast("float", outer), True))
+    if not bounds:
+        return None
+    return max(bounds) if side == "min" else min(bounds, key=lambda pair: (pair[0], not pair[1]))
+
+
+ROOT = "taiwa:/schema"
+"""The base URI of a document that has no `$id`."""
+MAX_LOCATIONS = 200_000
+MAX_PROOF_STEPS = 200_000
+"""The number of cases grows exponentially with the depth of a proof, so proofs stop here."""
+DRAFTS: Mapping[str, int] = {
+    "draft-03": 3,
+    "draft-04": 4,
+    "draft-06": 6,
+    "draft-07": 7,
+    "draft/2019-09": 8,
+    "draft/2020-12": 9,
+}
+DRAFT_URI = re.compile(r"https?://json-schema\.org/(draft(?:-0\d|/20\d\d-\d\d))/schema#?\Z")
+
+
+def join_pointer(pointer: str, *steps: str | int) -> str:
+    """Return the JSON pointer (RFC 6901) of what lies below another one.
+
+    >>> join_pointer("/properties", "a/b", 0)
+    '/properties/a~1b/0'
+    """
+    return pointer + "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+def resolve_pointer(root: "Json | Schema", pointer: str) -> Json:
+    """Return what a JSON pointer refers to; the `#` and the percent encoding of a URI fragment are accepted.
+
+    >>> resolve_pointer({"a/b": [True]}, "#/a~1b/0")
+    True
+
+    Raises:
+        LookupError: the pointer refers to nothing.
+    """
+    here = cast("Json", root)
+    for step in unquote(pointer.removeprefix("#")).split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(here, Mapping) and name in here:
+            here = here[name]
+        elif isinstance(here, list) and name.isascii() and name.isdigit() and int(name) < len(here):
+            here = here[int(name)]
+        else:
+            raise LookupError(pointer)
+    return here
+
+
+@dataclass(slots=True, eq=False)
+class SchemaLocation:
+    """A schema in a document: its JSON pointer, and the base URI of its references."""
+
+    schema: Schema
+    pointer: str
+    base: str
+
+
+class Document:
+    """A schema, the URIs and pointers of its parts, and what its draft ignores.
+
+    `ignored` lists the pointer, keyword and reason of each keyword without a meaning in the draft that `$schema` names; they
+    are removed from a copy, because a validator ignores them and a guide that enforced them would refuse valid values.
+    `dynamic` counts dynamic anchors.
+    """
+
+    def __init__(self, root: Schema) -> None:
+        named = root.get("$schema") if is_object(root) else None
+        uri = DRAFT_URI.match(named) if isinstance(named, str) else None
+        self.draft = DRAFTS.get(uri[1]) if uri else None
+        self.ignored: list[tuple[str, str, str]] = []
+        self.root = SchemaLocation(root if self.draft is None else deepcopy(root), "", ROOT)
+        self._by_uri: dict[str, SchemaLocation] = {ROOT: self.root}
+        self._by_pointer: dict[str, SchemaLocation] = {}
+        self.dynamic = 0
+        self._proof_steps = 0
+        self._index(self.root)
+
+    def _index(self, start: SchemaLocation) -> None:
+        """Record every schema with an identifier of its own, without recursion: documents may be deep."""
+        waiting = [start]
+        while waiting:
+            location = waiting.pop()
+            if is_object(location.schema):
+                self._identify(location, location.schema)
+                if self.draft is not None and isinstance(location.schema, dict):
+                    for keyword, reason in list(_ignored_keywords(location.schema, self.draft)):
+                        self.ignored.append((location.pointer, keyword, reason))
+                        del location.schema[keyword]
+                    if self.draft == 3:
+                        _modernize(location.schema)
+                for steps, part in subschemas(location.schema):
+                    waiting.append(SchemaLocation(part, join_pointer(location.pointer, *steps), location.base))
+            self._by_pointer[location.pointer] = location
+            if len(self._by_pointer) > MAX_LOCATIONS:
+                raise InputError(f"the schema has more than {MAX_LOCATIONS} parts; divide it")
+
+    def _identify(self, location: SchemaLocation, schema: Mapping[str, Json]) -> None:
+        if isinstance(schema.get("$id", schema.get("id")), str):
+            location.base = self.base_of(schema, location.base)
+            self._by_uri.setdefault(urldefrag(location.base).url, location)
+            self._by_uri.setdefault(location.base, location)
+        self.dynamic += "$dynamicAnchor" in schema or schema.get("$recursiveAnchor") is True
+        for keyword in ("$anchor", "$dynamicAnchor"):
+            anchor = schema.get(keyword)
+            if isinstance(anchor, str):
+                self._by_uri.setdefault(f"{urldefrag(location.base).url}#{anchor}", location)
+
+    def is_proof_budget_spent(self) -> bool:
+        """Count one more step of a proof; return whether there were too many, so that the proof must be given up."""
+        self._proof_steps += 1
+        return self._proof_steps > MAX_PROOF_STEPS
+
+    @staticmethod
+    def base_of(schema: Schema, base: str) -> str:
+        """Return the base URI of a schema inside one with the base URI `base`."""
+        own = schema.get("$id", schema.get("id")) if is_object(schema) else None
+        return urljoin(base, own) if isinstance(own, str) else base
+
+    def find(self, reference: str, base: str) -> SchemaLocation | None:
+        """Return what a reference refers to from a base URI; None if it is not in this document."""
+        uri, fragment = urldefrag(urljoin(base, reference))
+        if reference.startswith("#"):
+            uri, fragment = urldefrag(base).url, reference[1:]
+        if fragment and not fragment.startswith("/"):
+            return self._by_uri.get(f"{uri}#{fragment}")
+        start = self._by_uri.get(uri)
+        if start is None or not fragment:
+            return start
+        pointer = start.pointer + unquote(fragment)
+        if pointer not in self._by_pointer:
+            try:
+                part = resolve_pointer(start.schema, fragment)
+            except LookupError:
+                return None
+            if not is_schema(part):
+                return None
+            self._index(SchemaLocation(part, pointer, start.base))
+        return self._by_pointer[pointer]
+
+
+def _ignored_keywords(schema: Mapping[str, Json], draft: int) -> Iterator[tuple[str, str]]:
+    """Yield the keywords of a schema that its draft ignores, and why."""
+    alone = draft <= 7 and isinstance(schema.get("$ref"), str)
+    for keyword, value in schema.items():
+        if keyword not in KEYWORDS or keyword == "$ref":
+            continue
+        bound = keyword in ("exclusiveMinimum", "exclusiveMaximum") and not isinstance(value, bool)
+        if alone:
+            yield keyword, "its draft ignores keywords beside $ref"
+        elif KEYWORDS[keyword].since > draft or (bound and draft <= 4):
+            yield keyword, "introduced after its draft"
+        elif draft > KEYWORDS[keyword].until:
+            yield keyword, "removed before its draft"
+
+
+def _modernize(schema: dict[str, Json]) -> None:
+    """Replace the keywords of draft 3 by those of today."""
+    properties = schema.get("properties")
+    parts = properties.items() if isinstance(properties, dict) else ()
+    required: list[Json] = [
+        name for name, part in parts if isinstance(part, dict) and part.pop("required", False) is True
+    ]
+    schema.pop("required", None)
+    if required:
+        schema["required"] = required
+    if "divisibleBy" in schema:
+        schema["multipleOf"] = schema.pop("divisibleBy")
+    if "extends" in schema:
+        extended = schema.pop("extends")
+        schema["allOf"] = extended if isinstance(extended, list) else [extended]
+    if "disallow" in schema:
+        schema["not"] = {"type": schema.pop("disallow")}
+    for holder in (schema, schema.get("not")):
+        if isinstance(holder, dict):
+            allowed = holder.get("type")
+            if "any" in (allowed if isinstance(allowed, list) else [allowed]):
+                del holder["type"]

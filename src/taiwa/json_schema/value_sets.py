@@ -9,16 +9,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeAlias, cast
 
-from taiwa.json_schema.document import ROOT, Document, SchemaLocation, join_pointer
-from taiwa.json_schema.keywords import (
+from taiwa.json_schema import (
     ANNOTATIONS,
     KEYWORDS,
+    ROOT,
     TYPES,
+    Document,
     Schema,
+    SchemaLocation,
     bound,
     child,
     has_type,
     is_object,
+    join_pointer,
     json_type,
     listed_values,
     names,

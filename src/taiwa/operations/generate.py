@@ -406,9 +406,8 @@ def explain(options: ExplainOptions, text: str | None) -> ExplainResult:
 def _reference_guide(
     kind: str, source: str, vocabulary: "Vocabulary", schema: Json, whitespace: "Whitespace"
 ) -> "Guide":
-    from taiwa.constraints.earley import GrammarGuide
     from taiwa.constraints.guide import UnsupportedConstraintError
-    from taiwa.constraints.readable_guides import RegexGuide
+    from taiwa.constraints.readable_guides import GrammarGuide, RegexGuide
     from taiwa.constraints.schema_regex import space_regex
 
     if kind == "grammar":
@@ -461,8 +460,7 @@ def token_text(vocabulary: "Vocabulary", step: "TokenStep") -> str:
 
 def describe_constraint(found: ExplainResult) -> Iterator[str]:
     """Describe the texts that a constraint accepts, line by line."""
-    from taiwa.constraints.earley import GrammarGuide
-    from taiwa.constraints.readable_guides import RegexGuide
+    from taiwa.constraints.readable_guides import GrammarGuide, RegexGuide
 
     guide, vocabulary = found.guide, found.guide.vocabulary
     name = vocabulary.name or "vocabulary"

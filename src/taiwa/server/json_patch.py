@@ -1,6 +1,6 @@
 """JSON Patch (RFC 6902): the operations that turn one value into another."""
 
-from taiwa.json_schema.document import join_pointer
+from taiwa.json_schema import join_pointer
 from taiwa.kernel.records import Json
 
 

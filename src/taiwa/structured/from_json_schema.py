@@ -142,7 +142,7 @@ class _Converter:
     named: dict[str, ir.Node] = field(default_factory=dict[str, ir.Node])
 
     def at(self, pointer: str) -> Json:
-        from taiwa.json_schema.document import resolve_pointer
+        from taiwa.json_schema import resolve_pointer
 
         try:
             return resolve_pointer(self.schema, pointer)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, cast
 from weakref import finalize
 
 from taiwa.isolation import ProcessLimits
-from taiwa.json_schema.keywords import Schema, map_subschemas
+from taiwa.json_schema import Schema, map_subschemas
 from taiwa.kernel.errors import ConfigError, InputError, ToolError
 from taiwa.kernel.messages import ToolResult, ToolSpec
 from taiwa.kernel.records import Json, canonical

@@ -11,15 +11,24 @@ from functools import lru_cache
 from typing import TypeAlias, cast
 
 from taiwa.constraints.automaton import Automaton, compile_regex
-from taiwa.constraints.earley import GrammarGuide
 from taiwa.constraints.gbnf import grammar_to_gbnf, regex_size, regex_to_gbnf, tool_calls_to_gbnf
 from taiwa.constraints.guide import Coverage
-from taiwa.constraints.readable_guides import choice_regex
+from taiwa.constraints.readable_guides import GrammarGuide, choice_regex
 from taiwa.constraints.schema_regex import to_regex
 from taiwa.constraints.schema_rewriter import rewrite_schema
 from taiwa.constraints.vocabulary import Vocabulary
-from taiwa.json_schema.document import Document, join_pointer, resolve_pointer
-from taiwa.json_schema.keywords import KEYWORDS, Schema, has_type, listed_values, map_subschemas, subschemas, types
+from taiwa.json_schema import (
+    KEYWORDS,
+    Document,
+    Schema,
+    has_type,
+    join_pointer,
+    listed_values,
+    map_subschemas,
+    resolve_pointer,
+    subschemas,
+    types,
+)
 from taiwa.json_schema.value_sets import are_disjoint
 from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
 from taiwa.kernel.messages import (
