@@ -8,7 +8,6 @@ from taiwa import constraints
 from taiwa.constraints import RegexGuide, UnsupportedConstraintError, Vocabulary
 from taiwa.constraints.allowed_tokens import MatcherGuide, MatcherState
 from taiwa.constraints.schema_regex import space_regex
-from taiwa.constraints.tool_call_grammar import check_samples
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.messages import Choice, Grammar, JsonSchema, Regex, ToolCallsInText, ToolSpec
 from taiwa.structured import OutputType
@@ -310,24 +309,12 @@ def test_a_call_may_stand_between_other_marks() -> None:
         (ToolCallsInText((TOOLS[0], TOOLS[0])), "the same name"),
         (ToolCallsInText(TOOLS, opening="{name}("), "markers on one line"),
         (ToolCallsInText((tool("f", x={"type": "string", "pattern": "^a|b$"}),)), "has ends on one side"),
-        (ToolCallsInText((tool("f", x={"enum": ["a>>b"]}),)), "'<<f: a>>b>>'|contains the marker"),
+        (ToolCallsInText((tool("f", x={"enum": ["a>>b"]}),)), "contains the marker"),
     ],
 )
 def test_tools_that_contradict_their_examples_are_refused_when_compiling(tools: ToolCallsInText, fault: str) -> None:
     with pytest.raises(InputError, match=fault):
         made(tools)
-
-
-def test_a_grammar_that_contradicts_a_sample_is_refused() -> None:
-    compiled = made(ToolCallsInText(TOOLS))
-
-    def accepts(text: str) -> bool:
-        return compiled.accepts(text.encode())
-
-    with pytest.raises(InputError, match="refuses '<<calculator: x>>'"):
-        check_samples(accepts, ["<<calculator: x>>"], [])
-    with pytest.raises(InputError, match="accepts '<<calculator: 1>>'"):
-        check_samples(accepts, [], ["<<calculator: 1>>"])
 
 
 def test_a_tool_schema_that_cannot_be_enforced_is_refused_by_its_place() -> None:

@@ -101,7 +101,7 @@ def test_an_import_outside_the_allowed_packages_is_found(module: str, text: str)
     ("module", "text"),
     [
         ("taiwa.structured", "import pydantic"),
-        ("taiwa.structured.parse", "from pydantic_core import ValidationError"),
+        ("taiwa.structured.output_type", "from pydantic_core import ValidationError"),
         ("taiwa.sql.sqlite", "import sqlite3"),
         ("taiwa.kernel.runtime", "import json\nfrom taiwa.kernel import values"),
     ],

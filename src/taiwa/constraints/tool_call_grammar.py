@@ -1,4 +1,4 @@
-"""The grammar of tool calls in free text, generated from the tools' specifications and checked on sample texts.
+"""The grammar of tool calls in free text, generated from the tools' specifications.
 
 Terminals are greedy and do not backtrack: an input that may contain a `)` consumes the one that closes the call. So an input in
 quotes excludes the closing marker, and one without quotes ends where the marker begins.
@@ -6,7 +6,7 @@ quotes excludes the closing marker, and one without quotes ends where the marker
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import cast
 
 from taiwa.constraints.allowed_tokens import lark_pattern, lark_string
@@ -14,77 +14,16 @@ from taiwa.constraints.guide import SchemaClause
 from taiwa.constraints.schema_rewriter import rewrite_schema
 from taiwa.json_schema import (
     Schema,
-    bound,
     is_any,
     is_object,
     listed_values,
     map_subschemas,
     names,
     types,
-    whole,
 )
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import ToolCallsInText, ToolSpec
 from taiwa.kernel.records import Json
-
-MOST_SAMPLE_DEPTH = 6
-HARD = frozenset(
-    "$ref $dynamicRef allOf anyOf oneOf not if dependencies dependentRequired contains uniqueItems".split()
-)
-TYPE_ORDER = ("string", "integer", "number", "boolean", "object", "array", "null")
-
-
-def sample_value(schema: Schema, depth: int = 0) -> Json:
-    """Return a valid value of a schema; None if it is not obvious."""
-    if not is_object(schema):
-        return "text" if schema else None
-    for keyword in ("examples", "enum"):
-        listed = schema.get(keyword)
-        if isinstance(listed, list) and listed:
-            return listed[0]
-    for keyword in ("const", "default", "example"):
-        if schema.get(keyword) is not None:
-            return schema[keyword]
-    if depth > MOST_SAMPLE_DEPTH or HARD & schema.keys():
-        return None
-    kind = next((kind for kind in TYPE_ORDER if kind in types(schema)), "null")
-    return _sample_of_type(kind, schema, depth)
-
-
-def _sample_of_type(kind: str, schema: Mapping[str, Json], depth: int) -> Json:
-    if kind == "string":
-        hard = "pattern" in schema or "format" in schema
-        return (
-            None if hard else "text".ljust(whole(schema, "minLength") or 0, "x")[: whole(schema, "maxLength")] or None
-        )
-    if kind in ("integer", "number"):
-        return _sample_number(schema)
-    if kind == "boolean":
-        return True
-    if kind == "array":
-        part = sample_value(cast("Schema", schema.get("items", True)), depth + 1)
-        items: list[Json] = [part] * (whole(schema, "minItems") or 1)
-        return None if part is None or isinstance(schema.get("prefixItems"), list) else items
-    if kind != "object" or "minProperties" in schema:
-        return None
-    properties = cast("Mapping[str, Schema]", schema.get("properties") or {})
-    made: dict[str, Json] = {}
-    for name in [name for name in properties if name in names(schema)]:
-        made[name] = sample_value(properties[name], depth + 1)
-    return None if any(part is None for part in made.values()) or len(made) < len(set(names(schema))) else made
-
-
-def _sample_number(schema: Mapping[str, Json]) -> Json:
-    if "multipleOf" in schema:
-        return None
-    low, high = bound(schema, "min"), bound(schema, "max")
-    for guess in (1, 0, 2, *(round(edge[0]) + step for edge in (low, high) if edge for step in (0, 1, -1))):
-        above = low is None or guess > low[0] or (guess == low[0] and not low[1])
-        under = high is None or guess < high[0] or (guess == high[0] and not high[1])
-        if above and under:
-            return guess
-    return None
-
 
 ANY_VALUE = "any"
 
@@ -116,7 +55,7 @@ def _one(char: str) -> str:
 def exclude_marker(schema: Mapping[str, Json], mark: str) -> dict[str, Json]:
     """Return a rewritten schema whose strings and keys cannot contain a marker.
 
-    A listed word that contains the marker stays; the samples of the grammar find it.
+    A listed word that contains the marker stays.
     """
     rule = marker_free_pattern(mark)
     made = _Restricting(rule).of(cast("Schema", schema))
@@ -371,40 +310,3 @@ def listed_words(spec: ToolSpec, name: str, schema: Mapping[str, Json]) -> list[
     if words is not None and not (words and all(isinstance(word, str) for word in words)):
         raise InputError(f"the tool {spec.name} accepts no word of its parameter {name}")
     return cast("list[str] | None", words)
-
-
-def check_samples(accepts: Callable[[str], bool], good: Iterable[str], bad: Iterable[str]) -> None:
-    """Check that a grammar accepts the good texts and refuses the bad ones.
-
-    Raises:
-        InputError: it does not; the message quotes the first such text.
-    """
-    for texts, wanted in ((good, True), (bad, False)):
-        for text in texts:
-            if accepts(text) is not wanted:
-                verb = "refuses" if wanted else "accepts"
-                raise InputError(f"the grammar of the tools {verb} {text!r}; check their schemas")
-
-
-def sample_texts(calls: ToolCallsInText) -> tuple[list[str], list[str]]:
-    """Return texts that must be accepted and texts that must be refused, made from the specifications alone."""
-    good, bad = list[str](), list[str]()
-    lead = "I compute: " if calls.free_text else ""
-    for spec in calls.tools:
-        opening = calls.opening.format(name=spec.name)
-        bad.append(f"{lead}{calls.opening.format(name=spec.name + '_x')}1{calls.closing}")
-        written = _input_of(spec, calls.closing)
-        if written is not None:
-            good.append(f"{lead}{opening}{written}{calls.closing}")
-            bad += [f"{lead}{opening}{written}", f"{lead}{opening}{written}{calls.closing} and"]
-    if calls.free_text:
-        good += ["Nothing to compute.", "a < b, a << 2", "First line.\nSecond."]
-    return good, bad
-
-
-def _input_of(spec: ToolSpec, closing: str) -> str | None:
-    if not parameter_schemas(spec):
-        return ""
-    value = sample_value(input_schema(spec))
-    text = value if isinstance(value, str) else None if value is None else json.dumps(value, ensure_ascii=False)
-    return None if text is None or closing in text or "\n" in text or not text.strip() else text.strip()

@@ -3,9 +3,8 @@
 from typing import Any, TypeVar, overload
 
 from taiwa.kernel.errors import check_argument
-from taiwa.structured.json_repair.scanner import Fix, Level
-from taiwa.structured.output_type import OutputType
-from taiwa.structured.parse import DEFAULT_OPTIONS, ParseOptions, ParseResult
+from taiwa.structured.lenient_scanner import Fix, Level
+from taiwa.structured.output_type import DEFAULT_OPTIONS, OutputType, ParseOptions, ParseResult
 from taiwa.structured.streaming import PartialParser, PartialUpdate
 from taiwa.structured.type_notation import Annotation, parse_notation, render_notation
 

@@ -7,12 +7,11 @@ from typing import Generic, TypeVar, cast
 
 from taiwa.kernel.records import Json
 from taiwa.structured.diagnostics import Path, diagnostics, node_at, pointer
-from taiwa.structured.find_json import AnswerStart
 from taiwa.structured.ir import ArrayNode, TypeIR, members
-from taiwa.structured.json_repair.scanner import CONSTANTS as LENIENT_CONSTANTS
-from taiwa.structured.json_repair.strings import ESCAPES
-from taiwa.structured.output_type import OutputType
-from taiwa.structured.parse import DEFAULT_OPTIONS, ParseOptions, ParseResult
+from taiwa.structured.lenient_parser import CLOSE, TAGS
+from taiwa.structured.lenient_scanner import CONSTANTS as LENIENT_CONSTANTS
+from taiwa.structured.lenient_scanner import ESCAPES
+from taiwa.structured.output_type import DEFAULT_OPTIONS, OutputType, ParseOptions, ParseResult
 
 PLAIN = re.compile(r'[^"\\]+')
 HEX = re.compile(r"[0-9a-fA-F]{4}\Z")
@@ -93,6 +92,71 @@ class StringPieces:
         if piece:
             self._parts.append(piece)
             self._length += len(piece)
+
+
+OPENING = (*(f"<{tag}>" for tag in TAGS.split("|")), "[think]")
+MAX_TAG_CHARS = 24
+BRACKET = re.compile(r"[{\[]")
+NO_SPACE = re.compile(r"[^\s\ufeff]")
+FIRST = {"{": '"}', "[": '"{[]-0123456789tfnTFN'}
+"""The characters that may follow a bracket of JSON; others follow a bracket in prose."""
+
+
+class AnswerStart:
+    """Finds the opening bracket of an answer in pieces of text, passing over prose such as `{name}` or `[see above]`."""
+
+    def __init__(self) -> None:
+        self._lead: str | None = ""
+        self._thinking = False
+        self._bracket = ""
+
+    def find(self, text: str) -> tuple[str, str] | None:
+        """Take a piece of text; return the opening bracket and the text after it, None if there is none yet."""
+        while text:
+            if self._thinking:
+                text = self._think(text)
+            elif self._lead is not None:
+                text = self._decide(self._lead, text)
+            else:
+                return self._find_in_prose(text)
+        return None
+
+    def _decide(self, lead: str, text: str) -> str:
+        """Decide whether a thinking block opens; return the text that is left to read."""
+        for at, char in enumerate(text):
+            if not lead and not NO_SPACE.match(char):
+                continue
+            lead += char
+            if lead.lower() in OPENING:
+                self._thinking, self._lead = True, ""
+                return text[at + 1 :]
+            if not any(tag.startswith(lead.lower()) for tag in OPENING):
+                self._lead = None
+                return lead + text[at + 1 :]
+        self._lead = lead
+        return ""
+
+    def _think(self, text: str) -> str:
+        whole = (self._lead or "") + text
+        close = CLOSE.search(whole)
+        if close is None:
+            self._lead = whole[-MAX_TAG_CHARS:]
+            return ""
+        self._thinking, self._lead = False, ""
+        return whole[close.end() :]
+
+    def _find_in_prose(self, text: str) -> tuple[str, str] | None:
+        at = 0
+        while at < len(text):
+            char = (NO_SPACE if self._bracket else BRACKET).search(text, at)
+            if char is None:
+                return None
+            bracket, at = self._bracket, char.end()
+            self._bracket = char[0] if char[0] in FIRST else ""
+            if bracket and char[0] in FIRST[bracket]:
+                self._bracket = ""
+                return bracket, text[char.start() :]
+        return None
 
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from taiwa.kernel.errors import OutputValidationError
 from taiwa.structured import Fix, OutputType, ParseOptions, ParseResult, parse
-from taiwa.structured.parse import DEFAULT_OPTIONS
+from taiwa.structured.output_type import DEFAULT_OPTIONS
 
 
 class Item(BaseModel):

@@ -1,1 +1,0 @@
-"""A lenient parser of the malformed JSON that language models write."""
