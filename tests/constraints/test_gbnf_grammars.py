@@ -9,7 +9,7 @@ from taiwa.constraints.readable_guides import GrammarGuide
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Grammar
 from tests.constraints.gbnf_reader import Gbnf
-from tests.constraints.test_earley import GRAMMARS
+from tests.constraints.test_readable_guides_grammars import GRAMMARS
 from tests.constraints.vocabularies import BYTES
 
 INDIRECT = 'start: x\nx: y "a" | "b"\ny: x "c" | z\nz: "d"? x "e" | "f"'
