@@ -134,4 +134,4 @@ class Corpus:
 
 
 def _padded(length: int) -> int:
-    return -(-length // 4) * 4
+    return -(-length // 16) * 16

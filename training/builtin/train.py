@@ -33,6 +33,8 @@ __all__ = ["Plan", "has_bfloat16", "read_tokens", "train"]
 WARM, FALL = 0.02, 0.6
 HELD_OUT_SEED = 1_000_003
 HELD_OUT = 300
+SIZES = 256
+"""Products of matrices are prepared once for each number of rows: tokens that count are filled up to a multiple of this."""
 AHEAD, OFTEN = 40, 4
 """How many files are drawn before they are needed, and how often a file is read at most."""
 NICE = 5
@@ -211,7 +213,9 @@ class _Training:
     def _loss(self, ids: NDArray[np.int64], weights: NDArray[np.float32]) -> Tensor:
         """The mean loss of the tokens that count; the vocabulary is looked through for these alone."""
         counts = weights[:, 1:].reshape(-1)
-        chosen = np.flatnonzero(counts)
+        counted = np.flatnonzero(counts)
+        chosen = np.zeros(-(-len(counted) // SIZES) * SIZES, np.int64)  # place 0 is of a prompt and counts nothing
+        chosen[: len(counted)] = counted
         places, wanted, shares = (
             torch.from_numpy(each).to(self.plan.device)
             for each in (chosen, ids[:, 1:].reshape(-1)[chosen], counts[chosen])
