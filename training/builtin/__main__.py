@@ -139,11 +139,15 @@ def _measure(given: argparse.Namespace) -> None:
 
 
 def _trained(folder: Path) -> "tuple[Transformer, Tokens]":
+    """The model of the newest checkpoint; that which ships where nothing was trained."""
     import torch
 
+    from training.builtin.export import load_exported
     from training.builtin.model import Config, Transformer
     from training.builtin.train import read_tokens
 
+    if not (folder / "checkpoint.pt").exists():
+        return load_exported(SHIPPED)
     kept = torch.load(folder / "checkpoint.pt", map_location="cpu", weights_only=True)
     model = Transformer(Config(**kept["config"]))
     model.load_state_dict(kept["model"])

@@ -40,7 +40,8 @@ def write(folder: Path, shipped: Path) -> Found:
     card = card_of(folder, shipped)
     before = _read(shipped / "card.json") or {}
     if not card["made"]:  # the model was not trained anew
-        card |= {name: before[name] for name in ("made", "data", "training", "held_out") if name in before}
+        kept = ("made", "data", "training") if card["held_out"] else ("made", "data", "training", "held_out")
+        card |= {name: before[name] for name in kept if name in before}
         card["headline"] = headline(card["held_out"], card["evaluation"])
     (shipped / "card.json").write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n", "utf-8")
     return card

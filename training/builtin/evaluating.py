@@ -86,7 +86,11 @@ def digest_of(package: Path) -> str:
     """A digest of all that an answer of the model may depend on: every file of the package but the card."""
     total = sha256()
     for path in sorted(package.rglob("*")):
-        if path.is_file() and path.suffix in {".py", ".md", ".json", ".safetensors", ".lark"} and path.name != CARD:
+        if (
+            path.is_file()
+            and path.suffix in {".py", ".md", ".json", ".safetensors", ".lark", ".tsv"}
+            and path.name != CARD
+        ):
             total.update(f"{path.relative_to(package)}\n".encode())
             total.update(sha256(path.read_bytes()).digest())
     return total.hexdigest()

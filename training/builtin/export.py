@@ -10,9 +10,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from taiwa.models.builtin.tokenizer import Tokens, load_tokens
-from training.builtin.model import Transformer
+from taiwa.safetensors_file import read_header
+from training.builtin.model import Config, Transformer
 
-__all__ = ["FORMAT", "begin_from", "export"]
+__all__ = ["FORMAT", "begin_from", "export", "load_exported"]
 
 FORMAT = "taiwa-builtin-1"
 
@@ -44,6 +45,15 @@ def begin_from(folder: Path, model: Transformer, tokens: Tokens) -> None:
             for written in tokens.vocabulary.tokens
         ])  # fmt: skip
     model.load_state_dict({name: kept[_named(name)] for name in model.state_dict()})
+
+
+def load_exported(folder: Path) -> tuple[Transformer, Tokens]:
+    """Read a model from exported files."""
+    config = json.loads(read_header(folder / "weights.safetensors").metadata["config"])
+    tokens = load_tokens(folder / "vocabulary.json")
+    model = Transformer(Config(**config))
+    begin_from(folder, model, tokens)
+    return model.eval(), tokens
 
 
 def _named(name: str) -> str:

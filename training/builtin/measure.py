@@ -1,7 +1,8 @@
 """How often a trained model writes exactly what a sample holds, on samples that no training has drawn.
 
 A greedy text is the same as the sample's exactly where each of the model's own tokens is the likeliest one behind the sample's
-tokens before it: so one pass tells. Nothing is constrained here; results of tools are given, as they are when they run.
+tokens before it: so one pass tells. Nothing is constrained here; results of tools are given, as they are when they run. The names
+of substances are checked as they are when it runs: where the first line is wrong, it is written out and compared as checked.
 """
 
 from collections import Counter
@@ -12,7 +13,8 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from taiwa.models.builtin.tokenizer import Tokens
+from taiwa.models.builtin.name_check import check_names
+from taiwa.models.builtin.tokenizer import END, Tokens
 from training.builtin.corpus import WHOLE, laid_out, samples
 from training.builtin.model import Transformer
 from training.builtin.samples import Sample
@@ -21,6 +23,7 @@ __all__ = ["Measured", "measure", "mistakes"]
 
 HELD_OUT_SEED = 7_000_003
 TOGETHER = 24
+LONGEST_LINE = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +71,30 @@ def _first_faults(model: Transformer, tokens: Tokens, group: list[Sample]) -> li
         with torch.no_grad():
             best = model.logits(states[row, : len(ids) - 1]).argmax(-1).tolist()
         start = next(place for place, weight in enumerate(weights) if weight)
-        wrong = next(
-            (place for place in range(start, len(ids)) if weights[place] >= WHOLE and best[place - 1] != ids[place]),
-            None,
+        faults = [
+            place for place in range(start, len(ids)) if weights[place] >= WHOLE and best[place - 1] != ids[place]
+        ]
+        line = group[row].text.partition("\n")[0]
+        behind = next(
+            place
+            for place in range(start, len(ids) + 1)
+            if len(tokens.decode(ids[start:place])) > len(line) or place == len(ids)
         )
-        found.append(None if wrong is None else tokens.decode([*ids[start:wrong], best[wrong - 1]]))
+        if group[row].task == "solve" and faults and faults[0] < behind:
+            written = _first_line(model, tokens, ids[:start])
+            if check_names(group[row].prompt, written) == line:
+                faults = [place for place in faults if place >= behind]
+        found.append(tokens.decode([*ids[start : faults[0]], best[faults[0] - 1]]) if faults else None)
     return found
+
+
+def _first_line(model: Transformer, tokens: Tokens, given: list[int]) -> str:
+    """The first line of the greedy text, as far as a call of a tool."""
+    ids = list(given)
+    while len(ids) < len(given) + LONGEST_LINE:
+        with torch.no_grad():
+            ids.append(int(model.logits(model(torch.tensor([ids]))[0, -1]).argmax()))
+        text = tokens.decode(ids[len(given) :])
+        if "\n" in text or text.startswith("<") or ids[-1] == tokens.special[END]:
+            return text.partition("\n")[0] if ids[-1] != tokens.special[END] else tokens.decode(ids[len(given) : -1])
+    return ""

@@ -63,7 +63,7 @@ def _name(random: Random) -> str:
 
 def known_names() -> frozenset[str]:
     """The names of all substances that the model learns, in small letters."""
-    from training.builtin.chemistry.compounds import substances
+    from taiwa.tools.compound_names import substances
 
     return frozenset(name.casefold() for each in substances().values() for name in each.names)
 

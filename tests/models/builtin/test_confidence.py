@@ -107,3 +107,16 @@ def test_only_units_that_the_question_names_are_converted(question: str, call: s
 def test_an_answer_may_be_an_equation() -> None:
     assert fits("Balance H2 + O2 -> H2O", "Therefore, the answer is 2H2 + O2 -> 2H2O.")
     assert fits("Balance PbO + Mg -> Pb + MgO", "Therefore, the answer is PbO + Mg -> Pb + MgO.")
+
+
+@pytest.mark.parametrize(("calculation", "fitting"), [("2*2/1", True), ("2*2/2", False), ("2*1/1", False)])
+def test_moles_are_converted_by_the_coefficients_of_what_is_given_and_asked_for(
+    calculation: str, fitting: bool
+) -> None:
+    question = "How many moles of water form when 2 mol of methane burn in oxygen?"
+    solution = (
+        "Methane is CH4, oxygen is O2, water is H2O.\n<<stoichiometry: CH4 + O2 -> CO2 + H2O>> CH4 + 2O2 -> CO2 + 2H2O\n"
+        f"<<calculator: {calculation}>> 4\nTherefore, the answer is 4 mol."
+    )
+
+    assert fits(question, solution) == fitting

@@ -11,10 +11,10 @@ from taiwa.flows.solve.tool_call_formats import TaggedFormat, sanitize_result
 from taiwa.models.builtin.tokenizer import normalize_text
 from taiwa.tools.calculator import calculator
 from taiwa.tools.chemical_formulas import molar_mass
+from taiwa.tools.compound_names import named
 from taiwa.tools.stoichiometry import stoichiometry
 from training.builtin.chemistry import SHARES
 from training.builtin.chemistry.astray import bare
-from training.builtin.chemistry.compounds import named
 from training.builtin.chemistry.naming import misspelt
 from training.builtin.chemistry.unknown import invented
 from training.builtin.chemistry.weighing import counted

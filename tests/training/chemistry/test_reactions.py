@@ -3,7 +3,7 @@
 from collections import Counter
 from random import Random
 
-from training.builtin.chemistry.compounds import substances
+from taiwa.tools.compound_names import substances
 from training.builtin.chemistry.reactions import balanced, drawn, reactions
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import cache
 from random import Random
 
-from training.builtin.chemistry.compounds import Substance, named, substances
+from taiwa.tools.compound_names import Substance, named, substances
 
 __all__ = ["Amount", "Said", "amounts", "decimal", "misspelt", "said", "style_of", "usual"]
 

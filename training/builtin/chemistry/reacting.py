@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from random import Random
 
-from training.builtin.chemistry.compounds import Substance, substance
+from taiwa.tools.compound_names import Substance, substance
 from training.builtin.chemistry.naming import Said, amounts, decimal, said, style_of
 from training.builtin.chemistry.reactions import Part, Reaction, balanced, drawn
 from training.builtin.chemistry.wording import wordings

@@ -11,8 +11,8 @@ from itertools import accumulate
 from pathlib import Path
 from random import Random
 
+from taiwa.tools.compound_names import anions, salt, substances
 from taiwa.tools.stoichiometry import Balance, balance
-from training.builtin.chemistry.compounds import anions, salt, substances
 
 __all__ = ["Part", "Reaction", "balanced", "drawn", "reactions"]
 

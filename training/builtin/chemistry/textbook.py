@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from random import Random
 
-from training.builtin.chemistry.compounds import substance
+from taiwa.tools.compound_names import substance
 from training.builtin.chemistry.naming import Said, decimal, said, usual
 from training.builtin.chemistry.reacting import Told, known, prompt, told
 from training.builtin.chemistry.reactions import balanced, drawn

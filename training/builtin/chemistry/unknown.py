@@ -2,7 +2,7 @@
 
 from random import Random
 
-from training.builtin.chemistry.compounds import named, substance
+from taiwa.tools.compound_names import named, substance
 from training.builtin.chemistry.naming import said, usual
 from training.builtin.chemistry.reacting import prompt
 from training.builtin.chemistry.weighing import ELEMENTS

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from taiwa.models.builtin.copy_constraint import CONVERTED
+from taiwa.models.builtin.name_check import checked_names
 from taiwa.models.builtin.network import Network
 from taiwa.models.builtin.tokenizer import Tokens
 
@@ -47,11 +48,19 @@ ASKING = re.compile(r"how|what|which|何|いくら|いくつ|どれ|多少|几|�
 END_OF_QUESTION = re.compile(r"[?？]+|\band (?=how (?:many|much)|what (?:is|are))", re.IGNORECASE)
 STATED = re.compile(r"\b(?:costs?|weighs?|measures?|is|are) [^.;,]*\d|(?:は|的|是)[^。、,]*\d", re.IGNORECASE)
 CLAUSE = re.compile(r"[.;。、,](?!\d)|\band\b")
+RATIOS = re.compile(r"<<stoichiometry: [^\n]*>> ([^\n]*) -> ([^\n]*)\n<<calculator: ((?:min\()?[^()\n]*)")
+"""A balanced equation, and the calculation behind it."""
+RATIO = re.compile(r"([\d.]+)\*(\d+)/(\d+)")
+SPECIES = re.compile(r"(\d*)(\S+)")
+NAMED_FORMULA = re.compile(r"([^,]+) is ([^\s,]+?)(?=, |\.?\Z)")
 RESULT_END, CALL_END = "\n", ">>"
 
 
 def confidence(network: Network, tokens: Tokens, question: str, solution: str) -> float:
-    """Return the probability, 0 to 1, of the words of a solution that are the model's own; results of tools are left out."""
+    """Return the probability, 0 to 1, of the words of a solution that are the model's own.
+
+    Results of tools are left out, and so are names and formulas of substances that are those of the table.
+    """
     if not fits(question, solution):
         return 0.0
     known = (tokens.special["<solve>"], *tokens.encode(question), tokens.special["<answer>"])
@@ -59,11 +68,12 @@ def confidence(network: Network, tokens: Tokens, question: str, solution: str) -
     if len(known) + len(written) > network.context:
         return 0.0
     found = network.log_probabilities(known, written)
-    return math.exp(math.fsum(found[at] for at in own_tokens([tokens.decode([token]) for token in written])))
+    checked = len(checked_names(question, solution))
+    return math.exp(math.fsum(found[at] for at in own_tokens([tokens.decode([token]) for token in written], checked)))
 
 
-def own_tokens(tokens: list[str]) -> Iterator[int]:
-    """Yield the positions of the tokens that stand in no result of a tool.
+def own_tokens(tokens: list[str], checked: int = 0) -> Iterator[int]:
+    """Yield the positions of the tokens that stand in no result of a tool, nor in so many `checked` characters at the beginning.
 
     >>> list(own_tokens(["<<calculator: ", "2+3", ">>", " 5", "\\n", "So 5."]))
     [0, 1, 2, 4, 5]
@@ -71,8 +81,9 @@ def own_tokens(tokens: list[str]) -> Iterator[int]:
     text, in_result = "", False
     for at, token in enumerate(tokens):
         in_result = in_result and RESULT_END not in token
-        if not in_result:
+        if not in_result and checked <= 0:
             yield at
+        checked -= len(token)
         text = text[-1:] + token
         in_result = in_result or text.endswith(CALL_END)
 
@@ -88,10 +99,48 @@ def fits(question: str, solution: str) -> bool:
     stated = CONCLUSION.search(solution)
     if stated is None or COUNTED.search(question) or _asks_twice(question) or _contradicts(question):
         return False
+    if any(_breaks_ratio(question, solution, *found.groups()) for found in RATIOS.finditer(solution)):
+        return False
     if any(not _unit(name).search(question) for units in CONVERSION.findall(solution) for name in units):
         return False
     asked = ASKED.get(stated[1] or "")
     return asked is None or bool(asked.search(TEMPERATURE.sub(" ", question)))
+
+
+def _breaks_ratio(question: str, solution: str, left: str, right: str, calculation: str) -> bool:
+    """Whether moles are converted by other coefficients than those of the substances that the question gives and asks for."""
+    names = {formula: name.strip() for name, formula in NAMED_FORMULA.findall(solution.partition("\n")[0])}
+    sides = [{formula: count or "1" for count, formula in map(_species, side.split(" + "))} for side in (left, right)]
+    for amount, asked, given in RATIO.findall(calculation):
+        for here, there in (sides, sides[::-1]):
+            of = [
+                formula
+                for formula in here
+                if _amount_of(amount, (formula, names.get(formula, formula))).search(question)
+            ]
+            if len(of) == 1:
+                wanted = [
+                    formula for formula in there if _mention(formula, names.get(formula, formula)).search(question)
+                ]
+                if given != here[of[0]] or (len(wanted) == 1 and asked != there[wanted[0]]):
+                    return True
+    return False
+
+
+def _species(text: str) -> tuple[str, str]:
+    found = SPECIES.fullmatch(text.strip())
+    return (found[1], found[2]) if found else ("", text)
+
+
+def _mention(*spellings: str) -> re.Pattern[str]:
+    """A pattern of a substance by any of its spellings, as whole words."""
+    return re.compile(rf"(?<![\w(])(?:{'|'.join(map(re.escape, spellings))})(?![\w(])", re.IGNORECASE)
+
+
+def _amount_of(amount: str, spellings: tuple[str, ...]) -> re.Pattern[str]:
+    mention = _mention(*spellings).pattern
+    number = rf"(?<![\d.]){re.escape(amount)}\s?mol(?:e|es|s)?\b"
+    return re.compile(rf"{number}\s+(?:of\s+)?(?:\w+\s+)?{mention}|{mention}\s*\({number}", re.IGNORECASE)
 
 
 def _asks_twice(question: str) -> bool:

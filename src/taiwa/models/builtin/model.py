@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -13,6 +14,7 @@ from taiwa.kernel.messages import Chunk, Regex, Request, StreamEnd, TextDelta, U
 from taiwa.models.attachments import fit_attachments
 from taiwa.models.builtin.confidence import confidence
 from taiwa.models.builtin.copy_constraint import CopyGuide, find_digits
+from taiwa.models.builtin.name_check import UNKNOWN, check_names
 from taiwa.models.builtin.network import Network, load_weights
 from taiwa.models.builtin.requests import ANSWER, OUTPUTS, BuiltinPrompt, read_request, refusal_text, unsupported
 from taiwa.models.builtin.tokenizer import Tokens, builtin_tokens
@@ -136,11 +138,35 @@ class BuiltinModel(InProcessModel["Loaded"]):
             yield StreamEnd("stop", None, Usage(), self.name)
         else:
             text = [request.prefix]
-            for chunk in super().stream(request):
+            for chunk in self._checked(request, prompt):
                 if isinstance(chunk, TextDelta):
                     text.append(chunk.text)
                 is_last = isinstance(chunk, StreamEnd) and chunk.finish == "stop" and not chunk.stop
                 yield self._with_confidence(chunk, prompt, "".join(text)) if is_last else chunk
+
+    def _checked(self, request: Request, prompt: BuiltinPrompt) -> Iterator[Chunk]:
+        """Yield the chunks of an answer; behind a first line with a wrong name or formula of a substance, the right one is continued."""
+        chunks = super().stream(request)
+        if prompt.task != "solve" or request.prefix or request.constraint is not None or request.top_logprobs:
+            yield from chunks
+            return
+        read: list[Chunk] = []
+        line = ""
+        with closing(chunks):
+            for chunk in chunks:
+                read.append(chunk)
+                line += chunk.text if isinstance(chunk, TextDelta) else ""
+                if "\n" in line or line.startswith("<"):
+                    break
+            line = line.partition("\n")[0]
+            checked = check_names(prompt.text, line)
+            if checked == line:
+                yield from read
+                yield from chunks
+                return
+        prefix = checked if UNKNOWN.fullmatch(checked) else f"{checked}\n"
+        yield TextDelta(prefix)
+        yield from super().stream(replace(request, prefix=prefix))
 
     def _with_confidence(self, end: Chunk, prompt: BuiltinPrompt, text: str) -> Chunk:
         if prompt.task != "solve" or not isinstance(end, StreamEnd):

@@ -1,18 +1,21 @@
-"""The substances that questions are about: their formulas in every usual spelling, and their names.
+"""The names of chemical compounds: a table of about 1,600 substances with their formulas in every usual spelling.
 
 Salts are built from ions; all others stand in a table. One formula may belong to several substances of the same atoms.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
 from itertools import chain
 from math import gcd
-from pathlib import Path
 
-__all__ = ["COMMON", "Ion", "Substance", "anions", "cations", "named", "salt", "substance", "substances"]
+__all__ = [
+    "COMMON", "Ion", "Substance", "anions", "cations", "count_slips", "find_names", "named", "nearest_name", "salt", "substance",
+    "substances",
+]  # fmt: skip
 
-HERE = Path(__file__).parent
 ORGANIC = frozenset(("CH3COO", "HCOO", "C2H5COO", "C3H7COO", "C6H5COO", "C17H35COO", "C15H31COO"))
 ALSO_WRITTEN = {"CH3COO": "C2H3O2", "HCOO": "CHO2", "C6H5COO": "C7H5O2", "C2H5COO": "C3H5O2"}
 OTHERWISE = {"OCN": "CNO", "SCN": "CNS", "ClO": "OCl"}
@@ -102,12 +105,12 @@ def substances() -> Mapping[str, Substance]:
 
 
 @cache
-def named() -> Mapping[str, str]:
-    """The formula of every name, in small letters."""
-    found: dict[str, str] = {}
+def named() -> Mapping[str, tuple[str, str]]:
+    """Every name in small letters: the name as it is written, and the formula."""
+    found: dict[str, tuple[str, str]] = {}
     for each in substances().values():
         for name in each.names:
-            found.setdefault(name.lower(), each.formula)
+            found.setdefault(name.lower(), (name, each.formula))
     return found
 
 
@@ -118,8 +121,75 @@ def substance(formula: str) -> Substance:
     return known or Substance(formula, (formula,), ())
 
 
+WORD = re.compile(r"(?:[^\s,;:!?()\"“”.]|\.(?=\d)|\([^\s()]*\))+")
+MOST_WORDS = 5
+
+
+def find_names(text: str) -> tuple[tuple[int, int], ...]:
+    """Return where the names of substances stand in a text, from the left, each as long as possible: (start, end) in characters.
+
+    >>> text = "How much sulfur dioxide do 2 mol of sulfur (S) give with Iron(III) chloride?"
+    >>> [text[start:end] for start, end in find_names(text)]
+    ['sulfur dioxide', 'sulfur', 'Iron(III) chloride']
+    """
+    words = list(WORD.finditer(text))
+    found: list[tuple[int, int]] = []
+    at = 0
+    while at < len(words):
+        start = words[at].start()
+        ends = (words[last].end() for last in reversed(range(at, min(at + MOST_WORDS, len(words)))))
+        end = next((end for end in ends if " ".join(text[start:end].lower().split()) in named()), None)
+        if end is None:
+            at += 1
+            continue
+        found.append((start, end))
+        at = next((later for later in range(at, len(words)) if words[later].start() >= end), len(words))
+    return tuple(found)
+
+
+@cache
+def nearest_name(text: str) -> str | None:
+    """Return the name that a text is, or is a misspelling of; None if there is none, or several of other formulas are as near.
+
+    >>> nearest_name("Potasium Permanganate"), nearest_name("sodium chlorate"), nearest_name("sodium chlorote")
+    ('potassium permanganate', 'sodium chlorate', None)
+    """
+    words = text.lower().split()
+    near = {name: slips for name in named() if (slips := count_slips(words, name.split())) is not None}
+    nearest = [name for name in near if near[name] == min(near.values())]
+    return named()[nearest[0]][0] if len({named()[name][1] for name in nearest}) == 1 else None
+
+
+def count_slips(words: Sequence[str], right: Sequence[str]) -> int | None:
+    """Count the letters left out, added, changed or swapped (Damerau 1964) in the words of a name; None if these are other words.
+
+    A word of up to 5 letters has none, one of up to 8 letters one, a longer one two.
+    """
+    if len(words) != len(right):
+        return None
+    counts = [
+        0 if one == other else _slips(one, other, (len(other) > 5) + (len(other) > 8) if (one + other).isalpha() else 0)
+        for one, other in zip(words, right, strict=True)
+    ]
+    return None if None in counts else sum(filter(None, counts))
+
+
+def _slips(one: str, other: str, most: int) -> int | None:
+    if one == other:
+        return 0
+    if most == 0 or abs(len(one) - len(other)) > most:
+        return None
+    at = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    one, other = one[at:], other[at:]
+    rests = [(one[1:], other), (one, other[1:]), (one[1:], other[1:])]
+    if len(one) > 1 and one[:2] == other[1::-1]:
+        rests.append((one[2:], other[2:]))
+    found = [slips for rest in rests if (slips := _slips(*rest, most - 1)) is not None]
+    return min(found) + 1 if found else None
+
+
 def _rows(name: str) -> Iterator[list[str]]:
-    for line in (HERE / name).read_text(encoding="utf-8").splitlines():
+    for line in files("taiwa.tools").joinpath(name).read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
             yield line.split("\t")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from taiwa.tools.chemical_formulas import formula
-from training.builtin.chemistry.compounds import named, salt, substance, substances
+from taiwa.tools.compound_names import find_names, named, nearest_name, salt, substance, substances
 
 
 def test_every_formula_is_read_and_every_spelling_has_the_same_atoms() -> None:
@@ -46,7 +46,7 @@ def test_there_are_many_and_no_name_means_two_things() -> None:
     ],
 )
 def test_a_name_has_its_formula(name: str, spelt: str | None) -> None:
-    assert named().get(name) == spelt
+    assert named().get(name, ("", None))[1] == spelt
 
 
 def test_a_salt_is_built_of_its_ions() -> None:
@@ -62,3 +62,32 @@ def test_a_salt_is_built_of_its_ions() -> None:
 def test_one_formula_in_several_spellings_is_one_substance() -> None:
     assert {"CH3COOH", "C2H4O2", "HC2H3O2"} <= set(substance("CH3COOH").spellings)
     assert substance("Xx").names == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("2 mol of Sulfur Dioxide (SO2), and sulfur.", ["Sulfur Dioxide", "sulfur"]),
+        ("Take iron(III) chloride; weigh it.", ["iron(III) chloride"]),
+        ("67.69 g of methyl acetate.how many mol?", ["methyl acetate"]),
+        ("A train goes 30 km", []),
+    ],
+)
+def test_names_are_found_in_a_text_each_as_long_as_possible(text: str, names: list[str]) -> None:
+    assert [text[start:end] for start, end in find_names(text)] == names
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Potasium  Permanganate", "potassium permanganate"),
+        ("hyroiodic acid", "hydroiodic acid"),
+        ("germainum", "germanium"),
+        ("sodium chlorate", "sodium chlorate"),
+        ("sodium chlorote", None),  # chlorate and chlorite are as near
+        ("iron(IV) oxide hydrate", None),
+        ("gold fnger", None),
+    ],
+)
+def test_a_misspelt_name_is_found_if_it_can_be_only_one(text: str, name: str | None) -> None:
+    assert nearest_name(text) == name
