@@ -12,6 +12,7 @@ taiwa say order "Two grande lattes with oat milk, please."
 taiwa say -c "Make that three, please."
 #== state
 taiwa state
+#== why
 taiwa why items.1
 #== fork
 taiwa fork order-1~1 other

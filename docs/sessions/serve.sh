@@ -4,26 +4,37 @@
 #== openai
 python <<'END'
 from openai import OpenAI
-client = OpenAI()
-first = client.responses.create(model="order", input="Two green teas, please.")
-hot = client.responses.create(model="order", input="And a coffee.", previous_response_id=first.id)
-cake = client.responses.create(model="order", input="And a cheesecake, please.", previous_response_id=first.id)
-print(first.output_text, hot.output_text, cake.output_text, sep="\n")
+create = OpenAI().responses.create
+first = create(model="order", input="Two green teas, please.")
+forks = [create(model="order", input=f"And a {what}.", previous_response_id=first.id) for what in ("coffee", "cheesecake")]
+print(first.output_text, *(fork.output_text for fork in forks), sep="\n")
 END
 #== anthropic
 python <<'END'
 from anthropic import Anthropic
-client = Anthropic()
 said = [{"role": "user", "content": "Two green teas, please."}]
-print(client.messages.create(model="order", max_tokens=1000, messages=said).content[0].text)
+print(Anthropic().messages.create(model="order", max_tokens=1000, messages=said).content[0].text)
 END
 #== llm
 #@ mkdir ~/llm && echo '{"taiwa": "KEY"}' > ~/llm/keys.json
 #@ echo "[{model_id: order, model_name: order, api_base: $OPENAI_BASE_URL, api_key_name: taiwa}]" > ~/llm/extra-openai-models.yaml
 llm -m order "Two green teas, please."
 llm -c "And a coffee."
+#== curl
+curl -sN $URL/v1/responses -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \
+  -d '{"model": "order", "input": "Two green teas, please.", "stream": true}' | grep -o '"delta":"[^"]*"' | paste -sd " "
 #== ag-ui
-curl -sN $URL/ag-ui/agents/order -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \
-  -d '{"threadId": "tea", "runId": "1", "messages": [{"id": "1", "role": "user", "content": "Two green teas, please."}]}'
+python <<'END'
+import os, httpx
+from ag_ui.core import RunAgentInput, UserMessage
+said = [UserMessage(id="1", content="Two green teas, please.")]
+run = RunAgentInput(thread_id="tea", run_id="1", messages=said, state={}, tools=[], context=[], forwarded_props={})
+url, key = os.environ["URL"] + "/ag-ui/agents/order", {"authorization": "Bearer " + os.environ["KEY"]}
+answer = httpx.post(url, headers=key, json=run.model_dump(by_alias=True))
+print(*(line for line in answer.iter_lines() if "STATE_DELTA" in line))
+END
 #== log
 taiwa state -s tea
+#== events
+curl -sN $URL/ag-ui/agents/order -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \
+  -d '{"threadId": "tea", "runId": "2", "messages": [{"id": "1", "role": "user", "content": "A lemonade, please."}]}'

@@ -12,6 +12,8 @@ class Order:
 END
 taiwa schema shop:Order
 echo "Sure! {drink: 'tea', 'size': 2,}" | taiwa parse - --type shop:Order -v
+#== inline
+echo "Sure! {drink: 'tea', 'size': 2,}" | taiwa parse - --type "drink, size int" -v
 #== extract
 #> {"drink": "tea", "size": "two"}
 #> {"drink": "tea", "size": 2}
