@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     from taiwa.kernel.runtime import AsyncStream, Runtime, Stream
     from taiwa.kernel.usage_limits import Limits, Prices, RunUsage
     from taiwa.models.scripted import FunctionModel, function_model, scripted_model
-    from taiwa.operations.attachments import document_text
+    from taiwa.operations.files import document_text
     from taiwa.sessions.async_session import AsyncSession
     from taiwa.sessions.commit_turn import TurnOptions, TurnResult
     from taiwa.sessions.session import Session
@@ -207,7 +207,7 @@ MODULES = {
     "kernel.runtime": "AsyncStream Runtime Stream",
     "kernel.usage_limits": "Limits Prices RunUsage",
     "models.scripted": "FunctionModel function_model scripted_model",
-    "operations.attachments": "document_text",
+    "operations.files": "document_text",
     "sessions.async_session": "AsyncSession",
     "sessions.commit_turn": "TurnOptions TurnResult",
     "sessions.session": "Session",

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.cli.demo import PARTS, Demo, DemoPart, DemoStep
-from taiwa.cli.empty_home import at_home
+from taiwa.cli.demo import PARTS, Demo, DemoPart, DemoStep, at_home
 from tests.cli.conftest import Place, Result, Taiwa
 from tests.cli.terminal import Terminal
 

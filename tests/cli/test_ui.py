@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from taiwa.cli import demo_page, ui
-from taiwa.cli.empty_home import at_home
+from taiwa.cli import demo, ui
+from taiwa.cli.demo import at_home
 from tests.cli.conftest import Place, Taiwa
 
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/login\?code=\S+")
@@ -74,8 +74,8 @@ def test_the_demonstration_shows_conversations_of_the_built_in_model_and_deletes
 
         return Thread(target=visits).start
 
-    monkeypatch.setattr(demo_page, "CONVERSATIONS", demo_page.CONVERSATIONS[:2])
-    monkeypatch.setattr(demo_page, "opener", look)
+    monkeypatch.setattr(demo, "CONVERSATIONS", demo.CONVERSATIONS[:2])
+    monkeypatch.setattr(ui, "opener", look)
     result = taiwa("demo", "--page")
 
     assert result.code == 0, result.err
@@ -87,7 +87,7 @@ def test_the_demonstration_shows_conversations_of_the_built_in_model_and_deletes
 
 def test_every_prepared_conversation_is_one_that_the_model_can_hold(taiwa: Taiwa, tmp_path: Path) -> None:
     with at_home(tmp_path):
-        demo_page.prepare()
+        demo.prepare()
         log = taiwa.ok("log", "--tree").out
         state = taiwa.ok("state", "-s", "desk").out
 

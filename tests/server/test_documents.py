@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies
 
 from taiwa.kernel.errors import InputError
-from taiwa.operations.uploads import upload_path, uploads_folder
+from taiwa.server.indexing import upload_path, uploads_folder
 from taiwa.server.options import Limits
 from tests.server.serving import Serving, serving
 

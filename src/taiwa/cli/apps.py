@@ -13,7 +13,7 @@ from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.records import Json
 
 if TYPE_CHECKING:
-    from taiwa.operations.trust import UntrustedApp
+    from taiwa.operations.results import UntrustedApp
 
 
 UNCONFIRMED = "trusting an app requires a confirmation; add --yes"
@@ -165,7 +165,7 @@ def trust(common: CommonOptions, name: str, yes: bool) -> None:
     \b
     taiwa apps trust
     """
-    from taiwa.operations.trust import untrusted_apps
+    from taiwa.operations.say import untrusted_apps
 
     settings = common.settings()
     repository = common.repository(settings, reading=not name)

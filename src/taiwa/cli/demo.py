@@ -1,22 +1,38 @@
-"""A tour of the built-in model by ordinary commands: demo."""
+"""The built-in model at work, by ordinary commands in an empty home: on the terminal, and in the page: demo."""
 
+import os
 import shlex
 import sys
 import tempfile
 import time
-from contextlib import redirect_stdout, suppress
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any, TextIO, cast
 from unicodedata import category
 
 import click
 
-from taiwa.cli.empty_home import at_home, run_command
-from taiwa.cli.main import FAILED, INTERRUPTED
+from taiwa.cli.main import BAD_INPUT, FAILED, INTERRUPTED, cli, code_of
 from taiwa.cli.output import print_line, print_notice
 from taiwa.i18n import _, gettext_noop, ngettext, user_language
 
+CONVERSATIONS: tuple[tuple[str, ...], ...] = (
+    ("ask", "-s", "handbook", "How many days of annual leave do I have in Galway?"),
+    ("ask", "-s", "question-back", "I have a question about leave."),
+    ("say", "order", "-s", "注文", "抹茶ラテを二つと、チーズケーキを一つください。"),
+    ("say", "-s", "注文", "あと、コーヒーを一つお願いします。"),
+    ("edit", "2", "-s", "注文", "あと、クロワッサンを一つください。"),
+    ("say", "order", "-s", "desk", "Two grande lattes with oat milk, please."),
+    ("say", "-s", "desk", "Make that three, please."),
+    ("fork", "desk", "finished"),
+    ("say", "-s", "finished", "That's everything, thank you."),
+    ("say", "-s", "desk", "And a blueberry muffin, please."),
+    ("edit", "3", "-s", "desk", "And two croissants, please."),
+)
+"""Commands that prepare conversations with a state, branches, a fork, citations and a question back."""
 ASKED_BACK = 3
 FORMULA = r"((Ammonia|Ethanol|Glucose|Methane|Water) is ([A-Z][a-z]?[0-9]{0,2}){1,9}|I do not know the formula of [a-z]{3,20})\."
 
@@ -280,8 +296,6 @@ def demo(*, interactive: bool, page: bool, no_browser: bool, minutes: int) -> No
     taiwa demo --page
     """
     if page:
-        from taiwa.cli.demo_page import show_page
-
         show_page(minutes, no_browser=no_browser)
         return
     print_line(
@@ -349,3 +363,66 @@ def _run(command: str) -> tuple[int, str]:
         code = run_command(shlex.split(command)[1:])
     copy.flush()
     return code, copy.text
+
+
+@contextmanager
+def at_home(folder: Path) -> Generator[None]:
+    """Use an empty home: settings, keys and conversations of the user are neither read nor written, and nothing is asked."""
+    before, stdin = dict(os.environ), sys.stdin
+    for name in [name for name in os.environ if name.startswith("TAIWA_") and name != "TAIWA_LANG"]:
+        del os.environ[name]
+    store = str(folder / "demo.db")
+    os.environ |= {"XDG_CONFIG_HOME": str(folder), "TAIWA_STORE": store, "TAIWA_MODEL": "builtin"}
+    try:
+        with Path(os.devnull).open(encoding="utf-8") as nothing:
+            sys.stdin = nothing
+            yield
+    finally:
+        sys.stdin = stdin
+        os.environ.clear()
+        os.environ |= before
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Run a command in this process; return its exit code."""
+    from taiwa.kernel.errors import TaiwaError
+
+    try:
+        code = cli.main(list(arguments), "taiwa", standalone_mode=False)
+    except (TaiwaError, click.ClickException) as error:
+        code = code_of(error) if isinstance(error, TaiwaError) else BAD_INPUT
+        print_notice(f"taiwa: {error.message}", "yellow")
+    return code if isinstance(code, int) else 0
+
+
+def show_page(minutes: int, *, no_browser: bool = False) -> None:
+    """Prepare the conversations and serve them until Ctrl-C, or for some minutes."""
+    from threading import Timer
+
+    from taiwa.cli import ui
+    from taiwa.cli.options import CommonOptions
+    from taiwa.cli.serve import check_installed
+
+    check_installed()
+    with tempfile.TemporaryDirectory(prefix="taiwa-") as folder, at_home(Path(folder)):
+        print_line(_("The built-in model prepares some conversations …"))
+        prepare()
+        common = CommonOptions()
+        settings = common.settings()
+        server = ui.page_server(common.repository(settings), settings, 0)
+        ui.print_page(server, opens=not no_browser and ui.has_browser())
+        print_line(_("The demonstration ends after {n} minutes, and what it stored is deleted.", n=minutes))
+        timer = Timer(minutes * 60, server.stop)
+        timer.daemon = True
+        timer.start()
+        try:
+            server.run(None if no_browser else ui.opener(server))
+        finally:
+            timer.cancel()
+
+
+def prepare() -> None:
+    """Make the conversations by ordinary commands."""
+    for command in CONVERSATIONS:
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+            run_command(command)

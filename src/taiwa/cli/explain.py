@@ -81,7 +81,7 @@ def explain(common: CommonOptions, text: str | None, html: Path | None, dot: Pat
     taiwa explain --grammar sum.lark --vocab tekken.json "1 + (2" -v
     """
     from taiwa.operations import generate
-    from taiwa.operations.text_files import write_file
+    from taiwa.operations.files import write_file
 
     kind, source = pop_constraint("explain", values, required=True)
     options = generate.ExplainOptions(kind, source, values["vocab"], values["engine"], values["whitespace"])

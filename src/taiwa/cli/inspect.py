@@ -433,7 +433,7 @@ def export(
     taiwa export chat-1 -o chat-1.html
     taiwa export chat-1 --otel > spans.jsonl
     """
-    from taiwa.operations.text_files import write_file
+    from taiwa.operations.files import write_file
 
     repository, revision = common.repository(reading=True), common.place(revision)
     if otel or otel_endpoint is not None:
@@ -458,8 +458,8 @@ def _export_spans(
     repository: "Repository", revision: str, output: Path | None, endpoint: str | None, *, content: bool
 ) -> None:
     """Write the spans of a conversation, or send them to a collector."""
+    from taiwa.operations.files import write_file
     from taiwa.operations.otel import Collector, otlp_lines
-    from taiwa.operations.text_files import write_file
 
     collector = None if endpoint is None else Collector(endpoint)
     lines = tuple(otlp_lines(repository, revision, content=content))
@@ -481,7 +481,7 @@ def save(repository: "Repository", revision: str, path: Path) -> None:
     Raises:
         InputError: the suffix is unknown, or the file cannot be written.
     """
-    from taiwa.operations.text_files import write_file
+    from taiwa.operations.files import write_file
 
     write_file(path, _exported(repository, revision, _format_of(path)), private=True)
 
@@ -515,7 +515,7 @@ def import_(common: CommonOptions, file: str, name: str | None, trust: bool, yes
     taiwa import chat-1.jsonl chat-from-home
     """
     from taiwa.cli.apps import UNCONFIRMED, print_untrusted
-    from taiwa.operations.trust import untrusted_apps
+    from taiwa.operations.say import untrusted_apps
 
     settings = common.settings()
     repository = common.repository(settings)

@@ -100,8 +100,8 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "probe": CommandEntry("models", "measure what a server enforces"),
         "keys": CommandEntry("config", "store the API keys of providers"),
         "config": CommandEntry("config", "show and change settings"),
-        "plugins": CommandEntry("plugins", "list plugins: what installed packages add"),
-        "completion": CommandEntry("completion", "print what completes commands in bash, zsh or fish"),
+        "plugins": CommandEntry("config", "list plugins: what installed packages add"),
+        "completion": CommandEntry("main", "print what completes commands in bash, zsh or fish"),
         "demo": CommandEntry(
             "demo", "watch the built-in model solve, take orders, answer from documents, and obey a constraint"
         ),
@@ -195,6 +195,23 @@ def main(arguments: Sequence[str] | None = None, group: click.Group | None = Non
         _print_error(error.message)
         code = code_of(error)
     sys.exit(code)
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the script that completes commands, options and names of conversations in SHELL.
+
+    \b
+    taiwa completion bash > ~/.local/share/bash-completion/completions/taiwa
+    taiwa completion zsh > ~/.zfunc/_taiwa         with fpath+=~/.zfunc before compinit in ~/.zshrc
+    taiwa completion fish > ~/.config/fish/completions/taiwa.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    source = get_completion_class(shell)
+    assert source is not None, "click completes in these shells"
+    click.echo(source(cli, {}, "taiwa", COMPLETION).source(), nl=False)
 
 
 @contextmanager

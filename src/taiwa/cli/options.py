@@ -3,7 +3,7 @@
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from taiwa.kernel.errors import InputError, StoreError, TaiwaError
+from taiwa.kernel.errors import ConfigError, InputError, StoreError, TaiwaError
 
 if TYPE_CHECKING:
     from taiwa.cli.output import AnswerFormat
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from taiwa.kernel.attachments import Attachment
     from taiwa.kernel.execution import Observer
     from taiwa.kernel.runtime import Interrupts, Tool
+    from taiwa.models.discovery import FoundModel
     from taiwa.sessions.commit_turn import PricedModel, TurnOptions
     from taiwa.sessions.repository import Repository
     from taiwa.sessions.session import Session
@@ -145,6 +146,8 @@ SHOWN = ("raw", "no_stream", "as_json", "verbose")
 """How an answer is printed."""
 PATIENCE = 1.0
 """Seconds after which a command says that it waits for standard input."""
+MOST_MODELS = 9
+"""Models from which the first one is chosen."""
 WHOLE = 1_000
 """Characters of a summary that is not shortened."""
 NEW_FILE = click.Path(path_type=Path, dir_okay=False)
@@ -202,8 +205,6 @@ class CommonOptions:
         """Return the settings with a model; where none is set, the user is asked once which one within reach to use."""
         if settings.model is not None or self.dry_run:
             return settings
-        from taiwa.cli.first_run import choose_first_model
-
         return choose_first_model(settings, asking=not self.as_json)
 
     def shown(self) -> "AnswerFormat":
@@ -269,7 +270,7 @@ class CommonOptions:
         """
         if not self.attachments:
             return ()
-        from taiwa.operations.attachments import read_files
+        from taiwa.operations.files import read_files
 
         return read_files(self.attachments, sys.stdin.buffer, as_text=self.attach_as_text)
 
@@ -289,6 +290,56 @@ class CommonOptions:
         repository = Repository(store or Store.open(place, readonly=reading and isinstance(place, Path)))
         repository.may_load_tools = True
         return repository
+
+
+def choose_first_model(settings: "Settings", *, asking: bool) -> "Settings":
+    """Return the settings with the model that the user chooses from those within reach, which the config file remembers.
+
+    Without a terminal nothing is asked and no server is looked for; where the environment has a key, a line says so.
+    """
+    from taiwa.cli.output import print_notice
+    from taiwa.i18n import _
+    from taiwa.models.discovery import find_by_keys, find_servers
+
+    by_keys = find_by_keys(settings)
+    if not (asking and sys.stdin.isatty() and sys.stdout.isatty()):
+        if by_keys:
+            first = by_keys[0]
+            print_notice(
+                _(
+                    "no model is set, so the built-in small model answers; {variable} is set: use -m {model}, or taiwa config set model {model}",
+                    variable=first.source,
+                    model=first.name,
+                )
+            )
+        return settings
+    found = (*by_keys, *find_servers(settings))[:MOST_MODELS]
+    return _ask_model(settings, found) if found else settings
+
+
+def _ask_model(settings: "Settings", found: "Sequence[FoundModel]") -> "Settings":
+    from dataclasses import replace
+
+    from taiwa.cli.output import print_notice, table
+    from taiwa.i18n import _
+    from taiwa.models.registry import resolve_probed
+    from taiwa.settings import BUILTIN, set_value
+
+    names = [*(each.name for each in found), BUILTIN]
+    sources = [*(each.source for each in found), _("the small model that comes with taiwa")]
+    print_notice(_("no model is set; these are within reach:"))
+    table(("", "model", "from"), [(str(n), *row) for n, row in enumerate(zip(names, sources, strict=True), 1)])
+    while True:
+        reply: str = click.prompt(_("model to use from now on (a number, or any name)"), default="1", err=True).strip()
+        name = names[int(reply) - 1] if reply.isdecimal() and 1 <= int(reply) <= len(names) else reply
+        try:
+            resolve_probed(name, settings)
+        except ConfigError as error:
+            print_notice(error.message, "yellow")
+            continue
+        set_value(settings.path, "model", name)
+        print_notice(_("the model is set to {model} in {file}", model=name, file=settings.path))
+        return replace(settings, model=name)
 
 
 def common_options(*names: str, **helps: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
@@ -472,7 +523,7 @@ def _warn_of_untrusted(repository: "Repository", settings: "Settings", app: "App
     """Print that what an imported app names does not count, if it names anything."""
     from taiwa.cli.output import print_notice
     from taiwa.i18n import _
-    from taiwa.operations.trust import untrusted_apps
+    from taiwa.operations.say import untrusted_apps
 
     if any(each.lines() for each in untrusted_apps(repository, settings, app.hash)):
         text = _("the app {app} came with an import: what it names does not count; see taiwa apps trust", app=app.name)
@@ -545,7 +596,7 @@ def read_text(text: str) -> str:
         InputError: it is not UTF-8, or too large.
     """
     from taiwa.flows.chat import MAX_TEXT_CHARS
-    from taiwa.operations.text_files import decode
+    from taiwa.operations.files import decode
 
     if text != "-":
         try:
@@ -585,12 +636,12 @@ def read_fragment(file: str) -> str:
         InputError: it cannot be read, or is not text.
     """
     from taiwa.kernel.attachments import open_file
-    from taiwa.operations import text_files
+    from taiwa.operations import files
 
     if file == "-":
-        return text_files.read_fragment(sys.stdin.buffer, "standard input").rstrip("\n")
+        return files.read_fragment(sys.stdin.buffer, "standard input").rstrip("\n")
     with open_file(Path(file)) as stream:
-        return text_files.read_fragment(stream, file).rstrip("\n")
+        return files.read_fragment(stream, file).rstrip("\n")
 
 
 def _is_piped() -> bool:
@@ -614,7 +665,7 @@ def read_whole(file: str) -> str:
     Raises:
         InputError: it cannot be read, or is not UTF-8.
     """
-    from taiwa.operations.text_files import decode, read_bytes, read_file
+    from taiwa.operations.files import decode, read_bytes, read_file
 
     if file != "-":
         return read_file(Path(file))

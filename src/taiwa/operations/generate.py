@@ -27,8 +27,8 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.records import Json
+from taiwa.operations.files import read_file, read_json_object
 from taiwa.operations.results import ExplainResult, ExtractResult, GenerateResult, ParseResult, SchemaResult
-from taiwa.operations.text_files import read_file, read_json_object
 from taiwa.structured import OutputType, ParseOptions
 from taiwa.structured.type_notation import parse_fields
 

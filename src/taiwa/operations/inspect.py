@@ -3,9 +3,12 @@
 import json
 import re
 import shlex
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from hashlib import sha256
 from html import escape
+from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -13,12 +16,12 @@ from taiwa.conversation.app import AnswerOptions
 from taiwa.conversation.history import Node
 from taiwa.conversation.state import MISSING, Change, Missing, diff_states, format_path, get_path, parse_path
 from taiwa.flows.solve.tool_call_formats import readable_answer
-from taiwa.i18n import translator
+from taiwa.i18n import catalogue, translator
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import GetCapabilities
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Response, Thinking
-from taiwa.kernel.records import Json, tag_of
+from taiwa.kernel.records import Json, canonical, record, tag_of
 from taiwa.kernel.text import inert, plain
 from taiwa.models.attachments import data_uri
 from taiwa.operations.result_json import format_time, options_to_json
@@ -61,6 +64,18 @@ table { border-collapse: collapse } td, th { border: 1px solid #8888; padding: .
 figure { margin: .6rem 0 } img { max-width: 100%; max-height: 24rem } figcaption { font-size: .85rem; opacity: .6 }
 pre { font-size: .85rem; opacity: .8; white-space: pre-wrap; margin: 0 }
 footer, time { opacity: .6; font-size: .85rem }
+"""
+VERIFIABLE_STYLE = """
+:root { color-scheme: light dark; font: 16px/1.6 system-ui, sans-serif }
+body { max-width: 44rem; margin: 2rem auto; padding: 0 1rem }
+.you, .answer { white-space: pre-wrap; overflow-wrap: anywhere }
+.you { width: fit-content; max-width: 88%; margin: 0 0 .6rem auto; padding: .5rem 1rem; border-radius: 1rem 1rem .25rem 1rem; background: #44aa7722 }
+pre { white-space: pre-wrap; font-size: .85rem }
+details { margin-top: 1.5rem }
+#verdict { position: sticky; top: 0; padding: .4rem .8rem; border-radius: .5rem; background: Canvas; border: 2px solid GrayText; overflow-wrap: anywhere }
+#verdict.good { border-color: #1d6b40 }
+#verdict.bad { border-color: #a8322a }
+h2 { font-size: 1rem; opacity: .6; margin-bottom: .2rem }
 """
 MARKUP = re.compile(r"[\\`*\[\]<>&!]")
 """Signs of Markdown and HTML within a line."""
@@ -263,8 +278,6 @@ def export(
     if form == "md":
         return plain(as_markdown(entries, revision, language))
     if form == "verifiable":
-        from taiwa.operations.verifiable_html import as_verifiable_html
-
         return as_verifiable_html(entries, revision, language)
     written = {
         entry.hash: " · ".join(
@@ -432,3 +445,65 @@ def _with_changes(entries: Sequence[HistoryEntry]) -> list[tuple[HistoryEntry, l
         rows.append((entry, [describe_change(change) for change in moved]))
         before = after
     return rows
+
+
+def as_verifiable_html(entries: Sequence[HistoryEntry], title: str, language: str = "en") -> str:
+    """Write a history as one HTML file that verifies itself, without a server and without this package; it loads nothing.
+
+    The file contains the canonical record of each node and of each state. Its script computes their BLAKE2b hashes (RFC 7693),
+    follows the parents from the last node to the root, and compares every text that is shown with its record.
+    """
+    sentence = translator("cli", language)
+    rows: list[Json] = []
+    body: list[str] = []
+    for entry in entries:
+        node = entry.node
+        state = canonical(record(entry.after.state)).decode()
+        rows.append({"hash": entry.hash, "node": canonical(record(node)).decode(), "state": state})
+        if node.kind == "turn":
+            body += [
+                f'<article data-node="{entry.hash}"><h2>{entry.after.count}</h2>',
+                f'<div class="you" data-field="user" dir="auto">{_escaped_text(node.user)}</div>',
+                f'<div class="answer" data-field="answer" dir="auto">{_escaped_text(node.answer)}</div></article>',
+            ]
+    script = (files("taiwa.operations") / "verify.js").read_text(encoding="utf-8")
+    allowed = b64encode(sha256(script.encode()).digest()).decode()
+    head = escape(title or sentence("Conversation"))
+    off, state_title = escape(sentence("not verified: scripts are off")), escape(sentence("State"))
+    data, texts = _script_json(rows), _script_json(_script_texts(language))
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{allowed}'"
+    return (
+        f'<!doctype html>\n<html lang="{language}"><head><meta charset="utf-8"><title>{head}</title>\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        f'<meta name="viewport" content="width=device-width"><style>{VERIFIABLE_STYLE}</style></head>\n'
+        f'<body><h1>{head}</h1>\n<p id="verdict" role="status">{off}</p>\n{chr(10).join(body)}\n'
+        f"<details><summary>{state_title}</summary><pre data-state></pre></details>\n"
+        f'<script type="application/json" id="records">{data}</script>\n'
+        f'<script type="application/json" id="texts">{texts}</script>\n<script>{script}</script></body></html>\n'
+    )
+
+
+def _script_json(data: Json) -> str:
+    """Write JSON for an element of a page: `<` would end the element or open a comment in it."""
+    return json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def _script_texts(language: str) -> dict[str, Json]:
+    """Return the words of the script; counts for one and for many."""
+    sentence, ngettext = translator("cli", language), catalogue("cli", language).ngettext
+    return {
+        "verified": sentence("verified: {turns}, {hashes}, last node {node}"),
+        "turns": [ngettext("{n} turn", "{n} turns", n) for n in (1, 2)],
+        "hashes": [ngettext("{n} hash", "{n} hashes", n) for n in (1, 2)],
+        "failed": sentence("not verified: {problem}"),
+        "record": sentence("the record of node {node} was changed"),
+        "parent": sentence("node {node} follows another node"),
+        "state": sentence("the state after node {node} was changed"),
+        "hidden": sentence("the turn of node {node} is not shown"),
+        "text": sentence("the text of node {node} was changed"),
+        "added": sentence("a turn is shown that has no record"),
+    }
+
+
+def _escaped_text(text: str | None) -> str:
+    return escape(text or "").replace("\r", "&#13;")  # a parser of HTML drops it otherwise

@@ -37,10 +37,10 @@ from taiwa.operations.results import (
     SolveResult,
     StateResult,
     TurnEntry,
+    UntrustedApp,
     ValueEntry,
     WhyResult,
 )
-from taiwa.operations.trust import UntrustedApp
 from taiwa.sessions.batch import BatchRow
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.replay import ReplayedNode

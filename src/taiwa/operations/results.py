@@ -262,3 +262,40 @@ class CostResult:
 
     by: str
     lines: "tuple[CostLine, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class UntrustedApp:
+    """An app that came with an import, the sessions that it would continue, and what counts only once it is trusted.
+
+    - `model` and its `host` ("": in this process, or no model). `tools`: names.
+    - `documents`: indexes and folders that it searches; `searches` without any means all indexes.
+    - `principals`: for whom it searches. `user`: whose profile it reads. `max_cost`: its limit, in billionths.
+    """
+
+    hash: str
+    name: str
+    sessions: tuple[str, ...] = ()
+    model: str = ""
+    host: str = ""
+    tools: tuple[str, ...] = ()
+    searches: bool = False
+    documents: tuple[str, ...] = ()
+    principals: tuple[str, ...] = ()
+    user: str = ""
+    max_cost: int | None = None
+
+    def lines(self) -> tuple[str, ...]:
+        """Describe what the app names, a line each."""
+        from taiwa.kernel.usage_limits import format_cost
+
+        sent = f" (every text is sent to {self.host})" if self.host else ""
+        named = {
+            "model": f"{self.model}{sent}" if self.model else "",
+            "tools": ", ".join(self.tools),
+            "documents": (", ".join(self.documents) or "all indexes") if self.searches else "",
+            "searches as": ", ".join(self.principals),
+            "user": self.user,
+            "max cost": "" if self.max_cost is None else format_cost(self.max_cost),
+        }
+        return tuple(f"{what}: {which}" for what, which in named.items() if which)

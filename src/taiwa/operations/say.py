@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from taiwa.apps.catalog import DEFAULT_APP, convert_param, convert_params, load_app, load_source
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App, Param
@@ -18,10 +19,12 @@ from taiwa.kernel.effects import Complete, GetCapabilities, Program
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.execution import Observer
 from taiwa.kernel.messages import Capability, JsonSchema, Message, Part, Request, Text, ToolCall, ToolSpec
+from taiwa.kernel.records import Json
 from taiwa.kernel.text import estimate_tokens
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.attachments import file_text
-from taiwa.operations.results import RequestPreview
+from taiwa.models.registry import resolve_probed
+from taiwa.operations.results import RequestPreview, UntrustedApp
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session, chosen_model, open_priced_model
@@ -405,3 +408,47 @@ def _words(part: Part) -> str:
             return file_text(part).text
         return f"[{part.label}: {part.media_type}, {part.size:,} bytes]"
     return f"{part.name} {part.arguments}" if isinstance(part, ToolCall) else part.text
+
+
+def untrusted_apps(repository: Repository, settings: Settings, name: str = "") -> tuple[UntrustedApp, ...]:
+    """Return the untrusted apps of a store, oldest first; with a name those of that app, session or beginning of a hash.
+
+    Raises:
+        InputError: a name is given, and no untrusted app has it.
+    """
+    store = repository.store
+    sessions: dict[str, list[str]] = {}
+    for ref in store.refs.list():
+        sessions.setdefault(store.nodes.get(ref.tip).app, []).append(ref.name)
+    found = tuple(
+        _describe(load_source(source), tuple(sessions.get(source.hash, ())), settings)
+        for source in store.nodes.untrusted_apps()
+        if name in ("", source.name, *sessions.get(source.hash, ())) or source.hash.startswith(name)
+    )
+    if name and not found:
+        raise InputError(f"no untrusted app is named {name!r}; `taiwa apps trust` lists them")
+    return found
+
+
+def _describe(app: App, sessions: tuple[str, ...], settings: Settings) -> UntrustedApp:
+    values: Mapping[str, Json] = app.values if app.flow == "ask" else {}
+    documents, principals = (tuple(map(str, _list(values.get(each)))) for each in ("in", "as"))
+    user = str(values.get("user") or "")
+    searches = app.flow == "ask"
+    host = _host(app.model, settings)
+    limits = app.options.limits or UsageLimits()
+    return UntrustedApp(
+        app.hash, app.name, sessions, app.model, host, app.tools, searches, documents, principals, user, limits.cost
+    )
+
+
+def _host(model: str, settings: Settings) -> str:
+    """Return the host of a model's server; the name of the model where it cannot be resolved."""
+    try:
+        return (urlsplit(resolve_probed(model, settings).base_url).hostname or "") if model else ""
+    except ConfigError:
+        return model
+
+
+def _list(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []

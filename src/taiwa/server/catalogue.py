@@ -1,8 +1,10 @@
-"""The served apps and models: what `model` in a request can be."""
+"""The served apps and models: what `model` in a request can be, and the model of `/v1/embeddings`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from taiwa.apps.catalog import apps, find_path, load_app, load_unchanged
 from taiwa.conversation.app import App
@@ -10,11 +12,15 @@ from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.runtime import AnyModel
 from taiwa.models.attachments import REMEDIES
+from taiwa.models.http_api.embeddings import open_embedder
 from taiwa.models.registry import resolve_probed
 from taiwa.server.errors import ApiError
 from taiwa.sessions.commit_turn import PricedModel
 from taiwa.sessions.session import chosen_model, open_priced_model
 from taiwa.settings import BUILTIN, Settings
+
+if TYPE_CHECKING:
+    from taiwa.retrieval.embedding import Embedder, Vectors
 
 PLAIN = "plain"
 
@@ -171,3 +177,27 @@ def check_served(app_names: Sequence[str]) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ConfigError(f"two of the served apps are named {twice!r}; serve one of them")
+
+
+class EmbeddingModel:
+    """The model that makes vectors, opened at the first request: the folder of a sentence model, or a model on a server."""
+
+    def __init__(self, place: str, settings: Settings) -> None:
+        self.names = tuple(dict.fromkeys((place, Path(place).name if "://" not in place else place)))
+        """The names by which a request may call it."""
+        self._place = place
+        self._settings = settings
+        self._embedder: Embedder | None = None
+        self._lock = Lock()
+
+    def embed(self, texts: Sequence[str]) -> "Vectors":
+        """Return one vector of length 1 for each text; a text that is too long for the model is cut.
+
+        Raises:
+            ConfigError: the model does not exist, or its key is missing.
+            ModelError: the call failed.
+        """
+        with self._lock:
+            if self._embedder is None:
+                self._embedder = open_embedder(self._place, self._settings)
+            return self._embedder.embed(texts, "passage")

@@ -17,16 +17,13 @@ from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.runtime import AnyModel
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.operations.otel import LiveSpans
-from taiwa.operations.uploads import uploads_folder
 from taiwa.retrieval.index import IndexScope
-from taiwa.server.access import Access
+from taiwa.server.access import Access, Repositories
 from taiwa.server.application import build, take_over
-from taiwa.server.catalogue import Catalogue, check_served
+from taiwa.server.catalogue import Catalogue, EmbeddingModel, check_served
 from taiwa.server.conversations import FollowedRuns
-from taiwa.server.embedding_model import EmbeddingModel
-from taiwa.server.indexing import Indexing
+from taiwa.server.indexing import Indexing, uploads_folder
 from taiwa.server.options import ServerOptions
-from taiwa.server.repositories import Repositories
 from taiwa.server.runs import Runs
 from taiwa.server.sharing import Sharing
 from taiwa.server.state import ServerState

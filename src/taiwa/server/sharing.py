@@ -14,8 +14,8 @@ from typing import Any, Protocol, cast
 from taiwa.ask.result import AskResult
 from taiwa.kernel.errors import ConfigError, StoreError
 from taiwa.kernel.records import Json, record, restore
+from taiwa.server.access import Repositories
 from taiwa.server.errors import SERVER, ApiError
-from taiwa.server.repositories import Repositories
 from taiwa.server.runs import RunEvent
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.store.served import SharedRun, SharedRuns

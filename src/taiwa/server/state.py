@@ -12,17 +12,15 @@ from starlette.requests import Request
 from taiwa.i18n import LANGUAGES
 from taiwa.kernel.records import Json, parse_json
 from taiwa.operations.complete import Completion
-from taiwa.server.access import Access
-from taiwa.server.catalogue import Catalogue
+from taiwa.server.access import Access, Repositories
+from taiwa.server.catalogue import Catalogue, EmbeddingModel
 from taiwa.server.conversations import FollowedRuns
-from taiwa.server.embedding_model import EmbeddingModel
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.fields import Fields
 from taiwa.server.guard import body_too_large
 from taiwa.server.indexing import Indexing
 from taiwa.server.options import ServerOptions
 from taiwa.server.page.views import CountBreaks, count_breaks
-from taiwa.server.repositories import Repositories
 from taiwa.server.runs import LiveRun, OnEnd, Runs
 from taiwa.server.sharing import Sharing
 from taiwa.sessions.commit_turn import TurnOptions

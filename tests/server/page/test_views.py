@@ -20,10 +20,9 @@ from taiwa.kernel.messages import Evidence
 from taiwa.models.scripted import ScriptedModel
 from taiwa.server.errors import api_error
 from taiwa.server.page.branches import branch_map, leaf
-from taiwa.server.page.forms import open_params
-from taiwa.server.page.labels import LABELS, WARNINGS
 from taiwa.server.page.page import Page, Place, Talk
 from taiwa.server.page.state_view import state_view
+from taiwa.server.page.text import LABELS, WARNINGS, open_params
 from taiwa.server.page.views import count_breaks, transcript
 from taiwa.sessions.replay import recorded_requests, replay_history
 from taiwa.sessions.session import Session

@@ -19,20 +19,28 @@ from taiwa.operations.markdown_html import visible
 from taiwa.operations.result_json import to_json
 from taiwa.operations.trace import TokensResult
 from taiwa.retrieval.reader_process import readable_suffixes
-from taiwa.server.page.forms import (
+from taiwa.server.page.panels import PANELS, Place, steps_of
+from taiwa.server.page.state_view import difference, value_story
+from taiwa.server.page.text import (
+    LABELS,
+    brief,
     choices_of,
     chooses_indexes,
     chooses_person,
+    excerpt,
     is_asked,
     is_required,
     kind_of,
+    marked,
+    money,
+    nano,
     open_params,
+    pretty,
     range_of,
+    short,
+    size,
+    spans_of,
 )
-from taiwa.server.page.labels import LABELS
-from taiwa.server.page.panels import PANELS, Place, steps_of
-from taiwa.server.page.state_view import difference, value_story
-from taiwa.server.page.text import brief, excerpt, marked, money, nano, pretty, short, size, spans_of
 from taiwa.server.page.views import CountBreaks, Transcript, count_breaks, transcript
 from taiwa.sessions.repository import Repository
 

@@ -1,15 +1,21 @@
-"""Values, costs and excerpts as the templates write them."""
+"""What the templates write: values, costs, excerpts, the fields of a form, and the names of what programs name."""
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
+from taiwa.ask.decide_search_or_clarify import POLICIES
 from taiwa.ask.result import HEADING
+from taiwa.conversation.app import App, Param
 from taiwa.conversation.state import Missing
+from taiwa.i18n import gettext_noop
 from taiwa.kernel.records import Json
 from taiwa.kernel.usage_limits import currency_units
+from taiwa.operations.complete import GRANTED, closed_params
 from taiwa.operations.inspect import format_value
 from taiwa.operations.markdown_html import visible
+from taiwa.sessions.stored_ask import ASSESS_BY
 
 SHORT = 80
 
@@ -99,3 +105,230 @@ def spans_of(text: str, value: "Json | Missing") -> list[tuple[int, int]]:
     lowered = text.lower()
     start = lowered.find(word) if word and len(lowered) == len(text) else -1
     return [] if start < 0 else [(start, start + len(word))]
+
+
+CHOICE = re.compile(r'"([^"]*)"')
+NUMBER = re.compile(r"(int|float)(?:\((-?[\d.]*?)\.\.(-?[\d.]*)\))?(?![\[\w])")
+ASK_CHOICES = {"policy": tuple(POLICIES), "assess_by": ASSESS_BY}
+"""Parameters of the app `ask` that can be other texts too, and what a person chooses from."""
+
+
+def open_params(app: App) -> tuple[Param, ...]:
+    """Return the parameters that a person may set: those that say what is searched for whom are the operator's."""
+    return tuple(param for param in app.params if app.flow != "ask" or param.name not in GRANTED)
+
+
+def chooses_indexes(app: App) -> bool:
+    """Return whether a person chooses what an app searches."""
+    return app.flow == "ask" and "in" not in closed_params(app)
+
+
+def chooses_person(app: App) -> bool:
+    """Return whether a person chooses whom an app answers."""
+    return app.flow == "ask" and "user" not in closed_params(app)
+
+
+def is_asked(param: Param) -> bool:
+    """Return whether a parameter is asked for at once; others have a default and are among more options."""
+    return bool(param.ask) or is_required(param)
+
+
+def is_required(param: Param) -> bool:
+    """Return whether a conversation cannot begin without a value of a parameter."""
+    return param.required and param.default is None and "| null" not in param.type
+
+
+def range_of(param: Param) -> tuple[str, str]:
+    """Return the least and the largest number that a parameter can be, "" where there is no such bound.
+
+    >>> range_of(Param("n", "int(0..10) | null")), range_of(Param("x", "float(0.5..)"))
+    (('0', '10'), ('0.5', ''))
+    """
+    found = NUMBER.match(param.type)
+    return (found[2] or "", found[3] or "") if found else ("", "")
+
+
+def choices_of(param: Param, flow: str = "chat") -> tuple[str, ...]:
+    """Return the texts that a parameter can be, () where it is not a choice.
+
+    >>> choices_of(Param("tone", '"formal" | "plain"'))
+    ('formal', 'plain')
+    """
+    if flow == "ask" and param.name in ASK_CHOICES:
+        return ASK_CHOICES[param.name]
+    parts = [part.strip() for part in param.type.split("|")]
+    found = [CHOICE.fullmatch(part) for part in parts]
+    return tuple(each[1] for each in found if each) if all(found) else ()
+
+
+def kind_of(param: Param, flow: str = "chat") -> str:
+    """Return which field a parameter has: `choice`, `flag`, `number`, `text` or, for every other type, `value`.
+
+    >>> kind_of(Param("n", "int(1..)")), kind_of(Param("to", "list[str]"))
+    ('number', 'value')
+    """
+    if choices_of(param, flow):
+        return "choice"
+    plain = param.type.removesuffix("| null").strip()
+    if plain == "bool":
+        return "flag"
+    if NUMBER.match(plain):
+        return "number"
+    return "text" if plain.startswith("str") else "value"
+
+
+WARNINGS = (
+    gettext_noop("the answer was cut off at the length limit"),
+    gettext_noop("the answer was interrupted"),
+    gettext_noop("the model refused to go on"),
+)
+"""Warnings of a turn; they are translated where they are shown."""
+
+LABELS: Mapping[str, Mapping[str, str]] = {
+    "act": {
+        "search": gettext_noop("Looked up"),
+        "ask": gettext_noop("Asked back"),
+        "hand_over": gettext_noop("Handed over to a person"),
+        "advise": gettext_noop("Answered without looking anything up"),
+    },
+    "score": {
+        "clarity": gettext_noop("The question is clear"),
+        "is_question": gettext_noop("It is a question"),
+        "is_consultation": gettext_noop("Advice is wanted"),
+        "in_internal_docs": gettext_noop("The documents can answer it"),
+        "ask_person": gettext_noop("A person should be asked"),
+        "ask_missing_info": gettext_noop("Question about what is missing"),
+        "res_consultation": gettext_noop("Question about the advice"),
+        "ask_user_meta_info": gettext_noop("Question about the user"),
+        "reply": gettext_noop("Reply in words"),
+    },
+    "probability": {
+        "unclear": gettext_noop("Unclear what is wanted"),
+        "answerable": gettext_noop("Answered by the documents"),
+    },
+    "cost": {
+        "cost_of_missing": gettext_noop("Cost of answering something else"),
+        "cost_of_asking": gettext_noop("Cost of asking back"),
+    },
+    "reason": {
+        "always": gettext_noop("always asks back"),
+        "asked_for_person": gettext_noop("a person was asked for"),
+        "better_asked_of_person": gettext_noop("better asked of a person"),
+        "clear": gettext_noop("clear"),
+        "consultation": gettext_noop("advice is wanted"),
+        "declined": gettext_noop("no more questions are wanted"),
+        "model_asked": gettext_noop("the model asked"),
+        "neither": gettext_noop("neither a question nor a wish for advice"),
+        "never": gettext_noop("never asks back"),
+        "no_such_option": gettext_noop("there is no such option"),
+        "nothing_changed": gettext_noop("the last question back changed nothing"),
+        "nothing_found": gettext_noop("nothing was found"),
+        "nothing_to_ask": gettext_noop("nothing is left to ask"),
+        "one_answer": gettext_noop("every meaning has the same answer"),
+        "options": gettext_noop("with options"),
+        "rounds": gettext_noop("enough questions in a row"),
+        "route_command": gettext_noop("a command"),
+        "route_farewell": gettext_noop("a farewell"),
+        "route_greeting": gettext_noop("a greeting"),
+        "route_thanks": gettext_noop("thanks"),
+        "topic": gettext_noop("a subject without a question"),
+        "unclear": gettext_noop("unclear"),
+        "unresolved_references": gettext_noop("a word refers to something unknown"),
+        "weak_evidence": gettext_noop("little evidence in the documents"),
+        "words": gettext_noop("in words"),
+    },
+    "evidence": {
+        "passages": gettext_noop("Passages searched"),
+        "found": gettext_noop("Passages with a word of it"),
+        "coverage": gettext_noop("Words covered by the best passages"),
+        "top": gettext_noop("Best score, as a part of the highest possible"),
+        "nqc": gettext_noop("Spread of the best scores"),
+        "unknown": gettext_noop("Words in no passage"),
+        "unresolved_references": gettext_noop("Words that refer to something unknown"),
+    },
+    "step": {
+        "model": gettext_noop("Model"),
+        "tool": gettext_noop("Tool"),
+        "search": gettext_noop("Look-up"),
+        "evidence": gettext_noop("Evidence"),
+        "complete": gettext_noop("Model"),
+        "call-tool": gettext_noop("Tool"),
+        "retrieve": gettext_noop("Look-up"),
+        "get-evidence": gettext_noop("Evidence"),
+    },
+    "task": {
+        "advise": gettext_noop("reply without a look-up"),
+        "answer_with_citations": gettext_noop("answer with citations"),
+        "assess": gettext_noop("assess the question"),
+        "chat": gettext_noop("answer"),
+        "clarify_question": gettext_noop("word a question back"),
+        "extract_number": gettext_noop("read the number of the answer"),
+        "rewrite_query": gettext_noop("word the query"),
+        "solve": gettext_noop("solve step by step"),
+        "summarize": gettext_noop("summarise"),
+    },
+    "outcome": {
+        "ambiguous": gettext_noop("ambiguous input"),
+        "bad_arguments": gettext_noop("invalid arguments"),
+        "crashed": gettext_noop("crashed"),
+        "denied": gettext_noop("not permitted"),
+        "dimension": gettext_noop("units that do not fit"),
+        "division_by_zero": gettext_noop("division by zero"),
+        "domain": gettext_noop("not defined there"),
+        "error": gettext_noop("failed"),
+        "internal": gettext_noop("failed"),
+        "limit": gettext_noop("over a limit"),
+        "remote": gettext_noop("failed on its server"),
+        "repeat": gettext_noop("repeated too often"),
+        "simulated": gettext_noop("answered by the model itself"),
+        "syntax": gettext_noop("cannot be read"),
+        "timeout": gettext_noop("timed out"),
+        "too_deep": gettext_noop("nested too deep"),
+        "too_large": gettext_noop("too large"),
+        "too_long": gettext_noop("too long"),
+        "unequal": gettext_noop("the sides differ"),
+        "unknown_element": gettext_noop("unknown element"),
+        "unknown_tool": gettext_noop("unknown tool"),
+        "unknown_unit": gettext_noop("unknown unit"),
+    },
+    "error": {
+        "authentication_error": gettext_noop(
+            "This browser is not logged in. Open the address that the server printed."
+        ),
+        "conflict": gettext_noop("Something has changed meanwhile."),
+        "content_filter": gettext_noop("The model refused to answer."),
+        "configuration_error": gettext_noop("Something is not set up."),
+        "conversation_not_found": gettext_noop("The conversation does not exist."),
+        "document_not_found": gettext_noop("The document does not exist."),
+        "index_not_found": gettext_noop("These documents do not exist."),
+        "insufficient_quota": gettext_noop("A limit is reached."),
+        "invalid_request_error": gettext_noop("That cannot be done."),
+        "model_error": gettext_noop("The model could not answer."),
+        "model_not_found": gettext_noop("This model is not offered here."),
+        "moved": gettext_noop("The conversation went on meanwhile. Read it, and send again."),
+        "overloaded": gettext_noop("The server of the model is overloaded."),
+        "person_not_found": gettext_noop("The person does not exist."),
+        "rate_limit_exceeded": gettext_noop("That was too much at once. Try again in a moment."),
+        "request_too_large": gettext_noop("That is too large."),
+        "run_not_found": gettext_noop("That ended long ago."),
+        "server_error": gettext_noop("Something went wrong in the server."),
+        "stopping": gettext_noop("The server is being stopped. The turn can be resumed."),
+        "timeout": gettext_noop("The server of the model did not answer in time."),
+        "unsupported_parameter": gettext_noop("The model cannot do this."),
+    },
+    "parameter": {
+        "policy": gettext_noop("When to ask back"),
+        "max_questions": gettext_noop("Most questions back in a row"),
+        "assess_by": gettext_noop("How the question is assessed"),
+        "look_first": gettext_noop("look first, ask if unclear"),
+        "article": gettext_noop("by the table of the article"),
+        "functions": gettext_noop("by a function that the model chooses"),
+        "never": gettext_noop("never"),
+        "always": gettext_noop("always"),
+        "auto": gettext_noop("as the model allows"),
+        "typed": gettext_noop("by a typed answer"),
+        "labels": gettext_noop("by probabilities of labels"),
+        "decisions": gettext_noop("by decisions of the model's server"),
+        "no-model": gettext_noop("without a model"),
+    },
+}

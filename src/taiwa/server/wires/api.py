@@ -20,15 +20,17 @@ from taiwa.operations.complete import served_app
 from taiwa.operations.inspect import diff, export, log, sessions, set_value, show, tree, why
 from taiwa.operations.result_json import to_json
 from taiwa.operations.results import StateResult
-from taiwa.operations.rewrite import CostEstimate, estimate_turns, rewrite_turn
 from taiwa.operations.trace import MOST_ALTERNATIVES, tokens, trace
 from taiwa.server import api_types
 from taiwa.server.conversations import (
+    CostEstimate,
     TurnRequest,
     begin_conversation,
     check_tip,
+    estimate_turns,
     interrupted_turn,
     open_conversation,
+    rewrite_turn,
     run_to_json,
     texts_after,
 )

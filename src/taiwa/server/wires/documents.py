@@ -23,14 +23,6 @@ from taiwa.operations.documents import (
 )
 from taiwa.operations.result_json import document_to_json, format_time, summary_to_json, to_json
 from taiwa.operations.results import MarkedPassage
-from taiwa.operations.uploads import (
-    UploadedFile,
-    create_upload_index,
-    delete_upload,
-    drop_upload_index,
-    room_for_uploads,
-    upload_path,
-)
 from taiwa.retrieval import Index, Library
 from taiwa.retrieval.index import IndexScope
 from taiwa.retrieval.types import UnreadableError
@@ -46,7 +38,15 @@ from taiwa.server.api_types import (
 )
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.guard import body_too_large
-from taiwa.server.indexing import without_folder
+from taiwa.server.indexing import (
+    UploadedFile,
+    create_upload_index,
+    delete_upload,
+    drop_upload_index,
+    room_for_uploads,
+    upload_path,
+    without_folder,
+)
 from taiwa.server.state import caller_of, read_body, repository_of, state_of
 from taiwa.server.wire import COUNT, OFFSET, TEXT, Described, Route, Wire
 from taiwa.settings import Settings

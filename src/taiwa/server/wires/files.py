@@ -16,10 +16,10 @@ from starlette.responses import Response
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
-from taiwa.operations.uploads import room_for_uploads, uploaded_file
 from taiwa.retrieval.attributes import file_of
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.fields import Fields
+from taiwa.server.indexing import room_for_uploads, uploaded_file
 from taiwa.server.responses import page_for
 from taiwa.server.state import repository_of
 from taiwa.server.wire import Route, Wire

@@ -13,11 +13,11 @@ from starlette.requests import Request
 from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.kernel.records import Json
 from taiwa.operations.documents import FindOptions, document_text, find
-from taiwa.operations.uploads import create_upload_index, delete_upload, drop_upload_index, room_for_uploads
 from taiwa.retrieval import Index
 from taiwa.retrieval.attributes import documents_that_fit, file_of
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.fields import Fields
+from taiwa.server.indexing import create_upload_index, delete_upload, drop_upload_index, room_for_uploads
 from taiwa.server.responses import page_for
 from taiwa.server.state import caller_of, read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
