@@ -22,6 +22,7 @@ BEYOND = (
     "A pen costs 2 dollars. A pen costs 3 dollars. What do 4 pens cost?",
     "Wie viel Liter sind 3 Gallonen?",
     "Who wrote Faust?",
+    "Which is heavier, 1 kg of feathers or 2 pounds of lead?",
 )
 """What no tool knows, units that do not exist or do not fit, two questions at once, a contradiction, another language, another topic."""
 
@@ -120,3 +121,16 @@ def test_moles_are_converted_by_the_coefficients_of_what_is_given_and_asked_for(
     )
 
     assert fits(question, solution) == fitting
+
+
+def test_a_percentage_is_no_molar_mass() -> None:
+    solution = "<<calculator: round(1*24/148*100, 2)>> 16.22\nTherefore, the answer is 16.22 %."
+
+    assert fits("What percent of Mg(NO3)2 is magnesium?", solution)
+    assert not fits("molar mass of Mg(NO3)2", solution)
+
+
+def test_a_rate_of_units_that_have_short_names_only_is_read() -> None:
+    solution = "Convert.\n<<unit_conversion: 3 ft/s to ft/min>> 180 ft/min\nTherefore, the answer is 180 ft/min."
+
+    assert fits("What is 3 ft/s in ft/min?", solution)

@@ -15,14 +15,18 @@ from taiwa.models.builtin.network import Network
 from taiwa.models.builtin.tokenizer import Tokens
 
 CONCLUSION = re.compile(r"answer is (?=[^\n]*\d)(?:-?[\d.,e+-]*\d)?\s*([^\n]*?)\.?\s*$|answer is [^\n]*->")
-COUNTED = re.compile(r"how many (atom|molecule|electron|proton|neutron|ion)s?\b|atomic number", re.IGNORECASE)
-"""What is asked for here, no tool of the model knows."""
+BEYOND = re.compile(
+    r"how many (atom|molecule|electron|proton|neutron|ion)s?\b|atomic number|\bwhich (?:one )?(?:is|are|has|costs|weighs)\b.* or ",
+    re.IGNORECASE,
+)
+"""What no tool of the model knows, and what no number answers."""
 ASKED = {
     unit: re.compile(words, re.IGNORECASE)
     for unit, words in {
         "g": r"gram|(?<![a-z])g(?![a-z])|mass|weigh|heav|amount|quantity|how mu|need|requir|グラム|質量|质量|重|克",
         "mol": r"(?<![a-z])mol(?:e|es|s)?(?![a-z])|amount|モル|物質量|摩尔|物质的量",
         "g/mol": r"molar|molecular|formula|(?<![a-z])mol(?:e|es|s)?(?![a-z])|mass|weigh|heav|モル|分子量|式量|摩尔|質量|质量|重",
+        "%": r"%|per ?cent|pct|share|part|portion|fraction|composition|yield|rate|purity|割合|率|パーセント|何割|百分|占|比例|多少成|分数|浓度|濃度",
         "°C": r"celsius|centigrade|(?<![a-z])C(?![a-z])|degrees(?! f)|temperature|warm|摂氏|摄氏|度",
         "°F": r"fahrenheit|(?<![a-z])F(?![a-z])|華氏|华氏",
     }.items()
@@ -97,7 +101,7 @@ def fits(question: str, solution: str) -> bool:
     False
     """
     stated = CONCLUSION.search(solution)
-    if stated is None or COUNTED.search(question) or _asks_twice(question) or _contradicts(question):
+    if stated is None or BEYOND.search(question) or _asks_twice(question) or _contradicts(question):
         return False
     if any(_breaks_ratio(question, solution, *found.groups()) for found in RATIOS.finditer(solution)):
         return False
@@ -171,7 +175,7 @@ def _unit(name: str) -> re.Pattern[str]:
 
 
 def _named(name: str) -> str:
-    words = sorted({re.sub(r"(?<=ch)es$|s$", "", each) or each for each in CONVERTED[name]})
+    words = sorted({re.sub(r"(?<=ch)es$|s$", "", each) or each for each in CONVERTED.get(name, (name,))})
     latin = "|".join(re.escape(word) for word in words if word.isascii())
     return "|".join(
         ([rf"(?<![a-z])(?:{latin})(?:e?s)?(?![a-z])"] if latin else [])

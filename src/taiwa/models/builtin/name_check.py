@@ -37,6 +37,7 @@ def check_names(question: str, line: str) -> str:
     if not question.isascii():  # the table has English names
         return line
     asked = _Question.read(question)
+    line = line.strip()
     if unknown := UNKNOWN.fullmatch(line):
         refused = unknown[1].lower()
         is_known = [refused] == [name.lower() for name in asked.names] or any(
