@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 from typing import cast
 
 from taiwa.apps.catalog import HANDBOOK
+from taiwa.ask.answer import TermWeights, extractive
 from taiwa.ask.ask_turn import other_meanings
 from taiwa.ask.clarify_then_retrieve import Clarified, ClarifyOptions, clarify
-from taiwa.ask.extractive import TermWeights, extractive
 from taiwa.ask.types import Ask
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError

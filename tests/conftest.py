@@ -12,7 +12,7 @@ import pytest
 
 from taiwa.retrieval import ingest
 from taiwa.retrieval.index import Index
-from taiwa.retrieval.reader_process import IsolatedReader, ReadDocument
+from taiwa.retrieval.readers import IsolatedReader, ReadDocument
 from taiwa.sessions import stored_ask
 from tests.database import database, postgres_server
 from tests.peers.llama import LlamaServer

@@ -13,7 +13,7 @@ from taiwa import plugins
 from taiwa.conversation.reducers import KNOWN, reducer
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.models import registry
-from taiwa.retrieval import reader_process
+from taiwa.retrieval import readers
 from tests.cli.conftest import Place, Taiwa
 
 PAGE = Path(__file__).parents[1] / "docs" / "plugins.md"
@@ -49,7 +49,7 @@ def tea(target: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr("taiwa.conversation.reducers.KNOWN", dict(KNOWN))
     monkeypatch.setattr("taiwa.models.registry._loaded", dict(registry._loaded))
     yield target
-    for cached in (reader_process._plugin_suffixes, reader_process.reader_name):
+    for cached in (readers._plugin_suffixes, readers.reader_name):
         cached.cache_clear()
 
 

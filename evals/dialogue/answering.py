@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from unicodedata import normalize
 
-from taiwa.ask.answer import Answer, answer_with_citations
+from taiwa.ask.answer import Answer, TermWeights, answer_with_citations, extractive
 from taiwa.ask.ask_turn import UNCERTAIN_BELOW
 from taiwa.ask.check_citations import find_quotation
 from taiwa.ask.decide_search_or_clarify import answerable
-from taiwa.ask.extractive import TermWeights, extractive
 from taiwa.ask.read_dialogue import reply_language
 from taiwa.evals.data import Item
 from taiwa.evals.retrieval import CorpusTask, DialogueSample, Finder, QuestionSet, read_sample, sample_item

@@ -16,11 +16,11 @@ from evals.dialogue.statistics import (
     mean_cost,
     operating_point,
 )
-from taiwa.evals.chart import Chart
 from taiwa.evals.data import Item
 from taiwa.evals.report import (
     FAILED_COLUMN,
     HEAD_COLUMNS,
+    Chart,
     Column,
     Report,
     SetReport,
@@ -38,8 +38,7 @@ from taiwa.evals.report import (
     with_interval,
 )
 from taiwa.evals.retrieval import INTERVALS, RANKING_COLUMNS, RETRIEVAL_REPORT, ranking_line, retrieval_report
-from taiwa.evals.rows import EvalRow
-from taiwa.evals.run import Evaluation
+from taiwa.evals.run import EvalRow, Evaluation
 from taiwa.evals.statistics import Proportion, bootstrap_mean, mean
 from taiwa.kernel.records import Json
 

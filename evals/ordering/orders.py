@@ -11,10 +11,12 @@ from evals.ordering.order_lines import OrderLine, match_lines, merge_lines, orde
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, begin
-from taiwa.evals.chart import Bar, Chart, Point
 from taiwa.evals.data import DataSet, Item, read_rows
 from taiwa.evals.report import (
+    Bar,
+    Chart,
     Column,
+    Point,
     Report,
     count_errors,
     group_by_setting,
@@ -26,8 +28,7 @@ from taiwa.evals.report import (
     usage_and_cost,
     with_interval,
 )
-from taiwa.evals.rows import EvalRow
-from taiwa.evals.run import Evaluation, Job, Measurement, ModelTask
+from taiwa.evals.run import EvalRow, Evaluation, Job, Measurement, ModelTask
 from taiwa.evals.statistics import Proportion
 from taiwa.flows.chat import Reply, say
 from taiwa.kernel.effects import Program

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from evals.recorded.corpora import Conversation, Transcript, read_recordings
 from evals.recorded.native import Cut, ReplayedConversation, replay_conversation
 from evals.recorded.sums import RecordedSum, check_recorded_sum
-from taiwa.flows.solve.text_loop import StopAtCall
+from taiwa.flows.solve.loops import StopAtCall
 from taiwa.flows.solve.tool_call_formats import CallText, ResultText, ScanEvent, TextSegment, decode, encode
 from taiwa.kernel.records import Json, value
 

@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from taiwa.conversation.app import App
     from taiwa.conversation.reducers import Reducer
     from taiwa.flows.api import Api
-    from taiwa.flows.extract import ExtractError
-    from taiwa.flows.retry_invalid_output import RepairPolicy
+    from taiwa.flows.extract import ExtractError, RepairPolicy
     from taiwa.flows.solve.rationale import Rationale
     from taiwa.flows.solve.solve import SolveOptions
     from taiwa.kernel.async_runtime import AsyncRuntime
@@ -192,8 +191,7 @@ MODULES = {
     "conversation.app": "App",
     "conversation.reducers": "Reducer",
     "flows.api": "Api",
-    "flows.extract": "ExtractError",
-    "flows.retry_invalid_output": "RepairPolicy",
+    "flows.extract": "ExtractError RepairPolicy",
     "flows.solve.rationale": "Rationale",
     "flows.solve.solve": "SolveOptions",
     "kernel.async_runtime": "AsyncRuntime",

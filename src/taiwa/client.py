@@ -24,9 +24,7 @@ from taiwa.ask.result import AskResult
 from taiwa.conversation.app import AnswerOptions, App
 from taiwa.conversation.history import Conversation
 from taiwa.flows import extract as extracting
-from taiwa.flows.extract import Schema
-from taiwa.flows.output_modes import OutputSpec
-from taiwa.flows.retry_invalid_output import DEFAULT_REPAIR, Attempt, RepairPolicy
+from taiwa.flows.extract import DEFAULT_REPAIR, Attempt, OutputSpec, RepairPolicy, Schema
 from taiwa.flows.route import RouteResult
 from taiwa.flows.route import route as route_program
 from taiwa.flows.solve.rationale import Rationale

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from taiwa.apps.examples import built_in_examples, read_shots, results, usable, wrong_results
-from taiwa.flows.solve.answers import last_number
 from taiwa.flows.solve.examples import (
     ExampleCall,
     WorkedExample,
@@ -19,6 +18,7 @@ from taiwa.flows.solve.examples import (
     render_answer_only,
     render_native,
 )
+from taiwa.flows.solve.solve import last_number
 from taiwa.flows.solve.tool_call_formats import TOOL_CALL_FORMATS, CallText, TaggedFormat, decode, tool_call_format
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.messages import ToolResult

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from taiwa.apps.catalog import load_text
+from taiwa.ask.answer import answer_or_quote
 from taiwa.ask.ask_turn import ask_turn
 from taiwa.ask.clarify_then_retrieve import ClarifyOptions, ask
-from taiwa.ask.extractive import answer_or_quote
 from taiwa.ask.prompts import load_prompts
 from taiwa.ask.result import AskTurnOptions
 from taiwa.conversation.history import begin

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.ask.decide_search_or_clarify import POLICIES, article, choose_case, decide, policy_named
-from taiwa.ask.policy_file import shipped_policy
+from taiwa.ask.prompts import shipped_policy
 from taiwa.ask.types import Act, Ask, Assessment, ClarificationState, Search, Situation, Thresholds, UserProfile
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import user

@@ -11,8 +11,7 @@ from taiwa.evals.data import DataSet, Item
 from taiwa.evals.grid import Grid
 from taiwa.evals.reasoning import STEP_BY_STEP, THEREFORE, ReasoningOptions, ReasoningTask
 from taiwa.evals.report import NO_FIGURE, reasoning_chart, reasoning_lines, reasoning_report, to_markdown
-from taiwa.evals.rows import EvalRow
-from taiwa.evals.run import Evaluation, Job, RunOptions
+from taiwa.evals.run import EvalRow, Evaluation, Job, RunOptions
 from taiwa.flows.solve.rationale import SolveLimits
 from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.messages import Request

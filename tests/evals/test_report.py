@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from taiwa.evals.report import NO_FIGURE, Column, Report, percent, plain, table_cells, to_markdown, with_interval
-from taiwa.evals.rows import Header
+from taiwa.evals.run import Header
 
 HEADER = Header("reason", "a|b<i>.jsonl", "f" * 64, "tiny", "2026-01-01T00:00:00Z", "0.1 abc")
 COLUMNS = (

@@ -9,7 +9,7 @@ from taiwa.evals.report import (
     sum_field,
     usage_and_cost,
 )
-from taiwa.evals.rows import EvalRow, RowError
+from taiwa.evals.run import EvalRow, RowError
 from taiwa.evals.statistics import PairedComparison, Proportion
 from taiwa.kernel.messages import Usage
 from taiwa.kernel.usage_limits import RunUsage

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from taiwa.evals.data import Item
-from taiwa.evals.rows import EvalRow
-from taiwa.evals.run import MAX_UNANSWERED, Job, Measurement, Runner, UnansweredError, Worker
+from taiwa.evals.run import MAX_UNANSWERED, EvalRow, Job, Measurement, Runner, UnansweredError, Worker
 from taiwa.kernel.errors import (
     AuthenticationError,
     ConfigError,

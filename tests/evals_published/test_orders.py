@@ -10,8 +10,7 @@ import pytest
 from evals.ordering.key import OrderKey, read_key
 from evals.ordering.orders import OrderTask, order_chart, order_line, order_report, read_requests
 from taiwa.evals.report import NO_FIGURE, table_cells
-from taiwa.evals.rows import EvalRow
-from taiwa.evals.run import Evaluation, RunOptions
+from taiwa.evals.run import EvalRow, Evaluation, RunOptions
 from taiwa.kernel.errors import InputError, ModelError
 from taiwa.models.scripted import ScriptedModel, scripted_model
 

@@ -15,8 +15,8 @@ import pytest
 from evals.recorded import replay
 from evals.recorded.replay import CHUNKERS, ReplayCounts, replay_rows
 from evals.recorded.sums import RecordedSum, check_recorded_sum
-from taiwa.flows.solve.find_tool_calls import Scanner
-from taiwa.flows.solve.text_loop import StopAtCall
+from taiwa.flows.solve.loops import StopAtCall
+from taiwa.flows.solve.tool_call_formats import Scanner
 from taiwa.kernel.effects import WatchResult
 from taiwa.kernel.errors import InputError
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
-from taiwa.flows.solve.text_loop import TRANSCRIPT_CODES
+from taiwa.flows.solve.loops import TRANSCRIPT_CODES
 from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import TaiwaError

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.extract import ExtractError, TypedAnswer, extract
-from taiwa.flows.retry_invalid_output import Attempt, RepairPolicy
+from taiwa.flows.extract import Attempt, ExtractError, RepairPolicy, TypedAnswer, extract
 from taiwa.kernel.effects import WatchResult
 from taiwa.kernel.errors import LimitError, OutputValidationError, RefusalError, TaiwaError, restore_error
 from taiwa.kernel.messages import FinishReason, JsonSchema, Response, TextDelta, Usage, assistant, system, user

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from taiwa.flows.extract import ExtractError, TypedAnswer, extract
-from taiwa.flows.retry_invalid_output import RepairPolicy
+from taiwa.flows.extract import ExtractError, RepairPolicy, TypedAnswer, extract
 from taiwa.kernel.messages import Response, assistant
 from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import scripted_model

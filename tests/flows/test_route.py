@@ -8,8 +8,7 @@ import pytest
 
 from taiwa.flows.api import Api
 from taiwa.flows.call_plan import Plan, PlannedCall, reads
-from taiwa.flows.extract import ExtractError, extract
-from taiwa.flows.retry_invalid_output import RepairPolicy
+from taiwa.flows.extract import ExtractError, RepairPolicy, extract
 from taiwa.flows.route import NeedsClarification, Routed, Routes, route
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.messages import JsonSchema

@@ -15,8 +15,7 @@ from taiwa.kernel.errors import ConfigError, InputError, ModelError
 from taiwa.kernel.messages import Passage, user
 from taiwa.retrieval import Index, Library, ScopedRetriever
 from taiwa.retrieval.access import SIDECAR
-from taiwa.retrieval.embedding import BertEncoder
-from taiwa.retrieval.hybrid import HybridIndex, LabelledQuery, gain_of, own_sentences
+from taiwa.retrieval.hybrid import BertEncoder, HybridIndex, LabelledQuery, gain_of, own_sentences
 from taiwa.retrieval.index import reciprocal_ranks
 from taiwa.retrieval.types import Gain, PassageFeedback
 

@@ -8,7 +8,7 @@ from unicodedata import normalize
 import pytest
 
 from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.retrieval import Index, Library, ingest, reader_process
+from taiwa.retrieval import Index, Library, ingest, readers
 from taiwa.retrieval.access import SIDECAR
 from taiwa.retrieval.ingest import Folder
 from tests.retrieval.documents import docx, pdf
@@ -73,15 +73,13 @@ def test_a_second_run_finds_nothing_to_do(filled: Index) -> None:
 
 def test_only_what_changed_is_read_again(filled: Index, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    original = reader_process.IsolatedReader.read
+    original = readers.IsolatedReader.read
 
-    def recording(
-        self: reader_process.IsolatedReader, raw: bytes, kind: reader_process.DocumentFormat
-    ) -> reader_process.ReadDocument:
+    def recording(self: readers.IsolatedReader, raw: bytes, kind: readers.DocumentFormat) -> readers.ReadDocument:
         read.append(kind)
         return original(self, raw, kind)
 
-    monkeypatch.setattr(reader_process.IsolatedReader, "read", recording)
+    monkeypatch.setattr(readers.IsolatedReader, "read", recording)
     (folder / "leave.md").write_text("# Leave\n\nTen weeks of vacation.")
     (folder / "kyuka.txt").unlink()
     (folder / "new.txt").write_text("brand new")
@@ -317,12 +315,12 @@ def test_what_needs_an_extra_is_read_once_it_is_there(
     index: Index, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "a.pdf").write_bytes(pdf("apples"))
-    reader_process.reader_name.cache_clear()
+    readers.reader_name.cache_clear()
     with monkeypatch.context() as without:
-        without.setattr(reader_process, "find_spec", lambda name: None)
+        without.setattr(readers, "find_spec", lambda name: None)
         assert "taiwa[docs]" in problems(index.refresh())["a.pdf"]
         assert index.refresh().same == 1
-    reader_process.reader_name.cache_clear()
+    readers.reader_name.cache_clear()
 
     assert index.refresh().changed == 1
     assert sources(index, "apples") == ["a.pdf"]

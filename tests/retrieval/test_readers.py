@@ -10,9 +10,8 @@ import pytest
 
 from taiwa.isolation import ProcessLimits
 from taiwa.kernel.records import Json
-from taiwa.retrieval import reader_process, readers
-from taiwa.retrieval.reader_process import IsolatedReader, document_format, reader_name
-from taiwa.retrieval.readers import read_document, sections
+from taiwa.retrieval import readers
+from taiwa.retrieval.readers import IsolatedReader, document_format, read_document, reader_name, sections
 from taiwa.retrieval.types import ParsedDocument, UnreadableError
 from tests.retrieval.documents import docx, pdf
 
@@ -134,7 +133,7 @@ def test_an_archive_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.Mon
     bomb = tmp_path / "bomb.docx"
     bomb.write_bytes(docx("words", extra={"word/media/image1.png": bytes(2 << 20)}))
 
-    answer = reader_process.entry({})({"kind": "docx", "path": str(bomb)}, 1_000)
+    answer = readers.entry({})({"kind": "docx", "path": str(bomb)}, 1_000)
 
     assert answer == {"problem": "unpacks to more than 1 MB"}
     assert bomb.stat().st_size < 10_000
@@ -162,7 +161,7 @@ def test_more_text_than_is_allowed_is_refused() -> None:
 def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     reader_name.cache_clear()
     monkeypatch.setitem(sys.modules, "mammoth", None)
-    monkeypatch.setattr("taiwa.retrieval.reader_process.find_spec", lambda name: None)
+    monkeypatch.setattr("taiwa.retrieval.readers.find_spec", lambda name: None)
     try:
         with closing(IsolatedReader()) as bare:
             assert "pip install 'taiwa[docs]'" in refusal(bare, docx("words"), "docx")
@@ -180,7 +179,7 @@ def test_a_kind_is_told_by_the_end_of_the_name(path: str, kind: str | None) -> N
 
 
 def test_the_entry_answers_in_json() -> None:
-    answer: dict[str, Json] = reader_process.entry({})({"kind": "pdf", "path": "/no/such/file"}, 10)
+    answer: dict[str, Json] = readers.entry({})({"kind": "pdf", "path": "/no/such/file"}, 10)
 
     assert "problem" in answer
 
@@ -217,13 +216,13 @@ def test_a_text_of_too_many_lines_is_read_without_its_headings(apart: IsolatedRe
 
 def test_one_process_reads_many_files_of_every_format(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
-    original = reader_process.IsolatedProcess.__init__
+    original = readers.IsolatedProcess.__init__
 
-    def counting(self: reader_process.IsolatedProcess, *arguments: Any) -> None:
+    def counting(self: readers.IsolatedProcess, *arguments: Any) -> None:
         started.append(arguments[0])
         original(self, *arguments)
 
-    monkeypatch.setattr(reader_process.IsolatedProcess, "__init__", counting)
+    monkeypatch.setattr(readers.IsolatedProcess, "__init__", counting)
     files = [
         (b"# a", "markdown"),
         (b"a", "text"),
@@ -239,7 +238,7 @@ def test_one_process_reads_many_files_of_every_format(monkeypatch: pytest.Monkey
             else:
                 refusal(one, raw, kind)
 
-    assert started == ["taiwa.retrieval.reader_process:entry"]
+    assert started == ["taiwa.retrieval.readers:entry"]
 
 
 @pytest.mark.parametrize("text", ["a😀\ud800b", "東" * 9, "\x00\x1b\x7f"])

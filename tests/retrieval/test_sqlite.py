@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from taiwa.kernel.errors import ConflictError, StoreError
-from taiwa.retrieval import Library, tantivy_index
+from taiwa.retrieval import Library, sqlite
 from taiwa.retrieval import sqlite as module
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.sqlite import SqliteLibraryBackend
@@ -116,13 +116,13 @@ def test_another_analyzer_makes_the_words_again(place: Path, monkeypatch: pytest
 
 def test_only_what_changed_is_told_to_the_words(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[list[int], int, bool]] = []
-    change = tantivy_index.TantivyIndex.change
+    change = sqlite.TantivyIndex.change
 
     def listening(
-        self: tantivy_index.TantivyIndex,
-        mark: tantivy_index.IndexMark,
+        self: sqlite.TantivyIndex,
+        mark: sqlite.IndexMark,
         gone: list[int],
-        added: list[tantivy_index.AddedPassage],
+        added: list[sqlite.AddedPassage],
         *,
         rebuild: bool,
     ) -> None:
@@ -130,7 +130,7 @@ def test_only_what_changed_is_told_to_the_words(place: Path, monkeypatch: pytest
         told.append((gone, len(added), rebuild))
         change(self, mark, gone, added, rebuild=rebuild)
 
-    monkeypatch.setattr(tantivy_index.TantivyIndex, "change", listening)
+    monkeypatch.setattr(sqlite.TantivyIndex, "change", listening)
     with closing(SqliteLibraryBackend(place)) as shelves:
         docs = shelves.create("docs", "", Analyzer())
         put(docs, *(document(f"d{n}", "apples") for n in range(20)))
@@ -154,7 +154,7 @@ def test_what_is_closed_stays_closed_where_another_holds_the_writer(
         def busy(*given: object, **named: object) -> None:
             raise ConflictError("another process is bringing the words up to date")
 
-        monkeypatch.setattr(tantivy_index.TantivyIndex, "change", busy)
+        monkeypatch.setattr(sqlite.TantivyIndex, "change", busy)
         put(docs, *(document(f"d{n}", "apples", audience=(("x",),)) for n in range(9)), gone=("d9",))
 
         assert sorted(found(docs, "apples", k=3)) == ["d10", "d11"]

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from taiwa.flows.extract import ExtractError
-from taiwa.flows.retry_invalid_output import RepairPolicy
+from taiwa.flows.extract import ExtractError, RepairPolicy
 from taiwa.kernel.errors import LimitError
 from taiwa.kernel.messages import Request, Usage
 from taiwa.kernel.usage_limits import Prices, UsageLimits

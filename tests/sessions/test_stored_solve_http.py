@@ -8,8 +8,8 @@ import pytest
 
 import taiwa
 from docs.player import ScriptedExchange, ScriptedServer
+from taiwa.flows.solve.loops import CONTINUE, TRANSCRIPT_CODES
 from taiwa.flows.solve.rationale import Rationale
-from taiwa.flows.solve.text_loop import CONTINUE, TRANSCRIPT_CODES
 from taiwa.kernel.effects import Program
 from taiwa.kernel.messages import Notice, TextDelta
 from taiwa.kernel.usage_limits import UsageLimits

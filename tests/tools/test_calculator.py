@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.messages import ToolResult
-from taiwa.tools.calculator import calculate, calculator
-from taiwa.tools.exact_numbers import spell
+from taiwa.tools.calculator import calculate, calculator, spell
 
 # A tree of operations, as (its text, its value): the text is written with every parenthesis.
 Tree = tuple[str, Fraction]

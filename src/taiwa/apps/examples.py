@@ -10,8 +10,8 @@ from pathlib import Path
 
 from taiwa.apps.app_file import Keys, Problem, Problems, quoted
 from taiwa.apps.catalog import printable_path, read_bounded
-from taiwa.flows.solve.answers import last_number
 from taiwa.flows.solve.examples import ExampleCall, ResultOf, WorkedExample, escape_references, evaluate_parts
+from taiwa.flows.solve.solve import last_number
 from taiwa.flows.solve.tool_call_formats import CallText, InlineFormat, ResultText, ScanEvent, ToolCallFormat, decode
 from taiwa.kernel.errors import ConfigError, InputError, TaiwaError, ToolError
 from taiwa.kernel.records import Json, canonical

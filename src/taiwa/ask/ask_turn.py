@@ -7,11 +7,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from taiwa.ask.answer import Answer
+from taiwa.ask.answer import PLAIN, Answer, TermWeights, answer_or_quote, extractive, lacks_generation
 from taiwa.ask.check_citations import clean_untrusted
 from taiwa.ask.clarify_then_retrieve import Clarified, clarify
 from taiwa.ask.decide_search_or_clarify import answerable, group_options, narrow_options
-from taiwa.ask.extractive import PLAIN, TermWeights, answer_or_quote, extractive, lacks_generation
 from taiwa.ask.read_dialogue import dialogue_message, is_option_number, reply_language, select_option
 from taiwa.ask.result import AskResult, AskTurnOptions, FoundPassage, answer_text_of
 from taiwa.ask.types import Act, Advise, Ask, ClarificationState, Option, Search

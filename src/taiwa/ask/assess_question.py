@@ -8,8 +8,7 @@ from typing import Literal, TypeAlias, cast
 from unicodedata import normalize
 
 from taiwa.ask.check_citations import clean_untrusted
-from taiwa.ask.policy_file import shipped_policy
-from taiwa.ask.prompts import Prompts, load_prompts
+from taiwa.ask.prompts import Prompts, load_prompts, shipped_policy
 from taiwa.ask.read_dialogue import dialogue_message, reply_language, user_texts
 from taiwa.ask.types import (
     QUESTIONS,

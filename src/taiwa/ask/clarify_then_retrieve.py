@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from taiwa.ask.answer import Answer
+from taiwa.ask.answer import Answer, answer_or_quote
 from taiwa.ask.assess_question import AssessmentMethod, assess
 from taiwa.ask.decide_search_or_clarify import (
     DOMINANT,
@@ -20,7 +20,6 @@ from taiwa.ask.decide_search_or_clarify import (
     table_policy,
     top_share,
 )
-from taiwa.ask.extractive import answer_or_quote
 from taiwa.ask.read_dialogue import (
     announced_topic,
     detect_route,

@@ -1,10 +1,22 @@
-"""The prompts of a dialogue before retrieval: sections of the Markdown files in `prompt_texts`, one file per language."""
+"""The prompts of a dialogue before retrieval, and policies that replace them: Markdown files.
+
+The prompts are sections of the files in `prompt_texts`, one file per language. A policy has indicators, thresholds, functions and
+a table of cases in its front matter; the text below it, and its sections `## statements`, `## questions`, `## scale` and so on,
+replace the prompts of taiwa word for word.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
+from typing import cast
+
+from taiwa.ask.types import QUESTIONS, SCORES, Condition, PolicyCase, PolicyFunction, PolicyTable, Thresholds
+from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.records import Json
+from taiwa.yamlfile import read_yaml, to_json
 
 SECTION = re.compile(r"^## (\w+)\n\n(.*?)\n(?=\n## |\Z)", re.MULTILINE | re.DOTALL)
 
@@ -82,3 +94,136 @@ def load_prompts(language: str) -> Prompts:
     """Return the prompts in English, Japanese or Chinese."""
     text = (files("taiwa.ask") / "prompt_texts" / f"{language}.md").read_text("utf-8")
     return Prompts(dict(SECTION.findall(text)))
+
+
+MAX_POLICY_CHARS = 64_000
+
+FRONT = re.compile(r"---\n(.*?)\n---\n(.*)", re.DOTALL)
+
+CONDITION = re.compile(r"(\w+) *(<=|>=|<|>) *([\w.]+)")
+
+ACTS = ("search", "hand over", "advise")
+
+KEYS = ("taiwa", "policy", "about", "thresholds", "functions", "cases")
+
+
+def read_policy(text: str, where: str = "the policy") -> PolicyTable:
+    """Read the text of a policy file; `where` names it in errors.
+
+    Raises:
+        ConfigError: the file is malformed, or names what does not exist.
+    """
+    found = FRONT.fullmatch(text.replace("\r\n", "\n").strip() + "\n")
+    if found is None:
+        raise ConfigError(
+            f"{where}: the front matter is missing; begin the file with the lines `---`, `taiwa: 1`, `---`"
+        )
+    return _Reader(where).table(found[1], found[2])
+
+
+@cache
+def shipped_policy(name: str) -> PolicyTable:
+    """Return a policy of the package."""
+    return read_policy((files("taiwa.ask") / "policies" / f"{name}.md").read_text("utf-8"), name)
+
+
+class _Reader:
+    """Reads one file; every problem is an error that names the file and the key."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def table(self, front: str, body: str) -> PolicyTable:
+        tree = read_yaml(f"\n{front}", self.where, max_chars=MAX_POLICY_CHARS)
+        keys = self.mapping("the front matter", None if tree is None else to_json(tree))
+        for key in keys:
+            self.known("key", key, KEYS)
+        if keys.get("taiwa") != 1:
+            raise self.error("`taiwa` must be 1")
+        sections = self.sections(body)
+        scores = tuple(dict(ENTRY.findall(sections["statements"]))) if "statements" in sections else SCORES
+        questions = tuple(dict(ENTRY.findall(sections["questions"]))) if "questions" in sections else QUESTIONS
+        thresholds = self.mapping("thresholds", keys.get("thresholds") or {})
+        levels = {name: self.number(f"threshold {name}", number) for name, number in thresholds.items()}
+        cases = keys.get("cases") or []
+        if not isinstance(cases, list):
+            raise self.error("`cases` must be a list")
+        names = {*levels, *(name for name in Thresholds.__dataclass_fields__)}
+        functions = self.mapping("functions", keys.get("functions") or {})
+        return PolicyTable(
+            str(keys.get("policy") or self.where),
+            scores,
+            questions,
+            tuple(levels.items()),
+            tuple(self.function(name, each, (*scores, *questions)) for name, each in functions.items()),
+            tuple(self.case(number, each, scores, questions, names) for number, each in enumerate(cases, 1)),
+            tuple(sections.items()),
+        )
+
+    def sections(self, body: str) -> dict[str, str]:
+        head, *_ = re.split(r"^## ", body, maxsplit=1, flags=re.MULTILINE)
+        sections = {str(name): str(text).strip() for name, text in SECTION.findall(body)}
+        for name in sections:
+            self.known("section", name, (*load_prompts("en").sections, "assess", "clarify"))
+        return ({"assess": head.strip()} if head.strip() else {}) | sections
+
+    def function(self, name: str, data: Json, fields: tuple[str, ...]) -> PolicyFunction:
+        parts = self.mapping(f"function {name}", data)
+        for key in parts:
+            self.known(f"key of function {name}", key, ("about", "fields", "implies"))
+        listed = parts.get("fields") or list[Json](fields)
+        if not isinstance(listed, list):
+            raise self.error(f"the fields of function {name} must be a list")
+        chosen = tuple(self.known("field", str(each), fields) for each in listed)
+        implied = self.mapping(f"`implies` of function {name}", parts.get("implies") or {})
+        levels = {
+            self.known("score", score, fields): self.number(f"`implies` of function {name}", number)
+            for score, number in implied.items()
+        }
+        return PolicyFunction(name, str(parts.get("about") or ""), chosen, tuple(levels.items()))
+
+    def case(
+        self, number: int, data: Json, scores: tuple[str, ...], questions: tuple[str, ...], thresholds: set[str]
+    ) -> PolicyCase:
+        ((when, then),) = self.mapping(f"case {number}", data).items() or (("", ""),)
+        act, _, question = str(then).partition(" ") if str(then) not in ACTS else (str(then), "", "")
+        if act == "ask":
+            self.known("question", question, questions)
+        else:
+            self.known("act", str(then), (*ACTS, "ask QUESTION"))
+        return PolicyCase(tuple(self.conditions(when, scores, thresholds)), act, question)
+
+    def conditions(self, when: str, scores: tuple[str, ...], thresholds: set[str]) -> list[Condition]:
+        if when == "otherwise":
+            return []
+        conditions: list[Condition] = []
+        for part in when.split(","):
+            found = CONDITION.fullmatch(part.strip())
+            if found is None:
+                raise self.error(f"cannot read the condition {part.strip()!r}; write, for example, `clarity >= 2`")
+            name, sign, level = found.groups()
+            self.known("score", name, scores)
+            if not re.fullmatch(r"\d(?:\.\d+)?", level):
+                self.known("threshold", level, tuple(sorted(thresholds)))
+            conditions.append(Condition(name, sign, level))
+        return conditions
+
+    def mapping(self, what: str, data: Json) -> Mapping[str, Json]:
+        if not isinstance(data, dict):
+            raise self.error(f"{what} must be a mapping")
+        return cast("Mapping[str, Json]", data)
+
+    def number(self, what: str, data: Json) -> float:
+        if isinstance(data, bool) or not isinstance(data, (int, float)):
+            raise self.error(f"{what} must be a number, got {data!r}")
+        return data
+
+    def known(self, kind: str, name: str, names: tuple[str, ...]) -> str:
+        if name not in names:
+            close = get_close_matches(name, names, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(names)}"
+            raise self.error(f"unknown {kind} {name!r}; {hint}")
+        return name
+
+    def error(self, message: str) -> ConfigError:
+        return ConfigError(f"{self.where}: {message}")

@@ -33,11 +33,10 @@ from taiwa.kernel.records import Json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from taiwa.evals.chart import Chart
     from taiwa.evals.data import DataSet, Item, Skipped
     from taiwa.evals.grid import Grid
     from taiwa.evals.reasoning import ReasoningTask
-    from taiwa.evals.report import Report
+    from taiwa.evals.report import Chart, Report
     from taiwa.evals.retrieval import Corpora, QuestionSet
     from taiwa.evals.run import Evaluation, RunOptions
     from taiwa.evals.tools import ToolScore
@@ -348,7 +347,7 @@ def extract_(
     from taiwa.evals.extraction import EXTRACTION_REPORT, ExtractionTask, read_extractions
     from taiwa.evals.report import set_chart, set_report
     from taiwa.evals.run import Job
-    from taiwa.flows.retry_invalid_output import RepairPolicy
+    from taiwa.flows.extract import RepairPolicy
     from taiwa.operations.generate import load_output_type
     from taiwa.sessions.stored_extract import ExtractRun
 
@@ -557,8 +556,7 @@ def evaluate(
 
 
 def _write_files(folder: Path, report: "Report", chart: "Chart") -> list[Path]:
-    from taiwa.evals.chart import draw
-    from taiwa.evals.report import to_markdown
+    from taiwa.evals.report import draw, to_markdown
     from taiwa.evals.run import ROWS_FILE
 
     summary = json.dumps(report.to_json(), ensure_ascii=False, indent=2)

@@ -23,7 +23,7 @@ from taiwa.cli.output import (
 from taiwa.kernel.errors import InputError, OutputValidationError
 
 if TYPE_CHECKING:
-    from taiwa.flows.output_modes import PromptStyle
+    from taiwa.flows.extract import PromptStyle
     from taiwa.kernel.attachments import Attachment
     from taiwa.operations.batch import Counts, OnRow
     from taiwa.operations.generate import SchemaStyle
@@ -94,7 +94,7 @@ def extract(
     taiwa extract shop:Order --file lines.txt -j 8 -o orders.jsonl --max-cost 0.50
     taiwa extract shop:Order --file lines.txt -j 8 -o orders.jsonl --resume
     """
-    from taiwa.flows.retry_invalid_output import RepairPolicy
+    from taiwa.flows.extract import RepairPolicy
     from taiwa.kernel.messages import Sampling
     from taiwa.operations.generate import load_output_type
     from taiwa.sessions.stored_extract import ExtractRun

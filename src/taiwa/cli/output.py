@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from taiwa.cli.display import AnswerDisplay
     from taiwa.cli.line_breaks import Wrapped
-    from taiwa.flows.retry_invalid_output import Attempt
+    from taiwa.flows.extract import Attempt
     from taiwa.kernel.messages import Enforcement, Notice
     from taiwa.kernel.usage_limits import RunUsage
     from taiwa.operations.results import RequestPreview
@@ -208,7 +208,7 @@ def print_stream(
     no_stream: bool = False,
 ) -> "TurnResult":
     """Print an answer while it is written, then its warnings; with JSON only the committed turn."""
-    from taiwa.flows.solve.text_loop import TRANSCRIPT_CODES
+    from taiwa.flows.solve.loops import TRANSCRIPT_CODES
     from taiwa.flows.solve.tool_call_formats import ReadableText
     from taiwa.kernel.messages import TextDelta
     from taiwa.sessions.commit_turn import TurnResult

@@ -303,7 +303,7 @@ def _opened(path: Path) -> TextIO:
 
 def _print_rationale(events: "Iterable[SolveEvent]", notes: "list[Notice]", *, silent: bool) -> "RunResult[Rationale]":
     """Print a rationale while it is written, calls and results in colour; other notes go to `notes`."""
-    from taiwa.flows.solve.text_loop import TRANSCRIPT_CODES
+    from taiwa.flows.solve.loops import TRANSCRIPT_CODES
     from taiwa.kernel.execution import RunResult
     from taiwa.kernel.messages import Notice
 
@@ -424,7 +424,7 @@ class Trace:
 
     def lines(self) -> list[str]:
         """Write the rows as lines; calls and results, which stand in the rationale, are omitted."""
-        from taiwa.flows.solve.text_loop import TRANSCRIPT_CODES
+        from taiwa.flows.solve.loops import TRANSCRIPT_CODES
 
         return [_line(row) for row in self.rows if row["event"] not in TRANSCRIPT_CODES]
 

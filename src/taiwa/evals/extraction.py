@@ -26,8 +26,7 @@ from taiwa.evals.report import (
     sum_field,
     with_interval,
 )
-from taiwa.evals.rows import EvalRow
-from taiwa.evals.run import Job, Measurement, ModelTask
+from taiwa.evals.run import EvalRow, Job, Measurement, ModelTask
 from taiwa.evals.statistics import bootstrap_mean
 from taiwa.flows.extract import ExtractError
 from taiwa.kernel.errors import InputError

@@ -16,7 +16,6 @@ from taiwa.evals.data import Item
 from taiwa.evals.grid import Setting
 from taiwa.evals.report import is_exact, is_near
 from taiwa.evals.run import Job, Measurement, ModelTask
-from taiwa.flows.solve.answers import last_number
 from taiwa.flows.solve.examples import (
     ResultOf,
     WorkedExample,
@@ -36,7 +35,7 @@ from taiwa.flows.solve.rationale import (
     TextPart,
     ToolMode,
 )
-from taiwa.flows.solve.solve import SolveOptions, solve, tool_modes
+from taiwa.flows.solve.solve import SolveOptions, last_number, solve, tool_modes
 from taiwa.flows.solve.tool_call_formats import CallText, ToolCallFormat, decode, tool_call_format
 from taiwa.kernel.effects import Complete, GetCapabilities, Program, notify, perform
 from taiwa.kernel.errors import InputError, RefusalError

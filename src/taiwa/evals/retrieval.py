@@ -28,8 +28,7 @@ from taiwa.evals.report import (
     rounded,
     set_report,
 )
-from taiwa.evals.rows import EvalRow
-from taiwa.evals.run import Evaluation, Job, Measurement, ModelTask
+from taiwa.evals.run import EvalRow, Evaluation, Job, Measurement, ModelTask
 from taiwa.evals.statistics import bootstrap_mean, mean, ndcg, quantile, recall, reciprocal_rank
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Evidence, Message, Passage, assistant, user
@@ -38,7 +37,7 @@ from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.index import LOOKED_AT, Index, Library, judge, unresolved_references, weight_terms
 from taiwa.retrieval.ingest import Folder
-from taiwa.retrieval.reader_process import IsolatedReader, document_format
+from taiwa.retrieval.readers import IsolatedReader, document_format
 from taiwa.retrieval.types import Batch, Chunk, Document, FileFacts
 
 Turns = tuple[tuple[str, str], ...]

@@ -6,11 +6,9 @@ from dataclasses import replace
 
 from taiwa.conversation.app import App
 from taiwa.conversation.replies import find_delta, reply_watcher
-from taiwa.flows.solve.find_tool_calls import CallMatch, Scanner
-from taiwa.flows.solve.native_call_loop import FunctionCallingLoop
+from taiwa.flows.solve.loops import FunctionCallingLoop, TextLoop
 from taiwa.flows.solve.rationale import CallBudget, EndReason, SolveLimits, TextPart
-from taiwa.flows.solve.text_loop import TextLoop
-from taiwa.flows.solve.tool_call_formats import TaggedFormat
+from taiwa.flows.solve.tool_call_formats import CallMatch, Scanner, TaggedFormat
 from taiwa.kernel.effects import GetCapabilities, Program, Watcher, WatchResult, notify, perform
 from taiwa.kernel.errors import ConfigError, UnsupportedError
 from taiwa.kernel.messages import FinishReason, Request, Response, ToolSpec, assistant, system

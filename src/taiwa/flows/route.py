@@ -11,9 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from taiwa.flows.api import Api
-from taiwa.flows.extract import extract
-from taiwa.flows.output_modes import ModeChoice
-from taiwa.flows.retry_invalid_output import DEFAULT_REPAIR, RepairPolicy
+from taiwa.flows.extract import DEFAULT_REPAIR, ModeChoice, RepairPolicy, extract
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.messages import Message, Sampling

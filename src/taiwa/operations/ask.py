@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import cast
 
 from taiwa.apps.catalog import load_app
-from taiwa.ask.policy_file import read_policy
+from taiwa.ask.prompts import read_policy
 from taiwa.ask.result import AskResult
 from taiwa.conversation.app import App
 from taiwa.kernel.errors import ConfigError

@@ -15,8 +15,7 @@ from taiwa.retrieval.types import ENOUGH, EmbedderChoice, IndexSummary
 from taiwa.settings import Settings
 
 if TYPE_CHECKING:
-    from taiwa.retrieval.embedding import Embedder
-    from taiwa.retrieval.hybrid import HybridIndex
+    from taiwa.retrieval.hybrid import Embedder, HybridIndex
     from taiwa.retrieval.ingest import Progress, RefreshReport
     from taiwa.sql import PostgresUrl
 

@@ -129,7 +129,7 @@ def document_text(path: str | os.PathLike[str]) -> Attachment:
     Raises:
         InputError: it cannot be read, or has no text.
     """
-    from taiwa.retrieval.reader_process import document_format
+    from taiwa.retrieval.readers import document_format
 
     if document_format(str(path)) not in TEXT_OF:
         return Attachment.from_path(path)
@@ -146,7 +146,7 @@ def text_of(data: bytes, name: str) -> Attachment:
     Raises:
         InputError: they cannot be read, or have no text.
     """
-    from taiwa.retrieval.reader_process import IsolatedReader, document_format
+    from taiwa.retrieval.readers import IsolatedReader, document_format
     from taiwa.retrieval.types import UnreadableError
 
     kind = document_format(name)

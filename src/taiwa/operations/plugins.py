@@ -8,7 +8,7 @@ from taiwa.conversation import reducers
 from taiwa.kernel.errors import ConfigError, TaiwaError
 from taiwa.models.registry import IN_PROCESS, PROVIDERS
 from taiwa.plugins import Plugin, clash, installed, plugin_app
-from taiwa.retrieval.reader_process import FORMATS
+from taiwa.retrieval.readers import FORMATS
 from taiwa.settings import BUILTIN
 from taiwa.tools.registry import builtin_tools, named_tool
 

@@ -10,7 +10,7 @@ from functools import singledispatch
 from typing import TYPE_CHECKING, Any, cast
 
 from taiwa.conversation.state import Change, format_path
-from taiwa.flows.retry_invalid_output import Attempt
+from taiwa.flows.extract import Attempt
 from taiwa.flows.solve.rationale import ExecutedCall, Rationale
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import Enforcement, Usage

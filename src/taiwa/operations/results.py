@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from taiwa.constraints.guide import Guide
     from taiwa.conversation.history import Conversation, Node
     from taiwa.conversation.state import Change, StatePath
-    from taiwa.flows.retry_invalid_output import Attempt
+    from taiwa.flows.extract import Attempt
     from taiwa.flows.solve.rationale import Rationale
     from taiwa.kernel.messages import Enforcement, Passage, Request, Usage
     from taiwa.kernel.records import Json

@@ -25,7 +25,7 @@ from taiwa.retrieval.access import (
     read_rules,
     unmatched_rule,
 )
-from taiwa.retrieval.reader_process import MISSING, IsolatedReader, document_format, reader_name
+from taiwa.retrieval.readers import MISSING, IsolatedReader, document_format, reader_name
 from taiwa.retrieval.tables import IndexBackend
 from taiwa.retrieval.types import Batch, Document, FileFacts, UnreadableError
 

@@ -20,7 +20,7 @@ from taiwa.sessions.session import chosen_model, open_priced_model
 from taiwa.settings import BUILTIN, Settings
 
 if TYPE_CHECKING:
-    from taiwa.retrieval.embedding import Embedder, Vectors
+    from taiwa.retrieval.hybrid import Embedder, Vectors
 
 PLAIN = "plain"
 

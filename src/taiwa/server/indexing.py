@@ -20,7 +20,7 @@ from taiwa.operations.documents import IndexOptions, Reporter, index_folder, ope
 from taiwa.operations.result_json import refreshed_to_json, to_json
 from taiwa.retrieval import Index, Library
 from taiwa.retrieval.ingest import LARGEST_FILE, LEFT_OUT
-from taiwa.retrieval.reader_process import document_format, readable_suffixes
+from taiwa.retrieval.readers import document_format, readable_suffixes
 from taiwa.retrieval.types import UnreadableError
 from taiwa.server.errors import INTERNAL, ApiError, api_error
 from taiwa.settings import Settings, data_folder

@@ -8,11 +8,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from taiwa.apps.catalog import HANDBOOK
+from taiwa.ask.answer import TermWeights
 from taiwa.ask.ask_turn import ask_turn
 from taiwa.ask.clarify_then_retrieve import AssessBy, ClarifyOptions
 from taiwa.ask.decide_search_or_clarify import policy_named
-from taiwa.ask.extractive import TermWeights
-from taiwa.ask.policy_file import read_policy
+from taiwa.ask.prompts import read_policy
 from taiwa.ask.result import AskTurnOptions
 from taiwa.ask.types import ANONYMOUS_USER, UserProfile
 from taiwa.conversation.app import App, merge_sampling

@@ -4,9 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from taiwa.flows.extract import ExtractError, TypedAnswer, extract
-from taiwa.flows.output_modes import ModeChoice, PromptStyle
-from taiwa.flows.retry_invalid_output import DEFAULT_REPAIR, Attempt, RepairPolicy
+from taiwa.flows.extract import (
+    DEFAULT_REPAIR,
+    Attempt,
+    ExtractError,
+    ModeChoice,
+    PromptStyle,
+    RepairPolicy,
+    TypedAnswer,
+    extract,
+)
 from taiwa.kernel import execution
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import Program

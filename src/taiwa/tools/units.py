@@ -12,8 +12,7 @@ from typing import Any, NoReturn
 
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.messages import ToolResult
-from taiwa.tools.calculator import calculate
-from taiwa.tools.exact_numbers import RAISED, bounded, narrow, spell
+from taiwa.tools.calculator import RAISED, bounded, calculate, narrow, spell
 from taiwa.tools.function_tool import tool
 
 MAX_CHARS = 200

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.solve.answers import last_number
 from taiwa.flows.solve.examples import (
     ANSWER_EXAMPLES,
     ExampleCall,
@@ -16,6 +15,7 @@ from taiwa.flows.solve.examples import (
     render_native,
     select_examples,
 )
+from taiwa.flows.solve.solve import last_number
 from taiwa.flows.solve.tool_call_formats import TOOL_CALL_FORMATS, CallText, decode, tool_call_format
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, Text, ToolCall, ToolResult, assistant, user

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from taiwa.flows.solve.loops import CONTINUE
 from taiwa.flows.solve.rationale import (
     ExecutedCall,
     InsertedText,
@@ -18,7 +19,6 @@ from taiwa.flows.solve.rationale import (
     ToolMode,
 )
 from taiwa.flows.solve.solve import SolveOptions, solve
-from taiwa.flows.solve.text_loop import CONTINUE
 from taiwa.flows.solve.tool_call_formats import TOOL_CALL_FORMATS, tool_call_format
 from taiwa.kernel.effects import CallTool
 from taiwa.kernel.errors import InputError, LimitError, RefusalError, UnsupportedError

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.solve.text_loop import StopAtCall
+from taiwa.flows.solve.loops import StopAtCall
 from taiwa.flows.solve.tool_call_formats import (
     TOOL_CALL_FORMATS,
     CallText,

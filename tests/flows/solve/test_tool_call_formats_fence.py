@@ -1,7 +1,6 @@
 import pytest
 
-from taiwa.flows.solve.find_tool_calls import CallMatch
-from taiwa.flows.solve.tool_call_formats import CallText, FenceFormat, ResultText, TextSegment, decode
+from taiwa.flows.solve.tool_call_formats import CallMatch, CallText, FenceFormat, ResultText, TextSegment, decode
 from taiwa.kernel.messages import ToolSpec
 
 NAMES = ("python", "calculator")

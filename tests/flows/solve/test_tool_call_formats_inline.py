@@ -2,8 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from taiwa.flows.solve.find_tool_calls import CallMatch
-from taiwa.flows.solve.tool_call_formats import InlineFormat
+from taiwa.flows.solve.tool_call_formats import CallMatch, InlineFormat
 from taiwa.kernel.messages import ToolSpec
 from taiwa.kernel.records import Json
 from tests.steps import lines_run

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.flows.solve.find_tool_calls import CallMatch
-from taiwa.flows.solve.tool_call_formats import TaggedFormat
+from taiwa.flows.solve.tool_call_formats import CallMatch, TaggedFormat
 from taiwa.kernel.records import Json
 
 NAMES = ("calculator", "molar_mass")

@@ -9,8 +9,7 @@ from pydantic import BaseModel, Field
 
 from taiwa.flows.api import Api
 from taiwa.flows.call_plan import Plan
-from taiwa.flows.extract import ExtractError, extract
-from taiwa.flows.retry_invalid_output import RepairPolicy
+from taiwa.flows.extract import ExtractError, RepairPolicy, extract
 from taiwa.flows.route import NeedsClarification, Routed, route
 from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.effects import Program

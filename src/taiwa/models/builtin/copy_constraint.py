@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from taiwa.constraints.guide import LIMIT, Coverage, Explanation, empty_mask, fill_mask, mask_tokens
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import InputError
+from taiwa.tools.calculator import FUNCTIONS, SEVERAL
 from taiwa.tools.chemical_formulas import elements
-from taiwa.tools.exact_numbers import FUNCTIONS, SEVERAL
 
 if TYPE_CHECKING:
     from taiwa.constraints.guide import Mask

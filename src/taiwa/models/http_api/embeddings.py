@@ -19,8 +19,7 @@ from taiwa.models.http_api.connections import RequestLimits, parse_base_url
 from taiwa.models.http_api.provider_interface import WireRequest
 from taiwa.models.registry import resolve
 from taiwa.retrieval import Index
-from taiwa.retrieval.embedding import Embedder, Vectors, unit_rows
-from taiwa.retrieval.hybrid import HybridIndex
+from taiwa.retrieval.hybrid import Embedder, HybridIndex, Vectors, unit_rows
 from taiwa.retrieval.types import EmbedderChoice
 from taiwa.settings import Settings
 
@@ -194,7 +193,7 @@ def open_embedder(
         ModelError: the list of models of the server cannot be read.
     """
     if Path(place).expanduser().is_dir():
-        from taiwa.retrieval.embedding import BertEncoder
+        from taiwa.retrieval.hybrid import BertEncoder
 
         return BertEncoder(Path(place).expanduser())
     return open_endpoint(place, settings, known, limits=limits)

@@ -18,7 +18,7 @@ from taiwa.operations.inspect import format_value, said, sessions
 from taiwa.operations.markdown_html import visible
 from taiwa.operations.result_json import to_json
 from taiwa.operations.trace import TokensResult
-from taiwa.retrieval.reader_process import readable_suffixes
+from taiwa.retrieval.readers import readable_suffixes
 from taiwa.server.page.panels import PANELS, Place, steps_of
 from taiwa.server.page.state_view import difference, value_story
 from taiwa.server.page.text import (

@@ -15,7 +15,7 @@ from taiwa.server.state import read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
 
 if TYPE_CHECKING:
-    from taiwa.retrieval.embedding import Vectors
+    from taiwa.retrieval.hybrid import Vectors
 
 MOST_TEXTS = 2_048
 
@@ -78,7 +78,7 @@ def _read_input(body: Fields) -> tuple[str, ...]:
 
 
 def _shorten(vectors: "Vectors", dimensions: int) -> "Vectors":
-    from taiwa.retrieval.embedding import unit_rows
+    from taiwa.retrieval.hybrid import unit_rows
 
     return unit_rows(vectors[:, :dimensions].tolist())
 

@@ -12,7 +12,7 @@ from taiwa.ask.answer import request_messages
 from taiwa.ask.ask_turn import ask_turn
 from taiwa.ask.clarify_then_retrieve import ClarifyOptions, clarify
 from taiwa.ask.decide_search_or_clarify import decide
-from taiwa.ask.policy_file import read_policy, shipped_policy
+from taiwa.ask.prompts import read_policy, shipped_policy
 from taiwa.ask.result import AskTurnOptions
 from taiwa.ask.rewrite import rewrite_queries
 from taiwa.ask.types import Advise, Ask, Decision, HandOver, Search, UserProfile

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from taiwa.flows.solve.native_call_loop import BY_MODEL
+from taiwa.flows.solve.loops import BY_MODEL
 from taiwa.flows.solve.rationale import NO_CALL_LEFT, SolveLimits
 from taiwa.flows.solve.solve import SolveOptions, solve
 from taiwa.kernel.messages import Message, Response, Text, Thinking, ToolCall, ToolResult, ToolSpec, assistant

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.evals.rows import EvalRow, Header, RowError, RowFile
+from taiwa.evals.run import EvalRow, Header, RowError, RowFile
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Usage
 from taiwa.kernel.usage_limits import RunUsage

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.solve.text_loop import StopAtCall, strip_repetition
+from taiwa.flows.solve.loops import StopAtCall, strip_repetition
 from taiwa.flows.solve.tool_call_formats import TaggedFormat
 from taiwa.kernel.effects import WatchResult
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.solve.answers import last_number
+from taiwa.flows.solve.solve import last_number
 from tests.steps import lines_run
 
 

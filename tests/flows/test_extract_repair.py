@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.extract import ExtractError, extract
-from taiwa.flows.retry_invalid_output import RepairPolicy, apply_patch, path_of_line, read_path
+from taiwa.flows.extract import ExtractError, RepairPolicy, apply_patch, extract, path_of_line, read_path
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.messages import Response, Usage, assistant, user
 from taiwa.kernel.records import Json

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from taiwa.evals.chart import Bar, Chart, Point, Series, draw
+from taiwa.evals.report import Bar, Chart, Point, Series, draw
 from taiwa.kernel.errors import ConfigError, InputError
 
 ODD = "モデル $x_{$ \\frac <b>&\x01\n" + "long " * 40

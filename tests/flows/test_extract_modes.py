@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from taiwa.flows.extract import ExtractError, extract
-from taiwa.flows.retry_invalid_output import RepairPolicy
+from taiwa.flows.extract import ExtractError, RepairPolicy, extract
 from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.messages import Capability, JsonSchema, Message, Response, Text, ToolCall, ToolResult, assistant, user
 from taiwa.models.scripted import scripted_model
