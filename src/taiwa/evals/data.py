@@ -212,10 +212,7 @@ def read_fields(path: Path, skipped: Skipped = None) -> tuple[str, tuple[Fields,
 
 
 def question_items(
-    path: Path,
-    rows: list[tuple[int, Mapping[str, Json]]],
-    kinds: frozenset[str] = frozenset(),
-    skipped: Skipped = None,
+    path: Path, rows: list[tuple[int, Mapping[str, Json]]], kinds: frozenset[str] = frozenset(), skipped: Skipped = None
 ) -> tuple[Item, ...]:
     """Make items of rows, of those of some `kinds` only where any are given; a row without an id gets its number in the file.
 

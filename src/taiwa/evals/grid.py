@@ -142,10 +142,8 @@ def parse_ablations(text: str, tools: Sequence[str]) -> tuple[str, ...]:
         wanted = {TOOL_ABBREVIATIONS.get(name, name): name for name in word.split("+")}
         strange = next((name for tool, name in wanted.items() if tool not in tools), None)
         if strange is not None:
-            known = [shorts[tool] for tool in tools if tool in shorts]
-            raise InputError(
-                f"--tools-on: unknown tool {strange!r}; choose one of {', '.join((NONE, *known, *tools, ALL))}"
-            )
+            known = ", ".join((NONE, *(shorts[tool] for tool in tools if tool in shorts), *tools, ALL))
+            raise InputError(f"--tools-on: unknown tool {strange!r}; choose one of {known}")
         # Canonical names: cal and calculator are one setting, and so are mml+cal and cal+mml.
         ablations.append("+".join(shorts.get(tool, tool) for tool in tools if tool in wanted))
     return tuple(dict.fromkeys(ablations))

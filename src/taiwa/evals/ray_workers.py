@@ -30,11 +30,9 @@ RESTART_PAUSE_S = 0.2
 OBJECT_STORE_BYTES = 128 * 2**20
 MAX_WORKERS = 256
 MAX_FOLDER_LENGTH = 24
-RAY_ENVIRONMENT = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-}
+RAY_ENVIRONMENT = dict.fromkeys(
+    ("RAY_USAGE_STATS_ENABLED", "RAY_ENABLE_UV_RUN_RUNTIME_ENV", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"), "0"
+)
 """No usage reports, no guess at how this program was started, no accelerator hidden from a worker."""
 
 

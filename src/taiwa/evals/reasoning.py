@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
+from itertools import accumulate, takewhile
 from typing import Any, TypeAlias
 
 from taiwa.apps.examples import built_in_examples, results, usable
@@ -36,7 +37,7 @@ from taiwa.flows.solve.rationale import (
     ToolMode,
 )
 from taiwa.flows.solve.solve import SolveOptions, last_number, solve, tool_modes
-from taiwa.flows.solve.tool_call_formats import CallText, ToolCallFormat, decode, tool_call_format
+from taiwa.flows.solve.tool_call_formats import CallText, ScanEvent, ToolCallFormat, decode, tool_call_format
 from taiwa.kernel.effects import Complete, GetCapabilities, Program, notify, perform
 from taiwa.kernel.errors import InputError, RefusalError
 from taiwa.kernel.execution import first_request
@@ -104,6 +105,10 @@ class ReasoningOptions:
         """
         codec, results_of_calls, messages = self.codec(), self._results(), list[Message]()
         specs = {tool.spec.name: tool.spec for tool in self.offered()}
+
+        def parse(name: str, text: str) -> dict[str, Json]:
+            return codec.parse_arguments(specs[name], text)
+
         examples = self.ordered(setting.order)
         if setting.shots > len(examples):
             raise InputError(f"{setting.shots} worked examples requested, but only {len(examples)} fit")
@@ -111,9 +116,7 @@ class ReasoningOptions:
             if setting.style == "direct":
                 messages += render_answer_only(worked, results_of_calls)
             elif self.way == "native" and set(worked.tools) <= set(setting.shown):
-                messages += render_native(
-                    worked, results_of_calls, lambda name, text: codec.parse_arguments(specs[name], text)
-                )
+                messages += render_native(worked, results_of_calls, parse)
             else:
                 messages += render(worked, codec, results_of_calls, setting.shown)
         return tuple(messages)
@@ -132,9 +135,7 @@ class ReasoningTask(ModelTask):
     manner: ReasoningOptions
     plan: tuple[Setting, ...]
     name: str = "reason"
-    _shots: dict[str, tuple[Message, ...]] = field(
-        default_factory=dict[str, "tuple[Message, ...]"], init=False, repr=False
-    )
+    _shots: dict[str, tuple[Message, ...]] = field(default_factory=dict[str, Any], init=False, repr=False)
 
     @property
     def settings(self) -> tuple[str, ...]:
@@ -265,28 +266,20 @@ def _numbers_after_results(rationale: Rationale) -> Iterator[tuple[bool, bool]]:
 
 def _text_after(rationale: Rationale, place: int) -> str:
     """Return the text of the model after a part, up to the next result."""
-    words: list[str] = []
-    for part in rationale.parts[place + 1 :]:
-        if isinstance(part, InsertedText) and part.kind == "result":
-            break
-        if isinstance(part, TextPart):
-            words.append(part.text)
-    return "".join(words)
+    own = takewhile(lambda part: getattr(part, "kind", "") != "result", rationale.parts[place + 1 :])
+    return "".join(part.text for part in own if isinstance(part, TextPart))
 
 
 def _false_stops(rationale: Rationale, protocol: ToolCallFormat, names: Iterable[str]) -> int:
     """Count stops that did not close a call."""
-    ends: set[int] = set()
-    at = 0
-    for event in decode(rationale.text, protocol, names):
-        at += len(event.text)
-        if isinstance(event, CallText):
-            ends.add(at)
-    at = count = 0
-    for part in rationale.parts:
-        at += len(part.text)
-        count += isinstance(part, InsertedText) and part.kind == "stop" and at not in ends
-    return count
+    events = decode(rationale.text, protocol, names)
+    ends = {at for at, event in zip(_ends(events), events, strict=True) if isinstance(event, CallText)}
+    stops = zip(_ends(rationale.parts), rationale.parts, strict=True)
+    return sum(getattr(part, "kind", "") == "stop" and at not in ends for at, part in stops)
+
+
+def _ends(parts: Iterable[TextPart | InsertedText | ScanEvent]) -> Iterator[int]:
+    return accumulate(len(part.text) for part in parts)
 
 
 STEP_BY_STEP = "Let's think step by step."

@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from taiwa.evals.grid import Grid, Setting
 from taiwa.evals.run import EvalRow, Evaluation, Header, to_json
@@ -187,7 +187,7 @@ def is_exact(answer: str, gold: str) -> bool:
     return bool(answer) and answer == gold
 
 
-def is_near(answer: str, gold: str, tolerance: Fraction = TOLERANCE) -> bool:
+def is_near(answer: str, gold: str) -> bool:
     """Return whether two answers are the same number within a share of the right one, or else the same words.
 
     >>> is_near("25.9", "25.93"), is_near("26.5", "25.93"), is_near("1,200", "1200.0")
@@ -196,7 +196,7 @@ def is_near(answer: str, gold: str, tolerance: Fraction = TOLERANCE) -> bool:
     stated, right = parse_number(answer), parse_number(gold)
     if stated is None or right is None:
         return bool(answer.strip()) and answer.split() == gold.split()
-    return abs(stated - right) <= tolerance * abs(right)
+    return abs(stated - right) <= TOLERANCE * abs(right)
 
 
 def parse_number(text: str) -> Fraction | None:
@@ -234,9 +234,7 @@ def compare_settings(these: Iterable[EvalRow], those: Iterable[EvalRow], mark: s
     """Compare two settings on the items measured in both."""
     other = {row.id: row.found.get(mark) is True for row in those if row.error is None}
     both = [(row.found.get(mark) is True, other[row.id]) for row in these if row.error is None and row.id in other]
-    return PairedComparison(
-        sum(this and not that for this, that in both), sum(that and not this for this, that in both), len(both)
-    )
+    return PairedComparison(both.count((True, False)), both.count((False, True)), len(both))
 
 
 def comparison_json(comparison: PairedComparison, against: str) -> Json:
@@ -334,9 +332,7 @@ class Report:
         """Return the report without figures if the model is scripted."""
         if not self.header.scripted:
             return self
-        lines = tuple(
-            {name: None if name in self.figures else part for name, part in line.items()} for line in self.lines
-        )
+        lines = tuple({**line, **dict.fromkeys(self.figures & line.keys())} for line in self.lines)
         note = "The model is scripted: it plays written answers, so there are no figures."
         return replace(self, lines=lines, notes=(note, *self.notes), more=())
 
@@ -352,10 +348,8 @@ def table_cells(report: Report, *, narrow: bool = False) -> tuple[list[str], lis
     fit, scripted = report.without_scripted_figures(), report.header.scripted
     columns = [column for column in fit.columns if column.main or not narrow]
     heads = [column.head for column in columns]
-    rows = [
-        [NO_FIGURE if scripted and column.figure else column.show(line) for column in columns] for line in fit.lines
-    ]
-    return heads, rows
+    show = [(lambda _: NO_FIGURE) if scripted and column.figure else column.show for column in columns]
+    return heads, [[each(line) for each in show] for line in fit.lines]
 
 
 def to_markdown(report: Report) -> str:
@@ -367,13 +361,10 @@ def to_markdown(report: Report) -> str:
         f"{header.date} · taiwa {', '.join(report.programs) or header.program} · data SHA-256 {header.data_hash[:16]}…",
         "",
     ]
-    notes = [f"\n{note}" for note in fit.notes]
-    more = [
-        line
-        for table in fit.more
-        for line in ("", f"## {_markdown_cell(table.title)}", "", *_markdown_table(table.heads, table.rows))
-    ]
-    return "\n".join([*about, *_markdown_table(*table_cells(report)), *notes, *more, ""])
+    lines = [*about, *_markdown_table(*table_cells(report)), *(f"\n{note}" for note in fit.notes)]
+    for table in fit.more:
+        lines += ["", f"## {_markdown_cell(table.title)}", "", *_markdown_table(table.heads, table.rows)]
+    return "\n".join([*lines, ""])
 
 
 def _markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -497,19 +488,18 @@ def reasoning_lines(
     """Return a line for each setting that has rows; `full` is the reference setting."""
     groups, paid = group_by_setting(rows, ()), group_by_setting(replaced, ())
     return tuple(
-        _reasoning_line(setting, groups[setting.name], paid.get(setting.name, []), groups.get(full, []), full)
+        _reasoning_line(setting, groups[setting.name], groups.get(full, []), full)
+        | usage_and_cost(groups[setting.name], paid.get(setting.name, []))
         for setting in plan
         if setting.name in groups
     )
 
 
-def _reasoning_line(
-    setting: Setting, rows: list[EvalRow], paid: list[EvalRow], whole: list[EvalRow], full: str
-) -> Line:
+def _reasoning_line(setting: Setting, rows: list[EvalRow], whole: list[EvalRow], full: str) -> dict[str, Json]:
     exact, near = share_marked(rows, EXACT), share_marked(rows, TOLERANT)
     errors = count_field(rows, "tool_errors")
     compared = bool(whole) and setting.name != full
-    line: dict[str, Json] = {
+    return {
         "setting": setting.name, "shots": setting.shots, "ablate": setting.ablate or None, "mode": setting.mode or None,
         "order": setting.order, "tools": [*setting.working], "n": len(rows),
         "right": exact.count, "accuracy": exact.share, "interval": interval_json(exact.interval),
@@ -526,7 +516,6 @@ def _reasoning_line(
         "failed": sum(row.error is not None for row in rows), "errors": count_errors(rows),
         "classes": _class_lines(rows),
     }  # fmt: skip
-    return line | usage_and_cost(rows, paid)
 
 
 def _faithfulness(rows: Sequence[EvalRow]) -> dict[str, Json]:
@@ -568,8 +557,7 @@ def _class_table(rows: Iterable[EvalRow], lines: Sequence[Line]) -> tuple[Table,
         return ()
     body: list[tuple[str, ...]] = []
     for line in lines:
-        classes = line["classes"] if isinstance(line["classes"], list) else []
-        by_kind = {one["class"]: one for one in classes if isinstance(one, dict)}
+        by_kind = {one["class"]: one for one in cast("list[dict[str, Json]]", line["classes"])}
         body.append((str(line["setting"]), *(_exact_and_tolerant(by_kind.get(kind, {})) for kind in kinds)))
     heads = ("setting", *(f"{kind} (n {sizes[kind]})" for kind in kinds))
     return (Table("By class: exact % / within 0.5 %", heads, tuple(body)),)
@@ -592,14 +580,10 @@ def _reasoning_notes(lines: Sequence[Line], evaluation: Evaluation, grid: Grid) 
 def _missing_note(evaluation: Evaluation) -> list[str]:
     missing, skipped = evaluation.missing, len(evaluation.data.skipped)
     notes = [f"{plural(missing, 'row')} {'is' if missing == 1 else 'are'} missing."] if missing else []
-    return (
-        [
-            *notes,
-            f"{plural(skipped, 'row')} of the data {'has' if skipped == 1 else 'have'} another form and {'was' if skipped == 1 else 'were'} skipped.",
-        ]
-        if skipped
-        else notes
-    )
+    if skipped:
+        has, was = ("has", "was") if skipped == 1 else ("have", "were")
+        notes.append(f"{plural(skipped, 'row')} of the data {has} another form and {was} skipped.")
+    return notes
 
 
 def _order_spread(lines: Iterable[Line]) -> str:
@@ -608,30 +592,27 @@ def _order_spread(lines: Iterable[Line]) -> str:
     for line in lines:
         if isinstance(share := line["accuracy"], float):
             groups.setdefault(str(line["setting"]).replace(f" order {line['order']}", ""), []).append(share)
-    return ", ".join(
-        f"{name} {percent(min(shares))} to {percent(max(shares))}" for name, shares in groups.items() if len(shares) > 1
-    )
+    several = ((name, min(shares), max(shares)) for name, shares in groups.items() if len(shares) > 1)
+    return ", ".join(f"{name} {percent(low)} to {percent(high)}" for name, low, high in several)
 
 
 def reasoning_chart(report: Report) -> Chart:
     """Return bars for all settings, and a line over the numbers of examples for each kind with several."""
     fit = report.without_scripted_figures()
     lines = [line for line in fit.lines if isinstance(line["accuracy"], float)]
-    bars = tuple(
-        Bar(str(line["setting"]), _point(line, 0), 100 * float(str(line["accuracy_tolerant"]))) for line in lines
-    )
+    bars = (Bar(str(line["setting"]), _point(line, 0), 100 * float(str(line["accuracy_tolerant"]))) for line in lines)
     groups: dict[str, list[Line]] = {}
     for line in lines:
         if line["shots"] and not line["order"]:
             groups.setdefault(str(line["setting"]).replace(f"@{line['shots']}", ""), []).append(line)
-    series = tuple(
-        Series(name, tuple(sorted((_point(line, float(str(line["shots"]))) for line in those), key=lambda one: one.at)))
-        for name, those in groups.items()
-        if len(those) > 1
-    )
+    series: list[Series] = []
+    for name, those in groups.items():
+        if len(those) > 1:
+            points = (_point(line, float(str(line["shots"]))) for line in those)
+            series.append(Series(name, tuple(sorted(points, key=lambda one: one.at))))
     title = f"{report.header.data}, {report.header.model}"
     legend = ("exact (95 % interval)", "within 0.5 %")
-    return Chart(title, "right answers, %", bars, series, "worked examples", legend)
+    return Chart(title, "right answers, %", tuple(bars), tuple(series), "worked examples", legend)
 
 
 def _point(line: Line, at: float) -> Point:
@@ -666,20 +647,19 @@ def lines_by_set(
 ) -> "tuple[dict[str, Json], ...]":  # fmt: skip
     """Return a line for each set and setting that has rows; the kind of an item names its set."""
     groups: dict[tuple[str, str], list[EvalRow]] = {(one, setting): [] for one in sets for setting in settings}
-    replaced: dict[tuple[str, str], list[EvalRow]] = {}
     for row in rows:
         groups.setdefault((row.kind, row.setting), []).append(row)
-    for row in paid:
-        replaced.setdefault((row.kind, row.setting), []).append(row)
+    replaced = tuple(paid)
     lines: list[dict[str, Json]] = []
     for (one, setting), group in groups.items():
         if not group:
             continue
         group.sort(key=lambda row: row.id)  # bootstrap draws must not depend on the order of completion
         failed = sum(row.error is not None for row in group)
+        before = (row for row in replaced if (row.kind, row.setting) == (one, setting))
         lines.append({
             "setting": setting, "set": one, "n": len(group), **line(group), "failed": failed, "errors": count_errors(group),
-            **usage_and_cost(group, replaced.get((one, setting), [])),
+            **usage_and_cost(group, before),
         })  # fmt: skip
     return tuple(lines)
 

@@ -202,11 +202,8 @@ def read_question_sets(
         known = shared if beside is None else read_passages(beside, skipped)
         if not known:
             raise InputError(f"{path}: no passages; pass --passages or add {set_name(path)}_passages.jsonl beside it")
-        sets.append(
-            QuestionSet(
-                set_name(path), "questions", digest, samples, known, skipped=(*(unread or ()), *(skipped or ()))
-            )
-        )
+        left = (*(unread or ()), *(skipped or ()))
+        sets.append(QuestionSet(set_name(path), "questions", digest, samples, known, skipped=left))
     return named_sets(sets)
 
 
@@ -233,7 +230,7 @@ def named_sets(sets: Iterable[QuestionSet]) -> tuple[QuestionSet, ...]:
             seen.add(sample.id)
         there = {passage.id for passage in one.passages}
         samples = tuple(
-            replace(each, relevant=tuple(name for name in each.relevant if name in there)) for each in one.samples
+            replace(each, relevant=tuple(filter(there.__contains__, each.relevant))) for each in one.samples
         )
         named[one.name] = replace(one, samples=samples)
     return tuple(named.values())
@@ -339,9 +336,8 @@ class Corpora:
 
 
 def _document(passage: Passage) -> Document:
-    return Document(
-        passage.id, passage.title, FileFacts("", 0, 0, ""), (Chunk(passage.text, 0, passage.heading, passage.page),)
-    )
+    chunk = Chunk(passage.text, 0, passage.heading, passage.page)
+    return Document(passage.id, passage.title, FileFacts("", 0, 0, ""), (chunk,))
 
 
 @dataclass
@@ -427,18 +423,9 @@ RANKING_COLUMNS = (
     Column("recall@10", decimal_with_interval("recall10"), figure=True),
     Column("MRR@10", decimal_with_interval("mrr"), figure=True, main=False),
 )
-RETRIEVAL_REPORT = SetReport(
-    _retrieval_line,
-    (
-        *RANKING_COLUMNS,
-        Column("p50 ms", decimal("p50_ms", 2)),
-        Column("p99 ms", decimal("p99_ms", 2), main=False),
-        FAILED_COLUMN,
-    ),
-    "ndcg10",
-    "nDCG@10, %",
-    (INTERVALS,),
-)
+P50, P99 = Column("p50 ms", decimal("p50_ms", 2)), Column("p99 ms", decimal("p99_ms", 2), main=False)
+RETRIEVAL_COLUMNS = (*RANKING_COLUMNS, P50, P99, FAILED_COLUMN)
+RETRIEVAL_REPORT = SetReport(_retrieval_line, RETRIEVAL_COLUMNS, "ndcg10", "nDCG@10, %", (INTERVALS,))
 
 
 def retrieval_report(evaluation: Evaluation, notes: Sequence[str] = ()) -> Report:

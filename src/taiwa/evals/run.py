@@ -255,10 +255,8 @@ class RowFile(Rows):
 def _without_long_texts(what: Header | EvalRow) -> Header | EvalRow:
     if isinstance(what, Header):
         return what
-    short = {
-        name: part for name, part in what.found.items() if not isinstance(part, str) or len(part) <= MAX_TEXT_IN_MEMORY
-    }
-    return what if len(short) == len(what.found) else replace(what, found=short)
+    long = {name for name, part in what.found.items() if isinstance(part, str) and len(part) > MAX_TEXT_IN_MEMORY}
+    return replace(what, found={name: part for name, part in what.found.items() if name not in long}) if long else what
 
 
 ROWS_FILE = "rows.jsonl"
@@ -380,12 +378,10 @@ class ModelTask:
         self, limits: UsageLimits, *, tools: Sequence[Tool] = (), retriever: Retriever | None = None
     ) -> AsyncRuntime:
         """Return a runtime with the model, if there is one."""
-        priced_model = self.priced_model
-        if priced_model is None:
+        priced = self.priced_model
+        if priced is None:
             return AsyncRuntime(retriever=retriever, limits=limits)
-        return AsyncRuntime(
-            priced_model.model, tools=tools, retriever=retriever, limits=limits, price=priced_model.price
-        )
+        return AsyncRuntime(priced.model, tools=tools, retriever=retriever, limits=limits, price=priced.price)
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,10 +423,8 @@ class Runner:
                 if not tasks:
                     break
                 done, tasks = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    row = task.result()
-                    if row is not None:
-                        yield row
+                for row in filter(None, (task.result() for task in done)):
+                    yield row
         finally:
             for task in tasks:
                 task.cancel()
@@ -529,12 +523,9 @@ class Evaluation:
         if self.options.resume and (folder is None or not self.rows.rows):
             raise InputError(f"{folder or 'no folder'}: no rows to resume from; leave out --resume to begin")
         for before in self.rows.headers:
-            name = before.differs(self.header)
-            if name:
-                raise InputError(
-                    f"{folder}: holds rows with another {name.replace('_', ' ')}{_difference(before, self.header, name)};"
-                    " choose another folder"
-                )
+            if name := before.differs(self.header):
+                what = f"another {name.replace('_', ' ')}{_difference(before, self.header, name)}"
+                raise InputError(f"{folder}: holds rows with {what}; choose another folder")
 
     async def run(self) -> AsyncGenerator[EvalRow]:
         """Measure the remaining jobs; each row is written before it is yielded.
@@ -598,9 +589,8 @@ def program_version() -> str:
 def git_output(folder: Path, *arguments: str) -> str:
     """Return the output of git in a folder; '' without git or outside a repository."""
     try:
-        done = subprocess.run(
-            ["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=GIT_TIMEOUT_S, check=False
-        )
+        command = ["git", *arguments]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=GIT_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""

@@ -5,6 +5,7 @@ mass_percent, moles_to_mass, mass_to_moles, stoich.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -78,12 +79,8 @@ class ToolScore:
     def to_json(self) -> dict[str, Json]:
         """Return the score as JSON."""
         share = self.share
-        kinds: dict[str, list[ToolAnswer]] = {}
-        for each in self.answers:
-            kinds.setdefault(each.kind, []).append(each)
-        by_kind: list[Json] = [
-            {"kind": kind, "n": len(those), "right": sum(each.right for each in those)} for kind, those in kinds.items()
-        ]
+        counts, right = (Counter(each.kind for each in some) for some in (self.answers, self.of("right")))
+        by_kind: list[Json] = [{"kind": kind, "n": count, "right": right[kind]} for kind, count in counts.items()]
         misses: list[Json] = [
             {"id": each.id, "kind": each.kind, "got": each.got, "gold": each.gold, "error": each.error or None}
             for each in self.of("wrong")
@@ -128,11 +125,9 @@ def _answers(row: Row, name: str, where: str, decide: Decide | None) -> Iterator
     for place, each in enumerate(recorded, 1):
         yield _calculation(f"{name}:{place}", each["expression"], each["result"])
     if not recorded:
-        decided = None if decide is None else decide(question, str(answer))
-        if decided is None:
-            yield ToolAnswer(name, NEEDS_MODEL, "undecided", "", str(answer))
-        else:
-            yield ToolAnswer(name, "decided by a formula", decided[1], decided[0], str(answer))
+        decided = decide and decide(question, str(answer))
+        kind, (got, verdict) = ("decided by a formula", decided) if decided else (NEEDS_MODEL, ("", "undecided"))
+        yield ToolAnswer(name, kind, verdict, got, str(answer))
 
 
 def _exercise(row: Row, name: str, where: str) -> ToolAnswer:
@@ -276,15 +271,7 @@ def _fields(part: Json) -> dict[str, Json]:
     return part if isinstance(part, dict) else {}
 
 
-EXERCISE_KINDS: Mapping[str, Callable[[Json, ToolCaller], str]] = MappingProxyType(
-    {
-        "arithmetic": _arithmetic,
-        "balance": _balance,
-        "balance_error": _balance,
-        "molar_mass": _molar_mass,
-        "mass_percent": _mass_percent,
-        "moles_to_mass": _moles_to_mass,
-        "mass_to_moles": _mass_to_moles,
-        "stoich": _stoich,
-    }
-)
+EXERCISE_KINDS: Mapping[str, Callable[[Json, ToolCaller], str]] = MappingProxyType({
+    "arithmetic": _arithmetic, "balance": _balance, "balance_error": _balance, "molar_mass": _molar_mass,
+    "mass_percent": _mass_percent, "moles_to_mass": _moles_to_mass, "mass_to_moles": _mass_to_moles, "stoich": _stoich,
+})  # fmt: skip

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, add_turn, edit_state, summarize_window, turns_to_keep
@@ -104,17 +105,12 @@ def say(
             begun = replace(request, prefix=prefix)
             response = _behind(prefix, (yield from complete_or_downgrade(begun, reply_watcher(app, prefix))))
         parsed = yield from _parse_or_repair(app, request, response, repairs, exact=exact)
-        if parsed.delta is None and app.output_type is not None:
-            reason = FINISH_WARNINGS.get(response.finish) or f"the answer is not of the type {app.output_type.name}"
-            raise OutputValidationError(
-                f"{reason}: {parsed.problems[0]}", text=response.text, diagnostics=parsed.problems
-            )
-        if parsed.delta is None and strict:
-            raise OutputValidationError(
-                f"the reply's state cannot be used: {parsed.problems[0]}",
-                text=response.text,
-                diagnostics=parsed.problems,
-            )
+        if parsed.delta is None and (strict or app.output_type is not None):
+            reason = "the reply's state cannot be used"
+            if app.output_type is not None:
+                reason = FINISH_WARNINGS.get(response.finish) or f"the answer is not of the type {app.output_type.name}"
+            message = f"{reason}: {parsed.problems[0]}"
+            raise OutputValidationError(message, text=response.text, diagnostics=parsed.problems)
         thinking = response.message.signed_thinking
         after, parsed = _commit(conversation, text, tuple(attachments), parsed, thinking, strict=strict, prefix=prefix)
         warnings = _warnings(response, parsed)
@@ -190,9 +186,7 @@ def _complete_checked(request: Request, schema: JsonSchema, reason: str) -> Prog
             message = Message("assistant", (*response.message.thinking, Text(parsed.answer)))
             return replace(response, message=message), tuple(warnings)
         problems = list(parsed.problems)
-        lines = "\n".join(f"{number}. {fault}" for number, fault in enumerate(problems, 1))
-        prompt = REPAIR_PROMPT.format(faults=lines, type=output_type.render())
-        messages = (*messages, assistant(response.text), user(prompt))
+        messages = (*messages, *_repair_messages(response.text, problems, output_type))
         warnings.append(f"the first answer did not fit and was repaired: {problems[0]}")
     raise OutputValidationError(
         f"the answer does not fit the schema, which the model cannot enforce: {problems[0]}",
@@ -211,11 +205,17 @@ def compact(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
     if not conversation.turns:
         raise InputError("the conversation has no turn to compact")
     request = summary_request(conversation, conversation.turns)
-    response = yield from perform(Complete(request, HideOutput))
-    summary = whole_characters(response.text).strip()
-    if not summary or response.finish in {"refusal", "interrupted"}:
+    summary, response = yield from _summarize(request)
+    if not summary:
         raise RefusalError("the model wrote no summary", request=request.digest)
     return Reply(summary, None, (), response), summarize_window(conversation, (), summary)
+
+
+def _summarize(request: Request) -> Program[tuple[str, Response]]:
+    """Complete a request of a summary; the text is "" where the model wrote none."""
+    response = yield from perform(Complete(request, HideOutput))
+    usable = response.finish not in {"refusal", "interrupted"}
+    return whole_characters(response.text).strip() if usable else "", response
 
 
 def input_text(inputs: Sequence[Message]) -> str:
@@ -269,13 +269,12 @@ def shorten_history(conversation: Conversation) -> Program[Conversation]:
     leaving = tuple(past for past in conversation.turns if past not in staying)
     reason = ""
     try:
-        response = yield from perform(Complete(summary_request(conversation, leaving), HideOutput))
+        summary, _ = yield from _summarize(summary_request(conversation, leaving))
     except ModelError as error:
         # A refused summary would be refused before every later turn too, so the turn goes on without one.
         reason = f": {error.message}"
     else:
-        summary = whole_characters(response.text).strip()
-        if summary and response.finish not in {"refusal", "interrupted"}:
+        if summary:
             return summarize_window(conversation, hashes, summary)
     yield from notify(
         f"the old turns could not be summarised; they stay in the prompt{reason}", code="fold", warning=True
@@ -292,13 +291,11 @@ def compress_fields(conversation: Conversation) -> Program[Conversation]:
             continue
         reason = ""
         try:
-            request = field_summary_request(conversation.app, field, text)
-            response = yield from perform(Complete(request, HideOutput))
+            summary, _ = yield from _summarize(field_summary_request(conversation.app, field, text))
         except ModelError as error:
             reason = f": {error.message}"
         else:
-            summary = whole_characters(response.text).strip()
-            if 0 < len(summary) < len(text) and response.finish not in {"refusal", "interrupted"}:
+            if 0 < len(summary) < len(text):
                 values[field.name] = summary
                 continue
         yield from notify(f"the field {field.name} could not be compressed{reason}", code="fold", warning=True)
@@ -320,15 +317,14 @@ def _commit(
     Raises:
         InputError: strict, and a reducer rejected the delta.
     """
+    delta = {name: part for name, part in (parsed.delta or {}).items() if name != "response"}
     try:
-        delta = _state_delta(parsed)
         return add_turn(conversation, text, parsed.answer, delta, attachments, thinking, prefix=prefix), parsed
     except InputError as error:
         if strict or parsed.delta is None:
             raise
         without = replace(parsed, delta=None, problems=(error.message,))
-        delta = _state_delta(without)
-        return add_turn(conversation, text, parsed.answer, delta, attachments, thinking, prefix=prefix), without
+        return _commit(conversation, text, attachments, without, thinking, strict=strict, prefix=prefix)
 
 
 def _parse_or_repair(
@@ -364,22 +360,17 @@ def _parse_or_repair(
 
 def _repair_request(app: App, request: Request, invalid: str, faults: tuple[str, ...], *, constrained: bool) -> Request:
     output_type = app.output_type or (app.environment_type if app.reply == "environment" else app.delta_type)
-    lines = "\n".join(f"{number}. {fault}" for number, fault in enumerate(faults, 1))
-    prompt = user(REPAIR_PROMPT.format(faults=lines, type=output_type.render()))
     constraint = JsonSchema(output_type.schema(), "delta") if constrained else None
-    return replace(request, messages=(*request.messages, assistant(invalid), prompt), constraint=constraint)
+    messages = (*request.messages, *_repair_messages(invalid, faults, output_type))
+    return replace(request, messages=messages, constraint=constraint)
 
 
-def _state_delta(parsed: ParsedReply) -> dict[str, Json]:
-    return {name: part for name, part in (parsed.delta or {}).items() if name != "response"}
+def _repair_messages(invalid: str, faults: Sequence[str], output_type: OutputType[Any]) -> tuple[Message, Message]:
+    lines = "\n".join(f"{number}. {fault}" for number, fault in enumerate(faults, 1))
+    return assistant(invalid), user(REPAIR_PROMPT.format(faults=lines, type=output_type.render()))
 
 
 def _warnings(response: Response, parsed: ParsedReply) -> tuple[str, ...]:
-    warnings: list[str] = []
-    if response.finish in FINISH_WARNINGS:
-        warnings.append(FINISH_WARNINGS[response.finish])
-    elif not parsed.answer.strip():
-        warnings.append("the model returned no text")
-    if parsed.delta is None:
-        warnings.append(f"the state was left as it was: {'; '.join(parsed.problems[:3])}")
-    return tuple(warnings)
+    finish = FINISH_WARNINGS.get(response.finish) or ("" if parsed.answer.strip() else "the model returned no text")
+    state = f"the state was left as it was: {'; '.join(parsed.problems[:3])}" if parsed.delta is None else ""
+    return tuple(filter(None, (finish, state)))

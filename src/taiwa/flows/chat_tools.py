@@ -41,13 +41,11 @@ def complete_with_tools(request: Request, tools: Sequence[ToolSpec], app: App) -
     """
     capabilities = yield from perform(GetCapabilities())
     calls = CallBudget(tools, LIMITS)
-    if request.prefix and ("tools" in capabilities or "prefix" not in capabilities):
-        raise UnsupportedError(
-            "a reply whose model calls functions cannot be made to begin with a text"
-            if "tools" in capabilities
-            else "this model cannot go on with the beginning of a reply",
-            capability="prefix",
-        )
+    if request.prefix and "tools" in capabilities:
+        why = "a reply whose model calls functions cannot be made to begin with a text"
+        raise UnsupportedError(why, capability="prefix")
+    if request.prefix and "prefix" not in capabilities:
+        raise UnsupportedError("this model cannot go on with the beginning of a reply", capability="prefix")
     replies_in_json = app.output_type is not None or (bool(app.model_fields) and app.reply != "text+delta")
     if "tools" in capabilities:
         native = FunctionCallingLoop(request, calls, TaggedFormat(), _ReplyWatch(reply_watcher(app)))
@@ -65,14 +63,10 @@ def complete_with_tools(request: Request, tools: Sequence[ToolSpec], app: App) -
         has_head = request.messages[0].role == "system"
         head = f"{request.messages[0].text}\n\n" if has_head else ""
         instructed = system(f"{head}{TaggedFormat().instructions(tools)}")
-        loop = TextLoop(
-            replace(request, messages=(instructed, *request.messages[has_head:])),
-            calls,
-            _TaggedBeforeDelta() if app.model_fields else TaggedFormat(),
-            reply_watcher(app, request.prefix),
-            prefill="prefix" in capabilities,
-            stops="stop" in capabilities,
-        )
+        request = replace(request, messages=(instructed, *request.messages[has_head:]))
+        form = _TaggedBeforeDelta() if app.model_fields else TaggedFormat()
+        watch, prefill, stops = reply_watcher(app, request.prefix), "prefix" in capabilities, "stop" in capabilities
+        loop = TextLoop(request, calls, form, watch, prefill=prefill, stops=stops)
         yield from loop.run()
         ending, text = loop.ending or "end", loop.text
     if ending in WARNINGS:
