@@ -432,11 +432,8 @@ def _known(side: str) -> "_Parser | None":
 
 
 def _mixed(labels: set[str]) -> ToolError:
-    return ToolError(
-        f"{' and '.join(sorted(labels))} cannot be added or compared",
-        code="ambiguous",
-        hint="convert them to one unit first, and leave the unit words out",
-    )
+    hint = "convert them to one unit first, and leave the unit words out"
+    return ToolError(f"{' and '.join(sorted(labels))} cannot be added or compared", code="ambiguous", hint=hint)
 
 
 @dataclass(slots=True)
@@ -626,9 +623,8 @@ class _Parser:
 
     def hundredths(self, number: Fraction) -> Fraction:
         if self.kind in ("number", "vulgar", "name") or self.sign(*PAIRS):
-            raise ToolError(
-                "% means hundredths, so no number can follow it", code="syntax", hint="17 - 5*3 for a remainder"
-            )
+            hint = "17 - 5*3 for a remainder"
+            raise ToolError("% means hundredths, so no number can follow it", code="syntax", hint=hint)
         return number / 100
 
 

@@ -31,15 +31,9 @@ SIGNS = str.maketrans({"•": "·", "∙": "·", "⋅": "·", "・": "·", "‧"
 LATEX = re.compile(r"\\(?:ce|mathrm|mathit|text|rm|left|right|,|;|!)(?![a-z])|\$")
 
 LATEX_SIGNS = {
-    r"\cdot": "·",
-    r"\times": "x",
-    r"\longrightarrow": "->",
-    r"\rightarrow": "->",
-    r"\rightleftharpoons": "->",
-    r"\to": "->",
-    r"\uparrow": "",
-    r"\downarrow": "",
-}
+    r"\cdot": "·", r"\times": "x", r"\longrightarrow": "->", r"\rightarrow": "->", r"\rightleftharpoons": "->",
+    r"\to": "->", r"\uparrow": "", r"\downarrow": "",
+}  # fmt: skip
 
 JOINING = re.compile(r"\s*·\s*|\s+\.\s*(?=[0-9A-Z])|\s*[x,]\s*(?=[0-9]+\s*H_?\{?2\}?O)")
 # Lower case only: (S) is sulfur and (s) a solid.
@@ -53,7 +47,7 @@ BRACKETED = re.compile(r"[({]([0-9]*[+-]|[+-][0-9]+)[)}]\Z")
 
 JOINED = re.compile(r"(?P<digits>(?<![_.0-9])[0-9]*)(?P<charge>[+-][1-9]|[+-]+)\Z")
 
-CHARGE = re.compile(r"([0-9]*)([+-]+)([0-9]*)\Z")
+CHARGE = re.compile(r"(?P<before>[0-9]*)(?P<sign>\++|-+)(?P<after>[0-9]*)\Z")
 
 OXO_CATION = re.compile(r"(?:[A-Z][a-z]?O2)\Z")
 
@@ -129,17 +123,12 @@ def split_charge(text: str) -> tuple[str, int]:
 
 def _charge(written: str, text: str) -> int:
     match = CHARGE.match(written.replace(" ", ""))
-    if (
-        match is None
-        or (match[1] and match[3])
-        or len(set(match[2])) != 1
-        or (len(match[2]) > 1 and match[1] + match[3])
-    ):
+    if match is None or bool(match["before"]) + (len(match["sign"]) > 1) + bool(match["after"]) > 1:
         raise ToolError(f"cannot read the charge of {text[:40]!r}", code="syntax", hint="write SO4^2- or Ca^2+")
-    size = int(match[1] or match[3] or len(match[2]))
+    size = int(match["before"] or match["after"] or len(match["sign"]))
     if not 0 < size < 100:
         raise ToolError(f"the charge must be between 1 and 99, got {size}", code="syntax", hint="write SO4^2- or Ca^2+")
-    return size if match[2][0] == "+" else -size
+    return size if "+" in match["sign"] else -size
 
 
 def _split_digits(rest: str, digits: str, sign: str) -> tuple[str, int]:
@@ -148,14 +137,7 @@ def _split_digits(rest: str, digits: str, sign: str) -> tuple[str, int]:
     if rest.startswith("[") and rest.endswith("]") and len(digits) == 1:
         return rest, one * int(digits)
     readings = [(digits[:at], digits[at:]) for at in range(len(digits))] + [(digits, "")]
-    sensible = [
-        (atoms, charge)
-        for atoms, charge in readings
-        if not atoms.startswith("0")
-        and atoms != "1"
-        and re.fullmatch(r"[1-9]?", charge)
-        and (charge != "1" or not atoms)
-    ]
+    sensible = [each for each in readings if re.fullmatch(r"(?!0|1,)[0-9]*,[2-9]?|,1", ",".join(each))]
     several = len(re.findall("[A-Z]", rest)) > 1 and not rest.endswith((")", "]", "}"))
     whole = rest + digits
     if several and len(digits) == 1 and not (sign == "+" and OXO_CATION.search(whole) and not NOT_OXO.search(whole)):
@@ -234,12 +216,7 @@ def suggest_spellings(text: str) -> tuple[str, ...]:
     (('H2O',), ('NaCl',))
     """
     words = WORD.findall(text)
-    if (
-        len(text) > SPELLING_MAX_CHARS
-        or " " in text
-        or not words
-        or (len(words) == 1 and len(text) > LONGEST_WORD and text.isalpha())
-    ):
+    if not words or " " in text or len(text) > (LONGEST_WORD if text.isalpha() else SPELLING_MAX_CHARS):
         return ()
     partial = [""]
     steps = 0
@@ -336,11 +313,11 @@ def formula(text: str) -> Formula:
         return found
     number, rest = leading[0].strip(), found.text[leading.end() :]
     isotope = f"; for the isotope write ^{number}{rest[:60]}" if _is_isotope(number, rest) else ""
-    raise ToolError(
-        f"{found.text[:60]} begins with a number",
-        code="ambiguous",
-        hint=f"write {rest[:60]} and multiply by {number}{isotope}",
-    )
+    raise _ambiguous(f"{found.text[:60]} begins with a number", f"{rest[:60]} and multiply by {number}{isotope}")
+
+
+def _ambiguous(what: str, instead: str) -> ToolError:
+    return ToolError(what, code="ambiguous", hint=f"write {instead}"[:300])
 
 
 def species(text: str, *, suggest: bool = True) -> Formula:
@@ -354,11 +331,8 @@ def species(text: str, *, suggest: bool = True) -> Formula:
     if not source:
         raise ToolError("the formula is empty", code="syntax", hint="for example H2O, Ca(OH)2, CuSO4·5H2O or SO4^2-")
     if (state := OXIDATION_STATE.search(source)) is not None:
-        raise ToolError(
-            f"{state[0]} is an oxidation state, which a formula does not contain",
-            code="syntax",
-            hint="write Fe^2+ or FeCl2",
-        )
+        why = f"{state[0]} is an oxidation state, which a formula does not contain"
+        raise ToolError(why, code="syntax", hint="write Fe^2+ or FeCl2")
     _refuse_nuclide(source)
     bare, charge = split_charge(source)
     bare = _dotted(bare)
@@ -390,8 +364,7 @@ def _refuse_nuclide(text: str) -> None:
     """Refuse `C-14`, which is a nuclide, but also the notation of an ion."""
     match = NUCLIDE.fullmatch(text)
     if match is not None and int(match[2]) in nuclides().get(match[1], {}):
-        hint = f"write ^{match[2]}{match[1]} or {match[1]}^{match[2]}-"
-        raise ToolError(f"{text} is ambiguous", code="ambiguous", hint=hint)
+        raise _ambiguous(f"{text} is ambiguous", f"^{match[2]}{match[1]} or {match[1]}^{match[2]}-")
 
 
 def _dotted(text: str) -> str:
@@ -400,7 +373,7 @@ def _dotted(text: str) -> str:
     def replace_stop(match: re.Match[str]) -> str:
         before, after, unit = match["before"], match["after"], match["unit"] or ""
         if text[match.end() :].startswith("."):
-            raise ToolError(f"the dots in {text[:60]} are ambiguous", code="ambiguous", hint="write CaSO4·0.5H2O")
+            raise _ambiguous(f"the dots in {text[:60]} are ambiguous", "CaSO4·0.5H2O")
         if not before and unit:
             return f"·{after}{unit}"
         if not before or not after or not unit or not before[0].isdigit() or before == "0":
@@ -410,9 +383,7 @@ def _dotted(text: str) -> str:
             return f"{before}·{after}{unit}"
         ways = f"{before}·{after}", f"_{{{before}.{after}}}"
         either = (f"{text[: match.start()]}{way}{text[match.start('unit') :]}" for way in ways)
-        raise ToolError(
-            f"the dot in {text[:60]} is ambiguous", code="ambiguous", hint=f"write {' or '.join(either)}"[:300]
-        )
+        raise _ambiguous(f"the dot in {text[:60]} is ambiguous", " or ".join(either))
 
     return FULL_STOP.sub(replace_stop, text)
 
@@ -447,20 +418,14 @@ class _Parser:
         if self.at < len(self.text):
             if self.text[self.at].isdigit() and self.text[self.at - 1 : self.at].isdigit():
                 self.fail("a number is too large", "too_large")
-            odd = self.text[self.at :].lstrip(".")[:1]
-            self.fail(
-                "a number is expected there"
-                if odd and odd in "nmx"
-                else f"{self.text[self.at]!r} is not expected there"
-            )
+            if self.text[self.at :].lstrip(".").startswith(("n", "m", "x")):
+                self.fail("a number is expected there")
+            self.fail(f"{self.text[self.at]!r} is not expected there")
         return atoms
 
     def fail(self, what: str, code: str = "syntax") -> NoReturn:
-        proposals = (
-            ()
-            if "number" in what or not self.suggest
-            else [one for one in suggest_spellings(self.source) if _is_formula(one)]
-        )
+        spellings = suggest_spellings(self.source) if self.suggest and "number" not in what else ()
+        proposals = [one for one in spellings if _is_formula(one)]
         hint = f"write {' or '.join(proposals)}" if proposals else "for example H2O, Ca(OH)2, CuSO4·5H2O or SO4^2-"
         raise ToolError(f"{self.source[:60]!r} is not a formula: {what}", code=code, hint=hint)
 
@@ -505,15 +470,12 @@ class _Parser:
             self.fail("an element is missing")
         symbol = match[0]
         if symbol in GROUPS:
-            raise ToolError(
-                f"{symbol} is a group, not an element", code="unknown_element", hint=f"write {GROUPS[symbol]}"
-            )
+            hint = f"write {GROUPS[symbol]}"
+            raise ToolError(f"{symbol} is a group, not an element", code="unknown_element", hint=hint)
         if symbol not in elements() and symbol not in ALIASES:
             self.fail(f"unknown element {symbol}", "unknown_element")
         if symbol == "Ac" and self.text[: self.at].endswith("O"):
-            raise ToolError(
-                "OAc would be actinium; is it acetate?", code="ambiguous", hint="write CH3COO, or O_{1}Ac for actinium"
-            )
+            raise _ambiguous("OAc would be actinium; is it acetate?", "CH3COO, or O_{1}Ac for actinium")
         self.at = match.end()
         return symbol
 
@@ -563,15 +525,11 @@ def molar_mass(formula: str, weights: Weights = "iupac") -> ToolResult:
     """
     found = _substance(formula)
     whole = mass(found, weights)
-    shares = mass_percent(found, weights)
     value: dict[str, Json] = {
-        "formula": found.text,
-        "molar_mass": spell_near(whole),
-        "unit": "g/mol",
-        "weights": weights,
+        "formula": found.text, "molar_mass": spell_near(whole), "unit": "g/mol", "weights": weights,
         "atoms": {atom: str(count) for atom, count in found.atoms.items()},
-        "percent": {symbol: spell(share) for symbol, share in shares.items()},
-    }
+        "percent": {symbol: spell(share) for symbol, share in mass_percent(found, weights).items()},
+    }  # fmt: skip
     return ToolResult(f"{spell(Fraction(rounded(whole, SHOWN_DIGITS)))} g/mol", value=value)
 
 

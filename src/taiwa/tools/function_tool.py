@@ -62,12 +62,10 @@ class FunctionTool(Generic[P, R]):
         self.secrets = tuple(secrets)
         self._worker: IsolatedTool | None = None
         hints = _hints(function)
-        self._returns: OutputType[Any] | None = (
-            None if hints["return"] in (str, ToolResult) else OutputType(hints["return"])
-        )
-        parameters = {
-            each: part for each, part in inspect.signature(function).parameters.items() if each not in self._fixed
-        }
+        returns = hints["return"]
+        self._returns: OutputType[Any] | None = None if returns in (str, ToolResult) else OutputType(returns)
+        declared = inspect.signature(function).parameters
+        parameters = {each: part for each, part in declared.items() if each not in self._fixed}
         self._parameters: dict[str, OutputType[Any]] = {each: OutputType(hints[each]) for each in parameters}
         required = frozenset(each for each, part in parameters.items() if part.default is part.empty)
         name = name or getattr(function, "__name__", "")
@@ -79,9 +77,10 @@ class FunctionTool(Generic[P, R]):
         self._arguments = OutputType.fields(name, {each: hints[each] for each in parameters}, required)
         self._spec = ToolSpec(name, description, self._arguments.schema())
         # Strict function calling sends null for an omitted parameter, unless null is a value of its type.
-        self._null_means_omitted = frozenset(
-            each for each in parameters if each not in required and not _accepts_null(self._parameters[each])
-        )
+        optional = parameters.keys() - required
+        self._null_means_omitted = frozenset(each for each in optional if not _accepts_null(self._parameters[each]))
+        if isolated and isinstance(self, AsyncFunctionTool):
+            raise InputError(f"{name} is asynchronous and runs in this process; leave out `isolated`")
 
     def __repr__(self) -> str:
         return f"FunctionTool({self._spec.name})"
@@ -183,16 +182,11 @@ class FunctionTool(Generic[P, R]):
 
     def _check(self, arguments: Mapping[str, Json]) -> dict[str, Any]:
         if json_size(arguments, MAX_ARGUMENT_CHARS) > MAX_ARGUMENT_CHARS:
-            raise ToolError(
-                "the arguments are too long", code="too_long", hint=f"at most {MAX_ARGUMENT_CHARS:,} characters"
-            )
+            hint = f"at most {MAX_ARGUMENT_CHARS:,} characters"
+            raise ToolError("the arguments are too long", code="too_long", hint=hint)
+        omitted = {name for name, part in arguments.items() if part is None and name in self._null_means_omitted}
         try:
-            sent = {
-                name: part
-                for name, part in arguments.items()
-                if part is not None or name not in self._null_means_omitted
-            }
-            checked = self._arguments.validate(sent)
+            checked = self._arguments.validate({name: arguments[name] for name in arguments if name not in omitted})
             return {name: self._parameters[name].validate(part) for name, part in checked.items()}
         except OutputValidationError as error:
             message = "; ".join(error.diagnostics or (error.message,))
@@ -218,23 +212,9 @@ class AsyncFunctionTool(FunctionTool[P, R]):
         InputError: `isolated` demands a process of its own.
     """
 
-    def __init__(
-        self,
-        function: Callable[P, R],
-        name: str = "",
-        fixed: Mapping[str, object] | None = None,
-        *,
-        description: str = "",
-        isolated: bool | None = None,
-        limits: ProcessLimits = DEFAULT_LIMITS,
-        secrets: Sequence[str] = (),
-    ) -> None:
-        super().__init__(
-            function, name, fixed, description=description, isolated=isolated, limits=limits, secrets=secrets
-        )
-        if isolated:
-            raise InputError(f"{self.spec.name} is asynchronous and runs in this process; leave out `isolated`")
-        self._seconds = None if isolated is False else limits.seconds
+    @property
+    def _seconds(self) -> float | None:
+        return None if self._isolated is False else self._limits.seconds
 
     def call(self, arguments: Mapping[str, Json]) -> ToolResult:
         """As `FunctionTool.call`, on an event loop of its own."""
@@ -323,13 +303,12 @@ class IsolatedTool(AbstractContextManager["IsolatedTool"]):
             worker.end()
             raise
         error = cast("dict[str, str] | None", answer.get("error"))
-        if error is None:
-            self._put_back(worker)
-            return cast("ToolResult", restore(answer["result"]))
-        if error["code"] == "memory":
+        if error is not None and error["code"] == "memory":
             worker.end()  # its memory would count against the next call
         else:
             self._put_back(worker)
+        if error is None:
+            return cast("ToolResult", restore(answer["result"]))
         failed = ToolError(error["message"], code=error["code"], hint=error["hint"])
         if error["trace"]:
             failed.add_note(error["trace"])
@@ -342,9 +321,7 @@ class IsolatedTool(AbstractContextManager["IsolatedTool"]):
                 if worker.alive:
                     return worker
                 worker.end()
-        return IsolatedProcess(
-            "taiwa.tools.function_tool:entry", self._address, self.spec.name, self._limits, self._tool.secrets
-        )
+        return IsolatedProcess(f"{__name__}:entry", self._address, self.spec.name, self._limits, self._tool.secrets)
 
     def _put_back(self, worker: IsolatedProcess) -> None:
         with self._lock:
@@ -372,16 +349,11 @@ def _address(tool: FunctionTool[Any, Any]) -> dict[str, Json]:
     if not is_importable or (module == "__main__" and not Path(file).is_file()):
         raise InputError(f"another process cannot import {tool.spec.name}; define it at the top of a module")
     if not all(value is None or isinstance(value, (str, int, float)) for value in tool.fixed.values()):
-        raise InputError(
-            f"a fixed parameter of {tool.spec.name} cannot be sent to another process; use text or a number"
-        )
-    return {
-        "module": module,
-        "name": path,
-        "file": file if module == "__main__" else "",
-        "package": str(getattr(main, "__package__", None) or ""),
-        "fixed": cast("dict[str, Json]", dict(tool.fixed)),
-    }
+        why = f"a fixed parameter of {tool.spec.name} cannot be sent to another process"
+        raise InputError(f"{why}; use text or a number")
+    package, fixed = str(getattr(main, "__package__", None) or ""), cast("dict[str, Json]", dict(tool.fixed))
+    file = file if module == "__main__" else ""
+    return {"module": module, "name": path, "file": file, "package": package, "fixed": fixed}
 
 
 @overload
@@ -507,14 +479,12 @@ def _call(tool: Any, arguments: dict[str, Json], max_chars: int) -> dict[str, Js
         recorded = record(result)
         if len(result.text) > max_chars or len(json.dumps(recorded)) > 2 * max_chars + MEGABYTE:
             return _error("returned too much", "too_large", tool.spec.name, "ask for less")
-    except ToolError as error:
+    except (ToolError, MemoryError) as error:
         cause = error.__cause__
-        trace = "".join(traceback.format_exception(cause))[-MAX_TRACE_CHARS:] if cause is not None else ""
-        if isinstance(cause, MemoryError):
+        if isinstance(error, MemoryError) or isinstance(cause, MemoryError):
             return _error("needs too much memory", "memory", tool.spec.name)
+        trace = "".join(traceback.format_exception(cause))[-MAX_TRACE_CHARS:] if cause is not None else ""
         return {"error": {"message": error.message, "code": error.code, "hint": error.hint, "trace": trace}}
-    except MemoryError:
-        return _error("needs too much memory", "memory", tool.spec.name)
     return {"result": recorded}
 
 

@@ -198,9 +198,8 @@ class McpServerConnection(AbstractContextManager["McpServerConnection"]):
 
         if isinstance(error, MCPError) and error.code != CONNECTION_CLOSED:
             return ToolError(_clean_line(error.message) or f"{name} failed", code="remote")
-        return ToolError(
-            f"{name} failed: its server has ended", code="crashed", trace=self._last_stderr_line() or _describe(error)
-        )
+        trace = self._last_stderr_line() or _describe(error)
+        return ToolError(f"{name} failed: its server has ended", code="crashed", trace=trace)
 
     def _result(self, name: str, answer: "CallToolResult") -> ToolResult:
         max_chars = self._limits.characters
@@ -208,11 +207,8 @@ class McpServerConnection(AbstractContextManager["McpServerConnection"]):
         content = cast("Json", answer.structured_content)
         if answer.is_error:
             error = decode_error(content, text, name)
-            raise ToolError(
-                _clean_line(error.message) or f"{name} failed",
-                code=_clean_line(error.code),
-                hint=_clean_line(error.hint),
-            )
+            message, code, hint = map(_clean_line, (error.message, error.code, error.hint))
+            raise ToolError(message or f"{name} failed", code=code, hint=hint)
         if json_size(content, max_chars) > max_chars:
             text, content = text or "the structured content is too large", None
         value = text[:max_chars] if content is None else decode_value(content)
@@ -371,19 +367,20 @@ def _clean_subschema(schema: "Json | Schema", depth: int) -> Json:
     kept: dict[str, Json] = {}
     for key, part in schema.items():
         if key in ("properties", "$defs") and isinstance(part, dict):
-            kept[key] = {
-                _clean_word(name): inner if isinstance(inner, dict | bool) else {}
-                for name, inner in islice(part.items(), MAX_SCHEMA_KEYS)
-            }
+            kept[key] = {_clean_word(name): _as_schema(inner) for name, inner in islice(part.items(), MAX_SCHEMA_KEYS)}
         elif key in ("anyOf", "oneOf", "allOf") and isinstance(part, list):
-            kept[key] = [inner if isinstance(inner, dict | bool) else {} for inner in part[:MAX_SCHEMA_KEYS]]
+            kept[key] = [_as_schema(inner) for inner in part[:MAX_SCHEMA_KEYS]]
         elif key in ("items", "additionalProperties"):
-            kept[key] = part if isinstance(part, dict | bool) else {}
+            kept[key] = _as_schema(part)
         elif key in ("description", "title"):
             kept[key] = _clean_word(str(part))
         elif key in SCHEMA_KEYWORDS:
             kept[key] = _clean_value(part)
     return map_subschemas(kept, lambda _, inner: _clean_subschema(inner, depth - 1))
+
+
+def _as_schema(part: Json) -> Json:
+    return part if isinstance(part, dict | bool) else {}
 
 
 def _clean_value(part: Json) -> Json:

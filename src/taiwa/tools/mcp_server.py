@@ -95,9 +95,8 @@ async def answer_over_http(
     require_mcp()
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-    manager = StreamableHTTPSessionManager(
-        create_server(tools, texts), stateless=True, max_request_body_size=most_bytes
-    )
+    server = create_server(tools, texts)
+    manager = StreamableHTTPSessionManager(server, stateless=True, max_request_body_size=most_bytes)
     async with manager.run():
         await manager.handle_request(*connection)
 
@@ -149,9 +148,8 @@ def create_server(tools: Iterable[Tool], texts: ResourceTemplate | None = None) 
 
     async def list_templates(_: Any, __: "PaginatedRequestParams | None") -> "ListResourceTemplatesResult":  # noqa: ANN401  (the same)
         assert texts is not None, "offered with texts only"
-        listed = ListedTemplate(
-            uri_template=texts.uri, name=texts.name, description=texts.description, mime_type="text/plain"
-        )
+        about = texts.description
+        listed = ListedTemplate(uri_template=texts.uri, name=texts.name, description=about, mime_type="text/plain")
         return ListResourceTemplatesResult(resource_templates=[listed])
 
     async def read_resource(_: Any, request: "ReadResourceRequestParams") -> "ReadResourceResult":  # noqa: ANN401  (the same)
@@ -213,9 +211,8 @@ def _call(by_name: Mapping[str, Tool], request: "CallToolRequestParams") -> "Cal
     try:
         tool = by_name.get(request.name)
         if tool is None:
-            raise UnknownToolError(
-                f"unknown tool {request.name!r}", code="unknown_tool", hint=f"tools: {', '.join(by_name) or 'none'}"
-            )
+            hint = f"tools: {', '.join(by_name) or 'none'}"
+            raise UnknownToolError(f"unknown tool {request.name!r}", code="unknown_tool", hint=hint)
         with ToolErrorBoundary(request.name):
             result = tool.call(request.arguments or {})
     except TaiwaError as caught:

@@ -66,9 +66,8 @@ def find_tools(names: Iterable[str]) -> tuple[FunctionTool[Any, Any], ...]:
     for name in names:
         tool = _load_tool(name) if ":" in name else named_tool(name)
         if tool is None:
-            raise InputError(
-                f"unknown tool {name!r}; choose one of {', '.join(tool_names())}, or name your own as FILE.py:NAME"
-            )
+            known = ", ".join(tool_names())
+            raise InputError(f"unknown tool {name!r}; choose one of {known}, or name your own as FILE.py:NAME")
         if found.setdefault(tool.spec.name, tool) is not tool:
             raise InputError(f"two tools have the name {tool.spec.name!r}")
     return tuple(found.values())
@@ -118,9 +117,8 @@ def remembered_tool(key: str) -> FunctionTool[Any, Any] | None:
     if not place.is_file():
         raise ConfigError(f"the tool {name!r} was in {place}, which is gone; name its file: --tool FILE.py:{name}")
     if _hash(place) != key.partition("@")[2]:
-        raise ConfigError(
-            f"the tool {name!r} is in {place}, which has changed; to use it as it is now: --tool {address}"
-        )
+        now = f"to use it as it is now: --tool {address}"
+        raise ConfigError(f"the tool {name!r} is in {place}, which has changed; {now}")
     return find_tools([address])[0]
 
 

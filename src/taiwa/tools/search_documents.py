@@ -62,23 +62,15 @@ class SearchDocumentsTool:
     def _find(self, query: str) -> ToolResult:
         """Find passages of the documents that fit a question or some words; each has a number and its source."""
         if len(query) > MAX_QUERY_CHARS:
-            raise ToolError(
-                f"the query has {len(query):,} characters", code="too_long", hint=f"at most {MAX_QUERY_CHARS:,}"
-            )
+            hint = f"at most {MAX_QUERY_CHARS:,}"
+            raise ToolError(f"the query has {len(query):,} characters", code="too_long", hint=hint)
         found = self._retriever.find(query, self._passages)[: self._passages]
         shown = [self._shown(number, passage, query) for number, passage in enumerate(found, start=1)]
         value: list[Json] = [
-            {
-                "number": number,
-                "source": each.source,
-                "start": each.start,
-                "score": each.score,
-                "text": each.text,
-                "heading": list(each.heading),
-                "page": each.page,
-            }
+            {"number": number, "source": each.source, "start": each.start, "score": each.score, "text": each.text,
+             "heading": list(each.heading), "page": each.page}
             for number, each in enumerate(found, start=1)
-        ]
+        ]  # fmt: skip
         return ToolResult("\n".join(shown) or "no passage fits", value=value)
 
     def _shown(self, number: int, passage: Passage, query: str) -> str:

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import compress, repeat
 from math import gcd, lcm
+from operator import mul
 from typing import Literal
 
 from taiwa.kernel.errors import ToolError
@@ -89,11 +91,8 @@ def equation(text: str) -> Equation:
     arrow = CONDITIONS.sub(lambda found: found["arrow"] or "->", plain(text))
     sides = _unlettered([LABEL.sub("", side) for side in _sides(HEAT.sub("", arrow))])
     if len(sides) != 2 or not all(side.strip() for side in sides):
-        raise ToolError(
-            "an equation must have reactants and products with one arrow between them",
-            code="syntax",
-            hint="for example H2 + O2 -> H2O",
-        )
+        why = "an equation must have reactants and products with one arrow between them"
+        raise ToolError(why, code="syntax", hint="for example H2 + O2 -> H2O")
     found = Equation(*(_terms(side) for side in sides))
     if len(found.terms) > MAX_SPECIES:
         raise ToolError(f"the equation has {len(found.terms)} species", code="too_long", hint=f"at most {MAX_SPECIES}")
@@ -141,9 +140,8 @@ def _close_terms(piece: str) -> tuple[Term, ...]:
             return found[0]
         if not found:
             raise
-        raise ToolError(
-            f"{piece[:60]} has two readings", code="ambiguous", hint="write ' + ' between species"
-        ) from None
+        why = f"{piece[:60]} has two readings"
+        raise ToolError(why, code="ambiguous", hint="write ' + ' between species") from None
 
 
 def _splits(piece: str) -> list[tuple[Term, ...]]:
@@ -248,15 +246,10 @@ def positive_solution(rows: Sequence[Sequence[int]], columns: int) -> list[Fract
 
 def _entering(table: list[Row], basis: list[int], columns: int) -> int | None:
     """Return the first column that lowers the sum of the artificial variables."""
+    artificial = [(row, variable) for variable, row in zip(basis, table, strict=True) if variable >= columns]
     for column in range(columns):
-        if column not in basis:
-            gain = sum(
-                Fraction(row[column], row[variable])
-                for variable, row in zip(basis, table, strict=True)
-                if variable >= columns
-            )
-            if gain > 0:
-                return column
+        if column not in basis and sum(Fraction(row[column], row[variable]) for row, variable in artificial) > 0:
+            return column
     return None
 
 
@@ -357,18 +350,10 @@ class _System:
         if not self._marked:
             return self._rows
         counts = [term.count or Fraction(0) for term in self._reaction.terms]
-        return [
-            [entry for entry, open_ in zip(row, self._marked, strict=True) if open_]
-            + [sum((entry * count for entry, count in zip(row, counts, strict=True)), Fraction(0))]
-            for row in self._rows
-        ]
+        return [[*compress(row, self._marked), sum(map(mul, row, counts), Fraction(0))] for row in self._rows]
 
     def _single(self, vector: Sequence[int]) -> Balance:
-        names = [
-            term.species.text
-            for term, open_ in zip(self._reaction.terms, self._marked or [True] * len(vector), strict=True)
-            if open_
-        ]
+        names = [term.species.text for term in compress(self._reaction.terms, self._marked or repeat(True))]
         if self._marked and not vector[-1]:
             return Balance("impossible", self._contradiction())
         direction = -1 if sum(entry > 0 for entry in vector) < sum(entry < 0 for entry in vector) else 1
@@ -405,7 +390,7 @@ class _System:
             if name != CHARGE and left != right:
                 return f"{name} is only on the {'left' if left else 'right'}"
             counted = [entry * (term.count or 0) for entry, term in zip(row, self._reaction.terms, strict=True)]
-            settled = self._marked and not any(entry for entry, open_ in zip(row, self._marked, strict=True) if open_)
+            settled = self._marked and not any(compress(row, self._marked))
             if settled and sum(counted):
                 return f"{name} is {sum(counted[:middle])} on the left and {-sum(counted[middle:])} on the right"
         return ""
@@ -421,7 +406,7 @@ class _System:
         counts = [term.count for term in self._reaction.terms if term.count is not None]
         if len(counts) < len(self._reaction.terms) or not any(term.is_explicit for term in self._reaction.terms):
             return False
-        return not any(sum(entry * count for entry, count in zip(row, counts, strict=True)) for row in self._rows)
+        return not any(sum(map(mul, row, counts)) for row in self._rows)
 
 
 def _counted(reaction: Equation, counts: Sequence[Fraction]) -> Equation:

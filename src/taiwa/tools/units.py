@@ -32,30 +32,10 @@ FACTOR = re.compile(
 LOWERED = str.maketrans("⁻" + RAISED, "-0123456789")
 # Names that pint reads as something else (kmph: kilomile per hour) or does not know.
 ALIASES = {
-    "kmph": "km/h",
-    "kmh": "km/h",
-    "mps": "m/s",
-    "℃": "degC",
-    "°C": "degC",
-    "℉": "degF",
-    "°F": "degF",
-    "celsius": "degC",
-    "fahrenheit": "degF",
-    "sec": "s",
-    "secs": "s",
-    "mins": "min",
-    "hrs": "h",
-    "kilometre": "km",
-    "centimetre": "cm",
-    "millimetre": "mm",
-    "cc": "cm^3",
-    "Kcal": "kcal",
-    "Cal": "kcal",
-    "lbs": "lb",
-    "gm": "g",
-    "gms": "g",
-    "%": "percent",
-}
+    "kmph": "km/h", "kmh": "km/h", "mps": "m/s", "℃": "degC", "°C": "degC", "℉": "degF", "°F": "degF", "celsius": "degC",
+    "fahrenheit": "degF", "sec": "s", "secs": "s", "mins": "min", "hrs": "h", "kilometre": "km", "centimetre": "cm",
+    "millimetre": "mm", "cc": "cm^3", "Kcal": "kcal", "Cal": "kcal", "lbs": "lb", "gm": "g", "gms": "g", "%": "percent",
+}  # fmt: skip
 SCALES = {"C": "degC", "F": "degF"}
 TEMPERATURES = {"C", "F", "K", "degC", "degF", "degR", "kelvin"}
 """Between two of these, C and F are degrees, not coulomb and farad."""
