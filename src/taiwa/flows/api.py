@@ -98,10 +98,8 @@ class Api:
         while any(each.name == returns for function in self.functions.values() for each in function.parameters):
             returns += "_"
         shown = tuple(Property(each.name, _shown(each, returns), required=True) for each in self.functions.values())
-        form = TypeIR(
-            ObjectNode(shown, about=About(self.signatures.about)), self.signatures.name, self.signatures.form.named
-        )
-        text = to_typescript(form)
+        api = ObjectNode(shown, about=About(self.signatures.about))
+        text = to_typescript(TypeIR(api, self.signatures.name, self.signatures.form.named))
         name = text.split(" ", 2)[1]  # it is renamed where another type has its name
         return PROGRAM.format(program=self.name, api=name, most=MAX_STEPS, unknown=UNKNOWN, returns=returns) + text
 
@@ -150,9 +148,8 @@ class Api:
         """
         missing = [each for each in self.functions if not callable(getattr(implementation, each, None))]
         if missing:
-            raise InputError(
-                f"{type(implementation).__name__} has no function {missing[0]}, which {self.signatures.name} declares"
-            )
+            name = type(implementation).__name__
+            raise InputError(f"{name} has no function {missing[0]}, which {self.signatures.name} declares")
         return tuple(_Bound(each, getattr(implementation, each.name)) for each in self.functions.values())
 
 
@@ -224,9 +221,8 @@ def _call(function: Function, links: _Links) -> ObjectNode:
     """Return the type of one call; optional arguments make one list for each number of arguments."""
     types = [links.at(each.node) for each in function.parameters]
     lists = [_tuple(types[:count]) for count in range(function.fewest, len(types) + 1)]
-    return _closed(
-        {FUNCTION: LiteralNode((function.name,)), ARGUMENTS: lists[0] if len(lists) == 1 else UnionNode(tuple(lists))}
-    )
+    arguments = lists[0] if len(lists) == 1 else UnionNode(tuple(lists))
+    return _closed({FUNCTION: LiteralNode((function.name,)), ARGUMENTS: arguments})
 
 
 def _tuple(items: list[Node]) -> ArrayNode:
@@ -281,10 +277,8 @@ class PlanResult:
         """
         for step in self.calls:
             if step.status != "done":
-                why = f": {step.error}" if step.error else ""
-                raise ToolError(
-                    f"the program did not finish: {step.call.function} {step.status}{why}", code="unfinished"
-                )
+                why = f"{step.call.function} {step.status}{step.error and f': {step.error}'}"
+                raise ToolError(f"the program did not finish: {why}", code="unfinished")
         return self.calls[-1].result if self.calls else None
 
 
@@ -300,9 +294,7 @@ def execute_plan(api: Api, plan: Plan, *, dry: bool = False) -> Program[PlanResu
     if plan.unknown:
         raise InputError(f"{api.signatures.name} cannot do what was requested: {'; '.join(plan.unknown)}")
     for at, call in enumerate(plan.calls):
-        if call.function not in api.functions or any(
-            not 0 <= other < at for each in call.arguments for other in references(each)
-        ):
+        if call.function not in api.functions or any(not 0 <= other < at for other in references([*call.arguments])):
             raise InputError(f"call {at} of the plan, {call.function}, does not belong to {api.signatures.name}")
     steps = [CallOutcome(call, "skipped", {}) for call in plan.calls]
     for level in _levels(api, plan):
@@ -319,7 +311,7 @@ def _levels(api: Api, plan: Plan) -> list[list[int]]:
     levels: list[int] = []
     first = 0  # later calls run at this level or after it
     for call in plan.calls:
-        level = max((levels[other] + 1 for each in call.arguments for other in references(each)), default=first)
+        level = max((levels[other] + 1 for other in references([*call.arguments])), default=first)
         level = max(level, first)
         if api.functions[call.function].access == "write":
             level = max(levels, default=-1) + 1
@@ -335,7 +327,7 @@ def _step(api: Api, at: int, steps: tuple[CallOutcome, ...], *, dry: bool) -> Pr
     """Run one call, after those that it refers to, where that is allowed."""
     step = steps[at]
     function = api.functions[step.call.function]
-    needed = [steps[other] for each in step.call.arguments for other in references(each)]
+    needed = [steps[other] for other in references([*step.call.arguments])]
     names = (parameter.name for parameter in function.parameters)
     arguments = {name: _filled(each, steps) for name, each in zip(names, step.call.arguments, strict=False)}
     step = replace(step, arguments=arguments)

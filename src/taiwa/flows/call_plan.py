@@ -4,8 +4,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, Literal, TypeAlias, TypeVar, cast, get_type_hints
 
 from taiwa.kernel.errors import InputError, OutputValidationError
@@ -133,16 +132,13 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}\Z")
 
 def reads(function: F) -> F:
     """Declare that a function of an API changes nothing: it runs in dry runs, in parallel, and without confirmation."""
-    return _marked(function, "read")
+    setattr(function, MARK, "read")
+    return function
 
 
 def writes(function: F) -> F:
     """Declare that a function of an API changes something: it is confirmed, runs alone, and never in a dry run."""
-    return _marked(function, "write")
-
-
-def _marked(function: F, access: Access) -> F:
-    setattr(function, MARK, access)
+    setattr(function, MARK, "write")
     return function
 
 
@@ -250,12 +246,8 @@ def _given(source: type | ModuleType) -> dict[str, object]:
         bases = [each for each in reversed(source.__mro__) if each.__module__ not in FOREIGN]
         places = [dict(vars(each)) for each in bases]
     found = {name: part for place in places for name, part in place.items()}
-    kinds = (staticmethod, classmethod)
-    return {
-        name: part
-        for name, part in found.items()
-        if not name.startswith("_") and (inspect.isfunction(part) or isinstance(part, kinds))
-    }
+    kinds = (FunctionType, staticmethod, classmethod)
+    return {name: part for name, part in found.items() if not name.startswith("_") and isinstance(part, kinds)}
 
 
 def _found(api: str, name: str, method: Any, source: type | ModuleType) -> _Found:  # noqa: ANN401  (any kind of method)
@@ -279,9 +271,8 @@ def _found(api: str, name: str, method: Any, source: type | ModuleType) -> _Foun
     missing = [each for each in (*(part.name for part in parameters), "return") if each not in types]
     if missing:
         raise InputError(f"{where}: {missing[0]!r} needs a type")
-    if any(
-        before.default is not before.empty and after.default is after.empty for before, after in pairwise(parameters)
-    ):
+    required = [each.default is each.empty for each in parameters]
+    if required != sorted(required, reverse=True):
         raise InputError(f"{where}: parameters with a default come last, because arguments are given in order")
     return _Found(name, function, parameters, types)
 
@@ -338,14 +329,16 @@ def check_plan(api: Signatures, data: Json) -> Plan:
 
 
 def references(argument: Json) -> Iterator[int]:
-    """Yield the numbers of the calls that an argument refers to."""
-    todo = [argument]
+    """Return the numbers of the calls that an argument refers to."""
+    return (at for each in _objects(argument) if isinstance(at := each.get(REFERENCE), int))
+
+
+def _objects(data: Json) -> Iterator[dict[str, Json]]:
+    todo = [data]
     while todo:
         here = todo.pop()
         if isinstance(here, dict):
-            at = here.get(REFERENCE)
-            if isinstance(at, int):
-                yield at
+            yield here
             todo += here.values()
         elif isinstance(here, list):
             todo += here
@@ -353,16 +346,7 @@ def references(argument: Json) -> Iterator[int]:
 
 def _is_open(data: Json) -> bool:
     """Return whether the data contains a reference or a call, or what looks like one."""
-    todo = [data]
-    while todo:
-        here = todo.pop()
-        if isinstance(here, dict):
-            if REFERENCE in here or FUNCTION in here:
-                return True
-            todo += here.values()
-        elif isinstance(here, list):
-            todo += here
-    return False
+    return any(REFERENCE in each or FUNCTION in each for each in _objects(data))
 
 
 @dataclass(slots=True)
@@ -377,7 +361,7 @@ class _Check:
     step: int = 0
 
     def fault(self, path: str, got: Json, complaint: str) -> None:
-        self.faults.append(f"{path} = {_shown(got)}: {complaint}")
+        self.faults.append(f"{path} = {truncate(literal(got), VALUE_CHARS)}: {complaint}")
 
     def program(self, data: Json) -> None:
         steps = data.get(STEPS) if isinstance(data, dict) else None
@@ -421,10 +405,8 @@ class _Check:
         if not function.fewest <= len(values) <= len(function.parameters):
             self.faults.append(f"{path}: has {len(values)}, must be the arguments of {function.head}")
         # A call in an argument comes before the call that it is an argument of.
-        arguments = tuple(
-            self.argument(argument, parameter, f"{path}[{at}]")
-            for at, (argument, parameter) in enumerate(zip(values, function.parameters, strict=False))
-        )
+        pairs = enumerate(zip(values, function.parameters, strict=False))
+        arguments = tuple(self.argument(value, parameter, f"{path}[{at}]") for at, (value, parameter) in pairs)
         sound = len(self.faults) == before
         self.calls.append(PlannedCall(function.name, arguments, self.step) if sound else None)
         return len(self.calls) - 1
@@ -533,8 +515,3 @@ class _Check:
 
 def _step(key: str) -> str:
     return pointer((key,)).removeprefix("$")
-
-
-def _shown(data: Json) -> str:
-    text = literal(data)
-    return text if len(text) <= VALUE_CHARS else f"{text[: VALUE_CHARS - 1]}…"

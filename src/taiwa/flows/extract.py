@@ -216,9 +216,8 @@ def complete_typed(
         try:
             response = yield from perform(Complete(request, typed.watch))
         except UnsupportedError as error:
-            if len(modes) == 1 or (
-                error.capability and error.capability.partition(".")[0] not in REFUSALS[modes[0]].split()
-            ):
+            named = error.capability.partition(".")[0]
+            if len(modes) == 1 or (named and named not in REFUSALS[modes[0]].split()):
                 raise
             downgrades = (*downgrades, f"{modes[0]}: {error.message}")
             yield from notify(f"trying output mode {modes[1]!r} instead: {error.message}", code="downgrade")
@@ -282,26 +281,18 @@ def _leading(text: str) -> tuple[Path | None, int]:
 
 def _put(data: Json, path: Path, value: Json) -> bool:
     """Set the value at a path whose container exists; a key may be new, an item may not."""
-    here = data
-    for step in path[:-1]:
-        inner = _inside(here, step)
-        if inner is None:
-            return False
-        here = inner
-    match here, path[-1]:
-        case dict(), str(key):
-            here[key] = value
-        case list(), int(index) if index < len(here):
-            here[index] = value
+    match data, path:
+        case dict(), [str(key)]:
+            data[key] = value
+        case list(), [int(index)] if index < len(data):
+            data[index] = value
+        case dict(), [str(key), *rest]:
+            return _put(data.get(key), tuple(rest), value)
+        case list(), [int(index), *rest] if rest and index < len(data):
+            return _put(data[index], tuple(rest), value)
         case _:
             return False
     return True
-
-
-def _inside(data: Json, step: str | int) -> Json:
-    if isinstance(data, dict) and isinstance(step, str):
-        return data.get(step)
-    return data[step] if isinstance(data, list) and isinstance(step, int) and step < len(data) else None
 
 
 AnswerForm: TypeAlias = Literal["whole", "patch", "invalid_patch"]
@@ -418,7 +409,7 @@ def repair_messages(
     """
     request = WHOLE if mode in ("native", "prompt") else CALL.format(name=function)
     call = answer.call
-    if call is None or mode != answer.mode or call.arguments != text or not isinstance(_json(text), dict):
+    if call is None or mode != answer.mode or call.arguments != text or not _is_json_object(text):
         return assistant(text), user(_faulty("Your answer", faults, request))
     result = ToolResult(_faulty("The call", faults, request), call.name, call.id, error="bad_arguments")
     return Message("assistant", (call,)), Message("tool", (result,))
@@ -462,12 +453,11 @@ def _any() -> OutputType[Any]:
     return OutputType(Any)
 
 
-def _json(text: str) -> Json:
+def _is_json_object(text: str) -> bool:
     try:
-        found: Json = json.loads(text)
+        return isinstance(json.loads(text), dict)
     except (ValueError, RecursionError):
-        return None
-    return found
+        return False
 
 
 Schema: TypeAlias = JsonSchema | Mapping[str, Json] | str
@@ -592,9 +582,8 @@ class _ExtractionLoop(Generic[T]):
         """Make one request and parse its answer; return None where it is invalid."""
         places = self.places()
         modes: tuple[OutputMode, ...] = ("prompt",) if places else self.modes
-        typed = replace(self.typed, brief=SHORTER) if self.was_cut else self.typed
         try:
-            answer = yield from complete_typed(typed, modes, self.more)
+            answer = yield from complete_typed(self.next_typed, modes, self.more)
         except LimitError as error:
             if not self.attempts:
                 raise
@@ -610,6 +599,10 @@ class _ExtractionLoop(Generic[T]):
     @property
     def was_cut(self) -> bool:
         return bool(self.attempts) and self.attempts[-1].finish == "length"
+
+    @property
+    def next_typed(self) -> TypedRequest[T]:
+        return replace(self.typed, brief=SHORTER) if self.was_cut else self.typed
 
     def places(self) -> tuple[str, ...]:
         """Return the paths that a patch has to correct; none where the whole answer is requested."""
@@ -663,20 +656,9 @@ class _ExtractionLoop(Generic[T]):
     def record(
         self, answer: TypedResponse, faults: tuple[str, ...], form: AnswerForm, fixes: tuple[Fix, ...] = ()
     ) -> None:
-        response = answer.response
-        self.attempts.append(
-            Attempt(
-                answer.text,
-                faults,
-                fixes,
-                response.finish,
-                response.usage,
-                answer.mode,
-                form,
-                answer.downgrades,
-                response.enforcement,
-            )
-        )
+        text, mode, downgrades, got = answer.text, answer.mode, answer.downgrades, answer.response
+        attempt = Attempt(text, faults, fixes, got.finish, got.usage, mode, form, downgrades, got.enforcement)
+        self.attempts.append(attempt)
 
     def keep_best(self, text: str, ending: str) -> None:
         """Keep the JSON of the best attempt: whole before unfinished, then with the fewest faults, then the last."""
@@ -688,9 +670,8 @@ class _ExtractionLoop(Generic[T]):
 
     def over_budget(self) -> Program[str]:
         """Return why the next request would exceed a budget, '' where it would not."""
-        typed = replace(self.typed, brief=SHORTER) if self.was_cut else self.typed
         mode: OutputMode = "prompt" if self.places() else self.modes[0]
-        after = self.used + Usage(_size(typed.request(mode, self.more(mode)), self.attempts[0].usage))
+        after = self.used + Usage(_size(self.next_typed.request(mode, self.more(mode)), self.attempts[0].usage))
         tokens, cost = self.repair.budget_tokens, self.repair.budget_cost
         if tokens is not None and after.input_tokens + after.output_tokens > tokens:
             return f"the budget of {tokens:,} tokens does not allow another call"
@@ -716,12 +697,8 @@ class _ExtractionLoop(Generic[T]):
 
 
 def _total(attempts: Sequence[Attempt]) -> Usage | None:
-    total = Usage()
-    for each in attempts:
-        if each.usage is None:
-            return None
-        total += each.usage
-    return total
+    reported = [each.usage for each in attempts if each.usage is not None]
+    return sum(reported, Usage()) if len(reported) == len(attempts) else None
 
 
 def _size(request: Request, first: Usage | None = None) -> int:

@@ -131,9 +131,8 @@ class Routes:
             lines = tuple(f"$.{CONTENT}{line.removeprefix('$')}" for line in error.diagnostics)
             raise OutputValidationError(error.message, text=text, diagnostics=lines) from None
         fixes = head.fixes + tuple(replace(fix, position=0) for fix in inner.fixes)
-        return ParseResult(
-            Routed(str(to), inner.value), fixes, head.complete, head.guessed or inner.guessed, head.stage
-        )
+        guessed = head.guessed or inner.guessed
+        return ParseResult(Routed(str(to), inner.value), fixes, head.complete, guessed, head.stage)
 
     def _form(self, instead: Mapping[str, Node]) -> TypeIR:
         """Return the union of all targets; `instead` replaces some of them by another node."""

@@ -29,11 +29,8 @@ NUMBER = re.compile(r"(?<![A-Za-z0-9_)\]}])-?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?
 
 MAX_DECIMALS = 9
 
-STATEMENTS = {
-    "calculator": "{input} = {result}",
-    "molar_mass": "{input}: {result}",
-    "unit_conversion": "{input}: {result}",
-}
+COLON = "{input}: {result}"
+STATEMENTS = {"calculator": "{input} = {result}", "molar_mass": COLON, "unit_conversion": COLON}
 """How a call that is not shown as one is stated as text; for other tools the result stands alone."""
 
 ANSWER_EXAMPLES: tuple[tuple[str, str], ...] = (
@@ -221,9 +218,8 @@ def _resolve(text: str, results: Sequence[str], name: str) -> str:
             return "{"
         place, what = int(match["number"]), match["what"] or ""
         if place > len(results):
-            raise InputError(
-                f"worked example {name}: {match[0]} names call {place}, and only {len(results)} come before it"
-            )
+            why = f"{match[0]} names call {place}, and only {len(results)} come before it"
+            raise InputError(f"worked example {name}: {why}")
         result = results[place - 1]
         number = _first_number(result) if not what or what.isdecimal() else _number_before(result, what)
         if number is None:

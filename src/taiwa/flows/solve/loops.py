@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import cast
+from typing import TypeAlias, cast
 
 from taiwa.flows.solve.rationale import (
     NO_CALL_LEFT,
@@ -62,12 +62,13 @@ OPEN, CLOSE = "<<", ">>"
 MAX_CALL_CHARS = 1_400
 
 
+MakeWatcher: TypeAlias = Callable[[], Watcher] | None
+
+
 class RationaleBuilder:
     """The state that both loops keep: text and insertions, calls, output tokens, and how the rationale ended."""
 
-    def __init__(
-        self, request: Request, calls: CallBudget, tool_format: ToolCallFormat, watch: Callable[[], Watcher] | None
-    ) -> None:
+    def __init__(self, request: Request, calls: CallBudget, tool_format: ToolCallFormat, watch: MakeWatcher) -> None:
         self.base_request: Request = request
         self.calls = calls
         self.limits = calls.limits
@@ -139,7 +140,7 @@ class TextLoop(RationaleBuilder):
         request: Request,
         calls: CallBudget,
         tool_format: ToolCallFormat,
-        watch: Callable[[], Watcher] | None = None,
+        watch: MakeWatcher = None,
         *,
         prefill: bool,
         stops: bool,
@@ -256,9 +257,8 @@ class TextLoop(RationaleBuilder):
             return
         if behind.strip():
             yield from notify(f"passed over: {behind.strip()[:MAX_NOTICE_CHARS]}", code="discarded")
-        requested = self.calls.request(
-            call.name, call.input, lambda spec: self.tool_format.parse_arguments(spec, call.input), behind
-        )
+        parse = partial(self.tool_format.parse_arguments, text=call.input)
+        requested = self.calls.request(call.name, call.input, parse, behind)
         (executed,) = yield from self.calls.execute([requested])
         if executed is None:
             yield from self._insert_result(NO_CALL_LEFT, call.number)
@@ -444,11 +444,7 @@ class FunctionCallingLoop(RationaleBuilder):
     """A rationale with function calls; `tool_format` is how its calls are shown in the transcript."""
 
     def __init__(
-        self,
-        request: Request,
-        calls: CallBudget,
-        tool_format: ToolCallFormat,
-        watch: Callable[[], Watcher] | None = None,
+        self, request: Request, calls: CallBudget, tool_format: ToolCallFormat, watch: MakeWatcher = None
     ) -> None:
         super().__init__(replace(request, tools=tuple(calls.specs.values())), calls, tool_format, watch)
         self._more: tuple[Message, ...] = ()
@@ -471,14 +467,10 @@ class FunctionCallingLoop(RationaleBuilder):
             self.add_text(response.text)
             calls = self._with_ids(response)
             if not calls or response.finish not in ("tool_calls", "stop"):
-                self._more = (
-                    *self._more,
-                    Message("assistant", (*response.message.signed_thinking, Text(response.text))),
-                )
+                last = Message("assistant", (*response.message.signed_thinking, Text(response.text)))
+                self._more = (*self._more, last)
                 self.finish(response)
-                self.ending = (
-                    self.calls.ending or self.ending
-                )  # the text after the last call does not change why it ended
+                self.ending = self.calls.ending or self.ending  # the text after the last call does not change it
             elif self.ending is None:
                 yield from self._answer(response, calls)
 
@@ -492,9 +484,8 @@ class FunctionCallingLoop(RationaleBuilder):
             self._more = (*self._more, Message("assistant", (*thinking, Text(text))))
             self.ending = "calls"
             return
-        done = yield from self.calls.execute(
-            [self.calls.request(call.name, call.arguments, partial(_arguments, call.arguments)) for call in calls]
-        )
+        requested = ((call.name, call.arguments, partial(_arguments, call.arguments)) for call in calls)
+        done = yield from self.calls.execute([self.calls.request(*each) for each in requested])
         results: list[ToolResult] = []
         for call, executed in zip(calls, done, strict=True):
             if executed is None:
@@ -543,12 +534,8 @@ def _arguments(text: str, spec: ToolSpec) -> dict[str, Json]:
     hint = f"give a JSON object: {expected if expected.startswith('{') else '{' + json.dumps(expected) + ': …}'}"
     try:
         data = cast("Json", json.loads(text or "{}", parse_constant=refuse_constant))
-    except (ValueError, RecursionError) as error:
-        where = (
-            f"{error.msg} at line {error.lineno} column {error.colno}"
-            if isinstance(error, json.JSONDecodeError)
-            else error
-        )
+    except (ValueError, RecursionError) as bad:
+        where = f"{bad.msg} at line {bad.lineno} column {bad.colno}" if isinstance(bad, json.JSONDecodeError) else bad
         raise ToolError(f"the arguments are not JSON: {where}", code="bad_arguments", hint=hint) from None
     if not isinstance(data, dict):
         raise ToolError("the arguments are not a JSON object", code="bad_arguments", hint=hint)

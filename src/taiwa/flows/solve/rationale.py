@@ -1,5 +1,6 @@
 """`Rationale` and its parts, and `CallBudget`: the limits, execution and memory of all tool calls of one rationale."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
@@ -152,11 +153,9 @@ class CallBudget:
         self.ending: EndReason | None = None
         self.specs = {tool.name: tool for tool in tools}
         self.limits = limits
-        self._on_error = on_error
-        self._on_unknown = on_unknown
-        self._simulated = simulated_tools
+        self._on_error, self._on_unknown, self._simulated = on_error, on_unknown, simulated_tools
         self._results: dict[bytes, ToolResult | ToolError] = {}
-        self._counts: dict[bytes, int] = {}
+        self._counts = Counter[bytes]()
 
     def spec(self, name: str) -> ToolSpec:
         """Find a tool by its name.
@@ -165,9 +164,8 @@ class CallBudget:
             UnknownToolError: no tool has that name.
         """
         normal = normalize_name(name)
-        found = self.specs.get(name) or next(
-            (spec for spec in self.specs.values() if normalize_name(spec.name) == normal), None
-        )
+        alike = (spec for spec in self.specs.values() if normalize_name(spec.name) == normal)
+        found = self.specs.get(name) or next(alike, None)
         if found is None:
             known = ", ".join(self.specs) or "none"
             raise UnknownToolError(f"unknown tool {name!r}", code="unknown_tool", hint=f"tools: {known}")
@@ -225,7 +223,7 @@ class CallBudget:
         if len(keys) > left:
             self.ending = "calls"
         for place, key in enumerate(keys[:left]):
-            self._counts[key] = self._counts.get(key, 0) + 1
+            self._counts[key] += 1
             if self._counts[key] > self.limits.max_repeats:
                 self.ending = "repeat"
                 return place
@@ -259,9 +257,8 @@ class CallBudget:
             return self._record(call, ToolResult("", call.name, error=code, origin="model"), fault=fault)
         if policy == "stop":
             self.ending = "tool"
-        return self._record(
-            call, ToolResult(message, call.name, error=code), message if policy == "report" else "", fault
-        )
+        shown = message if policy == "report" else ""
+        return self._record(call, ToolResult(message, call.name, error=code), shown, fault)
 
     def _record(self, call: RequestedCall, result: ToolResult, shown: str = "", fault: str = "") -> ExecutedCall:
         executed = ExecutedCall(call.name, call.input, result, shown, fault, call.discarded)

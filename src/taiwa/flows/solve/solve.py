@@ -277,9 +277,8 @@ class SolveOptions:
         )  # fmt: skip
         for name, choice, known in chosen:
             if choice not in known:
-                raise InputError(
-                    f"unknown {name} {choice!r}; choose one of {', '.join(str(each) for each in known if each)}"
-                )
+                names = ", ".join(str(each) for each in known if each)
+                raise InputError(f"unknown {name} {choice!r}; choose one of {names}")
         for name, least in (("max_tool_calls", 0), ("max_tokens", 1), ("max_repeats", 1), ("max_false_stops", 0)):
             number = getattr(self.limits, name)
             if number is not None and number < least:
@@ -370,9 +369,8 @@ def _run_loop(
         if mode == "native":
             loop = FunctionCallingLoop(request, calls, options.tool_format)
         else:
-            loop = TextLoop(
-                request, calls, options.tool_format, prefill=mode == "prefill", stops="stop" in capabilities
-            )
+            prefill, stops = mode == "prefill", "stop" in capabilities
+            loop = TextLoop(request, calls, options.tool_format, prefill=prefill, stops=stops)
             if refused is not None:
                 yield from loop.take_over(refused)
         yield from notify(f"tool mode: {mode}", code="tool_mode")
@@ -422,17 +420,9 @@ def vote(program: Callable[[int], Program[A]], n: int, *, by: Callable[[A], obje
     errors = [outcome for outcome in outcomes if isinstance(outcome, OutputValidationError)]
     if not answers:
         raise errors[0]
-    keys: list[object] = []  # compared by `==`, because not every value can be hashed
-    groups: list[list[A]] = []
-    for answer in answers:
-        key = answer if by is None else by(answer)
-        if key in keys:
-            groups[keys.index(key)].append(answer)
-        else:
-            keys.append(key)
-            groups.append([answer])
-    most = max(groups, key=len)
-    return Vote(most[0], len(most), answers, len(errors))
+    keys = [answer if by is None else by(answer) for answer in answers]  # not every value can be hashed
+    first = max(range(len(keys)), key=lambda at: keys.count(keys[at]))
+    return Vote(answers[first], keys.count(keys[first]), answers, len(errors))
 
 
 def _answer(program: Program[A]) -> Program[tuple[A] | OutputValidationError]:

@@ -299,10 +299,8 @@ class TaggedFormat(ToolCallFormat):
 
     def scanner(self, names: Iterable[str]) -> Scanner:
         """Make a scanner for calls."""
-        spellings = (
-            re.sub(r"[_-]", "[ _-]?", re.escape(name).replace(r"\-", "-"))
-            for name in sorted(names, key=len, reverse=True)
-        )
+        longest = (re.escape(name).replace(r"\-", "-") for name in sorted(names, key=len, reverse=True))
+        spellings = (re.sub(r"[_-]", "[ _-]?", name) for name in longest)
         known = rf"(?i:{'|'.join(spellings) or '(?!)'})"
         opening = rf"<<[ \t]{{0,8}}(?P<name>{known})[ \t]{{0,8}}[:：](?P<input>(?:(?!>>).){{0,{MAX_INPUT_CHARS}}})"
         closed = re.compile(f"{opening}>>|{UNKNOWN_CALL}")
@@ -331,18 +329,14 @@ InputKind: TypeAlias = Literal["expression", "formula", "equation", "words"]
 """The input in the text before a call: the expression, formula or words that end the line; the two lines before."""
 
 TOOL_TITLES = (
-    ("Calculator", "calculator"),
-    ("Molar mass list", "molar_mass"),
-    ("Chemical reaction predictor", "stoichiometry"),
+    ("Calculator", "calculator"), ("Molar mass list", "molar_mass"), ("Chemical reaction predictor", "stoichiometry"),
     ("Unit converter", "unit_conversion"),
-)
+)  # fmt: skip
 """Titles of tools in a text; a call is written with the first one of its tool. The tool's own name is always accepted too."""
 
 INPUT_KINDS: tuple[tuple[str, InputKind], ...] = (
-    ("calculator", "expression"),
-    ("molar_mass", "formula"),
-    ("stoichiometry", "equation"),
-)
+    ("calculator", "expression"), ("molar_mass", "formula"), ("stoichiometry", "equation"),
+)  # fmt: skip
 """The kinds of input of the tools; every other tool reads the words on its line."""
 
 INLINE_CALL = r"<<[ \t]{0,8}(?P<name>[^\W\d_][^<>`\n]{0,63}?)[ \t]{0,8}"
@@ -468,12 +462,11 @@ def _read_expression(lines: tuple[str, ...], line: str) -> str:
     """Read the expression that ends the line: behind the last equals sign, without the words before it."""
     text = _without_lead(line) or _without_lead(lines[-1] if lines else "")
     text = LEADING.split(text)[-1].strip()
-    ends = [
-        each.end()
-        for each in WORD_OR_OTHER.finditer(text)
-        if each["other"] or each["word"].lower() not in EXPRESSION_WORDS
-    ]
-    ending = PUNCTUATION.sub("", text[ends[-1] if ends else 0 :])
+    start = 0
+    for each in WORD_OR_OTHER.finditer(text):
+        if each["other"] or each["word"].lower() not in EXPRESSION_WORDS:
+            start = each.end()
+    ending = PUNCTUATION.sub("", text[start:])
     # An ending that starts otherwise is the rest of an expression: the tool reads the whole line and reports what is wrong.
     return ending.strip() if EXPRESSION_START.match(ending) and any(char.isdigit() for char in ending) else text
 
@@ -542,11 +535,10 @@ class FenceFormat(ToolCallFormat):
 
     def list_tools(self, tools: Sequence[ToolSpec]) -> str:
         """List the tools, each as a block."""
-        blocks = "\n\n".join(
-            f"{' '.join(tool.description.split())}\n{self.write_call(tool.name, describe_input(tool))}"
-            for tool in tools
+        parts = (
+            (" ".join(tool.description.split()), self.write_call(tool.name, describe_input(tool))) for tool in tools
         )
-        return f"Tools:\n\n{blocks or '(none)'}"
+        return "Tools:\n\n" + ("\n\n".join(map("\n".join, parts)) or "(none)")
 
     def scanner(self, names: Iterable[str]) -> Scanner:
         """Make a scanner for calls."""
@@ -744,12 +736,8 @@ def decode(text: str, tool_format: ToolCallFormat, names: Iterable[str]) -> tupl
         at += call.end
         first = max(at - call.size, start)
         end = tool_format.result_end(text, at)
-        written = (
-            TextSegment(text[start:first]),
-            CallText(text[first:at], call.name, call.input, call.final),
-            ResultText(text[at:end]),
-        )
-        events += (event for event in written if event.text)
+        called = CallText(text[first:at], call.name, call.input, call.final)
+        events += (event for event in (TextSegment(text[start:first]), called, ResultText(text[at:end])) if event.text)
         scanner.skip(text[at:end])
         at = start = end
     if text[start:]:
@@ -896,11 +884,8 @@ def describe_input(spec: ToolSpec) -> str:
 
 def list_tools(tools: Sequence[ToolSpec], write_call: Callable[[str, str], str]) -> str:
     """List the tools, one on a line: how a call is written, and what the tool does."""
-    lines = [
-        f"- {write_call(tool.name, describe_input(tool)).strip()}: {' '.join(tool.description.split())}"
-        for tool in tools
-    ]
-    return "Tools:\n" + ("\n".join(lines) or "(none)")
+    written = ((write_call(tool.name, describe_input(tool)).strip(), tool.description.split()) for tool in tools)
+    return "Tools:\n" + ("\n".join(f"- {call}: {' '.join(words)}" for call, words in written) or "(none)")
 
 
 def normalize_name(name: str) -> str:
