@@ -62,6 +62,14 @@ class Claim:
         """Whether words of a passage support it."""
         return bool(self.citations)
 
+    @property
+    def numbers(self) -> str:
+        """The numbers of its citations, each once: `[1][3]`."""
+        return "".join(f"[{number}]" for number in dict.fromkeys(each.number for each in self.citations))
+
+
+AnswerSource: TypeAlias = Literal["generated", "extractive"]
+
 
 @value(tag="answer")
 class Answer:
@@ -77,7 +85,7 @@ class Answer:
     passages: tuple[Passage, ...] = ()
     documented: bool = True
     missing: str = ""
-    source: Literal["generated", "extractive"] = "generated"
+    source: AnswerSource = "generated"
     refused: int = 0
 
     @property
@@ -94,11 +102,7 @@ class Answer:
     @property
     def text(self) -> str:
         """The claims, one per line, with the numbers of the passages that support them."""
-        lines: list[str] = []
-        for claim in self.claims:
-            numbers = dict.fromkeys(each.number for each in claim.citations)
-            lines.append(" ".join((claim.text, "".join(f"[{number}]" for number in numbers))).strip())
-        return "\n".join(lines)
+        return "\n".join(f"{claim.text} {claim.numbers}".strip() for claim in self.claims)
 
 
 MAX_CLAIMS = 20
@@ -358,13 +362,8 @@ def _best(text: str, units: Sequence[_Unit], unit_terms: Sequence[frozenset[str]
 
 def _neighbours(text: str, one: _Unit, other: _Unit) -> bool:
     """Whether two units are short sentences of one paragraph."""
-    between = text[one.end : other.start]
-    return (
-        not one.head
-        and not other.head
-        and "\n" not in between.strip(" ")
-        and other.end - one.start <= MAX_PAIR_CHARACTERS
-    )
+    between = text[one.end : other.start].strip(" ")
+    return not one.head and not other.head and "\n" not in between and other.end - one.start <= MAX_PAIR_CHARACTERS
 
 
 def _plain(text: str, unit: _Unit, end: int) -> str:
@@ -375,9 +374,8 @@ def _plain(text: str, unit: _Unit, end: int) -> str:
     names, cells = _cells(unit.head), _cells(part)
     if len(names) != len(cells):
         return " · ".join(cells)
-    return " · ".join(
-        f"{name}: {cell}" if name and at else cell for at, (name, cell) in enumerate(zip(names, cells, strict=True))
-    )
+    pairs = zip(names[1:], cells[1:], strict=True)
+    return " · ".join((cells[0], *(f"{name}: {cell}" if name else cell for name, cell in pairs)))
 
 
 def _cells(row: str) -> list[str]:
@@ -461,16 +459,10 @@ def answer_or_quote(
         RefusalError: the model refused to answer.
     """
     try:
-        return (
-            yield from answer_with_citations(
-                query,
-                passages,
-                language=language,
-                instructions=instructions,
-                own_prompts=own_prompts,
-                sampling=sampling,
-            )
+        request = answer_with_citations(
+            query, passages, language=language, instructions=instructions, own_prompts=own_prompts, sampling=sampling
         )
+        return (yield from request)
     except UnsupportedError as error:
         if not lacks_generation(error):
             raise

@@ -76,20 +76,13 @@ def _result(found: Clarified, answered: Answer | None, text: str, language: str,
     also = () if offered else other_meanings(found, text)  # a user who has chosen need not choose again
     act, case = found.act, found.case
     passages = found.passages or (() if case is None else case.passages)
+    clarification = replace(found.clarification, offered=also) if also else found.clarification
+    query = "" if found.queries is None else found.queries.text
+    uncertain = answered is not None and answered.source == "extractive" and _is_uncertain(found)
     return AskResult(
-        act,
-        found.decision,
-        replace(found.clarification, offered=also) if also else found.clarification,
-        language,
-        "" if found.queries is None else found.queries.text,
-        found.searched,
-        tuple(map(FoundPassage.of, passages)),
-        act.options if isinstance(act, Ask) else also,
-        answered,
-        case,
-        answered is not None and answered.source == "extractive" and _is_uncertain(found),
-        options,
-    )
+        act, found.decision, clarification, language, query, found.searched, tuple(map(FoundPassage.of, passages)),
+        act.options if isinstance(act, Ask) else also, answered, case, uncertain, options,
+    )  # fmt: skip
 
 
 def clarification_of(conversation: Conversation) -> ClarificationState:
@@ -139,18 +132,11 @@ def _answer(
     query, passages = found.queries.text, found.passages
     if not options.is_extractive:
         try:
-            return (
-                yield from answer_or_quote(
-                    query,
-                    passages,
-                    language=language,
-                    instructions=options.instructions,
-                    own_prompts=() if options.clarify.table is None else options.clarify.table.prompts,
-                    history=dialogue[:-1],
-                    term_weights=term_weights,
-                    sampling=options.sampling,
-                )
-            )
+            own = () if options.clarify.table is None else options.clarify.table.prompts
+            return (yield from answer_or_quote(
+                query, passages, language=language, instructions=options.instructions, own_prompts=own,
+                history=dialogue[:-1], term_weights=term_weights, sampling=options.sampling,
+            ))  # fmt: skip
         except (OutputValidationError, RefusalError) as error:
             text = f"the answer could not be used; quoting the passages instead: {error.message}"
             yield from notify(text, code="answer", warning=True)

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Literal, TypeAlias, cast
 from unicodedata import normalize
@@ -10,15 +11,7 @@ from unicodedata import normalize
 from taiwa.ask.check_citations import clean_untrusted
 from taiwa.ask.prompts import Prompts, load_prompts, shipped_policy
 from taiwa.ask.read_dialogue import dialogue_message, reply_language, user_texts
-from taiwa.ask.types import (
-    QUESTIONS,
-    SCORES,
-    Assessment,
-    AssessmentSource,
-    Level,
-    PolicyFunction,
-    PolicyTable,
-)
+from taiwa.ask.types import QUESTIONS, SCORES, Assessment, AssessmentSource, Level, PolicyFunction, PolicyTable
 from taiwa.flows.extract import ExtractError, extract
 from taiwa.flows.route import Routed, Routes
 from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, gather, notify, perform
@@ -100,12 +93,11 @@ def read_decisions(text: str, names: Sequence[str], levels: int) -> Mapping[str,
     Raises:
         OutputValidationError: an answer is missing or malformed.
     """
-    try:
-        data = parse_json(text)
-    except ValueError:
-        data = None
-    answers = data if isinstance(data, dict) else {}
-    return {name: _scale(name, answers.get(name), levels, text) for name in names}
+    answers: Json = {}
+    with suppress(ValueError):
+        answers = parse_json(text)
+    fields = answers if isinstance(answers, dict) else {}
+    return {name: _scale(name, fields.get(name), levels, text) for name in names}
 
 
 def _scale(name: str, answer: Json, levels: int, text: str) -> LevelDistribution:
@@ -118,13 +110,11 @@ def _scale(name: str, answer: Json, levels: int, text: str) -> LevelDistribution
     score = _number(fields.get("score"))
     if score is None or score > levels - 1:
         line = f"$.{name}: must have `probabilities` of {levels} levels, or a `score` of 0 to {levels - 1}"
-        raise OutputValidationError(
-            f"cannot read the answer of the decision wire: {line}", text=text, diagnostics=(line,)
-        )
+        why = f"cannot read the answer of the decision wire: {line}"
+        raise OutputValidationError(why, text=text, diagnostics=(line,))
     low = min(int(score), levels - 2)
-    return LevelDistribution(
-        tuple(max(0.0, 1 - abs(level - score)) if level in (low, low + 1) else 0.0 for level in range(levels))
-    )
+    near = (low, low + 1)
+    return LevelDistribution(tuple(max(0.0, 1 - abs(each - score)) if each in near else 0.0 for each in range(levels)))
 
 
 def _number(data: Json) -> float | None:
@@ -174,9 +164,8 @@ def _assess_by_call(
     try:
         if len(functions) == 1:
             ((name, output_type),) = types.items()
-            return _assessment(
-                (yield from extract(output_type, messages, task="assess")).value, name, functions, source
-            )
+            values = (yield from extract(output_type, messages, task="assess")).value
+            return _assessment(values, name, functions, source)
         routed = (yield from extract(Routes(types), messages, task="assess")).value
     except ExtractError as error:
         asked = _written_question(error.best, table.questions) or open_question
@@ -229,12 +218,9 @@ NeedsQuestions: TypeAlias = Callable[[Assessment], bool]
 """Whether scores make questions back useful."""
 
 TASKS: Mapping[str, Task] = {
-    "clarity": "assess_clarity",
-    "is_question": "assess_is_question",
-    "is_consultation": "assess_is_consultation",
-    "in_internal_docs": "assess_in_internal_docs",
-    "ask_person": "assess_ask_person",
-}
+    "clarity": "assess_clarity", "is_question": "assess_is_question", "is_consultation": "assess_is_consultation",
+    "in_internal_docs": "assess_in_internal_docs", "ask_person": "assess_ask_person",
+}  # fmt: skip
 
 LABELS = "12345"
 
@@ -276,11 +262,8 @@ def assess(
     if by == "functions" or (by == "auto" and table is not None and table.functions):
         functions = (table and table.functions) or shipped_policy("article").functions
         names = tuple(dict.fromkeys(name for each in functions for name in each.fields))
-        return (
-            yield from _assess_by_call(
-                material, prompts.call_function(names), functions, table or TYPED, "functions", open_question
-            )
-        )
+        prompt = prompts.call_function(names)
+        return (yield from _assess_by_call(material, prompt, functions, table or TYPED, "functions", open_question))
     table = table or TYPED
     capabilities = yield from perform(GetCapabilities("assess"))
     found: Assessment | None = None
@@ -318,9 +301,8 @@ def _by_labels(
 ) -> Program[Assessment | None]:
     """Read each score from the probabilities of its labels; None if the server returns none, or the model prefers other tokens."""
     try:
-        readings = yield from gather(
-            _label(material, *prompts.score(name), TASKS.get(name, "assess")) for name in names
-        )
+        asked = ((*prompts.score(name), TASKS.get(name, "assess")) for name in names)
+        readings = yield from gather(_label(material, *each) for each in asked)
     except UnsupportedError as error:
         if strict:
             raise
@@ -368,13 +350,8 @@ def _with_questions(
         return found
     texts = {name: "" if REPETITION.search(str(text)) else str(text) for name, text in written.items()}
     missing, worry, meta = (texts.pop(name, "") for name in QUESTIONS)
-    return replace(
-        found,
-        ask_missing_info=missing,
-        res_consultation=worry,
-        ask_user_meta_info=meta,
-        own_questions=tuple(texts.items()),
-    )
+    own = tuple(texts.items())
+    return replace(found, ask_missing_info=missing, res_consultation=worry, ask_user_meta_info=meta, own_questions=own)
 
 
 def _is_unsupported(error: ModelError | OutputValidationError) -> bool:

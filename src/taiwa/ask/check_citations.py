@@ -253,11 +253,8 @@ def _content(text: str) -> float:
 
 def _terms(text: str) -> frozenset[str]:
     """Return the numbers, the stems of the content words, and the pairs of characters of a text."""
-    return (
-        frozenset(numbers(text))
-        | {_stem(word) for word in _content_words(text)}
-        | _pairs("".join(WIDE_RUN.findall(text)))
-    )
+    stems = {_stem(word) for word in _content_words(text)}
+    return frozenset(numbers(text)) | stems | _pairs("".join(WIDE_RUN.findall(text)))
 
 
 def _stem(word: str) -> str:
@@ -294,10 +291,9 @@ def _singles(claim: str, quotation: str) -> Iterator[str]:
 def _names(claim: str, quotation: str, sources: str) -> Iterator[str]:
     for found in NAME.finditer(claim):
         yield found[found.lastindex or 0]
+    common = STOP_WORDS | NUMBER_WORDS.keys() | COMMON_FIRST
     for first in FIRST_WORD.finditer(claim):
-        if first[1].lower() not in STOP_WORDS | NUMBER_WORDS.keys() | COMMON_FIRST and _is_name(
-            first[1], claim[first.end() :], quotation, sources
-        ):
+        if first[1].lower() not in common and _is_name(first[1], claim[first.end() :], quotation, sources):
             yield first[1]
     for first in FIRST_WIDE.finditer(claim):
         if first["ja"] or any(other["name"] != first["name"] for other in _chinese_names(first["behind"], quotation)):
@@ -308,22 +304,18 @@ def _is_name(word: str, behind: str, quotation: str, sources: str) -> bool:
     """Whether the first word of a sentence, which has a capital anyway, is a name."""
     if WIDE.match(behind.lstrip()):
         return True
-    if _is_ordinary(word, f"{sources}\n{quotation}"):
+    texts = f"{sources}\n{quotation}"
+    if _is_ordinary(word, texts):
         return False
     if re.match(r"(?:'s)? [A-Z][a-z]", behind):
         return True
-    if sources and (
-        re.match(r"(?:'s\b| [a-z]+s\b| (?:has|was|will|can|may|must|and|or) |, )", behind)
-        or re.search(rf"[a-z,;] {word}\b", sources)
-    ):
+    verb = re.match(r"(?:'s\b| [a-z]+s\b| (?:has|was|will|can|may|must|and|or) |, )", behind)
+    if sources and (verb or re.search(rf"[a-z,;] {word}\b", sources)):
         return True
     # The quotation says the same of another name.
     following = re.match(r"(?:'s)? [a-z]+", behind)
-    others = re.findall(rf"\b([A-Z][\w'-]+?){re.escape(following[0])}\b", quotation) if following else ()
-    return any(
-        other != word and other.lower() not in STOP_WORDS and not _is_ordinary(other, f"{sources}\n{quotation}")
-        for other in others
-    )
+    others = set(re.findall(rf"\b([A-Z][\w'-]+?){re.escape(following[0])}\b", quotation) if following else ())
+    return any(other.lower() not in STOP_WORDS and not _is_ordinary(other, texts) for other in others - {word})
 
 
 def _is_ordinary(word: str, text: str) -> bool:

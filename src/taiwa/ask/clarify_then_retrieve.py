@@ -141,9 +141,8 @@ def ask(
     if not isinstance(turn.act, Search) or turn.queries is None:
         return turn
     language = reply_language(dialogue, profile.language, turn.decision.situation.locale)
-    answer = yield from answer_or_quote(
-        turn.queries.text, turn.passages, language=language, history=tuple(dialogue)[:-1]
-    )
+    history = tuple(dialogue)[:-1]
+    answer = yield from answer_or_quote(turn.queries.text, turn.passages, language=language, history=history)
     return replace(turn, answer=answer)
 
 
@@ -275,19 +274,10 @@ class _DialogueStep:
         options = group_options(self.found)
         share = top_share(self.found, options)
         return Situation(
-            self.dialogue,
-            profile=self.profile,
-            clarification=replace(self.clarification, declined=declined),
-            evidence=self.evidence,
-            passage_keys=self.passage_keys,
-            options=() if share >= DOMINANT else narrow_options(self.found, options),
-            top_share=round(share, 4),
-            route=self.route,
-            max_questions=self.options.max_questions,
-            catalogue_version=self.options.catalogue_version,
-            locale=self.locale,
-            table=self.options.table,
-        )
+            self.dialogue, None, self.profile, replace(self.clarification, declined=declined), self.evidence,
+            self.passage_keys, () if share >= DOMINANT else narrow_options(self.found, options), round(share, 4),
+            self.route, self.options.max_questions, self.options.catalogue_version, self.locale, self.options.table,
+        )  # fmt: skip
 
     def assess(self) -> Program[Assessment]:
         if self.options.earlier_sessions and self.profile.name:
@@ -297,18 +287,12 @@ class _DialogueStep:
         if by == "auto" and self.policy is None and self.options.table is None and self.options.policy == "functions":
             by = "functions"
         sentence = dialogue_catalogue(self.language, self.options.catalogue_version)
-        return (
-            yield from assess(
-                self.dialogue,
-                by=by,
-                about=self.profile.facts,
-                earlier=tuple(turn.text for turn in self.earlier),
-                needs_questions=self.needs_questions,
-                language=self.language,
-                table=self.options.table,
-                open_question=sentence("Could you say more precisely what you want to know?"),
-            )
-        )
+        open_question = sentence("Could you say more precisely what you want to know?")
+        return (yield from assess(
+            self.dialogue, by=by, about=self.profile.facts, earlier=tuple(turn.text for turn in self.earlier),
+            needs_questions=self.needs_questions, language=self.language, table=self.options.table,
+            open_question=open_question,
+        ))  # fmt: skip
 
     def needs_questions(self, assessment: Assessment) -> bool:
         """Whether the scores could lead to a question back that a model has to write."""
@@ -326,11 +310,9 @@ class _DialogueStep:
         multiple = self.options.multiple_queries and not self.is_published
         context, language, table = self.options.rewrite_context, self.language, self.options.table
         own = () if table is None else table.prompts
-        return (
-            yield from rewrite_queries(
-                self.relevant_dialogue, context=context, multiple=multiple, language=language, own_prompts=own
-            )
-        )
+        dialogue = self.relevant_dialogue
+        rewrite = rewrite_queries(dialogue, context=context, multiple=multiple, language=language, own_prompts=own)
+        return (yield from rewrite)
 
     def retrieve(self, queries: Queries) -> Program[tuple[Passage, ...]]:
         """Retrieve with the queries, and fuse the results with those of the first search."""
@@ -358,13 +340,8 @@ class _DialogueStep:
         missing = (*filter(None, texts), *evidence.unresolved_references, *evidence.unknown)
         sources = [passage.source for passage in self.found]
         owners = (owner for source in sources for pattern, owner in self.options.owners if fnmatchcase(source, pattern))
+        searched, passages = () if self.is_published else (self.text,), self.found[: self.options.k]
         return HandoverCase(
-            dialogue=self.dialogue,
-            query=queries.text,
-            searched=() if self.is_published else (self.text,),
-            passages=self.found[: self.options.k],
-            missing=tuple(dict.fromkeys(missing)),
-            owner=next(owners, ""),
-            user=self.profile.name,
-            reasons=decision.reasons,
-        )
+            self.dialogue, queries.text, searched, passages, tuple(dict.fromkeys(missing)), next(owners, ""),
+            self.profile.name, decision.reasons,
+        )  # fmt: skip

@@ -36,6 +36,7 @@ from taiwa.ask.types import (
 from taiwa.i18n import Translate, dialogue_catalogue
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Evidence, Passage, passage_key
+from taiwa.kernel.text import truncate
 
 Choice = tuple[Act, tuple[str, ...]]
 """An act and its reasons."""
@@ -124,15 +125,9 @@ class _PolicyInput:
     def decide(self) -> Choice:
         """Apply the rules in order; the first that decides wins."""
         rules = (
-            self.by_route,
-            self.by_unknown_number,
-            self.by_declined,
-            self.by_reply,
-            self.by_topic,
-            self.by_empty_result,
-            self.by_weak_evidence,
-            self.by_cost,
-        )
+            self.by_route, self.by_unknown_number, self.by_declined, self.by_reply, self.by_topic, self.by_empty_result,
+            self.by_weak_evidence, self.by_cost,
+        )  # fmt: skip
         choices = (rule() for rule in rules)
         return next((choice for choice in choices if choice is not None), (Search(options=self.options), ("clear",)))
 
@@ -415,21 +410,16 @@ def always(situation: Situation) -> Decision:
     if clarification.rounds or clarification.declined or situation.max_questions == 0:
         return Decision("always", Search(options=situation.options), ("rounds",), situation)
     sentence = sentences(situation)
-    question = (
-        sentence("Which of these do you mean?")
-        if situation.options
-        else sentence("Could you say more precisely what you want to know?")
-    )
+    question = sentence("Could you say more precisely what you want to know?")
+    if situation.options:
+        question = sentence("Which of these do you mean?")
     return Decision("always", Ask(question, options=situation.options), ("always",), situation)
 
 
 POLICIES: Mapping[str, Policy] = {
-    "look_first": look_first,
-    "article": article,
-    "functions": partial(article, name="functions"),
-    "never": never,
+    "look_first": look_first, "article": article, "functions": partial(article, name="functions"), "never": never,
     "always": always,
-}
+}  # fmt: skip
 
 
 MAX_OPTIONS = 4
@@ -509,10 +499,8 @@ def _path(passage: Passage) -> tuple[str, ...]:
 
 def _option(label: str, passages: Sequence[Passage]) -> Option:
     words = " ".join(passages[0].text.split())
-    preview = words if len(words) <= PREVIEW_CHARACTERS else words[: PREVIEW_CHARACTERS - 1] + "…"
-    return Option(
-        " ".join(label.split())[:PREVIEW_CHARACTERS], len(passages), preview, tuple(map(passage_key, passages))
-    )
+    label, preview = " ".join(label.split())[:PREVIEW_CHARACTERS], truncate(words, PREVIEW_CHARACTERS)
+    return Option(label, len(passages), preview, tuple(map(passage_key, passages)))
 
 
 def _folded(text: str) -> str:

@@ -39,46 +39,39 @@ class Prompts:
 
     def assess(self, names: Sequence[str]) -> str:
         """Return the instructions for scores and questions of these names at once."""
-        text = self.sections.get("assess")
-        return (
-            self._join("material", "scale", "statements", "questions") if text is None else self._complete(text, names)
-        )
+        return self._own("assess", names) or self._join("material", "scale", "statements", "questions")
 
     def clarify(self, names: Sequence[str]) -> str:
         """Return the instructions for questions back of these names alone."""
-        text = self.sections.get("clarify")
-        return self._join("material", "questions") if text is None else self._complete(text, names)
+        return self._own("clarify", names) or self._join("material", "questions")
 
     def call_function(self, names: Sequence[str]) -> str:
         """Return the instructions for a call of a function with fields of these names."""
-        text = self.sections.get("assess")
-        return (
-            self._insert(self._join("material", "functions", "scale", "questions"))
-            if text is None
-            else self._complete(text, names)
-        )
+        own = self._own("assess", names)
+        return own or self._insert(self._join("material", "functions", "scale", "questions"))
 
     def _insert(self, text: str) -> str:
         for name, statement in self.entries("statements").items():
             text = text.replace(f"{{{name}}}", statement)
         return text
 
-    def _complete(self, text: str, names: Sequence[str]) -> str:
-        """Add to the text of a policy what the scores and questions state that it does not name."""
+    def _own(self, section: str, names: Sequence[str]) -> str:
+        """Return the text of a policy with what the scores and questions state that it does not name; "" without one."""
+        text = self.sections.get(section)
+        if text is None:
+            return ""
         silent = [name for name in names if not re.search(rf"\b{re.escape(name)}\b", text)]
         statements, questions = self.entries("statements"), self.entries("questions")
         scores = [f"- {name}: {statements[name]}" for name in silent if name in statements]
         asked = [f"- {name}: {questions[name]}" for name in silent if name in questions]
         rest = [ENTRY.sub("", self.sections["questions"]).strip()] if asked else []
-        return "\n".join(
-            (self._insert(text), *([self.sections["scale"]] if scores else []), *scores, *asked, *rest)
-        ).rstrip()
+        scale = [self.sections["scale"]] if scores else []
+        return "\n".join((self._insert(text), *scale, *scores, *asked, *rest)).rstrip()
 
     def score(self, name: str) -> tuple[str, str]:
         """Return the instructions and the question for one score as one digit."""
-        return self.sections["material"], self.sections["digit"].replace(
-            "{statement}", self.entries("statements")[name]
-        )
+        statement = self.entries("statements")[name]
+        return self.sections["material"], self.sections["digit"].replace("{statement}", statement)
 
     def answer(self, language: str) -> str:
         """Return the instructions for an answer with citations in a language (en, ja, zh; "": that of the question)."""
@@ -115,9 +108,8 @@ def read_policy(text: str, where: str = "the policy") -> PolicyTable:
     """
     found = FRONT.fullmatch(text.replace("\r\n", "\n").strip() + "\n")
     if found is None:
-        raise ConfigError(
-            f"{where}: the front matter is missing; begin the file with the lines `---`, `taiwa: 1`, `---`"
-        )
+        why = "the front matter is missing; begin the file with the lines `---`, `taiwa: 1`, `---`"
+        raise ConfigError(f"{where}: {why}")
     return _Reader(where).table(found[1], found[2])
 
 
@@ -175,11 +167,9 @@ class _Reader:
         if not isinstance(listed, list):
             raise self.error(f"the fields of function {name} must be a list")
         chosen = tuple(self.known("field", str(each), fields) for each in listed)
-        implied = self.mapping(f"`implies` of function {name}", parts.get("implies") or {})
-        levels = {
-            self.known("score", score, fields): self.number(f"`implies` of function {name}", number)
-            for score, number in implied.items()
-        }
+        what = f"`implies` of function {name}"
+        implied = self.mapping(what, parts.get("implies") or {})
+        levels = {self.known("score", score, fields): self.number(what, number) for score, number in implied.items()}
         return PolicyFunction(name, str(parts.get("about") or ""), chosen, tuple(levels.items()))
 
     def case(

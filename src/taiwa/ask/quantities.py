@@ -135,10 +135,8 @@ def _german_cardinal(word: str) -> int | None:
     for name, scale in GERMAN_SCALES:
         left, found, right = word.partition(name)
         if found:
-            head, tail = (
-                _german_cardinal(left) if left else 1,
-                _german_cardinal(right.removeprefix("und")) if right else 0,
-            )
+            head = _german_cardinal(left) if left else 1
+            tail = _german_cardinal(right.removeprefix("und")) if right else 0
             return None if head is None or tail is None else head * scale + tail
     ones, found, tens = word.partition("und")
     if found and ones in GERMAN and tens in GERMAN:
@@ -223,13 +221,8 @@ LATIN = re.compile(r"[a-zäöüéè' $]+\Z")
 LATIN_UNITS = "|".join(sorted((re.escape(word) for word in UNITS if LATIN.match(word)), key=len, reverse=True))
 SIGN_UNITS = "|".join(sorted((re.escape(word) for word in UNITS if not LATIN.match(word)), key=len, reverse=True))
 BOUND = {
-    "分": "(?!の|之)",
-    "日": "(?![本曜])",
-    "月": "(?!曜)",
-    "本": "(?![社日部人当])",
-    "人": "(?!民)",
-    "年": "(?!度)",
-}
+    "分": "(?!の|之)", "日": "(?![本曜])", "月": "(?!曜)", "本": "(?![社日部人当])", "人": "(?!民)", "年": "(?!度)",
+}  # fmt: skip
 """What a character is not a unit before."""
 SMALL = """and or to a an the of in on at for by per than with from until but if as is are may can must be before after each every no
 not then when where which who will would should has have had was were does this these those always across unless towards perhaps plus
@@ -318,12 +311,8 @@ def rates(folded: str) -> Iterator[frozenset[str]]:
     for found in RATE.finditer(folded):
         if found["adverb"]:
             yield frozenset({ADVERBS[found["adverb"]]})
-        elif found["wide"]:
-            yield (
-                frozenset({"month"})
-                if found["wide"] == "月"
-                else UNITS[found["wide"]] - {"o'clock", "month of the year"}
-            )
+        elif wide := found["wide"]:
+            yield frozenset({"month"}) if wide == "月" else UNITS[wide] - {"o'clock", "month of the year"}
         elif found["slash"]:
             yield UNITS[found["slash"]]
         elif found["before"] not in HAVE:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar, cast
 
-from taiwa.ask.answer import Answer, Citation, Claim
+from taiwa.ask.answer import Answer, AnswerSource, Citation, Claim
 from taiwa.ask.check_citations import TAG
 from taiwa.ask.clarify_then_retrieve import ClarifyOptions
 from taiwa.ask.types import (
@@ -168,12 +168,8 @@ class AskResult:
         if evidence is None:
             return {}
         words = {name: list[Json](getattr(evidence, name)) for name in ("unknown", "unresolved_references")}
-        return {
-            "passages": evidence.passages,
-            "found": evidence.found,
-            **{name: round(getattr(evidence, name), 4) for name in ("coverage", "top", "nqc")},
-            **{name: each for name, each in words.items() if each},
-        }
+        figures = {name: round(getattr(evidence, name), 4) for name in ("passages", "found", "coverage", "top", "nqc")}
+        return {**figures, **{name: each for name, each in words.items() if each}}
 
     @property
     def scores(self) -> dict[str, Json]:
@@ -196,7 +192,7 @@ class AskResult:
     @property
     def citations(self) -> tuple[Citation, ...]:
         """The citations of all claims of the answer, in their order."""
-        return () if self.answer is None else tuple(each for claim in self.answer.claims for each in claim.citations)
+        return () if self.answer is None else self.answer.citations
 
     @property
     def answer_text(self) -> str:
@@ -327,8 +323,7 @@ def format_source(citation: Citation, sentence: Translate) -> str:
 
 
 def _claim(claim: Claim, sentence: Translate) -> str:
-    numbers = "".join(f"[{number}]" for number in dict.fromkeys(each.number for each in claim.citations))
-    return _line(claim.text) + " " + (numbers or sentence("(not supported by any passage)"))
+    return _line(claim.text) + " " + (claim.numbers or sentence("(not supported by any passage)"))
 
 
 def _sources(answer: Answer, sentence: Translate) -> Iterator[str]:
@@ -394,13 +389,9 @@ def _line(text: str, indent: str = "") -> str:
 
 def _answer_to_json(answer: Answer) -> dict[str, Json]:
     claims: list[Json] = [
-        {
-            "text": claim.text,
-            "supported": claim.supported,
-            "citations": [_to_json(each, CITATION_KEYS) for each in claim.citations],
-        }
-        for claim in answer.claims
-    ]
+        {"text": each.text, "supported": each.supported, "citations": [_to_json(one, CITATION_KEYS) for one in each.citations]}
+        for each in answer.claims
+    ]  # fmt: skip
     return {
         "documented": answer.documented, "source": answer.source, "claims": claims, "missing": answer.missing,
         "refused": answer.refused or None,
@@ -412,14 +403,9 @@ def _answer_from_json(query: str, delta: dict[str, Json]) -> Answer:
         Claim(str(each["text"]), tuple(_from_json(Citation, data, CITATION_KEYS) for data in _list(each["citations"])))
         for each in _list(delta.get("claims", []))
     )
-    return Answer(
-        query,
-        claims,
-        documented=delta["documented"] is True,
-        missing=str(delta.get("missing", "")),
-        source="extractive" if delta["source"] == "extractive" else "generated",
-        refused=_integer(delta.get("refused")),
-    )
+    source: AnswerSource = "extractive" if delta["source"] == "extractive" else "generated"
+    missing, refused = str(delta.get("missing", "")), _integer(delta.get("refused"))
+    return Answer(query, claims, (), delta["documented"] is True, missing, source, refused)
 
 
 def _to_json(part: Citation | FoundPassage, keys: Keys) -> dict[str, Json]:

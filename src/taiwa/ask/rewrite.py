@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from itertools import chain
 from typing import Literal, TypeAlias
 from unicodedata import normalize
 
@@ -63,12 +64,9 @@ def required_terms(dialogue: Sequence[Message]) -> tuple[str, ...]:
 
 
 def _names(text: str) -> list[str]:
-    found = [
-        (match.start(), match[match.lastindex or 0])
-        for each in (NUMBER, QUOTED, NAME, PROPER)
-        for match in each.finditer(text)
-    ]
-    return [name.strip() for _, name in sorted(found) if name.strip()]
+    matches = chain.from_iterable(each.finditer(text) for each in (NUMBER, QUOTED, NAME, PROPER))
+    found = sorted((match.start(), match[match.lastindex or 0]) for match in matches)
+    return [name.strip() for _, name in found if name.strip()]
 
 
 def missing_terms(query: str, required: Sequence[str]) -> tuple[str, ...]:
@@ -175,9 +173,8 @@ def rewrite_queries(
         return Queries(raw)
     written = _lines(response.text, multiple=multiple)
     if not written or response.finish != "stop" or is_other_script(" ".join(written), texts):
-        yield from notify(
-            "the query could not be rewritten; searching with the last text", code="rewrite", warning=True
-        )
+        why = "the query could not be rewritten; searching with the last text"
+        yield from notify(why, code="rewrite", warning=True)
         return Queries(raw, discarded=" ".join(response.text.split()))
     missing = missing_terms(" ".join(written), required_terms(dialogue))
     if missing:
