@@ -77,9 +77,8 @@ def read_rules(text: str, where: str, below: Sequence[str] = (), above: Sequence
         line = f"{where}:{entry.at.line}"
         names = access_names(entry.value)
         if names is None:
-            raise ConfigError(
-                f"{line}: the rule {entry.key!r} must be `path: [principals, …]`, like `hr/**: [group:hr]`"
-            )
+            form = "`path: [principals, …]`, like `hr/**: [group:hr]`"
+            raise ConfigError(f"{line}: the rule {entry.key!r} must be {form}")
         literal = (normalize("NFC", name).__eq__ for name in below)
         parts = (*literal, *_pattern_parts(entry.key, line))
         rules.append(Rule("/".join((*below, entry.key)), names, parts, tuple(above), line))
@@ -114,11 +113,11 @@ def _pattern_parts(pattern: str, where: str) -> Iterator[MatchName | None]:
     for part in normalize("NFC", pattern).split("/"):
         if part in ("", ".") or part == previous == ANY:
             continue
-        if part == ".." or (ANY in part and part != ANY):
-            problem = (
-                "leads out of its folder" if part == ".." else "has `**` within a name: write `**/*.md`, not `**.md`"
-            )
-            raise ConfigError(f"{where}: the rule {pattern!r} {problem}")
+        if part == "..":
+            raise ConfigError(f"{where}: the rule {pattern!r} leads out of its folder")
+        if ANY in part and part != ANY:
+            why = "has `**` within a name: write `**/*.md`, not `**.md`"
+            raise ConfigError(f"{where}: the rule {pattern!r} {why}")
         previous = part
         yield None if part == ANY else _name_matcher(part)
 
@@ -190,23 +189,22 @@ def has_rules(text: str) -> bool:
         tree = read_yaml(text, "rules")
     except ConfigError:
         return PRINCIPAL.search(text) is not None
-    if isinstance(tree, Table) and any(
-        set("*/") & set(entry.key) and access_names(entry.value) is not None for entry in tree.entries
-    ):
+    entries = tree.entries if isinstance(tree, Table) else ()
+    if any(set("*/") & set(entry.key) and access_names(entry.value) is not None for entry in entries):
         return True
     return not isinstance(tree, Scalar) and any(PRINCIPAL.fullmatch(text) for text in _texts(tree))
 
 
-def _texts(tree: Tree | None) -> Iterator[str]:
+def _texts(tree: Tree | None, *, only_keys: bool = False) -> Iterator[str]:
     if isinstance(tree, Scalar):
-        yield str(tree.value)
+        yield from () if only_keys else (str(tree.value),)
     elif isinstance(tree, Items):
         for item in tree.items:
-            yield from _texts(item)
+            yield from _texts(item, only_keys=only_keys)
     elif tree is not None:
         for entry in tree.entries:
             yield entry.key
-            yield from _texts(entry.value)
+            yield from _texts(entry.value, only_keys=only_keys)
 
 
 MOST_FRONT = 64 << 10
@@ -295,11 +293,9 @@ def _folded(text: str) -> str:
 
 def _mentions_access(folded: str) -> bool:
     """Whether `access` stands in a folded text where a key does."""
-    places = ((word.start(), word.end()) for word in re.finditer("access", folded))
-    return any(
-        BEFORE.search(folded[max(start - NEAR, 0) : start]) and AFTER.match(folded[end : end + NEAR])
-        for start, end in places
-    )
+    places = (word.span() for word in re.finditer("access", folded))
+    around = ((folded[max(start - NEAR, 0) : start], folded[end : end + NEAR]) for start, end in places)
+    return any(BEFORE.search(before) and AFTER.match(after) for before, after in around)
 
 
 def _read_front(yaml: str, end: int) -> FrontMatter:
@@ -313,7 +309,7 @@ def _read_front(yaml: str, end: int) -> FrontMatter:
         return FrontMatter(end, line.removeprefix("title:").strip().strip("\"'"))
     own = tree.get("access") if isinstance(tree, Table) else None
     names = None if own is None else access_names(own.value)
-    written = sum(map(_means_access, _keys(tree)))
+    written = sum(map(_means_access, _texts(tree, only_keys=True)))
     if written > (names is not None) or (names is None and _mentions_access(seen)):
         raise AccessUnclearError(
             "closed to everyone: its front matter must say who may see it as `access: [group:hr]`, once, in lower case, and"
@@ -334,13 +330,3 @@ def _means_access(key: str) -> bool:
 
 def _is_like(letters: str, word: str) -> bool:
     return abs(len(letters) - len(word)) < 2 and SequenceMatcher(None, letters, word).ratio() > ALMOST
-
-
-def _keys(tree: Tree | None) -> Iterator[str]:
-    if isinstance(tree, Items):
-        for item in tree.items:
-            yield from _keys(item)
-    elif isinstance(tree, Table):
-        for entry in tree.entries:
-            yield entry.key
-            yield from _keys(entry.value)

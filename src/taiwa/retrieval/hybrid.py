@@ -79,9 +79,8 @@ class BertEncoder:
         self._folder = Path(folder)
         self._config = _json(self._folder / "config.json")
         if self._config.get("model_type") != "bert" or self._config.get("hidden_act", "gelu") != "gelu":
-            raise ConfigError(
-                f"{folder} holds a {self._config.get('model_type')} model: only BERT's encoder can be run here"
-            )
+            kind = self._config.get("model_type")
+            raise ConfigError(f"{folder} holds a {kind} model: only BERT's encoder can be run here")
         self._weights, digest = _tensors(self._folder / "model.safetensors")
         pooling = self._folder / "1_Pooling" / "config.json"
         self._first = pooling.exists() and bool(_json(pooling).get("pooling_mode_cls_token"))
@@ -169,9 +168,8 @@ def _json(path: Path) -> dict[str, Any]:
     try:
         data: object = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"{path} cannot be read: is {path.parent} the folder of a sentence model? ({error})"
-        ) from None
+        question = f"is {path.parent} the folder of a sentence model?"
+        raise ConfigError(f"{path} cannot be read: {question} ({error})") from None
     if not isinstance(data, dict):
         raise ConfigError(f"{path} is not a JSON object")
     return cast("dict[str, Any]", data)
@@ -256,21 +254,17 @@ class HybridIndex(Index):
         """Return the nearest passages; None where fusion is not used, or the embedder fails."""
         if not self.fuses or self._clock() - self._failed_at < PAUSE:
             return None
+        earlier = [message.text for message in history if message.role == "user"]
+        model = self.embedder.name
         try:
-            near = self._nearest(query, k, frozenset(principals), history)
+            vector = self.embedder.embed([" ".join([*earlier[-1:], query])], "question")[0]
+            near = self.backend.nearest(model, vector, k, frozenset(principals))
         except TaiwaError as error:
             self._failed_at = self._clock()
             self.trouble = f"{self.name}: found by words alone, as its embedder fails: {error.message}"
             return None
         self.trouble = ""
-        return NearPassages(self.embedder.name, near)
-
-    def _nearest(
-        self, query: str, k: int, principals: frozenset[str], history: Sequence[Message]
-    ) -> tuple[Passage, ...]:
-        earlier = [message.text for message in history if message.role == "user"]
-        vector = self.embedder.embed([" ".join([*earlier[-1:], query])], "question")[0]
-        return self.backend.nearest(self.embedder.name, vector, k, principals)
+        return NearPassages(model, near)
 
 
 def text_of(passage: Passage) -> str:
@@ -357,9 +351,8 @@ def _sentence(text: str, beside: Sequence[Passage], analyzer: Analyzer, chance: 
 
 def _scored(fused: "HybridIndex", questions: Sequence[LabelledQuery]) -> list[tuple[float, float]]:
     """Score each question, by words and by both."""
-    everybody = frozenset(
-        name for each in fused.backend.documents(None) for clause in each.known.audience for name in clause
-    )
+    documents = fused.backend.documents(None)
+    everybody = frozenset(name for each in documents for clause in each.known.audience for name in clause)
     scored: list[tuple[float, float]] = []
     vectors = fused.embedder.embed([each.question for each in questions], "question")
     for each, vector in zip(questions, vectors, strict=True):

@@ -508,9 +508,8 @@ class Library:
 
 def _checked(name: str) -> str:
     if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable() or "/" in name:
-        raise InputError(
-            f"an index cannot be called {name!r}: one line of at most {LONGEST_NAME} characters, without `/`"
-        )
+        form = f"one line of at most {LONGEST_NAME} characters, without `/`"
+        raise InputError(f"an index cannot be called {name!r}: {form}")
     return name.strip()
 
 

@@ -27,7 +27,7 @@ from taiwa.retrieval.access import (
 )
 from taiwa.retrieval.readers import MISSING, IsolatedReader, document_format, reader_name
 from taiwa.retrieval.tables import IndexBackend
-from taiwa.retrieval.types import Batch, Document, FileFacts, UnreadableError
+from taiwa.retrieval.types import Batch, Document, FileFacts, UnreadableError, reason_of
 
 LARGEST_FILE = 64 << 20
 LEFT_OUT = frozenset({"CVS", "_darcs", "RCS", "SCCS", "__pycache__", "node_modules"})
@@ -58,9 +58,7 @@ class Folder:
         try:
             found, self.only = path.is_dir(), path.name if path.is_file() else ""
         except OSError as error:
-            raise InputError(
-                f"folder {root} cannot be read: {(error.strerror or 'the system refuses').lower()}"
-            ) from None
+            raise InputError(f"folder {root} cannot be read: {reason_of(error)}") from None
         if not found and not self.only:
             raise InputError(f"folder {root} not found")
         if self.only and document_format(self.only) is None:
@@ -128,7 +126,7 @@ class Folder:
             handles.append(os.open(name, OPEN_FLAGS, dir_fd=handles[-1]))
             return _read_bytes(handles[-1])
         except OSError as error:
-            raise UnreadableError(f"cannot be read: {(error.strerror or 'the system refuses').lower()}") from None
+            raise UnreadableError(f"cannot be read: {reason_of(error)}") from None
         finally:
             for handle in handles:
                 os.close(handle)
@@ -138,9 +136,8 @@ class Folder:
             path.encode()
             info = os.stat(name, dir_fd=handle, follow_symlinks=False)
         except UnicodeEncodeError:
-            return File(
-                path.encode(errors="backslashreplace").decode(), 0, 0, "its name is not valid Unicode: rename it"
-            )
+            shown = path.encode(errors="backslashreplace").decode()
+            return File(shown, 0, 0, "its name is not valid Unicode: rename it")
         except OSError:
             return None
         if stat.S_ISLNK(info.st_mode):
@@ -151,10 +148,8 @@ class Folder:
             suffix = Path(name).suffix.lower() or "no suffix"
             self.others[suffix] = self.others.get(suffix, 0) + 1
             return None
-        if info.st_size > LARGEST_FILE:
-            words = f"{info.st_size >> 20} MB: larger than {LARGEST_FILE >> 20} MB"
-            return File(path, info.st_size, info.st_mtime_ns, words)
-        return File(path, info.st_size, info.st_mtime_ns)
+        problem = f"{info.st_size >> 20} MB: larger than {LARGEST_FILE >> 20} MB" if info.st_size > LARGEST_FILE else ""
+        return File(path, info.st_size, info.st_mtime_ns, problem)
 
     def _links(self, below: str, names: list[str]) -> Iterator[File]:
         """A link within the folder leads to what is found anyway; one that leads out is said."""
@@ -169,9 +164,8 @@ class Folder:
         rules: Rules = ()
         for above in (self.root, *self.root.parents) if self.only else self.root.parents:
             with suppress(OSError):  # of a folder that cannot be listed the names are unknown
-                _no_rules_elsewhere(
-                    str(above), None, (), [each.name for each in above.iterdir() if is_misnamed(each.name)]
-                )
+                misnamed = [each.name for each in above.iterdir() if is_misnamed(each.name)]
+                _no_rules_elsewhere(str(above), None, (), misnamed)
             if os.path.lexists(above / SIDECAR):
                 between = self.root.relative_to(above).parts
                 read = read_rules(_rules_text(None, str(above)), str(above / SIDECAR), above=between)
@@ -183,9 +177,7 @@ class Folder:
     @staticmethod
     def _refused(error: OSError) -> None:
         """A folder that may not be listed hides rules as well as files: nothing may be taken for open because of that."""
-        raise InputError(
-            f"the folder {error.filename} cannot be read: {(error.strerror or 'refused').lower()}"
-        ) from None
+        raise InputError(f"the folder {error.filename} cannot be read: {reason_of(error)}") from None
 
 
 def _begins_somewhere(folder: Path, pattern: str) -> bool:
@@ -204,10 +196,9 @@ def _begins_somewhere(folder: Path, pattern: str) -> bool:
 def _no_rules_elsewhere(folder: str, handle: int | None, folders: Iterable[str], names: Iterable[str]) -> None:
     """Refuse rules under another file name: their author believes that they apply."""
     for name in sorted(set(names) - {SIDECAR}):
-        is_document = document_format(name) is not None and not name.lower().endswith(".txt")
-        if not is_document and (
-            is_misnamed(name) or (may_be_rules(name) and has_rules(_beginning(handle, folder, name)))
-        ):
+        if document_format(name) is not None and not name.lower().endswith(".txt"):
+            continue
+        if is_misnamed(name) or (may_be_rules(name) and has_rules(_beginning(handle, folder, name))):
             raise ConfigError(f"{folder}/{name} is not read: rules of access are called {SIDECAR}, so rename it")
     for name in sorted(set(folders) - {SIDECAR}):
         if is_misnamed(name):
@@ -308,9 +299,7 @@ def list_rules(root: str) -> tuple[RuleListing, ...]:
     """
     folder = Folder(root)
     paths = [file.path for file in folder.files()]
-    return tuple(
-        RuleListing(rule.where, rule.pattern, rule.names, sum(map(rule.matches, paths))) for rule in folder.rules
-    )
+    return tuple(RuleListing(one.where, one.pattern, one.names, sum(map(one.matches, paths))) for one in folder.rules)
 
 
 def refresh(backend: IndexBackend, wait: float = 0.0, progress: Progress | None = None) -> RefreshReport:
@@ -408,9 +397,6 @@ class _Work:
     @staticmethod
     def _untouched(file: File, before: FileFacts, reader: str) -> bool:
         """Size, time and reader are as they were, and the file was at rest when it was read."""
-        return (
-            (before.size, before.modified_ns, before.reader) == (file.size, file.modified_ns, reader)
-            and before.at_us * 1000 - file.modified_ns > FRESH_NS
-            and reader != MISSING
-            and bool(before.digest)
-        )
+        same = (before.size, before.modified_ns, before.reader) == (file.size, file.modified_ns, reader)
+        at_rest = before.at_us * 1000 - file.modified_ns > FRESH_NS
+        return same and at_rest and reader != MISSING and bool(before.digest)

@@ -112,15 +112,12 @@ class PostgresTerms:
         self, weights: Mapping[str, float], k: int, audiences: Sequence[int], holding: Holding
     ) -> dict[int, float]:
         """Return the k best passages with their scores, best first."""
-        holders = self.holders(weights, audiences)
-        terms = sorted(
-            (
-                _Term(seq, count, weights[text] * _idf(holding.passages, count) * (K1 + 1))
-                for text, (seq, count) in holders.items()
-                if weights[text] > 0
-            ),
-            key=lambda term: (term.holders, term.seq),
-        )
+        terms = [
+            _Term(seq, count, weights[text] * _idf(holding.passages, count) * (K1 + 1))
+            for text, (seq, count) in self.holders(weights, audiences).items()
+            if weights[text] > 0
+        ]
+        terms.sort(key=lambda term: (term.holders, term.seq))
         if not terms or k < 1:
             return {}
         import numpy as np
@@ -291,11 +288,8 @@ class PostgresIndexBackend(IndexBackend):
         """
         documents = tuple({each.path: each for each in batch.documents}.values())
         # Analyzed before the transaction, so that no other process waits for it.
-        new = [
-            _NewPassage(at, chunk, self._terms_of(each, chunk))
-            for at, each in enumerate(documents)
-            for chunk in each.chunks
-        ]
+        chunks = [(at, each, chunk) for at, each in enumerate(documents) for chunk in each.chunks]
+        new = [_NewPassage(at, chunk, self._terms_of(each, chunk)) for at, each, chunk in chunks]
         try:
             with self._db.transaction():
                 # Other writers to the same index wait here.
@@ -498,9 +492,8 @@ class PostgresIndexBackend(IndexBackend):
         """Return the type of vectors; the first call creates the extension and the table."""
         if not self._has_vectors():
             if self._db.one(AVAILABLE) is None:
-                raise StoreError(
-                    f"the server {self._server.url} does not have pgvector, which vectors need; install it there"
-                )
+                why = "does not have pgvector, which vectors need; install it there"
+                raise StoreError(f"the server {self._server.url} {why}")
             with self._db.transaction():
                 # Several processes may store the first vector at once.
                 self._server.lock("embedding")

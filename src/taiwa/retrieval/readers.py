@@ -14,7 +14,7 @@ import os
 import re
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
@@ -30,7 +30,7 @@ from taiwa.kernel.records import Json, value
 from taiwa.plugins import find_plugin, plugin_names
 from taiwa.retrieval.access import AccessUnclearError, front_matter
 from taiwa.retrieval.analyzer import DENSE
-from taiwa.retrieval.types import Chunk, Heading, ParsedDocument, UnreadableError, lines_of
+from taiwa.retrieval.types import Chunk, Heading, ParsedDocument, UnreadableError, lines_of, reason_of
 
 if TYPE_CHECKING:
     from charset_normalizer import CharsetMatch
@@ -166,7 +166,7 @@ def entry(start: dict[str, Json]) -> Handler:
         except (UnreadableError, ConfigError) as error:
             return {"problem": error.message}
         except OSError as error:
-            return {"problem": f"cannot be read: {(error.strerror or type(error).__name__).lower()}"}
+            return {"problem": f"cannot be read: {reason_of(error)}"}
         except (MemoryError, RecursionError):
             return {"problem": "needs too much memory to read"}
 
@@ -189,12 +189,9 @@ def _from_json(answer: dict[str, Json]) -> ReadDocument:
 
 
 BYTE_ORDER_MARKS = (
-    (b"\xef\xbb\xbf", "utf-8-sig"),
-    (b"\xff\xfe\x00\x00", "utf-32"),
-    (b"\x00\x00\xfe\xff", "utf-32"),
-    (b"\xff\xfe", "utf-16"),
-    (b"\xfe\xff", "utf-16"),
-)
+    (b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe\x00\x00", "utf-32"), (b"\x00\x00\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"),
+)  # fmt: skip
 UTF_16 = ("utf_16_le", "utf_16_be")
 GUESSES = ["cp932", "euc_jp", "gb18030", "big5", "cp949", "cp1252", *UTF_16]
 """Without this list charset-normalizer mistook half of the French samples and 48 of 68 EUC-JP samples of 20 characters."""
@@ -283,9 +280,13 @@ def read_markdown(text: str) -> ParsedDocument:
             if token.type == "heading_open" and token.level == 0 and token.map:
                 words = _plain_heading(tokens[at + 1].content[:LONGEST_SOURCE])
                 headings.append(Heading(front.end + starts[token.map[0]], int(token.tag[1]), words))
-    title = front.title or next((each.words for each in headings if each.level == 1), "")
+    title = front.title or _first_heading(headings)
     # Blanks in place of the front matter keep every offset true.
     return ParsedDocument(" " * front.end + body, title, tuple(headings), access=front.access)
+
+
+def _first_heading(headings: Iterable[Heading]) -> str:
+    return next((each.words for each in headings if each.level == 1), "")
 
 
 @cache
@@ -392,11 +393,8 @@ class _Sections(HTMLParser):
         self._in_title = False
 
     def reading(self) -> ParsedDocument:
-        text = "".join(self._parts)
-        title = " ".join("".join(self._title).split())
-        return ParsedDocument(
-            text, title or next((each.words for each in self._headings if each.level == 1), ""), tuple(self._headings)
-        )
+        title = " ".join("".join(self._title).split()) or _first_heading(self._headings)
+        return ParsedDocument("".join(self._parts), title, tuple(self._headings))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         del attrs
@@ -551,14 +549,11 @@ def _read_docx(raw: bytes) -> ParsedDocument:
             if len(entries) > MOST_ENTRIES or sum(entry.file_size for entry in entries) > MOST_UNPACKED:
                 raise UnreadableError(f"unpacks to more than {MOST_UNPACKED >> 20} MB")
         # Pictures are neither read nor followed.
-        html = mammoth.convert_to_html(io.BytesIO(raw), convert_image=mammoth.images.img_element(_no_picture)).value
+        no_picture = mammoth.images.img_element(lambda _: {})
+        html = mammoth.convert_to_html(io.BytesIO(raw), convert_image=no_picture).value
     except zipfile.BadZipFile:
         raise UnreadableError("broken or encrypted: not a DOCX that can be opened") from None
     return sections(str(html))
-
-
-def _no_picture(_: object) -> dict[str, str]:
-    return {}
 
 
 def _read_html(raw: bytes) -> ParsedDocument:
@@ -582,20 +577,12 @@ def _read_page(html: str) -> ParsedDocument:
     return ParsedDocument(reading.text, whole.title or reading.title, reading.headings)
 
 
-def _read_text_format(read: Callable[[str], ParsedDocument]) -> Callable[[bytes], ParsedDocument]:
-    return lambda raw: read(decode(raw))
-
-
 TEXT_FORMATS = frozenset({"markdown", "text", "table", "html"})
 BYTES_PER_CHARACTER = 4
 READERS: dict[str, Callable[[bytes], ParsedDocument]] = {
-    "markdown": _read_text_format(read_markdown),
-    "text": _read_text_format(read_text),
-    "table": _read_text_format(read_table),
-    "html": _read_html,
-    "pdf": _read_pdf,
-    "docx": _read_docx,
-}
+    "markdown": lambda raw: read_markdown(decode(raw)), "text": lambda raw: read_text(decode(raw)),
+    "table": lambda raw: read_table(decode(raw)), "html": _read_html, "pdf": _read_pdf, "docx": _read_docx,
+}  # fmt: skip
 
 
 def _plugin_reader(suffix: str) -> Callable[[bytes], ParsedDocument]:

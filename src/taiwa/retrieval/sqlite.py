@@ -33,7 +33,7 @@ from taiwa.retrieval.tables import (
     passage_terms,
     stored_passage,
 )
-from taiwa.retrieval.types import Batch, Document, FileFacts, Principals, TermCounts, may_see
+from taiwa.retrieval.types import Batch, Document, FileFacts, Principals, TermCounts, may_see, reason_of
 from taiwa.sql import Clock, now_us
 from taiwa.sql.sqlite import MEMORY, SqliteDatabase
 
@@ -68,13 +68,6 @@ class AddedPassage(NamedTuple):
     terms: Sequence[str]
 
 
-class ScoredPassage(NamedTuple):
-    """A hit."""
-
-    passage: int
-    score: float
-
-
 def temporary_folder(owner: object) -> Path:
     """Make a temporary folder that is removed with its owner.
 
@@ -84,9 +77,7 @@ def temporary_folder(owner: object) -> Path:
     try:
         folder = Path(mkdtemp(prefix="taiwa-"))
     except OSError as error:
-        raise StoreError(
-            f"a temporary folder cannot be made: {(error.strerror or 'the system refuses').lower()}"
-        ) from None
+        raise StoreError(f"a temporary folder cannot be made: {reason_of(error)}") from None
     weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
     return folder
 
@@ -152,26 +143,20 @@ class TantivyIndex:
             raise StoreError(f"the words of the index {self.folder} cannot be written: {error}") from error
         self.mark()
 
-    def search(self, weights: Mapping[str, float], k: int, audiences: Collection[int] | None) -> list[ScoredPassage]:
-        """Return the k best passages by BM25 (k1 1.2, b 0.75); `audiences` are those that may be seen, None is all."""
+    def search(self, weights: Mapping[str, float], k: int, audiences: Collection[int] | None) -> dict[int, float]:
+        """Return the k best passages by BM25 (k1 1.2, b 0.75), with their scores; `audiences` may be seen, None is all."""
         opened, searcher = self._ready()
         if not weights or k < 1 or searcher is None:
-            return []
+            return {}
         import tantivy
 
-        schema, should = opened.schema, tantivy.Occur.Should
-        term, boosted = tantivy.Query.term_query, tantivy.Query.boost_query
-        parts = [
-            (should, one if weight == 1.0 else boosted(one, weight))
-            for one, weight in ((term(schema, "text", each, "freq"), weight) for each, weight in weights.items())
-        ]
+        boosted, should = tantivy.Query.boost_query, tantivy.Occur.Should
+        terms = ((_term(opened.schema, "text", each), weight) for each, weight in weights.items())
+        parts = [(should, one if weight == 1.0 else boosted(one, weight)) for one, weight in terms]
         query = self._seen(opened, tantivy.Query.boolean_query(parts), audiences)
         hits = searcher.search(query, k, count=False).hits
         numbers = searcher.fast_field_values("passage", [address for _, address in hits])
-        return [
-            ScoredPassage(int(number or 0), float(score or 0.0))
-            for (score, _), number in zip(hits, numbers, strict=True)
-        ]
+        return {int(number or 0): float(hit[0] or 0.0) for hit, number in zip(hits, numbers, strict=True)}
 
     def holders(self, terms: Iterable[str], audiences: Collection[int] | None) -> dict[str, int]:
         """Count the passages that hold each term and may be seen."""
@@ -293,7 +278,7 @@ def file_lock(path: Path, wait: float, what: str) -> Generator[None]:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise StoreError(f"{what} cannot be written: {(error.strerror or 'the system refuses').lower()}") from None
+        raise StoreError(f"{what} cannot be written: {reason_of(error)}") from None
     try:
         deadline = time.monotonic() + wait
         while True:
@@ -473,7 +458,7 @@ class SqliteIndexBackend(IndexBackend):
         visible = self._visible_audiences(principals)
         while depth:
             hits = self._words.search(weights, depth, visible)
-            passages = self._visible_passages({hit.passage: hit.score for hit in hits}, principals)
+            passages = self._visible_passages(hits, principals)
             # Fewer than the hits only while the words are older than the rows.
             if len(passages) >= wanted or len(hits) < depth or depth >= MOST:
                 return passages[:wanted]

@@ -325,10 +325,8 @@ class IndexBackend(ABC):
     def feedback(self) -> tuple[PassageFeedback, ...]:
         """Return all feedback, oldest first."""
         select = "SELECT query, passage, good, user_name, at_us FROM feedback WHERE doc_index = ? ORDER BY seq"
-        return tuple(
-            PassageFeedback(query, passage, bool(good), person, at)
-            for query, passage, good, person, at in self._db.rows(select, self.seq)
-        )
+        rows = self._db.rows(select, self.seq)
+        return tuple(PassageFeedback(query, passage, bool(good), *more) for query, passage, good, *more in rows)
 
     def store_gain(self, model: str, gain: Gain) -> None:
         """Store the result of a check of a model."""

@@ -191,6 +191,11 @@ class UnreadableError(InputError):
     tag = "unreadable"
 
 
+def reason_of(error: OSError) -> str:
+    """Return what the system says of an error, in small letters."""
+    return (error.strerror or "the system refuses").lower()
+
+
 def lines_of(text: str) -> list[int]:
     """Return where each line begins, and where the text ends."""
     starts = [0, *(newline.end() for newline in re.finditer("\n", text))]
