@@ -220,12 +220,8 @@ def _check_quotation(
 
 
 def _passage_json(number: int, passage: Passage) -> Json:
-    parts: dict[str, Json] = {
-        "passage": number,
-        "source": strip_control(passage.source),
-        "heading": " › ".join(strip_control(each) for each in passage.heading),
-        "text": strip_control(passage.text),
-    }
+    source, *headings, text = map(strip_control, (passage.source, *passage.heading, passage.text))
+    parts: dict[str, Json] = {"passage": number, "source": source, "heading": " › ".join(headings), "text": text}
     return {name: part for name, part in parts.items() if part}
 
 

@@ -65,9 +65,7 @@ def decide(name: str, situation: Situation) -> Decision:
     Raises:
         InputError: the policy is unknown.
     """
-    if situation.table is not None:
-        return table_policy(situation.table)(situation)
-    return policy_named(name)(situation)
+    return (policy_named(name) if situation.table is None else table_policy(situation.table))(situation)
 
 
 def table_policy(table: PolicyTable) -> Policy:

@@ -27,9 +27,7 @@ WORDS = {
     **{word: number for number, word in enumerate(ORDINALS.split())},
     **{word: 10 * ten for ten, word in enumerate(TENS.split(), 2)},
     **{f"{word[:-1]}ieth": 10 * ten for ten, word in enumerate(TENS.split(), 2)},
-    **{word: number for number, word in enumerate(FRENCH.split(), 2)},
-    **FRENCH_TENS,
-    **SCALES,
+    **{word: number for number, word in enumerate(FRENCH.split(), 2)}, **FRENCH_TENS, **SCALES,
 }  # fmt: skip
 ORDINAL_WORDS = frozenset(word for word in WORDS if word in ORDINALS.split() or word.endswith("th"))
 CARDINALS, ENDS = "|".join(word for word in WORDS if word not in ORDINAL_WORDS), "|".join(sorted(ORDINAL_WORDS))
@@ -283,13 +281,11 @@ def quantities(folded: str) -> list[Quantity]:
     >>> [(each.number, *sorted(each.units)) for each in quantities("£5 a day, thirty working days, 2万円, 3か月, 午後3時")]
     [('5', 'pound'), ('30', 'day'), ('20000', 'yen'), ('3', 'month'), ('3', "o'clock")]
     """
-    return [
-        _quantity(number, folded[max(start - 30, 0) : start], folded[start:end], folded[end : end + 60])
-        for number, start, end in find_numbers(folded)
-    ]
+    return [_quantity(folded, *found) for found in find_numbers(folded)]
 
 
-def _quantity(number: str, before: str, spelling: str, behind: str) -> Quantity:
+def _quantity(folded: str, number: str, start: int, end: int) -> Quantity:
+    before, spelling, behind = folded[max(start - 30, 0) : start], folded[start:end], folded[end : end + 60]
     if found := BEFORE.search(before):
         return Quantity(number, UNITS[found["unit"]])
     if spelling in REPEATED:

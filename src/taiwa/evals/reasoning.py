@@ -175,19 +175,15 @@ class ReasoningTask(ModelTask):
                 way=None if manner.way == "native" else manner.way,
             )  # fmt: skip
         way: ToolMode | None = manner.way if setting.shown else None
+        if way is None and "prefix" not in self.required_model.capabilities:
+            way = "stop"
         options = SolveOptions(
-            tool_format=manner.codec(),
-            tool_mode=(way or "stop") if way is not None or "prefix" not in self.required_model.capabilities else None,
-            shots=self._messages(setting),
-            system=DIRECT_ANSWER if setting.style == "direct" else None,
-            on_error=manner.on_error,
-            on_unknown=manner.on_error if setting.shown else "let_model_answer",
-            simulated_tools=setting.withheld,
+            tool_format=manner.codec(), tool_mode=way, shots=self._messages(setting),
+            system=DIRECT_ANSWER if setting.style == "direct" else None, on_error=manner.on_error,
+            on_unknown=manner.on_error if setting.shown else "let_model_answer", simulated_tools=setting.withheld,
             forbid_own_results=False,  # the same prompt in all settings; in some the model writes results itself
-            limits=manner.bounds,
-            sampling=manner.sampling,
-            answer_by=manner.answer_by,
-        )
+            limits=manner.bounds, sampling=manner.sampling, answer_by=manner.answer_by,
+        )  # fmt: skip
         specs = [tool.spec for tool in manner.offered() if tool.spec.name in setting.shown]
         return solve(job.item.text, specs, options)
 

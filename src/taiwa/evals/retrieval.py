@@ -408,11 +408,9 @@ def ranking_line(rows: Sequence[EvalRow]) -> dict[str, Json]:
 
 def _retrieval_line(rows: Sequence[EvalRow]) -> dict[str, Json]:
     taken = [number_field(row, "find_ms") for row in rows if "find_ms" in row.found]
-    return ranking_line(rows) | {
-        "p50_ms": rounded(quantile(taken)),
-        "p99_ms": rounded(quantile(taken, 0.99)),
-        "none_found": sum(row.found.get("found") == 0 for row in rows),
-    }
+    none = sum(row.found.get("found") == 0 for row in rows)
+    figures = {"p50_ms": rounded(quantile(taken)), "p99_ms": rounded(quantile(taken, 0.99)), "none_found": none}
+    return ranking_line(rows) | figures
 
 
 RANKING_COLUMNS = (

@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol, Self, TypeAlias, cast
 
 from taiwa.conversation.app import App
@@ -507,9 +506,7 @@ class Evaluation:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.rows.close()
 
     def _jobs(self) -> Iterator[Job]:

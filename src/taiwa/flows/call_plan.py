@@ -201,21 +201,19 @@ class _Found:
 
     def finish(self, nodes: Iterator[Node], undeclared: Access) -> Function:
         """Make the function of an API; `nodes` yields the nodes of its types."""
-        parameters = tuple(
-            Parameter(
-                each.name,
+        parameters: list[Parameter] = []
+        for each in self.parameters:
+            output_type, node = (
                 OutputType(self.types[each.name], name=each.name),
                 _with_default(next(nodes), each.default),
-                each.default is each.empty,
             )
-            for each in self.parameters
-        )
+            parameters.append(Parameter(each.name, output_type, node, each.default is each.empty))
         about = " ".join((inspect.getdoc(self.function) or "").split())
         access: Access = getattr(self.function, MARK, undeclared)
         required = {each.name for each in parameters if each.required}
         arguments = OutputType.fields(self.name, {each.name: self.types[each.name] for each in parameters}, required)
         returns = OutputType(self.types["return"], name="result")
-        return Function(self.name, about, access, parameters, arguments, returns, next(nodes))
+        return Function(self.name, about, access, tuple(parameters), arguments, returns, next(nodes))
 
 
 def signatures(source: type | ModuleType, undeclared: Access) -> Signatures:

@@ -188,11 +188,8 @@ def _complete_checked(request: Request, schema: JsonSchema, reason: str) -> Prog
         problems = list(parsed.problems)
         messages = (*messages, *_repair_messages(response.text, problems, output_type))
         warnings.append(f"the first answer did not fit and was repaired: {problems[0]}")
-    raise OutputValidationError(
-        f"the answer does not fit the schema, which the model cannot enforce: {problems[0]}",
-        text=response.text,
-        diagnostics=tuple(problems),
-    )
+    why = f"the answer does not fit the schema, which the model cannot enforce: {problems[0]}"
+    raise OutputValidationError(why, text=response.text, diagnostics=tuple(problems))
 
 
 def compact(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:

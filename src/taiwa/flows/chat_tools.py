@@ -55,10 +55,8 @@ def complete_with_tools(request: Request, tools: Sequence[ToolSpec], app: App) -
         # Of JSON only the last text is the reply; the text before it belongs to calls.
         text = PARAGRAPH.join(texts[-1:] if replies_in_json else texts)
     elif replies_in_json:
-        raise ConfigError(
-            f"the app {app.name!r} has tools and replies in JSON, so its model must support function calling; "
-            "this model does not"
-        )
+        why = "has tools and replies in JSON, so its model must support function calling; this model does not"
+        raise ConfigError(f"the app {app.name!r} {why}")
     else:
         has_head = request.messages[0].role == "system"
         head = f"{request.messages[0].text}\n\n" if has_head else ""

@@ -685,12 +685,9 @@ class _ExtractionLoop(Generic[T]):
         """Make the error with all attempts."""
         count = len(self.attempts)
         tried = f"{count} attempt{'s' if count > 1 else ''}"
-        error = ExtractError(
-            f"no {self.typed.wanted.name} could be read in {tried}: {self.faults[0]} ({reason})",
-            text=self.text,
-            diagnostics=self.faults,
-            attempts=tuple(each.text for each in self.attempts),
-        )
+        message = f"no {self.typed.wanted.name} could be read in {tried}: {self.faults[0]} ({reason})"
+        texts = tuple(each.text for each in self.attempts)
+        error = ExtractError(message, text=self.text, diagnostics=self.faults, attempts=texts)
         error.tries, error.reason = tuple(self.attempts), reason
         error.best = None if self.best is None else self.best[1]
         return error

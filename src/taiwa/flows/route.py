@@ -86,10 +86,9 @@ class Routes:
         if not targets or NONE in targets:
             raise InputError(f"targets must not be empty or contain the name {NONE!r}, which stands for asking back")
         self.name = "Route"
-        self.targets: dict[str, OutputType[Any] | Api] = {
-            name: target if isinstance(target, (OutputType, Api)) else OutputType[Any](target)
-            for name, target in targets.items()
-        }
+        self.targets: dict[str, OutputType[Any] | Api] = {}
+        for name, target in targets.items():
+            self.targets[name] = target if isinstance(target, (OutputType, Api)) else OutputType[Any](target)
         self._names = LiteralNode((*self.targets, NONE))
         self._head = OutputType.fields("Route", {TO: str, CONTENT: Any, QUESTION: str}, {TO})
 
@@ -138,10 +137,8 @@ class Routes:
         """Return the union of all targets; `instead` replaces some of them by another node."""
         merge = _Merge()
         forms = {name: each.form if isinstance(each, Api) else each.bare_ir for name, each in self.targets.items()}
-        options = [
-            _option(name, Property(CONTENT, instead.get(name) or merge.add(form), required=True))
-            for name, form in forms.items()
-        ]
+        nodes = {name: instead.get(name) or merge.add(form) for name, form in forms.items()}
+        options = [_option(name, Property(CONTENT, node, required=True)) for name, node in nodes.items()]
         asked = Property(QUESTION, StringNode(about=About(QUESTION_ABOUT)), required=True)
         options.append(replace(_option(NONE, asked), about=About(NONE_ABOUT)))
         return TypeIR(UnionNode(tuple(options), TO), self.name, merge.named)

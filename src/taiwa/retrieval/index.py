@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from itertools import filterfalse
 from pathlib import Path
 from statistics import pstdev
-from types import TracebackType
 from typing import Any, NamedTuple, TypeAlias
 from unicodedata import normalize
 
@@ -242,24 +241,11 @@ class Index:
 
     def __init__(self, backend: IndexBackend) -> None:
         self.backend = backend
+        self.name, self.root, self.analyzer = backend.name, backend.root, backend.analyzer
+        """The name of the index, the folder that it is made from, and what turns texts and questions into terms."""
 
     def __repr__(self) -> str:
         return f"Index({self.name!r})"
-
-    @property
-    def name(self) -> str:
-        """The name of the index."""
-        return self.backend.name
-
-    @property
-    def root(self) -> str:
-        """The folder that it is made from."""
-        return self.backend.root
-
-    @property
-    def analyzer(self) -> Analyzer:
-        """What turns texts and questions into terms."""
-        return self.backend.analyzer
 
     def find(
         self, query: str, k: int = 5, principals: Iterable[str] = NO_PRINCIPALS, history: Sequence[Message] = ()
@@ -383,10 +369,8 @@ class ScopedRetriever:
         words: list[tuple[Passage, bool]] = []
         by_model: dict[str, list[Passage]] = {}
         for index, by_meaning in zip(self.indexes, near, strict=True):
-            words += (
-                (each, by_meaning is None)
-                for each in self._named(index, index.by_words(query, deep, self.principals, self.history))
-            )
+            found = self._named(index, index.by_words(query, deep, self.principals, self.history))
+            words += ((each, by_meaning is None) for each in found)
             if by_meaning is not None:
                 by_model.setdefault(by_meaning.model, []).extend(self._named(index, by_meaning.passages))
         words.sort(key=lambda each: -each[0].score)
@@ -445,9 +429,7 @@ class Library:
     def __enter__(self) -> "Library":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -547,10 +547,8 @@ class SqliteIndexBackend(IndexBackend):
         length = loaded.cells.shape[1]
         if length != len(vector):
             raise InputError(f"a vector of {len(vector)} numbers is asked of {model!r}, whose have {length}")
-        parts = [
-            loaded.cells[start : start + MULTIPLIED_TOGETHER].astype(np.float32) @ vector
-            for start in range(0, len(loaded.passages), MULTIPLIED_TOGETHER)
-        ]
+        starts = range(0, len(loaded.passages), MULTIPLIED_TOGETHER)
+        parts = [loaded.cells[at : at + MULTIPLIED_TOGETHER].astype(np.float32) @ vector for at in starts]
         scores = np.concatenate(parts) * loaded.scales
         audiences = self._visible_audiences(principals)
         if audiences is not None:

@@ -294,11 +294,8 @@ class IndexBackend(ABC):
             SELECT audience, path, title, passages, characters,
                 (SELECT count(*) FROM version WHERE document = document.seq), {FACTS}
             FROM document JOIN audience ON audience.seq = audience WHERE document.doc_index = ? ORDER BY path"""  # noqa: S608
-        return tuple(
-            DocumentListing(row[1], row[2], _file_facts(row[6:]), row[3], row[4], row[5])
-            for row in self._db.rows(select, self.seq)
-            if visible is None or row[0] in visible
-        )
+        rows = (row for row in self._db.rows(select, self.seq) if visible is None or row[0] in visible)
+        return tuple(DocumentListing(row[1], row[2], _file_facts(row[6:]), row[3], row[4], row[5]) for row in rows)
 
     def passages(self, path: str) -> tuple[Passage, ...]:
         """Return all passages of a document in order, for the owner of the index."""

@@ -55,8 +55,9 @@ class FunctionTool(Generic[P, R]):
         limits: ProcessLimits = DEFAULT_LIMITS,
         secrets: Sequence[str] = (),
     ) -> None:
-        self._function = function
-        self._fixed = dict(fixed or {})
+        self.function = function
+        self.fixed: Mapping[str, object] = dict(fixed or {})
+        """The parameters that `preset` has fixed."""
         self._isolated = isolated
         self._limits = limits
         self.secrets = tuple(secrets)
@@ -65,7 +66,7 @@ class FunctionTool(Generic[P, R]):
         returns = hints["return"]
         self._returns: OutputType[Any] | None = None if returns in (str, ToolResult) else OutputType(returns)
         declared = inspect.signature(function).parameters
-        parameters = {each: part for each, part in declared.items() if each not in self._fixed}
+        parameters = {each: part for each, part in declared.items() if each not in self.fixed}
         self._parameters: dict[str, OutputType[Any]] = {each: OutputType(hints[each]) for each in parameters}
         required = frozenset(each for each, part in parameters.items() if part.default is part.empty)
         name = name or getattr(function, "__name__", "")
@@ -75,7 +76,8 @@ class FunctionTool(Generic[P, R]):
         if not description:
             raise InputError(f"the tool {name} needs a docstring, or description=…, which describes it to the model")
         self._arguments = OutputType.fields(name, {each: hints[each] for each in parameters}, required)
-        self._spec = ToolSpec(name, description, self._arguments.schema())
+        self.spec = ToolSpec(name, description, self._arguments.schema())
+        """How a model sees the tool."""
         # Strict function calling sends null for an omitted parameter, unless null is a value of its type.
         optional = parameters.keys() - required
         self._null_means_omitted = frozenset(each for each in optional if not _accepts_null(self._parameters[each]))
@@ -83,26 +85,11 @@ class FunctionTool(Generic[P, R]):
             raise InputError(f"{name} is asynchronous and runs in this process; leave out `isolated`")
 
     def __repr__(self) -> str:
-        return f"FunctionTool({self._spec.name})"
+        return f"FunctionTool({self.spec.name})"
 
     def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
         """Call the function itself."""
-        return self._function(*arguments, **named)
-
-    @property
-    def spec(self) -> ToolSpec:
-        """How a model sees the tool."""
-        return self._spec
-
-    @property
-    def function(self) -> Callable[P, R]:
-        """The function itself."""
-        return self._function
-
-    @property
-    def fixed(self) -> Mapping[str, object]:
-        """The parameters that `preset` has fixed."""
-        return self._fixed
+        return self.function(*arguments, **named)
 
     def preset(self, **fixed: object) -> "FunctionTool[..., R]":
         """Make a tool of the same name with some parameters fixed, which a model does not see.
@@ -112,10 +99,10 @@ class FunctionTool(Generic[P, R]):
         """
         unknown = next((each for each in fixed if each not in self._parameters), None)
         if unknown is not None:
-            raise InputError(f"{self._spec.name} has no parameter {unknown!r}")
-        fixed = {**self._fixed, **fixed}
+            raise InputError(f"{self.spec.name} has no parameter {unknown!r}")
+        fixed = {**self.fixed, **fixed}
         return type(self)(
-            self._function, self._spec.name, fixed, description=self._spec.description, isolated=self._isolated,
+            self.function, self.spec.name, fixed, description=self.spec.description, isolated=self._isolated,
             limits=self._limits, secrets=self.secrets,
         )  # fmt: skip
 
@@ -133,7 +120,7 @@ class FunctionTool(Generic[P, R]):
             self._worker = self._start_worker()
         if self._worker is not None:
             return self._worker.call(arguments)
-        name = self._spec.name
+        name = self.spec.name
         # A thread cannot be killed: a late call goes on in the background, and one that never lets another thread run is
         # not even noticed to be late.
         future = start_in_thread(lambda: self.call_in_place(arguments), f"tool {name}")
@@ -151,18 +138,18 @@ class FunctionTool(Generic[P, R]):
             ToolError: as `call` does.
         """
         values = self._check(arguments)
-        call: Callable[..., R] = self._function
+        call: Callable[..., R] = self.function
         try:
-            result = self._result(call(**values, **self._fixed))
+            result = self._result(call(**values, **self.fixed))
         except ToolError:
             raise
         except Exception as error:  # the model reads that the tool failed, never why
-            raise ToolError(f"{self._spec.name} failed", code="internal") from error
+            raise ToolError(f"{self.spec.name} failed", code="internal") from error
         return self._bounded(result)
 
     def _bounded(self, result: ToolResult) -> ToolResult:
         if len(result.text) > self._limits.characters:
-            raise ToolError(f"{self._spec.name} returned too much", code="too_large", hint="ask for less")
+            raise ToolError(f"{self.spec.name} returned too much", code="too_large", hint="ask for less")
         return result
 
     def _start_worker(self) -> "IsolatedTool | None":
@@ -194,7 +181,7 @@ class FunctionTool(Generic[P, R]):
             raise ToolError(message, code="bad_arguments", hint=hint) from None
 
     def _result(self, returned: object) -> ToolResult:
-        name = self._spec.name
+        name = self.spec.name
         if isinstance(returned, ToolResult):
             return replace(returned, name=name)
         if self._returns is None:
@@ -267,8 +254,7 @@ class IsolatedTool(AbstractContextManager["IsolatedTool"]):
     """
 
     def __init__(self, tool: FunctionTool[Any, Any], limits: ProcessLimits = DEFAULT_LIMITS) -> None:
-        self._tool = tool
-        self._limits = limits
+        self._tool, self.spec, self._limits = tool, tool.spec, limits
         self._address = _address(tool)
         self._idle: deque[IsolatedProcess] = deque()
         self._lock = Lock()
@@ -279,11 +265,6 @@ class IsolatedTool(AbstractContextManager["IsolatedTool"]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def spec(self) -> ToolSpec:
-        """How a model sees the tool."""
-        return self._tool.spec
 
     def close(self) -> None:
         """End the workers; a later call starts a new one."""
@@ -362,15 +343,9 @@ def tool(function: Callable[P, R]) -> FunctionTool[P, R]: ...
 
 @overload
 def tool(
-    *,
-    name: str = "",
-    description: str = "",
-    isolated: bool | None = None,
-    seconds: float = DEFAULT_LIMITS.seconds,
-    memory_mb: int = DEFAULT_LIMITS.memory_mb,
-    characters: int = DEFAULT_LIMITS.characters,
-    secrets: Sequence[str] = (),
-) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+    *, name: str = ..., description: str = ..., isolated: bool | None = ..., seconds: float = ..., memory_mb: int = ...,
+    characters: int = ..., secrets: Sequence[str] = ...,
+) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...  # fmt: skip
 
 
 def tool(

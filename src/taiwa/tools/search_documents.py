@@ -41,15 +41,11 @@ class SearchDocumentsTool:
         self._passages = max(1, min(passages, MAX_PASSAGES))
         self._chars_each = max(1, characters // self._passages)
         self._tool = FunctionTool(self._find, name, isolated=False)
-        self._spec = replace(self._tool.spec, trust="untrusted")
+        self.spec: ToolSpec = replace(self._tool.spec, trust="untrusted")
+        """How a model sees the tool."""
 
     def __repr__(self) -> str:
-        return f"SearchDocumentsTool({self._spec.name})"
-
-    @property
-    def spec(self) -> ToolSpec:
-        """How a model sees the tool."""
-        return self._spec
+        return f"SearchDocumentsTool({self.spec.name})"
 
     def call(self, arguments: Mapping[str, Json]) -> ToolResult:
         """Find passages.

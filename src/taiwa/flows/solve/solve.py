@@ -341,10 +341,8 @@ def tool_modes(
     supported = [each for each in get_args(ToolMode) if REQUIRED_CAPABILITIES.get(each) in (None, *capabilities)]
     if mode is not None:
         if mode not in supported:
-            raise UnsupportedError(
-                f"the model does not support tool mode {mode!r}; supported: {', '.join(supported)}",
-                capability=REQUIRED_CAPABILITIES[mode],
-            )
+            why = f"the model does not support tool mode {mode!r}; supported: {', '.join(supported)}"
+            raise UnsupportedError(why, capability=REQUIRED_CAPABILITIES[mode])
         return (mode,)
     order: tuple[ToolMode, ...] = ("prefill", "native", "stop")
     return tuple(each for each in order if each in supported and (allow_native or each != "native"))
