@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import cast
 
 from taiwa.apps.catalog import HANDBOOK, read_bounded
-from taiwa.evals.data import MAX_FILE_BYTES, Fields, read_rows
+from taiwa.evals.data import MAX_FILE_BYTES, read_rows
+from taiwa.evals.data import Fields as RowFields
 from taiwa.evals.retrieval import (
     DialogueSample,
     QuestionSet,
@@ -38,6 +39,42 @@ __all__ = ["BUNDLED", "CorpusContent", "CorpusFormat", "load_rows", "read_corpor
 WRAPPING_KEYS = ("data", "questions")
 """The keys of objects that wrap an array of rows."""
 MAX_FIELD_LENGTH = 2**24
+
+
+class Fields(RowFields):
+    """A row and its position, with the kinds of fields that corpora have beside texts."""
+
+    def flag(self, name: str) -> bool:
+        """Read true or false, also as 1 or 0."""
+        part = self.row.get(name)
+        if not isinstance(part, bool) and part not in (0, 1):
+            self.invalid(name, "must be true or false")
+        return bool(part)
+
+    def number(self, name: str) -> float:
+        """Read a number, also written as text."""
+        try:
+            return float(self.text(name))
+        except ValueError:
+            self.invalid(name, "must be a number")
+
+    def pairs(self, name: str) -> tuple[tuple[str, str], ...]:
+        """Read a list of pairs of texts."""
+        pairs: list[tuple[str, str]] = []
+        for each in self.array(name):
+            match each:
+                case [str(first), str(second), *_]:
+                    pairs.append((first, second))
+                case _:
+                    self.invalid(name, "must be a list of pairs of texts")
+        return tuple(pairs)
+
+    def part(self, name: str) -> "Fields":
+        """Read an object."""
+        part = self.row.get(name)
+        if not isinstance(part, dict):
+            self.invalid(name, "must be an object")
+        return Fields(f"{self.where}: {name}", part)
 
 
 def load_rows(path: Path) -> tuple[str, tuple[Fields, ...]]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import NoReturn, TypeAlias, TypeVar, cast
+from typing import NoReturn, Self, TypeAlias, TypeVar, cast
 
 from taiwa.apps.catalog import read_bounded
 from taiwa.kernel.errors import InputError
@@ -119,20 +119,6 @@ class Fields:
             self.invalid(name, "must be a text")
         return str(part).strip()
 
-    def flag(self, name: str) -> bool:
-        """Read true or false, also as 1 or 0."""
-        part = self.row.get(name)
-        if not isinstance(part, bool) and part not in (0, 1):
-            self.invalid(name, "must be true or false")
-        return bool(part)
-
-    def number(self, name: str) -> float:
-        """Read a number, also written as text."""
-        try:
-            return float(self.text(name))
-        except ValueError:
-            self.invalid(name, "must be a number")
-
     def array(self, name: str) -> Sequence[Json]:
         """Read a list."""
         part = self.row.get(name)
@@ -146,32 +132,14 @@ class Fields:
             return (part,)
         return tuple(str(each) for each in self.array(name) if isinstance(each, (str, int, float)))
 
-    def pairs(self, name: str) -> tuple[tuple[str, str], ...]:
-        """Read a list of pairs of texts."""
-        pairs: list[tuple[str, str]] = []
-        for each in self.array(name):
-            match each:
-                case [str(first), str(second), *_]:
-                    pairs.append((first, second))
-                case _:
-                    self.invalid(name, "must be a list of pairs of texts")
-        return tuple(pairs)
-
-    def parts(self, name: str) -> "tuple[Fields, ...]":
+    def parts(self, name: str) -> tuple[Self, ...]:
         """Read a list of objects."""
-        parts: list[Fields] = []
+        parts: list[Self] = []
         for number, each in enumerate(self.array(name)):
             if not isinstance(each, dict):
                 self.invalid(name, "must be a list of objects")
-            parts.append(Fields(f"{self.where}: {name}[{number}]", each))
+            parts.append(type(self)(f"{self.where}: {name}[{number}]", each))
         return tuple(parts)
-
-    def part(self, name: str) -> "Fields":
-        """Read an object."""
-        part = self.row.get(name)
-        if not isinstance(part, dict):
-            self.invalid(name, "must be an object")
-        return Fields(f"{self.where}: {name}", part)
 
 
 def read_questions(path: Path, kinds: frozenset[str] = frozenset(), skipped: Skipped = None) -> DataSet:
