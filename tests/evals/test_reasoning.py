@@ -8,9 +8,17 @@ from typing import Any
 import pytest
 
 from taiwa.evals.data import DataSet, Item
-from taiwa.evals.grid import Grid
-from taiwa.evals.reasoning import STEP_BY_STEP, THEREFORE, ReasoningOptions, ReasoningTask
-from taiwa.evals.report import NO_FIGURE, reasoning_chart, reasoning_lines, reasoning_report, to_markdown
+from taiwa.evals.reasoning import (
+    STEP_BY_STEP,
+    THEREFORE,
+    Grid,
+    ReasoningOptions,
+    ReasoningTask,
+    reasoning_chart,
+    reasoning_lines,
+    reasoning_report,
+)
+from taiwa.evals.report import NO_FIGURE, to_markdown
 from taiwa.evals.run import EvalRow, Evaluation, Job, RunOptions
 from taiwa.flows.solve.rationale import SolveLimits
 from taiwa.kernel.errors import InputError, UnsupportedError

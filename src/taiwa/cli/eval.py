@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from taiwa.evals.data import DataSet, Item, Skipped
-    from taiwa.evals.grid import Grid
-    from taiwa.evals.reasoning import ReasoningTask
+    from taiwa.evals.reasoning import Grid, ReasoningTask
     from taiwa.evals.report import Chart, Report
     from taiwa.evals.retrieval import Corpora, QuestionSet
     from taiwa.evals.run import Evaluation, RunOptions
@@ -219,7 +218,7 @@ def reason_(common: CommonOptions, data: Path, options: EvalOptions, **values: A
     taiwa eval reason --data large.jsonl --ray ray://head:10001 -j 64 --out run4
     """
     from taiwa.evals.data import read_questions
-    from taiwa.evals.report import reasoning_chart, reasoning_report
+    from taiwa.evals.reasoning import reasoning_chart, reasoning_report
     from taiwa.evals.run import Job
 
     found = read_questions(data, options.kinds, options.skipped())
@@ -257,8 +256,7 @@ def reason_(common: CommonOptions, data: Path, options: EvalOptions, **values: A
 
 def _reasoning(common: CommonOptions, values: dict[str, Any], items: "DataSet") -> "tuple[Grid, ReasoningTask]":
     from taiwa.apps.examples import read_shots
-    from taiwa.evals.grid import Grid, parse_ablations, parse_modes, parse_shots
-    from taiwa.evals.reasoning import ReasoningOptions, ReasoningTask
+    from taiwa.evals.reasoning import Grid, ReasoningOptions, ReasoningTask, parse_ablations, parse_modes, parse_shots
     from taiwa.flows.solve.rationale import SolveLimits
     from taiwa.tools.registry import builtin_tools
 

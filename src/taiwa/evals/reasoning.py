@@ -1,4 +1,8 @@
-"""The evaluation of reasoning with tools: one question under one setting, and the counts of its rationale.
+"""The evaluation of reasoning with tools: its settings, one question under one setting, the counts of its rationale, its report.
+
+The settings are those of the tables of MultiTool-CoT (Inaba et al., ACL 2023, tables 1 and 2): numbers of worked examples, tools,
+and how a tool is switched off. In mode `execution`, the paper's, the prompt does not change and the model writes the results of
+tools that are switched off. In mode `exposure` such a tool is removed from the instructions and from the worked examples.
 
 Without examples and tools a question is asked by the two cues of zero-shot chain of thought (Kojima et al., NeurIPS 2022): the
 first makes the model reason, the second, after what it wrote, makes it state the answer.
@@ -10,13 +14,38 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from itertools import accumulate, takewhile
-from typing import Any, TypeAlias
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from taiwa.apps.examples import built_in_examples, results, usable
 from taiwa.evals.data import Item
-from taiwa.evals.grid import Setting
-from taiwa.evals.report import is_exact, is_near
-from taiwa.evals.run import Job, Measurement, ModelTask
+from taiwa.evals.report import (
+    Bar,
+    Chart,
+    Column,
+    Line,
+    Point,
+    Report,
+    Series,
+    Table,
+    compare_settings,
+    comparison_json,
+    count_errors,
+    count_field,
+    group_by_setting,
+    interval_json,
+    is_exact,
+    is_near,
+    missing_note,
+    percent,
+    plain,
+    share_marked,
+    sum_field,
+    usage_and_cost,
+    with_interval,
+)
+from taiwa.evals.run import EvalRow, Evaluation, Job, Measurement, ModelTask
+from taiwa.evals.statistics import Proportion
 from taiwa.flows.solve.examples import (
     ResultOf,
     WorkedExample,
@@ -42,12 +71,168 @@ from taiwa.kernel.effects import Complete, GetCapabilities, Program, notify, per
 from taiwa.kernel.errors import InputError, RefusalError
 from taiwa.kernel.execution import first_request
 from taiwa.kernel.messages import Message, Request, Sampling, assistant, user
-from taiwa.kernel.records import Json, digest
+from taiwa.kernel.records import Json, digest, value
 from taiwa.kernel.text import estimate_tokens
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.tools.chemical_formulas import Weights, molar_mass
 from taiwa.tools.function_tool import FunctionTool
 from taiwa.tools.registry import builtin_tools, find_tools
+
+AblationMode: TypeAlias = Literal["execution", "exposure"]
+Style: TypeAlias = Literal["direct", "steps", "tools"]
+"""Answer directly; step by step without working tools; step by step with tools."""
+
+TOOL_ABBREVIATIONS: Mapping[str, str] = MappingProxyType(
+    {"cal": "calculator", "crp": "stoichiometry", "mml": "molar_mass"}
+)
+"""Abbreviations of tools, as in the paper."""
+NONE, ALL = "none", "all"
+PAPER_SHOTS = (5, 10, 20)
+PAPER_SINGLE = ("cal", "crp", "mml")
+MAX_SHOTS = 1_000
+
+
+@value(tag="ablation-setting")
+class Setting:
+    """One line of the table. `working` tools are called, `shown` tools are in the prompt; `order` numbers the shuffles."""
+
+    name: str
+    style: Style
+    shots: int
+    working: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    ablate: str = ""
+    mode: str = ""
+    order: int = 0
+
+    @property
+    def withheld(self) -> tuple[str, ...]:
+        """Tools that are shown but not called."""
+        return tuple(tool for tool in self.shown if tool not in self.working)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The settings to measure. Without counts and ablations they are those of the paper's two tables."""
+
+    tools: tuple[str, ...]
+    shots: tuple[int, ...] | None = None
+    ablations: tuple[str, ...] | None = None
+    modes: tuple[AblationMode, ...] = ("execution",)
+    orders: int = 1
+
+    def settings(self) -> tuple[Setting, ...]:
+        """Return each setting once, in the order of the table."""
+        settings: dict[str, Setting] = {}
+        for shots, ablation in self._pairs():
+            for order in range(self.orders if shots else 1):
+                for mode in self.modes:
+                    for setting in self._made(shots, ablation, mode, order):
+                        settings.setdefault(setting.name, setting)
+        return tuple(settings.values())
+
+    @property
+    def full(self) -> str:
+        """The reference setting: all tools and the most examples; '' if it is not among the settings."""
+        with_all = [one for one in self.settings() if one.ablate == ALL and one.order == 0]
+        return max(with_all, key=lambda one: one.shots).name if with_all else ""
+
+    def _pairs(self) -> Iterable[tuple[int, str]]:
+        if self.shots is None and self.ablations is None:
+            most = PAPER_SHOTS[-1]
+            single = [one for one in PAPER_SINGLE if TOOL_ABBREVIATIONS[one] in self.tools]
+            yield from ((0, NONE), (most, NONE), *((most, one) for one in single), (most, ALL))
+            yield from ((shots, ablation) for ablation in (NONE, ALL) for shots in PAPER_SHOTS[:-1])
+            return
+        for shots in self.shots if self.shots is not None else (PAPER_SHOTS[-1],):
+            yield from ((shots, ablation) for ablation in (self.ablations or (NONE, ALL)))
+
+    def _made(self, shots: int, ablation: str, mode: AblationMode, order: int) -> Iterable[Setting]:
+        """Yield the settings of one cell; without tools, the direct answer comes first."""
+        head, tail = ("Few-Shot", f"@{shots}") if shots else ("Zero-Shot", "")
+        tail += f" order {order}" if order else ""
+        if ablation == NONE:
+            if shots in (0, self._most) and not order:
+                yield Setting(f"{head}{tail}", "direct", shots, order=order)
+            # Without an example the model has no result to imitate.
+            shown = self.tools if shots and mode == "execution" else ()
+            name = f"{head}+CoT{tail}{_suffix(mode) if shots else ''}"
+            yield Setting(name, "steps", shots, (), shown, NONE, mode, order)
+            return
+        working = self.tools if ablation == ALL else self._named(ablation)
+        whole = working == self.tools
+        name = f"+{ablation.upper()}{tail}" if shots else f"{head}+{ablation.upper()}"
+        name += "" if whole else _suffix(mode)
+        shown = self.tools if mode == "execution" else working
+        yield Setting(name, "tools", shots, working, shown, ALL if whole else ablation, mode, order)
+
+    @property
+    def _most(self) -> int:
+        return max((shots for shots, _ in self._pairs()), default=0)
+
+    def _named(self, ablation: str) -> tuple[str, ...]:
+        wanted = {TOOL_ABBREVIATIONS.get(word, word) for word in ablation.split("+")}
+        return tuple(tool for tool in self.tools if tool in wanted)
+
+
+def _suffix(mode: AblationMode) -> str:
+    return " exposure" if mode == "exposure" else ""
+
+
+def parse_shots(text: str) -> tuple[int, ...]:
+    """Parse numbers of worked examples, such as `0,5,10,20`.
+
+    Raises:
+        InputError: an element is not a number in range.
+    """
+    words = _split_list(text)
+    for word in words:
+        if not (word.isascii() and word.isdecimal() and len(word) <= 6 and int(word) <= MAX_SHOTS):
+            raise InputError(f"invalid --shots {word!r}; expected numbers from 0 to {MAX_SHOTS:,}, separated by commas")
+    return tuple(dict.fromkeys(map(int, words)))
+
+
+def parse_ablations(text: str, tools: Sequence[str]) -> tuple[str, ...]:
+    """Parse the tools that are switched on: `none,cal,crp,mml,all`, names of tools, or several as `cal+mml`.
+
+    Raises:
+        InputError: an element is not a tool of this evaluation.
+    """
+    shorts = {tool: short for short, tool in TOOL_ABBREVIATIONS.items()}
+    ablations: list[str] = []
+    for word in _split_list(text.lower()):
+        if word in (NONE, ALL):
+            ablations.append(word)
+            continue
+        wanted = {TOOL_ABBREVIATIONS.get(name, name): name for name in word.split("+")}
+        strange = next((name for tool, name in wanted.items() if tool not in tools), None)
+        if strange is not None:
+            known = ", ".join((NONE, *(shorts[tool] for tool in tools if tool in shorts), *tools, ALL))
+            raise InputError(f"--tools-on: unknown tool {strange!r}; choose one of {known}")
+        # Canonical names: cal and calculator are one setting, and so are mml+cal and cal+mml.
+        ablations.append("+".join(shorts.get(tool, tool) for tool in tools if tool in wanted))
+    return tuple(dict.fromkeys(ablations))
+
+
+def parse_modes(text: str) -> tuple[AblationMode, ...]:
+    """Parse modes: `execution`, `exposure`, or both with a comma.
+
+    Raises:
+        InputError: an element is unknown.
+    """
+    words = _split_list(text)
+    unknown = next((word for word in words if word not in get_args(AblationMode)), None)
+    if unknown is not None:
+        raise InputError(f"unknown --mode {unknown!r}; choose execution, exposure, or both with a comma")
+    return tuple(dict.fromkeys(cast("tuple[AblationMode, ...]", words)))
+
+
+def _split_list(text: str) -> tuple[str, ...]:
+    words = tuple(word.strip() for word in text.split(","))
+    if not all(words):
+        raise InputError(f"invalid list {text!r}; separate words with commas")
+    return words
+
 
 DIRECT_ANSWER = "Give the answer at once: one line that states it, with its number last, and nothing before it."
 SPARE_CALLS = 10
@@ -340,3 +525,183 @@ def zero_shot(
     first = last_number(written.partition("\n")[0]) if steps else ""
     answer = (first or last_number(written)) if ending == "end" else ""
     return Rationale(tuple(parts), (), ending, chosen, answer, ("prompt" if steps else "line") if answer else "none")
+
+
+EXACT, TOLERANT = "right", "near"
+MAX_CLASSES = 12
+REASONING_FIGURES = frozenset(
+    {
+        "right", "accuracy", "interval", "accuracy_tolerant", "interval_tolerant", "mcnemar", "mcnemar_tolerant", "classes",
+        "faithful_next", "faithful_used", "faithful_last",
+    }
+)  # fmt: skip
+
+
+def _p_value(line: Line) -> str:
+    test = line.get("mcnemar")
+    return "–" if not isinstance(test, Mapping) else f"{test['p']:.2g}"
+
+
+def _cost_text(line: Line) -> str:
+    cost, most = line.get("cost"), line.get("max_cost")
+    if isinstance(cost, (int, float)) or most == 0:
+        return f"{cost or 0:g}"
+    return f"≤ {most:g}" if isinstance(most, (int, float)) else "–"
+
+
+def _tokens_text(line: Line) -> str:
+    parts = [line.get(name) for name in ("input_tokens", "cached_tokens", "output_tokens")]
+    most = line.get("tokens_at_most")
+    if None in parts:
+        return "–" if most is None else f"≤ {most:,}"
+    return " / ".join(f"{part:,}" for part in parts)
+
+
+REASONING_COLUMNS = (
+    Column("setting", plain("setting")),
+    Column("n", plain("n")),
+    Column("exact %", with_interval("accuracy", "interval"), figure=True),
+    Column("±0.5 %", with_interval("accuracy_tolerant", "interval_tolerant"), figure=True),
+    Column("p", _p_value, figure=True),
+    Column("calls", plain("calls")),
+    Column("tool errors", plain("tool_errors_total"), main=False),
+    Column("by model", plain("model_written")),
+    Column("kept next %", lambda line: percent(line.get("faithful_next"), 1), figure=True, main=False),
+    Column("kept last %", lambda line: percent(line.get("faithful_last"), 1), figure=True, main=False),
+    Column("no answer", plain("extraction_failures")),
+    Column("cut", plain("truncations")),
+    Column("false stops", plain("false_stops"), main=False),
+    Column("failed", plain("failed")),
+    Column("tokens in / cached / out", _tokens_text, main=False),
+    Column("cost", _cost_text),
+    Column("s/item", lambda line: "–" if (ms := line.get("ms_per_item")) is None else f"{float(str(ms)) / 1000:.2f}"),
+)
+
+
+def reasoning_lines(
+    rows: Iterable[EvalRow], replaced: Iterable[EvalRow], plan: Sequence[Setting], full: str
+) -> tuple[Line, ...]:
+    """Return a line for each setting that has rows; `full` is the reference setting."""
+    groups, paid = group_by_setting(rows, ()), group_by_setting(replaced, ())
+    return tuple(
+        _reasoning_line(setting, groups[setting.name], groups.get(full, []), full)
+        | usage_and_cost(groups[setting.name], paid.get(setting.name, []))
+        for setting in plan
+        if setting.name in groups
+    )
+
+
+def _reasoning_line(setting: Setting, rows: list[EvalRow], whole: list[EvalRow], full: str) -> dict[str, Json]:
+    exact, near = share_marked(rows, EXACT), share_marked(rows, TOLERANT)
+    errors = count_field(rows, "tool_errors")
+    compared = bool(whole) and setting.name != full
+    return {
+        "setting": setting.name, "shots": setting.shots, "ablate": setting.ablate or None, "mode": setting.mode or None,
+        "order": setting.order, "tools": [*setting.working], "n": len(rows),
+        "right": exact.count, "accuracy": exact.share, "interval": interval_json(exact.interval),
+        "accuracy_tolerant": near.share, "interval_tolerant": interval_json(near.interval),
+        "mcnemar": comparison_json(compare_settings(rows, whole, EXACT), full) if compared else None,
+        "mcnemar_tolerant": comparison_json(compare_settings(rows, whole, TOLERANT), full) if compared else None,
+        "calls": sum_field(rows, "calls"), "called": count_field(rows, "called"), "memo": sum_field(rows, "memo"),
+        "tool_errors": errors, "tool_errors_total": sum(number for number in errors.values() if isinstance(number, int)),
+        "model_written": sum_field(rows, "model_written"),
+        **_faithfulness(rows),
+        "answered_by": count_field(rows, "answered_by"), "endings": count_field(rows, "ending"), "ways": count_field(rows, "way"),
+        "extraction_failures": sum_field(rows, "unanswered"), "truncations": sum_field(rows, "truncated"),
+        "false_stops": sum_field(rows, "false_stops"),
+        "failed": sum(row.error is not None for row in rows), "errors": count_errors(rows),
+        "classes": _class_lines(rows),
+    }  # fmt: skip
+
+
+def _faithfulness(rows: Sequence[EvalRow]) -> dict[str, Json]:
+    """Return how often the model used the results of its tools; null without a result."""
+    behind, last = sum_field(rows, "next_of"), sum_field(rows, "last_of")
+    return {
+        "faithful_next": Proportion(sum_field(rows, "next_kept"), behind).share,
+        "faithful_used": Proportion(sum_field(rows, "used"), behind).share,
+        "faithful_last": Proportion(sum_field(rows, "last_kept"), last).share,
+        "faithful_next_of": behind, "faithful_last_of": last,
+    }  # fmt: skip
+
+
+def _class_lines(rows: Iterable[EvalRow]) -> list[Json]:
+    """Return the shares of each class of questions, the largest first."""
+    groups: dict[str, list[EvalRow]] = {}
+    for row in rows:
+        groups.setdefault(row.kind, []).append(row)
+    shares = [(kind, share_marked(those, EXACT), share_marked(those, TOLERANT)) for kind, those in groups.items()]
+    return [
+        {"class": kind, "n": exact.of, "accuracy": exact.share, "interval": interval_json(exact.interval), "accuracy_tolerant": near.share}
+        for kind, exact, near in sorted(shares, key=lambda one: (-one[1].of, one[0]))
+    ]  # fmt: skip
+
+
+def reasoning_report(evaluation: Evaluation, grid: Grid, notes: Sequence[str] = ()) -> Report:
+    """Return the report of the rows measured so far."""
+    lines = reasoning_lines(evaluation.measured, evaluation.rows.paid, grid.settings(), grid.full)
+    all_notes = (*notes, *_reasoning_notes(lines, evaluation, grid))
+    more = _class_table(evaluation.measured, lines)
+    return Report(evaluation.header, lines, REASONING_COLUMNS, REASONING_FIGURES, all_notes, evaluation.programs, more)
+
+
+def _class_table(rows: Iterable[EvalRow], lines: Sequence[Line]) -> tuple[Table, ...]:
+    """Return a table of the shares of the largest classes; () if all questions are of one class."""
+    sizes = Counter({row.id: row.kind for row in rows}.values())
+    kinds = sorted(filter(None, sizes), key=lambda kind: (-sizes[kind], kind))[:MAX_CLASSES]
+    if len(sizes) < 2 or not kinds:
+        return ()
+    body: list[tuple[str, ...]] = []
+    for line in lines:
+        by_kind = {one["class"]: one for one in cast("list[dict[str, Json]]", line["classes"])}
+        body.append((str(line["setting"]), *(_exact_and_tolerant(by_kind.get(kind, {})) for kind in kinds)))
+    heads = ("setting", *(f"{kind} (n {sizes[kind]})" for kind in kinds))
+    return (Table("By class: exact % / within 0.5 %", heads, tuple(body)),)
+
+
+def _exact_and_tolerant(one: Line) -> str:
+    return f"{percent(one.get('accuracy'), 1)} / {percent(one.get('accuracy_tolerant'), 1)}"
+
+
+def _reasoning_notes(lines: Sequence[Line], evaluation: Evaluation, grid: Grid) -> list[str]:
+    notes = missing_note(evaluation)
+    if any(line["mcnemar"] for line in lines):
+        notes.append(f"p: exact two-sided McNemar test on pairs, against {grid.full}. Intervals: Wilson, 95 %.")
+    spread = _order_spread(lines)
+    if spread:
+        notes.append(f"Orders of worked examples, lowest to highest exact %: {spread}.")
+    return notes
+
+
+def _order_spread(lines: Iterable[Line]) -> str:
+    """Return the range of the figures of each setting over the orders of its examples."""
+    groups: dict[str, list[float]] = {}
+    for line in lines:
+        if isinstance(share := line["accuracy"], float):
+            groups.setdefault(str(line["setting"]).replace(f" order {line['order']}", ""), []).append(share)
+    several = ((name, min(shares), max(shares)) for name, shares in groups.items() if len(shares) > 1)
+    return ", ".join(f"{name} {percent(low)} to {percent(high)}" for name, low, high in several)
+
+
+def reasoning_chart(report: Report) -> Chart:
+    """Return bars for all settings, and a line over the numbers of examples for each kind with several."""
+    fit = report.without_scripted_figures()
+    lines = [line for line in fit.lines if isinstance(line["accuracy"], float)]
+    bars = (Bar(str(line["setting"]), _point(line, 0), 100 * float(str(line["accuracy_tolerant"]))) for line in lines)
+    groups: dict[str, list[Line]] = {}
+    for line in lines:
+        if line["shots"] and not line["order"]:
+            groups.setdefault(str(line["setting"]).replace(f"@{line['shots']}", ""), []).append(line)
+    series: list[Series] = []
+    for name, those in groups.items():
+        if len(those) > 1:
+            points = (_point(line, float(str(line["shots"]))) for line in those)
+            series.append(Series(name, tuple(sorted(points, key=lambda one: one.at))))
+    title = f"{report.header.data}, {report.header.model}"
+    legend = ("exact (95 % interval)", "within 0.5 %")
+    return Chart(title, "right answers, %", tuple(bars), tuple(series), "worked examples", legend)
+
+
+def _point(line: Line, at: float) -> Point:
+    low, high = line["interval"] if isinstance(line["interval"], list) else (0, 0)
+    return Point(at, *(100 * float(str(part)) for part in (line["accuracy"], low, high)))

@@ -1,7 +1,6 @@
 """Reports: one line of figures for each setting, as JSON, as a Markdown table, as cells for a terminal, and as a chart.
 
-Also here: when an answer counts as right, what all evaluations count in the same way, and the report of the evaluation of
-reasoning. A scripted model plays written answers, so a report of one contains no figures. Charts need the extra `charts`.
+Also here: when an answer counts as right, and what all evaluations count in the same way. A scripted model plays written answers, so a report of one contains no figures. Charts need the extra `charts`.
 """
 
 import logging
@@ -15,9 +14,8 @@ from fractions import Fraction
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from taiwa.evals.grid import Grid, Setting
 from taiwa.evals.run import EvalRow, Evaluation, Header, to_json
 from taiwa.evals.statistics import PairedComparison, Proportion
 from taiwa.kernel.errors import ConfigError, InputError
@@ -431,193 +429,14 @@ def plain(field: str) -> Callable[[Line], str]:
     return show
 
 
-EXACT, TOLERANT = "right", "near"
-MAX_CLASSES = 12
-REASONING_FIGURES = frozenset(
-    {
-        "right", "accuracy", "interval", "accuracy_tolerant", "interval_tolerant", "mcnemar", "mcnemar_tolerant", "classes",
-        "faithful_next", "faithful_used", "faithful_last",
-    }
-)  # fmt: skip
-
-
-def _p_value(line: Line) -> str:
-    test = line.get("mcnemar")
-    return "–" if not isinstance(test, Mapping) else f"{test['p']:.2g}"
-
-
-def _cost_text(line: Line) -> str:
-    cost, most = line.get("cost"), line.get("max_cost")
-    if isinstance(cost, (int, float)) or most == 0:
-        return f"{cost or 0:g}"
-    return f"≤ {most:g}" if isinstance(most, (int, float)) else "–"
-
-
-def _tokens_text(line: Line) -> str:
-    parts = [line.get(name) for name in ("input_tokens", "cached_tokens", "output_tokens")]
-    most = line.get("tokens_at_most")
-    if None in parts:
-        return "–" if most is None else f"≤ {most:,}"
-    return " / ".join(f"{part:,}" for part in parts)
-
-
-REASONING_COLUMNS = (
-    Column("setting", plain("setting")),
-    Column("n", plain("n")),
-    Column("exact %", with_interval("accuracy", "interval"), figure=True),
-    Column("±0.5 %", with_interval("accuracy_tolerant", "interval_tolerant"), figure=True),
-    Column("p", _p_value, figure=True),
-    Column("calls", plain("calls")),
-    Column("tool errors", plain("tool_errors_total"), main=False),
-    Column("by model", plain("model_written")),
-    Column("kept next %", lambda line: percent(line.get("faithful_next"), 1), figure=True, main=False),
-    Column("kept last %", lambda line: percent(line.get("faithful_last"), 1), figure=True, main=False),
-    Column("no answer", plain("extraction_failures")),
-    Column("cut", plain("truncations")),
-    Column("false stops", plain("false_stops"), main=False),
-    Column("failed", plain("failed")),
-    Column("tokens in / cached / out", _tokens_text, main=False),
-    Column("cost", _cost_text),
-    Column("s/item", lambda line: "–" if (ms := line.get("ms_per_item")) is None else f"{float(str(ms)) / 1000:.2f}"),
-)
-
-
-def reasoning_lines(
-    rows: Iterable[EvalRow], replaced: Iterable[EvalRow], plan: Sequence[Setting], full: str
-) -> tuple[Line, ...]:
-    """Return a line for each setting that has rows; `full` is the reference setting."""
-    groups, paid = group_by_setting(rows, ()), group_by_setting(replaced, ())
-    return tuple(
-        _reasoning_line(setting, groups[setting.name], groups.get(full, []), full)
-        | usage_and_cost(groups[setting.name], paid.get(setting.name, []))
-        for setting in plan
-        if setting.name in groups
-    )
-
-
-def _reasoning_line(setting: Setting, rows: list[EvalRow], whole: list[EvalRow], full: str) -> dict[str, Json]:
-    exact, near = share_marked(rows, EXACT), share_marked(rows, TOLERANT)
-    errors = count_field(rows, "tool_errors")
-    compared = bool(whole) and setting.name != full
-    return {
-        "setting": setting.name, "shots": setting.shots, "ablate": setting.ablate or None, "mode": setting.mode or None,
-        "order": setting.order, "tools": [*setting.working], "n": len(rows),
-        "right": exact.count, "accuracy": exact.share, "interval": interval_json(exact.interval),
-        "accuracy_tolerant": near.share, "interval_tolerant": interval_json(near.interval),
-        "mcnemar": comparison_json(compare_settings(rows, whole, EXACT), full) if compared else None,
-        "mcnemar_tolerant": comparison_json(compare_settings(rows, whole, TOLERANT), full) if compared else None,
-        "calls": sum_field(rows, "calls"), "called": count_field(rows, "called"), "memo": sum_field(rows, "memo"),
-        "tool_errors": errors, "tool_errors_total": sum(number for number in errors.values() if isinstance(number, int)),
-        "model_written": sum_field(rows, "model_written"),
-        **_faithfulness(rows),
-        "answered_by": count_field(rows, "answered_by"), "endings": count_field(rows, "ending"), "ways": count_field(rows, "way"),
-        "extraction_failures": sum_field(rows, "unanswered"), "truncations": sum_field(rows, "truncated"),
-        "false_stops": sum_field(rows, "false_stops"),
-        "failed": sum(row.error is not None for row in rows), "errors": count_errors(rows),
-        "classes": _class_lines(rows),
-    }  # fmt: skip
-
-
-def _faithfulness(rows: Sequence[EvalRow]) -> dict[str, Json]:
-    """Return how often the model used the results of its tools; null without a result."""
-    behind, last = sum_field(rows, "next_of"), sum_field(rows, "last_of")
-    return {
-        "faithful_next": Proportion(sum_field(rows, "next_kept"), behind).share,
-        "faithful_used": Proportion(sum_field(rows, "used"), behind).share,
-        "faithful_last": Proportion(sum_field(rows, "last_kept"), last).share,
-        "faithful_next_of": behind, "faithful_last_of": last,
-    }  # fmt: skip
-
-
-def _class_lines(rows: Iterable[EvalRow]) -> list[Json]:
-    """Return the shares of each class of questions, the largest first."""
-    groups: dict[str, list[EvalRow]] = {}
-    for row in rows:
-        groups.setdefault(row.kind, []).append(row)
-    shares = [(kind, share_marked(those, EXACT), share_marked(those, TOLERANT)) for kind, those in groups.items()]
-    return [
-        {"class": kind, "n": exact.of, "accuracy": exact.share, "interval": interval_json(exact.interval), "accuracy_tolerant": near.share}
-        for kind, exact, near in sorted(shares, key=lambda one: (-one[1].of, one[0]))
-    ]  # fmt: skip
-
-
-def reasoning_report(evaluation: Evaluation, grid: Grid, notes: Sequence[str] = ()) -> Report:
-    """Return the report of the rows measured so far."""
-    lines = reasoning_lines(evaluation.measured, evaluation.rows.paid, grid.settings(), grid.full)
-    all_notes = (*notes, *_reasoning_notes(lines, evaluation, grid))
-    more = _class_table(evaluation.measured, lines)
-    return Report(evaluation.header, lines, REASONING_COLUMNS, REASONING_FIGURES, all_notes, evaluation.programs, more)
-
-
-def _class_table(rows: Iterable[EvalRow], lines: Sequence[Line]) -> tuple[Table, ...]:
-    """Return a table of the shares of the largest classes; () if all questions are of one class."""
-    sizes = Counter({row.id: row.kind for row in rows}.values())
-    kinds = sorted(filter(None, sizes), key=lambda kind: (-sizes[kind], kind))[:MAX_CLASSES]
-    if len(sizes) < 2 or not kinds:
-        return ()
-    body: list[tuple[str, ...]] = []
-    for line in lines:
-        by_kind = {one["class"]: one for one in cast("list[dict[str, Json]]", line["classes"])}
-        body.append((str(line["setting"]), *(_exact_and_tolerant(by_kind.get(kind, {})) for kind in kinds)))
-    heads = ("setting", *(f"{kind} (n {sizes[kind]})" for kind in kinds))
-    return (Table("By class: exact % / within 0.5 %", heads, tuple(body)),)
-
-
-def _exact_and_tolerant(one: Line) -> str:
-    return f"{percent(one.get('accuracy'), 1)} / {percent(one.get('accuracy_tolerant'), 1)}"
-
-
-def _reasoning_notes(lines: Sequence[Line], evaluation: Evaluation, grid: Grid) -> list[str]:
-    notes = _missing_note(evaluation)
-    if any(line["mcnemar"] for line in lines):
-        notes.append(f"p: exact two-sided McNemar test on pairs, against {grid.full}. Intervals: Wilson, 95 %.")
-    spread = _order_spread(lines)
-    if spread:
-        notes.append(f"Orders of worked examples, lowest to highest exact %: {spread}.")
-    return notes
-
-
-def _missing_note(evaluation: Evaluation) -> list[str]:
+def missing_note(evaluation: Evaluation) -> list[str]:
+    """Return a note on rows that are missing and on those of another form."""
     missing, skipped = evaluation.missing, len(evaluation.data.skipped)
     notes = [f"{plural(missing, 'row')} {'is' if missing == 1 else 'are'} missing."] if missing else []
     if skipped:
         has, was = ("has", "was") if skipped == 1 else ("have", "were")
         notes.append(f"{plural(skipped, 'row')} of the data {has} another form and {was} skipped.")
     return notes
-
-
-def _order_spread(lines: Iterable[Line]) -> str:
-    """Return the range of the figures of each setting over the orders of its examples."""
-    groups: dict[str, list[float]] = {}
-    for line in lines:
-        if isinstance(share := line["accuracy"], float):
-            groups.setdefault(str(line["setting"]).replace(f" order {line['order']}", ""), []).append(share)
-    several = ((name, min(shares), max(shares)) for name, shares in groups.items() if len(shares) > 1)
-    return ", ".join(f"{name} {percent(low)} to {percent(high)}" for name, low, high in several)
-
-
-def reasoning_chart(report: Report) -> Chart:
-    """Return bars for all settings, and a line over the numbers of examples for each kind with several."""
-    fit = report.without_scripted_figures()
-    lines = [line for line in fit.lines if isinstance(line["accuracy"], float)]
-    bars = (Bar(str(line["setting"]), _point(line, 0), 100 * float(str(line["accuracy_tolerant"]))) for line in lines)
-    groups: dict[str, list[Line]] = {}
-    for line in lines:
-        if line["shots"] and not line["order"]:
-            groups.setdefault(str(line["setting"]).replace(f"@{line['shots']}", ""), []).append(line)
-    series: list[Series] = []
-    for name, those in groups.items():
-        if len(those) > 1:
-            points = (_point(line, float(str(line["shots"]))) for line in those)
-            series.append(Series(name, tuple(sorted(points, key=lambda one: one.at))))
-    title = f"{report.header.data}, {report.header.model}"
-    legend = ("exact (95 % interval)", "within 0.5 %")
-    return Chart(title, "right answers, %", tuple(bars), tuple(series), "worked examples", legend)
-
-
-def _point(line: Line, at: float) -> Point:
-    low, high = line["interval"] if isinstance(line["interval"], list) else (0, 0)
-    return Point(at, *(100 * float(str(part)) for part in (line["accuracy"], low, high)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -674,7 +493,7 @@ def set_report(
         paid = [row for row in evaluation.rows.paid if row.setting in settings]
         lines = lines_by_set(evaluation.measured, settings, sets, form.line, paid)
     figures = frozenset(name for line in lines for name in line) - NEUTRAL_FIELDS
-    all_notes = (*notes, *form.notes, *_missing_note(evaluation))
+    all_notes = (*notes, *form.notes, *missing_note(evaluation))
     return Report(evaluation.header, tuple(lines), form.columns, figures, all_notes, evaluation.programs)
 
 

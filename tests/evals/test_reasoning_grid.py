@@ -2,7 +2,7 @@
 
 import pytest
 
-from taiwa.evals.grid import Grid, parse_ablations, parse_modes, parse_shots
+from taiwa.evals.reasoning import Grid, parse_ablations, parse_modes, parse_shots
 from taiwa.kernel.errors import InputError
 
 TOOLS = ("calculator", "stoichiometry", "molar_mass")
