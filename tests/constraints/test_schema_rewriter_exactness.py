@@ -12,7 +12,7 @@ from taiwa import constraints
 from taiwa.constraints import UnsupportedConstraintError, Vocabulary
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.messages import JsonSchema
-from tests.json_schema.drawn import cases
+from tests.json_schema_cases import cases
 
 BYTES = Vocabulary.of_bytes()
 LONGEST = 120

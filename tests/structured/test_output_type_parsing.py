@@ -182,39 +182,6 @@ def test_a_stray_bracket_in_prose_does_not_hide_the_answer() -> None:
     assert ORDER.parse("Step [one: choose. Then: " + PLAIN).value == WHOLE
 
 
-@pytest.mark.parametrize("end", range(1, len(PLAIN) - 1))
-def test_a_text_that_is_cut_is_refused(end: int) -> None:
-    refused(ORDER, PLAIN[:end])
-
-
-def test_a_value_that_lacks_only_its_last_brackets_is_returned_as_incomplete() -> None:
-    result = ORDER.parse(PLAIN[:-1])
-
-    assert result.value == WHOLE
-    assert result.guessed
-    assert not result.complete
-    assert "ends before the value does" in refused(ORDER, '{"name": "Ana", "items": []')  # a note could follow
-    assert "ends before the value does" in refused(ORDER, PLAIN.replace("}]", "}").removesuffix(', "note": "x"}'))
-
-
-def test_a_closed_fence_shows_that_the_text_was_not_cut() -> None:
-    result = ORDER.parse('```json\n{"name": "Ana", "items": []\n```')
-
-    assert result == ParseResult(
-        Order(name="Ana"), (Fix("missing-closer", 36, "guess"),), complete=True, guessed=True, stage="lenient"
-    )
-
-
-@pytest.mark.parametrize("end", range(1, len(PLAIN) - 1))
-def test_a_cut_text_gives_an_incomplete_value_on_request(end: int) -> None:
-    try:
-        result = ANY.parse(PLAIN[:end], ParseOptions(partial=True))
-    except OutputValidationError:
-        return
-
-    assert not result.complete
-
-
 def test_a_value_with_an_ellipsis_is_not_complete() -> None:
     assert "leaves something out" in refused(OutputType(list[int]), "[1, 2, ...]")
 

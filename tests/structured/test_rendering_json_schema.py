@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field, TypeAdapter
 
-from taiwa.kernel.errors import InputError
 from taiwa.structured import OutputType
 
 
@@ -52,9 +51,9 @@ def accepts(schema: dict[str, Any], data: Any) -> bool:
 @pytest.mark.parametrize(
     "annotation", [Order, Tree, list[Cat | Dog], int | None, dict[str, Tree], Literal["a", 1, True]]
 )
-def test_the_plain_dialect_is_json_schema_of_draft_2020_12(annotation: Any) -> None:
-    for dialect in ("plain", "openai"):
-        Draft202012Validator.check_schema(OutputType(annotation).server_schema(dialect).schema)
+def test_a_schema_strict_or_not_is_json_schema_of_draft_2020_12(annotation: Any) -> None:
+    for schema in (OutputType(annotation).schema(), OutputType(annotation).strict_schema().schema):
+        Draft202012Validator.check_schema(schema)
 
 
 def closed(schema: Any) -> Any:
@@ -85,7 +84,7 @@ def test_the_plain_dialect_is_equivalent_to_the_schema_of_pydantic(data: Any, an
 
 
 def test_keywords_that_strict_mode_lacks_become_descriptions_and_are_reported() -> None:
-    native = ORDER.server_schema("openai")
+    native = ORDER.strict_schema()
 
     assert native.unsupported == ()
     assert native.relaxed == ("$.pair: prefixItems", "#Cat.lives: default", "#Dog.name: minLength", "#Dog.name: maxLength", "#Tree.kids: default")  # fmt: skip
@@ -105,7 +104,7 @@ def objects(schema: Any) -> list[dict[str, Any]]:
 
 
 def test_every_object_of_strict_mode_requires_all_of_its_keys() -> None:
-    for each in objects(ORDER.server_schema("openai").schema):
+    for each in objects(ORDER.strict_schema().schema):
         assert each["additionalProperties"] is False
         assert each["required"] == list(each["properties"])
 
@@ -118,7 +117,7 @@ def test_nulls_for_omitted_keys_of_strict_mode_are_dropped() -> None:
         "note": None,
         "tree": None,
     }
-    assert accepts(ORDER.server_schema("openai").schema, answer)
+    assert accepts(ORDER.strict_schema().schema, answer)
 
     result = ORDER.parse(json.dumps(answer))
 
@@ -129,7 +128,7 @@ def test_nulls_for_omitted_keys_of_strict_mode_are_dropped() -> None:
 
 def test_a_union_at_the_top_is_wrapped_for_strict_mode_only() -> None:
     output_type: OutputType[Any] = OutputType(Cat | Dog)
-    native = output_type.server_schema("openai")
+    native = output_type.strict_schema()
 
     assert native.schema["required"] == ["value"]
     assert not output_type.wrapped
@@ -137,8 +136,8 @@ def test_a_union_at_the_top_is_wrapped_for_strict_mode_only() -> None:
 
 
 def test_what_strict_mode_cannot_express_is_reported_as_unsupported() -> None:
-    assert OutputType(dict[str, int]).server_schema("openai").unsupported == ("$: keys that the type does not name",)
-    assert OutputType.fields("F", {"a": Any}).server_schema("openai").unsupported == ("$.a: any value",)
+    assert OutputType(dict[str, int]).strict_schema().unsupported == ("$: keys that the type does not name",)
+    assert OutputType.fields("F", {"a": Any}).strict_schema().unsupported == ("$.a: any value",)
 
 
 def test_a_dumped_value_is_valid_under_the_schema() -> None:
@@ -151,8 +150,3 @@ def test_references_to_the_root_of_a_wrapped_list_are_moved() -> None:
     assert output_type.wrapped
     assert accepts(output_type.schema(), {"value": [[], [[]]]})
     assert not accepts(output_type.schema(), {"value": [[], [1]]})
-
-
-def test_an_unknown_dialect_is_an_input_error() -> None:
-    with pytest.raises(InputError, match="unknown schema dialect 'soap'"):
-        ORDER.server_schema("soap")

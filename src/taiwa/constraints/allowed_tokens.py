@@ -11,10 +11,8 @@ written. The patterns of `taiwa.constraints.schema_regex` have the same bounds.
 
 import json
 import re
-from collections import OrderedDict
 from collections.abc import Mapping
-from functools import lru_cache
-from threading import Lock
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from taiwa.constraints.guide import LIMIT, Coverage, Explanation, empty_mask, fill_mask, mask_address, mask_tokens
@@ -150,11 +148,8 @@ class NumberBounds:
         return ~mask
 
 
-@lru_cache(maxsize=4)
-def number_bounds(vocabulary: Vocabulary) -> NumberBounds:
-    """Return the bounds for a vocabulary; cached."""
-    return NumberBounds(vocabulary)
-
+number_bounds = lru_cache(maxsize=4)(NumberBounds)
+"""Return the bounds for a vocabulary; cached."""
 
 TOKENIZERS = 4
 """The number of vocabularies whose tables are kept; each takes about 60 MB at 131,072 tokens."""
@@ -164,9 +159,6 @@ LONGEST = 2_000
 """The number of characters of a forced text that are tokenised at once."""
 SHOWN = 60
 T = TypeVar("T")
-
-_tokenizers: "OrderedDict[str, LLTokenizer]" = OrderedDict()
-_lock = Lock()
 
 
 class _Tokenizer:
@@ -189,16 +181,11 @@ class _Tokenizer:
             return []
 
 
+@lru_cache(maxsize=TOKENIZERS)
 def tokenizer_of(vocabulary: Vocabulary) -> "LLTokenizer":
     """Return the engine's tables for a vocabulary; cached."""
-    with _lock:
-        tokenizer = _tokenizers.pop(vocabulary.digest, None)
-        if tokenizer is None:
-            tokenizer = import_llguidance().LLTokenizer(_Tokenizer(vocabulary), eos_token=list(vocabulary.end))
-        _tokenizers[vocabulary.digest] = tokenizer
-        while len(_tokenizers) > TOKENIZERS:
-            _tokenizers.popitem(last=False)
-    return tokenizer
+    made = import_llguidance().LLTokenizer(_Tokenizer(vocabulary), eos_token=list(vocabulary.end))
+    return cast("LLTokenizer", made)
 
 
 def matcher_of(vocabulary: Vocabulary, grammar: str) -> "LLMatcher":
@@ -225,18 +212,6 @@ class MatcherGuide:
     every copy fails, so the guide builds a new matcher and the state replays its tokens.
     """
 
-    __slots__ = (
-        "_bounds",
-        "_grammar",
-        "_json_start",
-        "_matcher",
-        "coverage",
-        "describe",
-        "lookback",
-        "size",
-        "vocabulary",
-    )
-
     def __init__(
         self,
         vocabulary: Vocabulary,
@@ -249,7 +224,6 @@ class MatcherGuide:
         self.coverage = coverage
         self.size = (len(vocabulary) + 31) // 32
         self._grammar = grammar
-        self._bounds: NumberBounds | None = None
         self.describe = describe
         self._json_start = re.compile("|".join(map(re.escape, json_after)).encode()) if json_after else None
         self.lookback = max(map(len, map(str.encode, json_after)), default=0)
@@ -269,11 +243,10 @@ class MatcherGuide:
         """Return the state of the empty text."""
         return MatcherState(self, _Track(self._matcher.deep_copy(), []), 0, self.scan(b""))
 
+    @cached_property
     def bounds(self) -> NumberBounds:
-        """Return the bounds of numbers for the vocabulary."""
-        if self._bounds is None:
-            self._bounds = number_bounds(self.vocabulary)
-        return self._bounds
+        """The bounds of numbers for the vocabulary."""
+        return number_bounds(self.vocabulary)
 
     def scan(self, text: bytes) -> JsonScan | None:
         """Return where a text ends in its JSON; None before that begins, or if a number in it is too long."""
@@ -377,7 +350,7 @@ class MatcherState:
         size = self._guide.size
         where = mask_address(out, size)
         self._do(lambda matcher: matcher.unsafe_compute_mask_ptr(where, size * 4))
-        bounds = None if self._scan is None else self._guide.bounds().mask(self._scan)
+        bounds = None if self._scan is None else self._guide.bounds.mask(self._scan)
         if bounds is not None:
             bounded = out.view(bounds.dtype) & bounds
             if bounded.any():  # a constant, or a range close to a number, may need more digits
@@ -507,7 +480,10 @@ class MatcherState:
             matcher = self._track.matcher
             result = work(matcher)
             if matcher.is_error():
-                raise self._dead(matcher)
+                end = self.text[-SHOWN:].decode("utf-8", "backslashreplace")
+                reason = matcher.stop_reason()
+                what = WHY_DEAD.get(reason, "no token of the vocabulary can write what must come")
+                raise NoValidTokenError(f"{what} after {end!r} (engine: {reason})", state=end)
         return result
 
     def _matcher(self) -> "LLMatcher":
@@ -522,12 +498,6 @@ class MatcherState:
         else:
             self._track = _Track(matcher, track.tokens[: self._length])
         return self._track.matcher
-
-    def _dead(self, matcher: "LLMatcher") -> NoValidTokenError:
-        end = self.text[-SHOWN:].decode("utf-8", "backslashreplace")
-        reason = matcher.stop_reason()
-        what = WHY_DEAD.get(reason, "no token of the vocabulary can write what must come")
-        return NoValidTokenError(f"{what} after {end!r} (engine: {reason})", state=end)
 
 
 WHY_DEAD: Mapping[str, str] = {

@@ -4,10 +4,12 @@ import json
 import re
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
+from functools import partial
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from taiwa.constraints.allowed_tokens import ESCAPES, MatcherGuide, error_line, lark_string
-from taiwa.constraints.explain import Describe, describe_json_state, describe_state
+from taiwa.constraints.explain import explain_state
 from taiwa.constraints.guide import (
     Coverage,
     Source,
@@ -20,10 +22,13 @@ from taiwa.constraints.schema_regex import space_regex
 from taiwa.constraints.schema_rewriter import RewrittenSchema, rewrite_schema
 from taiwa.constraints.tool_call_grammar import ToolCallGrammar
 from taiwa.constraints.vocabulary import Vocabulary, import_llguidance
-from taiwa.json_schema.value_sets import find_unsatisfiable
+from taiwa.json_schema import find_unsatisfiable
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.messages import Choice, Grammar, JsonSchema, Regex, ToolCallsInText
 from taiwa.kernel.records import Json
+
+if TYPE_CHECKING:
+    from taiwa.constraints.allowed_tokens import Describe
 
 RULE = r"^[ \t]*[?!]?{name}(?:\[[^\]]*\])?[ \t]*:"
 
@@ -159,7 +164,7 @@ class _Compilation:
             grammar = matcher.grammar_from_lark(to_engine_lark(source))
             what, describe = "the grammar", "what the grammar says next"
         kind = "regex" if isinstance(source, Regex) else "grammar"
-        return self._guide(grammar, what, Coverage(), describe_state(kind, describe))
+        return self._guide(grammar, what, Coverage(), partial(explain_state, keyword=kind, expected=describe))
 
     def _schema(self, source: JsonSchema) -> MatcherGuide:
         check_json(dict(source.schema), "the schema")
@@ -187,7 +192,7 @@ class _Compilation:
         elif self.whitespace == "bounded":
             options["whitespace_pattern"] = BOUNDED_SPACE
         grammar = import_llguidance().LLMatcher.grammar_from_json_schema(text, overrides=options)
-        what, describe = f"the schema {source.name}", describe_json_state(source.schema)
+        what, describe = f"the schema {source.name}", partial(explain_state, schema=dict(source.schema))
         return self._guide(grammar, what, coverage, describe, ("",))
 
     def _check_coverage(self, coverage: Coverage) -> Coverage:
@@ -205,13 +210,10 @@ class _Compilation:
             raise InputError("a choice needs at least one word")
         text = f"start: WORD\nWORD: {' | '.join(map(lark_string, words))}\n"
         _check_text(text, "the choice")
-        for word in words:  # without a word that the vocabulary cannot write, the choice would be another one
-            if not self.vocabulary.spells(word.encode()):
-                hint = "drop it, or use a vocabulary that can"
-                raise NoValidTokenError(f"no sequence of tokens spells {word!r}: {hint}", state=word)
+        self.vocabulary.check_spells(words)
         shown = " or ".join(map(repr, words[:SHOWN])) + (" or …" if len(words) > SHOWN else "")
         grammar = import_llguidance().LLMatcher.grammar_from_lark(text)
-        return self._guide(grammar, "the choice", Coverage(), describe_state("choice", shown))
+        return self._guide(grammar, "the choice", Coverage(), partial(explain_state, keyword="choice", expected=shown))
 
     def _tools(self, source: ToolCallsInText) -> MatcherGuide:
         check_unicode(f"{source.opening}{source.closing}{''.join(spec.name for spec in source.tools)}", "a call")
@@ -220,11 +222,12 @@ class _Compilation:
         grammar = ToolCallGrammar(source)
         made = import_llguidance().LLMatcher.grammar_from_lark(grammar.text())
         coverage = self._check_coverage(Coverage((), tuple(grammar.missed)))
-        describe = describe_state("tools", f"text, or a call of {', '.join(spec.name for spec in source.tools)}")
+        expected = f"text, or a call of {', '.join(spec.name for spec in source.tools)}"
+        describe = partial(explain_state, keyword="tools", expected=expected)
         return self._guide(made, "the grammar of the tools", coverage, describe, tuple(grammar.json_openings()))
 
     def _guide(
-        self, grammar: str, what: str, coverage: Coverage, describe: Describe, json_after: tuple[str, ...] = ()
+        self, grammar: str, what: str, coverage: Coverage, describe: "Describe", json_after: tuple[str, ...] = ()
     ) -> MatcherGuide:
         guide = MatcherGuide(self.vocabulary, grammar, coverage, describe, json_after)
         if guide.fault:

@@ -6,7 +6,7 @@ left out.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -25,19 +25,11 @@ Inside: TypeAlias = Literal["object", "array", ""]
 MOST_CANDIDATES = 64
 JSON_TOKEN = re.compile(r'\s+|"(?P<inside>(?:[^"\\]|\\.?)*)(?P<end>"?)|[{}\[\],:]|[^\s"{}\[\],:]+', re.DOTALL)
 SHOWN = 60
-KEYWORDS: tuple[tuple[str, tuple[Want, ...]], ...] = (
-    ("const", ("value", "in string", "in word")),
-    ("enum", ("value", "in string", "in word")),
-    ("pattern", ("in string",)),
-    ("format", ("in string",)),
-    ("maxLength", ("in string",)),
-    ("minLength", ("in string",)),
-    ("minimum", ("in word",)),
-    ("exclusiveMinimum", ("in word",)),
-    ("maximum", ("in word",)),
-    ("exclusiveMaximum", ("in word",)),
-    ("multipleOf", ("in word",)),
-)
+KEYWORDS: Mapping[str, tuple[Want, ...]] = {
+    **dict.fromkeys(("const", "enum"), ("value", "in string", "in word")),
+    **dict.fromkeys(("pattern", "format", "maxLength", "minLength"), ("in string",)),
+    **dict.fromkeys(("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf"), ("in word",)),
+}
 WANTED: Mapping[Want, str] = {
     "value": "a value",
     "in string": "more of a string, or its end",
@@ -144,7 +136,7 @@ def keyword_at(schema: Json, here: JsonPosition) -> tuple[str, str, str]:
         arrays = _schemas(schema, here.path[:-1])
         bounds = [word for _, each in arrays for word in ("minItems", "maxItems") if word in each]
         return (arrays or schemas)[0][0], (bounds or ["items"])[0], WANTED[here.want]
-    for keyword, wants in KEYWORDS:
+    for keyword, wants in KEYWORDS.items():
         for pointer, each in schemas:
             if keyword in each and here.want in wants:
                 values = [each[keyword] for _, each in schemas if keyword in each]
@@ -188,7 +180,7 @@ def _kind(schema: Mapping[str, Json]) -> str:
     """Return the type with the keywords that narrow it."""
     kinds = schema["type"]
     names = [str(kind) for kind in kinds] if isinstance(kinds, list) else [str(kinds)]
-    narrower = [word for word, _ in KEYWORDS if word in schema and word not in ("const", "enum")]
+    narrower = [word for word in KEYWORDS if word in schema and word not in ("const", "enum")]
     return ", ".join((" or ".join(names), *(f"{word} {_shortened(schema[word])}" for word in narrower)))
 
 
@@ -253,41 +245,21 @@ def add_json_position(schema: Json, text: bytes, explanation: Explanation) -> Ex
     )
 
 
-Describe: TypeAlias = "Callable[[MatcherState, int | None], Explanation]"
-
-
-def describe_state(keyword: str, expected: str) -> Describe:
-    """Return a function that explains states of a constraint without positions: a regex, a grammar, a choice, tool calls."""
-
-    def describe(state: "MatcherState", token: int | None) -> Explanation:
-        return replace(_plain(state, token), keyword=keyword, expected=_expected(state) or expected)
-
-    return describe
-
-
-def describe_json_state(schema: Mapping[str, "Json"]) -> Describe:
-    """Return a function that explains states of a JSON text by JSON pointer and keyword of the schema."""
-
-    def describe(state: "MatcherState", token: int | None) -> Explanation:
-        here = add_json_position(dict(schema), state.text, replace(_plain(state, token), expected=_expected(state)))
-        return replace(here, why=f"{here.why}; expected: {here.expected}") if here.why and here.expected else here
-
-    return describe
-
-
-def _expected(state: "MatcherState") -> str:
-    if state.is_ended:
-        return "nothing: the text has ended"
-    return "the end" if state.is_complete else ""
-
-
-def _plain(state: "MatcherState", token: int | None) -> Explanation:
+def explain_state(
+    state: "MatcherState", token: int | None, *, keyword: str = "", expected: str = "", schema: Json = None
+) -> Explanation:
+    """Explain a state: of a JSON text by JSON pointer and keyword of the schema, of another text as `keyword` and `expected` say."""
+    ending = "nothing: the text has ended" if state.is_ended else "the end" if state.is_complete else ""
     try:
         tokens = state.allowed(len(state.vocabulary)) or ()
+        why = "" if token is None or token in tokens else _why(state, token, tokens)
+        here = Explanation(count=len(tokens), examples=state.vocabulary.examples(tokens), why=why)
     except NoValidTokenError as error:
-        return Explanation(why=error.message)
-    why = "" if token is None or token in tokens else _why(state, token, tokens)
-    return Explanation(count=len(tokens), examples=state.vocabulary.examples(tokens), why=why)
+        here = Explanation(why=error.message)
+    if schema is None:
+        return replace(here, keyword=keyword, expected=ending or expected)
+    here = add_json_position(schema, state.text, replace(here, expected=ending))
+    return replace(here, why=f"{here.why}; expected: {here.expected}") if here.why and here.expected else here
 
 
 def _why(state: "MatcherState", token: int, allowed: tuple[int, ...]) -> str:

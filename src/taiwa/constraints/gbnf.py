@@ -24,11 +24,12 @@ from taiwa.constraints.regex_syntax import (
     Node,
     Ranges,
     Repeat,
+    escape_regex,
     format_regex,
     merge_ranges,
     parse_regex,
 )
-from taiwa.constraints.schema_regex import ANYTHING, escape_regex, to_regex
+from taiwa.constraints.schema_regex import ANYTHING, to_regex
 from taiwa.constraints.tool_call_grammar import (
     NAME,
     call_markers,
@@ -157,11 +158,11 @@ def regex_to_gbnf(pattern: str, begun: str = "") -> str:
     automaton = compile_regex(pattern, chars=True)
     start = automaton.walk(map(ord, begun))
     if start is None:
-        raise InputError(f"the answer begins with {_short(begun)}, and no text that matches the pattern does")
+        raise InputError(f"the answer begins with {begun[-40:]!r}, and no text that matches the pattern does")
     return "\n".join(automaton_rules(automaton, "root", start))
 
 
-def regex_size(pattern: str) -> int:
+def regex_size(pattern: str | Node) -> int:
     """Return the approximate number of states of a pattern's automaton before minimisation, a measure of its cost.
 
     >>> regex_size("(ab|c){3}d")
@@ -170,34 +171,22 @@ def regex_size(pattern: str) -> int:
     Raises:
         InputError: this is not a pattern for an automaton.
     """
-    return _size_of(parse_regex(pattern))
-
-
-def _size_of(node: Node) -> int:
+    node = parse_regex(pattern) if isinstance(pattern, str) else pattern
     match node:
         case Concatenation(parts):
-            return sum(map(_size_of, parts))
+            return sum(map(regex_size, parts))
         case Alternation(options):
-            return sum(map(_size_of, options))
+            return sum(map(regex_size, options))
         case Repeat(part, least, most):
-            return _size_of(part) * (least + 1 if most is None else most)
+            return regex_size(part) * (least + 1 if most is None else most)
         case _:
             return 1
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 40 else f"…{text[-39:]}")
 
 
 ARROW = re.compile(r"^[ \t]*[\w-]+[ \t]*::=", re.MULTILINE)
 NUMBERED = re.compile(r"-(\d+)\Z")
 HELPER = re.compile(r"^__|_(?:star|plus)_\d+$")
 FORBIDDEN = re.compile(r"[^A-Za-z0-9]+")
-
-
-def is_gbnf(text: str) -> bool:
-    """Return whether a grammar is in GBNF already."""
-    return ARROW.search(text) is not None
 
 
 def grammar_to_gbnf(grammar: Grammar) -> str:
@@ -212,7 +201,7 @@ def grammar_to_gbnf(grammar: Grammar) -> str:
         ConfigError: the extra `constraints` is not installed.
         InputError: it is not a grammar, or cannot be written in GBNF: a left-recursive rule, for one.
     """
-    if is_gbnf(grammar.text):
+    if ARROW.search(grammar.text):
         return _rooted(grammar)
     rules = read_rules(grammar.text, grammar.start, chars=True)
     if rules.is_empty:
@@ -239,21 +228,13 @@ def _rooted(grammar: Grammar) -> str:
 
 def _refuse_left_recursion(bodies: dict[str, list[tuple[str, ...]]], nullable: set[str]) -> None:
     """Refuse rules that can begin with themselves: the parsers of GBNF servers do not terminate on them."""
-    first: dict[str, set[str]] = {name: set() for name in bodies}
+    edges: list[tuple[str, str]] = []
     for name, symbols in ((name, body) for name, each in bodies.items() for body in each):
-        for symbol in symbols:
-            if symbol in first:
-                first[name].add(symbol)
-            if symbol not in nullable:
-                break
-    for name, begins in first.items():
-        reached, todo = set[str](), list(begins)
-        while todo:
-            here = todo.pop()
-            if here not in reached:
-                reached.add(here)
-                todo += first[here]
-        if name in reached:
+        end = next((at for at, symbol in enumerate(symbols, 1) if symbol not in nullable), len(symbols))
+        edges += ((name, symbol) for symbol in symbols[:end] if symbol in bodies)
+    for name in bodies:
+        before = reaching([name], edges)
+        if any(user == name and symbol in before for user, symbol in edges):
             raise InputError(
                 f"the rule {HELPER.sub('', name)!r} of the grammar is left-recursive, which GBNF does not allow;"
                 " write it as a repetition"
@@ -447,15 +428,12 @@ class _ToolCallBuilder:
         if "minLength" in schema or "maxLength" in schema:
             yield rf"[^\n]{{{schema.get('minLength', 1)},{schema.get('maxLength', '')}}}"
         if isinstance(schema.get("pattern"), str):
-            yield from self._pattern(str(schema["pattern"]), spec, name)
+            try:
+                yield format_regex(parse_regex(str(schema["pattern"]), around=ANYTHING))
+            except InputError as error:
+                self._miss(spec, f"/properties/{name}", "pattern", error.message)
         if "format" in schema:
             self._miss(spec, f"/properties/{name}", "format", "formats of inputs without quotes are not enforced")
-
-    def _pattern(self, pattern: str, spec: ToolSpec, name: str) -> Iterator[str]:
-        try:
-            yield format_regex(parse_regex(pattern, around=ANYTHING))
-        except InputError as error:
-            self._miss(spec, f"/properties/{name}", "pattern", error.message)
 
     def _json(self, spec: ToolSpec) -> str:
         if not parameter_schemas(spec):

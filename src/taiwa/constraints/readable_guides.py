@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 from taiwa.constraints.automaton import Automaton, compile_regex, reaching
 from taiwa.constraints.explain import add_json_position
 from taiwa.constraints.guide import LIMIT, Coverage, Explanation, check_unicode, fill_mask, refusal, unexpected
-from taiwa.constraints.regex_syntax import describe_ranges, merge_ranges
-from taiwa.constraints.schema_regex import escape_regex, to_regex
+from taiwa.constraints.regex_syntax import describe_ranges, escape_regex, merge_ranges
+from taiwa.constraints.schema_regex import to_regex
 from taiwa.constraints.vocabulary import Vocabulary, common_prefix
 from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError
 from taiwa.kernel.records import Json, value
@@ -379,11 +379,7 @@ class RegexGuide(ReadableGuide[int]):
             NoValidTokenError: one of them cannot be written, so that the choice would be another one.
         """
         guide = cls(choice_regex(words), vocabulary)
-        for word in words:
-            if not vocabulary.spells(word.encode()):
-                raise NoValidTokenError(
-                    f"no sequence of tokens spells {word!r}: drop it, or use a vocabulary that can", state=word
-                )
+        vocabulary.check_spells(words)
         return guide
 
     @cached_property
@@ -694,18 +690,13 @@ class GrammarGuide(ReadableGuide[EarleyState]):
 
     def locate(self, state: ReadableState[EarleyState], explanation: Explanation) -> Explanation:
         """Add the rules that are being read; a dot marks the position of the text."""
-        rules = list(dict.fromkeys(self._dotted(state.place)))
+        place = state.place
+        items = (item for name, _, column in place.threads for item in column.terminals.get(name, []))
+        rules = list(dict.fromkeys(self._rule(number, dot) for number, dot, _ in items))
         keyword = "; ".join(rules[:SHOWN]) + ("; …" if len(rules) > SHOWN else "")
-        return replace(explanation, keyword=keyword, accepts=() if state.is_ended else self.accepts_next(state.place))
-
-    def accepts_next(self, place: EarleyState) -> tuple[str, ...]:
-        """Return the terminals that may begin here by name, and `$END` where the text may end."""
         names = sorted(place.column.terminals) if place.column is not None else []
-        return (*names, *(["$END"] if self.is_end(place) else []))
-
-    def _dotted(self, place: EarleyState) -> Iterator[str]:
-        for name, _, column in place.threads:
-            yield from (self._rule(number, dot) for number, dot, _ in column.terminals.get(name, []))
+        accepts = (*names, *(["$END"] if self.is_end(place) else []))
+        return replace(explanation, keyword=keyword, accepts=() if state.is_ended else accepts)
 
     def described(self) -> Iterator[str]:
         """Yield the rules one by one, repetitions expanded."""

@@ -247,7 +247,13 @@ def _drop_anchors(node: Node, *, first: bool, last: bool) -> Node:
                 raise InputError(f"the regex cannot match at character {at + 1}: {sign!r} inside a text")
             return Concatenation(())
         case Concatenation(parts):
-            return Concatenation(tuple(_drop_anchors_in(parts, first=first, last=last)))
+            solid = [number for number, part in enumerate(parts) if not isinstance(part, _Anchor)]
+            low, high = (solid[0], solid[-1]) if solid else (len(parts), 0)
+            kept = (
+                _drop_anchors(part, first=first and number <= low, last=last and number >= high)
+                for number, part in enumerate(parts)
+            )
+            return Concatenation(tuple(part for part in kept if part != Concatenation(())))
         case Alternation(options):
             return Alternation(tuple(_drop_anchors(option, first=first, last=last) for option in options))
         case Repeat(part, least, most):
@@ -255,16 +261,6 @@ def _drop_anchors(node: Node, *, first: bool, last: bool) -> Node:
             return Repeat(_drop_anchors(part, first=first and once, last=last and once), least, most)
         case Chars():
             return node
-
-
-def _drop_anchors_in(parts: tuple[Node, ...], *, first: bool, last: bool) -> Iterator[Node]:
-    solid = [number for number, part in enumerate(parts) if not isinstance(part, _Anchor)]
-    for number, part in enumerate(parts):
-        before = not solid or number <= solid[0]
-        after = not solid or number >= solid[-1]
-        kept = _drop_anchors(part, first=first and before, last=last and after)
-        if kept != Concatenation(()):
-            yield kept
 
 
 @dataclass(slots=True)
@@ -513,3 +509,15 @@ def _char(code: int, special: frozenset[str]) -> str:
     if char.isprintable():
         return char
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}]")
+
+
+def escape_regex(text: str) -> str:
+    r"""Return the pattern that matches just one text.
+
+    >>> escape_regex("1+1")
+    '1\\+1'
+    """
+    return SPECIAL.sub(r"\\\g<0>", text)

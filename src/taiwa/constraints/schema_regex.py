@@ -9,7 +9,6 @@ A pattern of a string is written as JSON writes it: `"` as `\"`, a new line as `
 """
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NoReturn, TypeAlias, cast
@@ -25,6 +24,7 @@ from taiwa.constraints.regex_syntax import (
     Node,
     Ranges,
     Repeat,
+    escape_regex,
     format_regex,
     format_times,
     invert_ranges,
@@ -33,6 +33,7 @@ from taiwa.constraints.regex_syntax import (
 )
 from taiwa.json_schema import (
     Document,
+    are_disjoint,
     bound,
     check_keywords,
     has_type,
@@ -43,7 +44,6 @@ from taiwa.json_schema import (
     types,
     whole,
 )
-from taiwa.json_schema.value_sets import are_disjoint
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Regex
 from taiwa.kernel.records import Json
@@ -209,7 +209,6 @@ INTEGER = f"-?(0|[1-9][0-9]{{0,{MOST_DIGITS - 1}}})"
 NUMBER = INTEGER + FRACTION + EXPONENT
 Schema: TypeAlias = Mapping[str, Json]
 TYPES = ("object", "array", "string", "number", "boolean", "null")
-SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}]")
 REFUSED = (
     "not", "if", "then", "else", "contains", "minContains", "maxContains", "uniqueItems", "patternProperties", "propertyNames",
     "dependentRequired", "dependentSchemas", "dependencies", "unevaluatedItems", "unevaluatedProperties", "multipleOf",
@@ -246,15 +245,6 @@ def space_regex(whitespace: Whitespace) -> str:
                     f"the pattern {whitespace.pattern!r} for white space matches {chr(code)!r}; choose one of {', '.join(SPACES)}, or a pattern of ' \\t\\r\\n'"
                 )
     return f"({whitespace.pattern})?"
-
-
-def escape_regex(text: str) -> str:
-    r"""Return the pattern that matches just one text.
-
-    >>> escape_regex("1+1")
-    '1\\+1'
-    """
-    return SPECIAL.sub(r"\\\g<0>", text)
 
 
 def to_regex(schema: Json, space: str = "") -> str:
@@ -360,19 +350,15 @@ class _RegexWriter:
         return self.either(self.whole(part, place.at(keyword, number)) for number, part in enumerate(parts))
 
     def reference(self, pointer: Json, place: _Location) -> str | None:
-        target = self.target(pointer, place)
-        assert isinstance(pointer, str)
-        if place.through.count(pointer) >= MOST_NESTED:
-            return None
-        return self.whole(target, _Location(pointer[1:], place.depth + 1, place.nested, (*place.through, pointer)))
-
-    def target(self, pointer: Json, place: _Location) -> Json:
         if not isinstance(pointer, str) or not (pointer == "#" or pointer.startswith("#/")):
             place.refuse("$ref", f"{pointer!r} is outside of the schema; nothing is fetched")
         try:
-            return resolve_pointer(self.document.root.schema, pointer)
+            target = resolve_pointer(self.document.root.schema, pointer)
         except LookupError:
             place.refuse("$ref", f"{pointer!r} is not in the schema")
+        if place.through.count(pointer) >= MOST_NESTED:
+            return None
+        return self.whole(target, _Location(pointer[1:], place.depth + 1, place.nested, (*place.through, pointer)))
 
     def typed(self, schema: Schema, place: _Location) -> str | None:
         kinds = schema.get("type") or [kind for kind, words in HINTS.items() if not schema.keys().isdisjoint(words)]
@@ -411,7 +397,10 @@ class _RegexWriter:
             for other in ("minLength", "maxLength", "format"):
                 if other in schema:
                     place.refuse("pattern", f"beside {other}")
-            return self.patterned(schema["pattern"], place)
+            try:
+                return f'"{json_string_regex(str(schema["pattern"]))}"'
+            except InputError as error:
+                place.refuse("pattern", error.message)
         if form is not None:
             if form not in FORMATS:
                 place.refuse("format", f"{form!r} is not known")
@@ -420,14 +409,7 @@ class _RegexWriter:
             return f'"{FORMATS[str(form)]}"'
         if not least and most is None:
             return STRING
-        times = f"{{{least},{'' if most is None else most}}}"
-        return f'"{CHARACTER}{times}"'
-
-    def patterned(self, pattern: Json, place: _Location) -> str:
-        try:
-            return f'"{json_string_regex(str(pattern))}"'
-        except InputError as error:
-            place.refuse("pattern", error.message)
+        return f'"{CHARACTER}{{{least},{"" if most is None else most}}}"'
 
     def array(self, schema: Schema, place: _Location) -> str | None:
         least, most = whole(schema, "minItems") or 0, whole(schema, "maxItems")
@@ -435,7 +417,10 @@ class _RegexWriter:
             place.refuse("minItems", f"more than maxItems, which is {most}")
         first, rest_of = _items(schema)
         heads = [self.whole(part, place.at(*keys)) for keys, part in first]
-        rest = self.rest(rest_of, place, bare=not first)
+        if rest_of is not None:
+            rest = self.whole(rest_of[1], place.at(rest_of[0]))
+        else:  # of anything, if nothing is said
+            rest = None if first else self.any(place, TYPES)
         if None in heads:
             cut = heads.index(None)
             heads, rest = heads[:cut], None
@@ -443,12 +428,6 @@ class _RegexWriter:
         if least > len(heads) and rest is None:
             return None
         return self.listed([head for head in heads if head is not None], rest, least, most)
-
-    def rest(self, found: tuple[str, Json] | None, place: _Location, *, bare: bool) -> str | None:
-        """Return the pattern after the first items: of `items`; of anything, if nothing is said; otherwise None."""
-        if found is not None:
-            return self.whole(found[1], place.at(found[0]))
-        return self.any(place, TYPES) if bare else None
 
     def listed(self, heads: list[str], rest: str | None, least: int, most: int | None) -> str:
         comma = f"{self.space},{self.space}"

@@ -17,6 +17,7 @@ from typing import cast
 
 from taiwa.constraints.allowed_tokens import engine_error
 from taiwa.constraints.guide import SchemaClause
+from taiwa.constraints.regex_syntax import escape_regex
 from taiwa.json_schema import (
     ANNOTATIONS,
     APPLICATORS,
@@ -25,8 +26,10 @@ from taiwa.json_schema import (
     Document,
     Schema,
     SchemaLocation,
+    are_disjoint,
     check_keywords,
     child,
+    complement,
     is_any,
     is_object,
     join_pointer,
@@ -36,7 +39,6 @@ from taiwa.json_schema import (
     types,
     whole,
 )
-from taiwa.json_schema.value_sets import are_disjoint, complement
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 
@@ -52,8 +54,9 @@ class _SchemaWriter:
         self.place = place
         self.depth = depth
         self.schema = cast("Mapping[str, Json]", place.schema)
-        self._own: dict[str, Json] = {}
-        self._also: list[Schema] = []
+        self.own: dict[str, Json] = {}
+        self.also: list[Schema] = []
+        """Conditions that are rewritten already."""
         self._cases = 0
 
     def keep(self, keyword: str, reason: str = "") -> None:
@@ -64,10 +67,6 @@ class _SchemaWriter:
         """Record a keyword as left out, with the reason."""
         self.writer.missed.append(SchemaClause(self.place.pointer, keyword, reason))
 
-    def put(self, keyword: str, value: Json) -> None:
-        """Write a keyword."""
-        self._own[keyword] = value
-
     def copy(self, *keywords: str) -> None:
         """Copy keywords unchanged."""
         for keyword in keywords:
@@ -76,11 +75,7 @@ class _SchemaWriter:
                 value = self.schema[keyword]
                 if keyword.startswith(("min", "max")) and isinstance(value, float) and value.is_integer():
                     value = int(value)  # the engine expects 2 instead of 2.0
-                self.put(keyword, value)
-
-    def also(self, schema: Schema) -> None:
-        """Add a condition that is rewritten already."""
-        self._also.append(schema)
+                self.own[keyword] = value
 
     def location(self, schema: Schema, *steps: str | int) -> SchemaLocation:
         """Return the location of a schema at, or in the place of the one at, these steps."""
@@ -98,24 +93,24 @@ class _SchemaWriter:
     def nest(self, keyword: str, written_as: str = "") -> None:
         """Record a keyword as enforced and write it, the schemas in it rewritten."""
         self.keep(keyword)
-        self.put(written_as or keyword, self.inner(keyword))
+        self.own[written_as or keyword] = self.inner(keyword)
 
     def joined(self) -> Schema:
         """Return the collected schema."""
         conditions: list[Schema] = []
-        for part in (*cast("list[Schema]", self._own.pop("allOf", [])), *self._also):
+        for part in (*cast("list[Schema]", self.own.pop("allOf", [])), *self.also):
             if not is_any(part) and part not in conditions:
                 conditions.append(part)
         references = [part for part in conditions if is_object(part) and "$ref" in part]
-        if self.writer.merged and references and (self._own or len(conditions) > 1):
-            for keyword in ("$ref", *self._own):
+        if self.writer.merged and references and (self.own or len(conditions) > 1):
+            for keyword in ("$ref", *self.own):
                 self.miss(keyword, "a reference beside other keywords may be merged without end")
             return references[0]
         if not conditions:
-            return self._own
-        if not self._own and len(conditions) == 1:
+            return self.own
+        if not self.own and len(conditions) == 1:
             return conditions[0]
-        return {**self._own, "allOf": cast("list[Json]", conditions)}
+        return {**self.own, "allOf": cast("list[Json]", conditions)}
 
     def complements(self) -> None:
         """Rewrite `not`, `if` and dependencies as far as simple schemas are equivalent."""
@@ -125,7 +120,7 @@ class _SchemaWriter:
                 self.miss("not", "its complement cannot be expressed")
             else:
                 self.keep("not")
-                self.also(cast("Schema", self.write(other, "not")))
+                self.also.append(cast("Schema", self.write(other, "not")))
         self._condition()
         self._dependents()
 
@@ -147,7 +142,7 @@ class _SchemaWriter:
             self.keep(keyword)
         met = [self.inner("if"), *([self.inner("then")] if "then" in branches else [])]
         unmet = [self.write(other, "if"), *([self.inner("else")] if "else" in branches else [])]
-        self.also({"anyOf": [{"allOf": met}, {"allOf": unmet}]})
+        self.also.append({"anyOf": [{"allOf": met}, {"allOf": unmet}]})
 
     def _dependents(self) -> None:
         for keyword in ("dependencies", "dependentRequired", "dependentSchemas"):
@@ -168,7 +163,7 @@ class _SchemaWriter:
             met: Json = {"type": "object", "required": [name, *part]}
         else:
             met = {"allOf": [{"required": [name]}, self.write(cast("Schema", part), keyword, name)]}
-        self.also({"anyOf": [{"properties": {name: False}}, met]})
+        self.also.append({"anyOf": [{"properties": {name: False}}, met]})
         return True
 
     def _split(self) -> bool:
@@ -220,7 +215,7 @@ def _numbers(conditions: _SchemaWriter) -> None:
             _number(conditions, keyword)
         elif schema[keyword] and plain in schema:
             conditions.keep(keyword)
-            conditions.put(keyword, schema[plain])
+            conditions.own[keyword] = schema[plain]
             _excluded(conditions, keyword, cast("float", schema[plain]))
 
 
@@ -235,7 +230,7 @@ def _number(conditions: _SchemaWriter, keyword: str) -> None:
     steps = _equivalent_steps(number) if keyword == "multipleOf" else []
     if steps:
         conditions.keep(keyword)
-        conditions.also({"anyOf": [*steps, {"type": ["null", "boolean", "object", "array", "string"]}]})
+        conditions.also.append({"anyOf": [*steps, {"type": ["null", "boolean", "object", "array", "string"]}]})
         return
     conditions.copy(keyword)
     _excluded(conditions, keyword, number)
@@ -246,7 +241,7 @@ def _excluded(conditions: _SchemaWriter, keyword: str, number: float) -> None:
     outwards = {"exclusiveMinimum": 1, "exclusiveMaximum": -1}.get(keyword, 0)
     if outwards and float(number).is_integer() and outwards * number >= 0 and "number" in types(conditions.schema):
         edge = nextafter(number, outwards * inf) if number else copysign(LEAST, outwards)
-        conditions.also({keyword.replace("exclusiveM", "m"): edge})
+        conditions.also.append({keyword.replace("exclusiveM", "m"): edge})
 
 
 def _equivalent_steps(step: float) -> list[Json]:
@@ -270,9 +265,9 @@ def _strings(conditions: _SchemaWriter) -> None:
     name = schema.get("format")
     if isinstance(name, str) and name in FORMATS:
         conditions.keep("format", FORMATS[name])
-        conditions.put("format", name)
+        conditions.own["format"] = name
         if name.startswith("date"):
-            conditions.also({"allOf": [{"pattern": IN_CALENDAR}, {"pattern": LEAP_DAYS}]})
+            conditions.also.append({"allOf": [{"pattern": IN_CALENDAR}, {"pattern": LEAP_DAYS}]})
     elif name is not None:
         conditions.miss("format", f"{name!r} is not one of {' '.join(FORMATS)}")
 
@@ -329,7 +324,7 @@ def object_part(conditions: _SchemaWriter) -> None:
         conditions.keep("properties")
         written = cast("dict[str, Json]", conditions.inner("properties"))
         first = {name: written[name] for name in conditions.writer.order if name in written}
-        conditions.put("properties", {**first, **written})
+        conditions.own["properties"] = {**first, **written}
     enforced = _patterns(conditions)
     _names(conditions)
     _unevaluated(conditions, patterns=enforced)
@@ -366,7 +361,7 @@ def _names(conditions: _SchemaWriter) -> None:
         conditions.miss("propertyNames", "only a pattern, a length or a list of texts is supported")
         return
     conditions.keep("propertyNames")
-    conditions.also({"patternProperties": {pattern: True}, "additionalProperties": False})
+    conditions.also.append({"patternProperties": {pattern: True}, "additionalProperties": False})
 
 
 def _pattern_of(schema: Json) -> str | None:
@@ -378,15 +373,11 @@ def _pattern_of(schema: Json) -> str | None:
         return None
     if asked in ({"const"}, {"enum"}):
         words = [word for word in listed_values(schema) or () if isinstance(word, str)]
-        return f"^(?:{'|'.join(map(_literal, words))})$" if words else None
+        return f"^(?:{'|'.join(map(escape_regex, words))})$" if words else None
     if asked and asked <= {"minLength", "maxLength"}:
         most = whole(schema, "maxLength")
         return rf"^[\s\S]{{{whole(schema, 'minLength') or 0},{'' if most is None else most}}}$"
     return cast("str", schema["pattern"]) if asked == {"pattern"} else None
-
-
-def _literal(word: str) -> str:
-    return "".join(f"\\{char}" if char in r".^$*+?{}[]\|()-/" else char for char in word)
 
 
 def _unevaluated(conditions: _SchemaWriter, *, patterns: bool) -> None:
@@ -429,7 +420,7 @@ def _least(conditions: _SchemaWriter) -> None:
             none: dict[str, Json] = dict.fromkeys(optional, False)
             cases.append({"type": "object", "properties": none, "minProperties": least})
         others: Json = {"type": ["null", "boolean", "array", "number", "string"]}
-        conditions.also({"anyOf": [*cases, others]})
+        conditions.also.append({"anyOf": [*cases, others]})
 
 
 def _most(conditions: _SchemaWriter) -> None:
@@ -555,7 +546,7 @@ class _Rewriter:
                 conditions.miss(keyword, "its target depends on the path of evaluation")
             else:
                 conditions.keep(keyword)
-                conditions.also(self.reference(target))
+                conditions.also.append(self.reference(target))
 
     def _alternatives(self, conditions: _SchemaWriter) -> None:
         for keyword in ("anyOf", "allOf"):
@@ -586,4 +577,4 @@ class _Rewriter:
                 ]
                 for place, fit in enumerate(written):
                     written[place] = {"allOf": [fit, *unfit[:place], *unfit[place + 1 :]]}
-        conditions.also({"anyOf": written})
+        conditions.also.append({"anyOf": written})

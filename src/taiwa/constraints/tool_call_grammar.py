@@ -58,58 +58,39 @@ def exclude_marker(schema: Mapping[str, Json], mark: str) -> dict[str, Json]:
     A listed word that contains the marker stays.
     """
     rule = marker_free_pattern(mark)
-    made = _Restricting(rule).of(cast("Schema", schema))
-    root: dict[str, Json] = dict(made) if is_object(made) else {}
-    definitions = cast("dict[str, Json]", root.get("$defs") or {})
-    return {**root, "$defs": {**definitions, ANY_VALUE: _anything(rule)}}
+    anything: dict[str, Json] = {"$ref": f"#/$defs/{ANY_VALUE}"}
 
-
-def _anything(rule: str) -> Json:
-    again: Json = {"$ref": f"#/$defs/{ANY_VALUE}"}
-    return {
-        "anyOf": [
-            {"type": ["null", "boolean", "number"]},
-            {"type": "string", "pattern": rule},
-            {"type": "array", "items": again},
-            {"type": "object", "patternProperties": {rule: again}, "additionalProperties": False},
-        ]
-    }
-
-
-class _Restricting:
-    def __init__(self, rule: str) -> None:
-        self.rule = rule
-
-    def of(self, schema: Schema) -> Schema:
-        if schema is False:
-            return False
+    def restricted(schema: Schema) -> Schema:
         if is_any(schema) or not is_object(schema):
-            return {"$ref": f"#/$defs/{ANY_VALUE}"}
-        made = map_subschemas(schema, lambda _, part: self.of(part))
+            return schema is not False and anything
+        made = map_subschemas(schema, lambda _, part: restricted(part))
         if {"$ref", "anyOf", "enum", "const"} & made.keys():
             return made
         kinds = types(schema)
-        if "object" in kinds:
-            self._object(made)
+        if "object" in kinds:  # free keys; if listed keys have a rule of their own beside them, they stay as they are
+            rest = made.get("additionalProperties", anything)
+            free = "additionalProperties" not in made
+            if rest is not False and "patternProperties" not in made and (free or not made.get("properties")):
+                made["patternProperties"] = {rule: {} if made.get("properties") else rest}
+                made["additionalProperties"] = False
         if "array" in kinds:
-            made.setdefault("items", {"$ref": f"#/$defs/{ANY_VALUE}"})
+            made.setdefault("items", anything)
         if "string" in kinds:
-            self._string(made)
+            if "pattern" in made:
+                made["allOf"] = [*cast("list[Json]", made.get("allOf", [])), {"pattern": rule}]
+            made.setdefault("pattern", rule)
         return made
 
-    def _object(self, made: dict[str, Json]) -> None:
-        """Restrict free keys; if listed keys have a rule of their own beside them, they stay as they are."""
-        rest = made.get("additionalProperties", {"$ref": f"#/$defs/{ANY_VALUE}"})
-        free = "additionalProperties" not in made
-        if rest is not False and "patternProperties" not in made and (free or not made.get("properties")):
-            made["patternProperties"] = {self.rule: {} if made.get("properties") else rest}
-            made["additionalProperties"] = False
-
-    def _string(self, made: dict[str, Json]) -> None:
-        if "pattern" not in made:
-            made["pattern"] = self.rule
-        else:
-            made["allOf"] = [*cast("list[Json]", made.get("allOf", [])), {"pattern": self.rule}]
+    made = restricted(schema)
+    root: dict[str, Json] = dict(made) if is_object(made) else {}
+    definitions = cast("dict[str, Json]", root.get("$defs") or {})
+    options: list[Json] = [
+        {"type": ["null", "boolean", "number"]},
+        {"type": "string", "pattern": rule},
+        {"type": "array", "items": anything},
+        {"type": "object", "patternProperties": {rule: anything}, "additionalProperties": False},
+    ]
+    return {**root, "$defs": {**definitions, ANY_VALUE: {"anyOf": options}}}
 
 
 NAME = r"[A-Za-z_][A-Za-z0-9_\-]*"
@@ -274,14 +255,12 @@ def parameter_schemas(spec: ToolSpec) -> Mapping[str, Json]:
     return properties if is_object(properties) else {}
 
 
-def _required_parameters(spec: ToolSpec) -> tuple[str, ...]:
-    """Return the parameters that a call must give, as `taiwa.flows.solve.tool_call_formats` reads them."""
-    return names(spec.parameters) or tuple(parameter_schemas(spec))
-
-
 def _single_parameter(spec: ToolSpec) -> tuple[str, Mapping[str, Json], object]:
-    """Return the only required parameter, its schema and its type (`json` if other schemas decide); '' if there are several."""
-    name, *others = _required_parameters(spec) or ("",)
+    """Return the only required parameter, its schema and its type (`json` if other schemas decide); '' if there are several.
+
+    What a call must give is read as by `taiwa.flows.solve.tool_call_formats`.
+    """
+    name, *others = names(spec.parameters) or tuple(parameter_schemas(spec)) or ("",)
     schema = parameter_schemas(spec).get(name)
     if others or not is_object(schema):
         return ("" if others else name), {}, None

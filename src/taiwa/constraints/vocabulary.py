@@ -5,14 +5,14 @@ import re
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
 from struct import pack
 from typing import Any, TypeAlias, cast
 
-from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError
 from taiwa.kernel.records import parse_json, value
 
 
@@ -97,16 +97,13 @@ class VocabularyReport:
         """One line for each irregularity that makes constraints unreachable; empty for a sound vocabulary."""
         lines: list[str] = []
         if self.missing:
-            lines.append(f"no token writes {len(self.missing)} of the bytes of UTF-8: {_listed(self.missing)}")
+            some = ", ".join(repr(chr(byte)) if byte < 0x7F else f"0x{byte:02X}" for byte in self.missing[:8])
+            some += " …" if len(self.missing) > 8 else ""
+            lines.append(f"no token writes {len(self.missing)} of the bytes of UTF-8: {some}")
         if self.broken:
             shown = ", ".join(repr(probe) for probe in self.broken[:3])
             lines.append(f"{len(self.broken)} of {len(PROBES)} texts do not come back from the tokenizer: {shown}")
         return tuple(lines)
-
-
-def _listed(found: bytes) -> str:
-    shown = ", ".join(repr(chr(byte)) if byte < 0x7F else f"0x{byte:02X}" for byte in found[:8])
-    return shown + (" …" if len(found) > 8 else "")
 
 
 class Vocabulary:
@@ -208,6 +205,17 @@ class Vocabulary:
                 for there in range(here + 1, min(here + self._longest, len(text)) + 1):
                     reached[there] = reached[there] or text[here:there] in self.tokens_by_text
         return reached[-1]
+
+    def check_spells(self, words: Iterable[str]) -> None:
+        """Check that the tokens can write each of some words.
+
+        Raises:
+            NoValidTokenError: they cannot write one, so that a choice of these words would be another one.
+        """
+        for word in words:
+            if not self.spells(word.encode()):
+                hint = "drop it, or use a vocabulary that can"
+                raise NoValidTokenError(f"no sequence of tokens spells {word!r}: {hint}", state=word)
 
     def show(self, token: int) -> str:
         """Return a token for display: its text in quotes, a special one by its name.
@@ -430,7 +438,13 @@ def _piece_decoder(data: Mapping[str, Any]) -> Callable[[str], bytes]:
     """Return the decoder of token texts: GPT-2's alphabet, sentencepiece, or plain UTF-8."""
     kinds = {*_kinds(data.get("decoder")), *_kinds(data.get("pre_tokenizer"))}
     if "ByteLevel" in kinds:
-        return partial(_of_alphabet, _alphabet())
+        # GPT-2's alphabet: each byte as a visible character (`bytes_to_unicode` of its encoder.py)
+        shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+        hidden = [byte for byte in range(256) if byte not in set(shown)]
+        alphabet = {chr(byte): byte for byte in shown} | {chr(256 + at): byte for at, byte in enumerate(hidden)}
+        return lambda piece: (
+            bytes(map(alphabet.__getitem__, piece)) if alphabet.keys() >= set(piece) else piece.encode()
+        )
     if kinds & {"Metaspace", "ByteFallback", "Replace"}:
         return _of_sentencepiece
     if "WordPiece" in kinds:
@@ -444,20 +458,6 @@ def _kinds(part: object) -> Iterable[str]:
         yield str(node.get("type"))
         for inner in (*(node.get("decoders") or ()), *(node.get("pretokenizers") or ())):
             yield from _kinds(inner)
-
-
-def _alphabet() -> dict[str, int]:
-    """Return GPT-2's alphabet: each byte as a visible character (`bytes_to_unicode` of its encoder.py)."""
-    shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    hidden = [byte for byte in range(256) if byte not in set(shown)]
-    return {chr(byte): byte for byte in shown} | {chr(256 + place): byte for place, byte in enumerate(hidden)}
-
-
-def _of_alphabet(alphabet: Mapping[str, int], piece: str) -> bytes:
-    try:
-        return bytes(alphabet[char] for char in piece)
-    except KeyError:
-        return piece.encode()
 
 
 def _of_sentencepiece(piece: str) -> bytes:

@@ -43,7 +43,7 @@ from taiwa.structured.ir import (
     TypeIR,
     UnionNode,
 )
-from taiwa.structured.rendering import DIALECTS, to_json_schema, to_typescript
+from taiwa.structured.rendering import to_json_schema, to_typescript
 
 Object = dict[str, Json]
 
@@ -105,7 +105,7 @@ class Api:
 
     def schema(self) -> Object:
         """Return the JSON Schema of programs: names, arities and types, with references where a result is allowed."""
-        return to_json_schema(self.form, DIALECTS["plain"]).schema
+        return to_json_schema(self.form).schema
 
     @cached_property
     def form(self) -> TypeIR:

@@ -34,7 +34,7 @@ from taiwa.structured.ir import (
     describe,
     literal,
 )
-from taiwa.structured.rendering import DIALECTS, to_json_schema, to_typescript
+from taiwa.structured.rendering import to_json_schema, to_typescript
 
 TO, CONTENT, QUESTION, NONE = "to", "content", "question", "none"
 NONE_ABOUT = "when it is none of the others, or something that they need was not said"
@@ -104,7 +104,7 @@ class Routes:
 
     def schema(self) -> dict[str, Json]:
         """Return their JSON Schema."""
-        return to_json_schema(self._form({}), DIALECTS["plain"]).schema
+        return to_json_schema(self._form({})).schema
 
     def parse(self, text: str, options: ParseOptions) -> ParseResult[RouteResult]:
         """Parse the chosen target and its value.

@@ -77,7 +77,8 @@ def _laws(subjects: tuple[Subject, ...]) -> "Iterator[Law]":
             if isinstance(resolved, Reducer):
                 yield from reducer_laws(resolved)
                 continue
-            app = _with_params(resolved)
+            required = [param for param in resolved.params if param.default is None and param.required]
+            app = resolved.with_params({param.name: _example_of(param.type) for param in required})
             yield from conversation_laws(app)
             for field in app.model_fields:
                 yield from field_laws(field, app.name)
@@ -90,13 +91,6 @@ def _resolve(subject: Subject) -> Iterable[App | Reducer]:
         return (reducer(subject),)
     offered = [reducer(each.name) for each in installed() if (each.kind, each.package) == ("reducers", subject)]
     return offered or (load_app(subject),)
-
-
-def _with_params(app: App) -> App:
-    """Open an app with an arbitrary value for each required parameter."""
-    return app.with_params(
-        {param.name: _example_of(param.type) for param in app.params if param.default is None and param.required}
-    )
 
 
 def _example_of(notation: str) -> Json:

@@ -12,7 +12,6 @@ from functools import partial, reduce
 from hashlib import blake2b
 from inspect import signature
 from itertools import accumulate, pairwise
-from operator import or_
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
@@ -224,8 +223,8 @@ def run_program(program: Program[T], oracle: Oracle, recorded: Iterable[Entry] =
     """Run a program to its end, one effect after the other, in the order in which they were yielded."""
     log: list[str] = []
     journal = Journal(recorded)
-    observers = (lambda event: log.extend(_log_lines(event)),)
-    session = Execution(program, UsageLedger(UsageLimits(None, None)), journal, observers)
+    ledger = UsageLedger(UsageLimits(None, None))
+    session = Execution(program, ledger, journal, (lambda event: log.extend(_log_lines(event)),))
     while not session.done:
         for wish in session.take_pending():
             if wish.active:
@@ -712,7 +711,9 @@ def conversation_laws(app: App) -> Iterator[Law]:
         if app.reply == "environment":
             deltas = deltas.map(lambda data: {name: part for name, part in data.items() if name != "response"})
         each = [values(value_output_type(field)) for field in app.model_fields]
-        edits = st.lists(st.one_of(each), max_size=2).map(lambda parts: reduce(or_, parts, {}))
+        edits = st.lists(st.one_of(each), max_size=2).map(
+            lambda parts: {name: part[name] for part in parts for name in part}
+        )
     turn = st.builds(TurnMove, words, answers, deltas)
     move = st.one_of(turn, turn, st.builds(EditMove, edits), st.builds(SummaryMove, st.integers(0, 3), texts))
     moves, cuts = st.lists(move, max_size=4), st.lists(st.integers(0, 99), max_size=5)

@@ -227,7 +227,7 @@ def render_schema(output_type: OutputType[Any], style: SchemaStyle) -> SchemaRes
     """Render a type as models see it: TypeScript in prompts, JSON Schema for servers, OpenAI's strict form."""
     from taiwa.kernel.text import estimate_tokens
 
-    strict = output_type.server_schema("openai")
+    strict = output_type.strict_schema()
     texts = {
         "typescript": output_type.render(),
         "jsonschema": output_type.render("jsonschema"),

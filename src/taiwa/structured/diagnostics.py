@@ -313,19 +313,17 @@ def _data_path(type_ir: ir.TypeIR, data: Json, path: Path) -> tuple[Path, bool]:
     meant = True
     for part in path:
         here = value_at(data, tuple(steps))
-        if _has(here, part):
+        if (
+            (part in here)
+            if isinstance(here, dict)
+            else isinstance(here, list) and isinstance(part, int) and part < len(here)
+        ):
             steps.append(part)
         else:
             node = node_at(type_ir, data, tuple(steps))
             tagged = isinstance(here, dict) and part in here.values()
             meant = meant and node is not None and (tagged or branch_name(type_ir, node, here) == part)
     return tuple(steps), meant
-
-
-def _has(data: Json, part: str | int) -> bool:
-    if isinstance(data, dict):
-        return isinstance(part, str) and part in data
-    return isinstance(data, list) and isinstance(part, int) and part < len(data)
 
 
 def value_at(data: Json, path: Path) -> Json:

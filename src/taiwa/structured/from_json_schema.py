@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import cast
 from urllib.parse import unquote
 
 from taiwa.kernel.errors import InputError
@@ -71,38 +70,21 @@ def _types(have: Json, part: Json) -> Json:
     return both[0] if len(both) == 1 else both
 
 
-def _in_both(have: Json, part: Json) -> Json:
-    if not isinstance(have, list) or not isinstance(part, list):
-        return have
-    return [each for each in have if each in part]
+def _of_lists(merge: Callable[[list[Json], list[Json]], Json]) -> Callable[[Json, Json], Json]:
+    return lambda have, part: merge(have, part) if isinstance(have, list) and isinstance(part, list) else have
 
 
-def _in_either(have: Json, part: Json) -> Json:
-    if not isinstance(have, list) or not isinstance(part, list):
-        return have
-    return [*have, *(each for each in part if each not in have)]
-
-
-def _larger(have: Json, part: Json) -> Json:
-    return max(cast("float", have), cast("float", part)) if _numbers(have, part) else have
-
-
-def _smaller(have: Json, part: Json) -> Json:
-    return min(cast("float", have), cast("float", part)) if _numbers(have, part) else have
-
-
-def _numbers(*parts: Json) -> bool:
-    return all(map(is_number, parts))
+def _of_numbers(choose: Callable[[float, float], float]) -> Callable[[Json, Json], Json]:
+    return lambda have, part: choose(have, part) if is_number(have) and is_number(part) else have
 
 
 RULES: dict[str, Callable[[Json, Json], Json]] = {
     "type": _types,
-    "enum": _in_both,
-    "required": _in_either,
-    "items": lambda have, part: merge_all_of([have, part]),
-    "additionalProperties": lambda have, part: merge_all_of([have, part]),
-    **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"), _larger),
-    **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"), _smaller),
+    "enum": _of_lists(lambda have, part: [each for each in have if each in part]),
+    "required": _of_lists(lambda have, part: [*have, *(each for each in part if each not in have)]),
+    **dict.fromkeys(("items", "additionalProperties"), lambda have, part: merge_all_of([have, part])),
+    **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"), _of_numbers(max)),
+    **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"), _of_numbers(min)),
     "uniqueItems": lambda have, part: have is True or part is True,
 }
 

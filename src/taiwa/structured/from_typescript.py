@@ -5,6 +5,7 @@ tuples, `Record`, `keyof` an object, `T["member"]`, optional members and comment
 converted; whatever else TypeScript has is refused with its line and column.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -38,21 +39,15 @@ HINTS: Mapping[str, str] = {
     "Set": "JSON has no sets; write T[]",
     "bigint": "write number",
     "import_statement": "put the types into one file",
-    "method_signature": "functions are declared by a Python class; see taiwa.Api",
-    "function_type": "functions are declared by a Python class; see taiwa.Api",
-    "type_query": "write the values as a union of literals",
     "template_literal_type": "write string, or a union of literals",
-    "conditional_type": "write the type that it gives",
-    "infer_type": "write the type that it gives",
     "this_type": "write the name of the type",
     "Partial": "write the members with `?`",
     "Required": "write the members without `?`",
     "Readonly": "write T",
-    "Pick": "write the members, or an interface that others extend",
-    "Omit": "write the members, or an interface that others extend",
-    "Exclude": "write the values as a union of literals",
-    "Extract": "write the values as a union of literals",
-    "Promise": "write the type that it gives",
+    **dict.fromkeys(("method_signature", "function_type"), "functions are declared by a Python class; see taiwa.Api"),
+    **dict.fromkeys(("type_query", "Exclude", "Extract"), "write the values as a union of literals"),
+    **dict.fromkeys(("conditional_type", "infer_type", "Promise"), "write the type that it gives"),
+    **dict.fromkeys(("Pick", "Omit"), "write the members, or an interface that others extend"),
 }
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0", "\n": ""}
 COMMENT_MARKS = re.compile(r"(?m)^\s*(?:/\*+|\*+(?!/)|//+)?[ \t]*|[ \t]*(?:\*+/)?[ \t]*$")
@@ -97,14 +92,6 @@ def _error(reason: str, line: int, column: int) -> TypeScriptError:
     return error
 
 
-@dataclass(frozen=True, slots=True)
-class _Declared:
-    """A declaration and the comment above it."""
-
-    node: "Node"
-    comment: str
-
-
 @dataclass(slots=True)
 class _Members:
     """The members of an object type; `extra` is the schema of other keys, None where there are none."""
@@ -131,7 +118,8 @@ class _Members:
 class _Converter:
     def __init__(self, source: bytes, root: "Node") -> None:
         self.source = source
-        self.declared: dict[str, _Declared] = {}
+        self.declared: dict[str, tuple[Node, str]] = {}
+        """The declarations and the comments above them, by name."""
         self.definitions: dict[str, Object] = {}
         self.waiting: list[str] = []
         if root.has_error:
@@ -142,7 +130,7 @@ class _Converter:
                 name = self.text(self.named(inner, "name"))
                 if name in self.declared:
                     self.fail(inner, f"{name} is declared twice; give them different names")
-                self.declared[name] = _Declared(inner, comment)
+                self.declared[name] = inner, comment
 
     def schema(self, name: str) -> Object:
         if name not in self.declared:
@@ -159,7 +147,7 @@ class _Converter:
             self.refuse_circle(each)
         definitions: Object = dict(self.definitions)
         whole: Object = {"$ref": f"#/$defs/{name}"}
-        if not _refers(definitions, f"#/$defs/{name}"):
+        if json.dumps(f"#/$defs/{name}") not in json.dumps(definitions):
             del definitions[name]
             whole = dict(self.definitions[name])
         if definitions:
@@ -167,16 +155,16 @@ class _Converter:
         return whole
 
     def declaration(self, name: str) -> Object:
-        declared = self.declared[name]
-        self.refuse_parameters(declared.node)
+        node, comment = self.declared[name]
+        self.refuse_parameters(node)
         schema: Object
-        if declared.node.type == "interface_declaration":
-            schema = self.members(declared.node, (name,), 0).schema()
-        elif declared.node.type == "enum_declaration":
-            schema = {"enum": list[Json](self.enum(declared.node).values())}
+        if node.type == "interface_declaration":
+            schema = self.members(node, (name,), 0).schema()
+        elif node.type == "enum_declaration":
+            schema = {"enum": list[Json](self.enum(node).values())}
         else:
-            schema = self.convert(self.named(declared.node, "value"), 0)
-        return _described(schema, declared.comment)
+            schema = self.convert(self.named(node, "value"), 0)
+        return _described(schema, comment)
 
     def enum(self, node: "Node") -> Object:
         """Return the values of an enum by the names of its members."""
@@ -207,7 +195,7 @@ class _Converter:
         while todo:
             each = todo.pop()
             if each == name:
-                self.fail(self.declared[name].node, f"{name} refers to itself")
+                self.fail(self.declared[name][0], f"{name} refers to itself")
             if each not in seen:
                 seen.add(each)
                 todo.extend(_direct(self.definitions[each]))
@@ -260,7 +248,7 @@ class _Converter:
             near = get_close_matches(name, self.declared, 1)
             hint = HINTS.get(name) or (f"did you mean {near[0]}?" if near else "declare it in the same text")
             self.fail(node, f"unknown type {name}; {hint}")
-        return self.declared[name].node
+        return self.declared[name][0]
 
     def literal(self, node: "Node", _depth: int) -> Object:
         inner = self.only(node)
@@ -436,11 +424,10 @@ class _Converter:
         try:
             return int(text, 0)
         except ValueError:
-            pass
-        try:
-            return float(text)
-        except ValueError:
-            self.fail(node, f"JSON has no number {text[:40]}")
+            try:
+                return float(text)
+            except ValueError:
+                self.fail(node, f"JSON has no number {text[:40]}")
 
     def only(self, node: "Node") -> "Node":
         """Return the only node in another one."""
@@ -494,9 +481,3 @@ def _direct(schema: Json) -> Iterator[str]:
             yield reference.removeprefix("#/$defs/")
         for option in options if isinstance(options, list) else ():
             yield from _direct(option)
-
-
-def _refers(schema: Json, reference: str) -> bool:
-    if isinstance(schema, dict):
-        return schema.get("$ref") == reference or any(_refers(part, reference) for part in schema.values())
-    return isinstance(schema, list) and any(_refers(part, reference) for part in schema)

@@ -5,20 +5,17 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import inf, nan
 from typing import cast
 
 from taiwa.kernel.records import Json, refuse_constant
 from taiwa.structured.lenient_scanner import (
     BARE_KEY,
-    BRACKETS,
     CLOSERS,
     COLONS,
     COMMAS,
-    CONSTANTS,
-    GROUPED,
     KEY,
-    LOOSE_NUMBER,
-    NUMBER,
+    MAX_DEPTH,
     OPENERS,
     QUOTES,
     DepthError,
@@ -33,6 +30,28 @@ from taiwa.structured.lenient_scanner import (
     WorkBudget,
 )
 from taiwa.structured.validators import unique_keys
+
+BRACKETS = re.compile(r"[{\[｛［]")
+NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?(?![\w.$+%-])")
+LOOSE_NUMBER = re.compile(
+    r"([-+]?)([0-9]+(?:_[0-9]+)*)?(?:\.([0-9]+(?:_[0-9]+)*)?)?(?:[eE]([-+]?[0-9]+))?(?![\w.$+/%:-])"
+)
+
+GROUPED = re.compile(r"-?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?(?=\s*(?:,\s*[\"'\w]|[}\]]|\n))")
+
+CONSTANTS: dict[str, tuple[bool | float | None, Level]] = {
+    **dict.fromkeys(("true", "True"), (True, "safe")),
+    **dict.fromkeys(("false", "False"), (False, "safe")),
+    **dict.fromkeys(("null", "None"), (None, "safe")),
+    "TRUE": (True, "likely"),
+    "FALSE": (False, "likely"),
+    **dict.fromkeys(("NULL", "Null", "nil"), (None, "likely")),
+    "undefined": (None, "guess"),
+    **dict.fromkeys(("NaN", "nan"), (nan, "guess")),
+    **dict.fromkeys(("Infinity", "inf"), (inf, "guess")),
+    **dict.fromkeys(("-Infinity", "-inf"), (-inf, "guess")),
+}
+"""Constants of JSON, Python and JavaScript; numbers that are not finite are read in order to refuse them by name."""
 
 WORD = re.compile(r"-?[A-Za-z]+(?![\w$])")
 FRACTION = re.compile(r"/(?![/*])")
@@ -233,7 +252,7 @@ class _Reader:
                 self.member_value(frame, char)
             else:
                 self.key_or_item(frame, char)
-        opened = tuple((cast("Json", frame.data), _place(frame)) for frame in self.frames)
+        opened = tuple((cast("Json", frame.data), frame.place) for frame in self.frames)
         if opened:
             scan.fix("missing-closer", "guess")
         fixes = tuple(scan.fixes)
@@ -242,7 +261,7 @@ class _Reader:
         )
 
     def push(self, closer: str, at: int) -> None:
-        if len(self.frames) >= self.hints.depth:
+        if len(self.frames) >= MAX_DEPTH:
             raise DepthError(at)
         data: dict[str, Json] | list[Json] = {} if closer == "}" else []
         self.put(cast("Json", data))
@@ -282,30 +301,24 @@ class _Reader:
         scan, wanted = self.scan, CLOSERS[char]
         if char not in "}])":
             scan.fix_once("punctuation", "safe")
-        kinds = [frame.closer for frame in self.frames]
+        kinds, fit, after = [frame.closer for frame in self.frames], self.strings.fit, scan.at + 1
         scan.work.spend(len(kinds))
         if len(kinds) == 1 and wanted == "}" and self.goes_on():
             scan.fix("extra-closer", "guess")
         elif kinds[-1] == wanted:
             self.close(at=scan.at)
-        elif wanted in kinds and self.is_extra(wanted):
+        elif wanted in kinds and fit(len(kinds), after) > fit(self.strings.outside(len(kinds), wanted), after):
             scan.fix("extra-closer", "guess")
         elif wanted in kinds:
             while self.frames[-1].closer != wanted:
                 self.close(at=scan.at, missing=True)
             self.close(at=scan.at)
-        elif self.strings.fit(len(kinds) - 1, scan.at + 1) >= self.strings.fit(len(kinds), scan.at + 1):
+        elif fit(len(kinds) - 1, after) >= fit(len(kinds), after):
             scan.fix("wrong-closer", "guess")
             self.close(at=scan.at)
         else:
             scan.fix("extra-closer", "guess")
         scan.at += 1
-
-    def is_extra(self, wanted: str) -> bool:
-        """Return whether a closing bracket is superfluous, rather than the brackets inside it missing."""
-        depth, after = len(self.frames), self.scan.at + 1
-        without = self.strings.fit(depth, after)
-        return without > self.strings.fit(self.strings.outside(depth, wanted), after)
 
     def goes_on(self) -> bool:
         """Return whether the outermost object goes on after its closing brace: a comma and a key follow."""
@@ -550,10 +563,6 @@ class _Reader:
             raise UnreadableError(start)  # words in braces, as in prose
 
 
-def _place(frame: OpenContainer) -> str | int:
-    return len(frame.data) if isinstance(frame.data, list) else frame.key
-
-
 TAGS = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"
 OPEN = re.compile(rf"\s*(?:<({TAGS})>|\[(THINK)\]|<\|channel\|>\s*(analysis|commentary)\b)", re.IGNORECASE)
 CLOSE = re.compile(rf"</(?:{TAGS})>|\[/THINK\]", re.IGNORECASE)
@@ -659,7 +668,8 @@ def _read_at(text: str, at: int, end: int, work: WorkBudget, hints: ParseHints) 
     except DepthError:
         raise
     except EscapedError:
-        return _unescaped(text, at, end, work, hints), end
+        inner = ESCAPE.sub(lambda escape: ESCAPES.get(escape[1], escape[1]), text[at:end])
+        return _rewritten(inner, Fix("escaped-quotes", at, "likely"), end, work, hints), end
     except UnreadableError as error:
         if not like:
             return None, at + 1
@@ -733,12 +743,6 @@ def _doubled(text: str, start: int, end: int, work: WorkBudget, hints: ParseHint
     inner = text[start:end].replace("{{", "{").replace("}}", "}")
     result = _rewritten(inner, Fix("doubled-braces", start, "guess"), end, work, hints)
     return None if result is None or result.open else result
-
-
-def _unescaped(text: str, start: int, end: int, work: WorkBudget, hints: ParseHints) -> LenientResult | None:
-    """Read a value whose quotes are all escaped, as if it were inside a string."""
-    inner = ESCAPE.sub(lambda escape: ESCAPES.get(escape[1], escape[1]), text[start:end])
-    return _rewritten(inner, Fix("escaped-quotes", start, "likely"), end, work, hints)
 
 
 def _rewritten(inner: str, fix: Fix, end: int, work: WorkBudget, hints: ParseHints) -> LenientResult | None:

@@ -3,7 +3,6 @@
 import re
 from dataclasses import dataclass, field
 from functools import cache
-from math import inf, nan
 from typing import Literal, TypeAlias
 
 from taiwa.kernel.records import Json, value
@@ -41,30 +40,8 @@ QUOTES: dict[str, str] = {
 
 OPENERS = {"{": "}", "[": "]", "(": ")", "｛": "}", "［": "]", "【": "]", "（": ")"}
 CLOSERS = {"}": "}", "]": "]", ")": ")", "｝": "}", "］": "]", "】": "]", "）": ")"}
-BRACKETS = re.compile(r"[{\[｛［]")
 COMMAS = ",，、"
 COLONS = ":："
-NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?(?![\w.$+%-])")
-LOOSE_NUMBER = re.compile(
-    r"([-+]?)([0-9]+(?:_[0-9]+)*)?(?:\.([0-9]+(?:_[0-9]+)*)?)?(?:[eE]([-+]?[0-9]+))?(?![\w.$+/%:-])"
-)
-
-GROUPED = re.compile(r"-?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?(?=\s*(?:,\s*[\"'\w]|[}\]]|\n))")
-
-CONSTANTS: dict[str, tuple[bool | float | None, Level]] = {
-    **dict.fromkeys(("true", "True"), (True, "safe")),
-    **dict.fromkeys(("false", "False"), (False, "safe")),
-    **dict.fromkeys(("null", "None"), (None, "safe")),
-    "TRUE": (True, "likely"),
-    "FALSE": (False, "likely"),
-    **dict.fromkeys(("NULL", "Null", "nil"), (None, "likely")),
-    "undefined": (None, "guess"),
-    **dict.fromkeys(("NaN", "nan"), (nan, "guess")),
-    **dict.fromkeys(("Infinity", "inf"), (inf, "guess")),
-    **dict.fromkeys(("-Infinity", "-inf"), (-inf, "guess")),
-}
-"""Constants of JSON, Python and JavaScript; numbers that are not finite are read in order to refuse them by name."""
-
 SPACE = re.compile(r"[\s\ufeff\u200b-\u200d\u2060\xad]*")
 SOLID = frozenset(chr(code) for code in range(33, 127)) - {"/", "#"}
 """ASCII characters that begin neither space nor comment."""
@@ -263,6 +240,7 @@ TAIL_CHARS = " \t\r\n,}]{["
 MAX_TAIL = 200
 MAX_CLOSERS = 64
 MAX_RETRIES = 8
+MAX_DEPTH = 128
 
 END, INNER, UNCLOSED = 0, 1, 2
 
@@ -284,14 +262,18 @@ class OpenContainer:
         """Whether values have keys; a Python set in braces is a list."""
         return isinstance(self.data, dict)
 
+    @property
+    def place(self) -> str | int:
+        """The key or the index that is being filled."""
+        return len(self.data) if isinstance(self.data, list) else self.key
+
 
 @dataclass(frozen=True, slots=True)
 class ParseHints:
-    """Hints from the type: its keys and the maximal depth; if `quotes_are_text`, doubtful quotes are text rather than ends."""
+    """Hints from the type: its keys; if `quotes_are_text`, doubtful quotes are text rather than ends."""
 
     names: frozenset[str] = frozenset()
     quotes_are_text: bool = False
-    depth: int = 128
 
 
 @dataclass(slots=True)

@@ -29,9 +29,16 @@ from taiwa.structured import ir
 from taiwa.structured.diagnostics import branch, diagnostics, find_mismatches, node_at, pointer, value_at
 from taiwa.structured.from_json_schema import type_ir_from_schema
 from taiwa.structured.ir import AnyNode, ObjectNode, Property, TypeIR, literal, members
-from taiwa.structured.lenient_parser import LenientResult, after_thinking, find_candidates, inside_fence, try_value
-from taiwa.structured.lenient_scanner import NUMBER, BudgetError, DepthError, Fix, Level, ParseHints, WorkBudget
-from taiwa.structured.rendering import DIALECTS, ServerSchema, to_json_schema, to_typescript
+from taiwa.structured.lenient_parser import (
+    NUMBER,
+    LenientResult,
+    after_thinking,
+    find_candidates,
+    inside_fence,
+    try_value,
+)
+from taiwa.structured.lenient_scanner import MAX_DEPTH, BudgetError, DepthError, Fix, Level, ParseHints, WorkBudget
+from taiwa.structured.rendering import ServerSchema, to_json_schema, to_typescript
 from taiwa.structured.type_notation import parse_fields
 from taiwa.structured.validators import (
     FieldsValidator,
@@ -39,7 +46,6 @@ from taiwa.structured.validators import (
     JsonSchemaValidator,
     PydanticValidator,
     ValidationIssue,
-    Validator,
     depth_of,
     has_duplicate_keys,
     has_odd_numbers,
@@ -51,20 +57,17 @@ T = TypeVar("T")
 
 Stage: TypeAlias = Literal["exact", "fenced", "lenient", "guessed"]
 
-MAX_DEPTH = 128
+WORK_PER_CHAR = 10
 WRAP = "value"
 """The key of the object that wraps a type that is not an object itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParseOptions:
-    """What parsing may do: guess, return the value of a text that is cut, and the limits of length, depth and work."""
+    """What parsing may do: guess, and the limit of the length."""
 
     guess: bool = True
-    partial: bool = False
     max_chars: int = 1 << 20
-    max_depth: int = MAX_DEPTH
-    work_per_char: int = 10
 
 
 DEFAULT_OPTIONS = ParseOptions()
@@ -74,8 +77,8 @@ DEFAULT_OPTIONS = ParseOptions()
 class ParseResult(Generic[T]):
     """A value parsed from a text, the fixes that it took, and the stage that gave it.
 
-    `complete` is False if the text ended before the value did. Such a text is refused, with two exceptions: `partial` was
-    set, or only the last closing brackets are missing and the type admits nothing more before them. `guessed` is True if a fix
+    `complete` is False if the text ended before the value did. Such a text is refused, unless only the last closing brackets are
+    missing and the type admits nothing more before them. `guessed` is True if a fix
     of level `guess` was needed; an incomplete value is always a guess.
     """
 
@@ -107,8 +110,8 @@ class OutputType(Generic[T]):
     @overload
     def __init__(self: "OutputType[Any]", annotation: object, *, name: str = "") -> None: ...
     def __init__(self, annotation: object, *, name: str = "") -> None:
-        is_validator = isinstance(annotation, (FieldsValidator, JsonSchemaValidator))
-        validator = cast("Validator[T]", annotation) if is_validator else PydanticValidator[T](annotation)
+        is_validator = isinstance(annotation, FieldsValidator)
+        validator = cast("PydanticValidator[T]", annotation) if is_validator else PydanticValidator[T](annotation)
         _check_json(validator.schema)
         self.validator = validator
         self.name = name or _name(annotation)
@@ -116,7 +119,7 @@ class OutputType(Generic[T]):
         """The intermediate representation of the type itself, not wrapped."""
         self.wrapped = not _admits(self, ObjectNode, AnyNode)
         from_schema = isinstance(annotation, JsonSchemaValidator)
-        is_relaxed = from_schema or to_json_schema(self.bare_ir, DIALECTS["plain"]).relaxed
+        is_relaxed = from_schema or to_json_schema(self.bare_ir).relaxed
         self._source = validator.schema if is_relaxed else None
 
     @classmethod
@@ -154,7 +157,7 @@ class OutputType(Generic[T]):
         layout = {key: part if key in required else NotRequired[cast("Any", part)] for key, part in fields.items()}
         annotation = cast("Any", TypedDict)(name if name.isidentifier() else "Fields", layout)
         annotation.__pydantic_config__ = {"extra": "forbid"}
-        return OutputType(FieldsValidator(annotation), name=name)
+        return cast("OutputType[dict[str, Json]]", OutputType(FieldsValidator(annotation), name=name))
 
     @classmethod
     def from_json_schema(cls, schema: Mapping[str, Json], *, name: str = "") -> "OutputType[Json]":
@@ -193,7 +196,7 @@ class OutputType(Generic[T]):
     def schema(self) -> dict[str, Json]:
         """Return the JSON Schema of the wire form: the schema that the type was made of, or the shortest equivalent one."""
         if self._source is None:
-            return to_json_schema(self.type_ir, DIALECTS["plain"]).schema
+            return to_json_schema(self.type_ir).schema
         bare = dict(self._source)
         if not self.wrapped:
             return bare
@@ -206,15 +209,9 @@ class OutputType(Generic[T]):
         }
         return wrapping | {key: part if key == "$schema" else _move_references(part) for key, part in shared.items()}
 
-    def server_schema(self, dialect: str) -> ServerSchema:
-        """Return the schema in a dialect of `taiwa.structured.rendering`, with what the dialect cannot express.
-
-        Raises:
-            InputError: the dialect is unknown.
-        """
-        if dialect not in DIALECTS:
-            raise InputError(f"unknown schema dialect {dialect!r}; choose one of {', '.join(DIALECTS)}")
-        return to_json_schema(self.type_ir, DIALECTS[dialect])
+    def strict_schema(self) -> ServerSchema:
+        """Return the schema for the strict mode of OpenAI, with what that cannot express."""
+        return to_json_schema(self.type_ir, strict=True)
 
     def render(self, style: RenderStyle = "typescript") -> str:
         """Render the type as text for a prompt."""
@@ -255,7 +252,7 @@ class OutputType(Generic[T]):
         Raises:
             OutputValidationError: the text holds no value of the type, or ends before the value does.
         """
-        parser = _Parser(self, text, options, WorkBudget(options.work_per_char * len(text) + 2_000))
+        parser = _Parser(self, text, options, WorkBudget(WORK_PER_CHAR * len(text) + 2_000))
         if len(text) > options.max_chars:
             parser.fail(f"$: {len(text)} characters, at most {options.max_chars}")
         try:
@@ -453,13 +450,13 @@ class _Parser(Generic[T]):
         Raises:
             OutputValidationError: the data contains what JSON cannot express, or is nested too deep.
         """
-        if has_odd_numbers(raw) or is_deeper(raw, self.options.max_depth):
+        if has_odd_numbers(raw) or is_deeper(raw, MAX_DEPTH):
             try:
                 data: Json = json.loads(raw)
             except (ValueError, RecursionError):
                 return True
-            if depth_of(data, self.options.max_depth) > self.options.max_depth:
-                self.fail(f"$: nested deeper than {self.options.max_depth}")
+            if depth_of(data, MAX_DEPTH) > MAX_DEPTH:
+                self.fail(f"$: nested deeper than {MAX_DEPTH}")
             for path, text in not_json(data):
                 self.fail(f"{pointer(path)} {text}")
         return len(raw) <= MAX_DUPLICATE_SEARCH and has_duplicate_keys(raw)
@@ -501,7 +498,7 @@ class _Parser(Generic[T]):
         """Return the best of the JSON values in the text; None if there are none."""
         objects = (node for node in ir.nodes(self.target.bare_ir) if isinstance(node, ir.ObjectNode))
         names = frozenset(each.name for node in objects for each in node.properties)
-        hints = ParseHints(names, depth=self.options.max_depth)
+        hints = ParseHints(names)
         try:
             results = list(islice(find_candidates(self.text, start, end, self.work, hints), MAX_CANDIDATES * 64))
             if len(results) > 2 * MAX_CANDIDATES:
@@ -512,7 +509,7 @@ class _Parser(Generic[T]):
             top = max(range(len(candidates)), key=lambda index: candidates[index].rank)
             best = self.with_quotes_as_text(candidates[top], results[top], end, hints)
         except DepthError as error:
-            self.fail(f"$: nested deeper than {self.options.max_depth} at character {error.position}")
+            self.fail(f"$: nested deeper than {MAX_DEPTH} at character {error.position}")
         except BudgetError:
             self.fail("$: too tangled to read within the work allowed; ask for plain JSON")
         if best.error is not None:
@@ -556,7 +553,7 @@ class _Parser(Generic[T]):
             best = self.guessed(best, start, end) or best
         if best is None:
             self.fail(f"$: {self.why_nothing(start, end)}")
-        if not best.whole and not self.options.partial:
+        if not best.whole:
             self.fail(f"$: the text ends before the value does{best.cut_at}")
         if best.error is not None:
             self.fail(*_diagnose(self.target, best.data, best.error))
@@ -564,7 +561,7 @@ class _Parser(Generic[T]):
         if guesses and not self.options.guess:
             self.fail(f"$: readable only by a guess ({guesses[0].code} at character {guesses[0].position})")
         value = cast("T", best.value)  # without an error there is a value, which may be None
-        return ParseResult(value, best.fixes, best.whole and best.ended, bool(guesses), best.stage)
+        return ParseResult(value, best.fixes, best.ended, bool(guesses), best.stage)
 
     def why_nothing(self, start: int, end: int) -> str:
         if start == end and start:

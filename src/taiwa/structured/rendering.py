@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import NoneType
 
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json, items_at
@@ -16,23 +17,10 @@ Object = dict[str, Json]
 
 
 @dataclass(frozen=True, slots=True)
-class SchemaDialect:
-    """The JSON Schema that a server accepts.
-
-    With `strict_objects`, every key is required and no other key is allowed; an optional key may be null instead, which parsing
-    takes for omitted. With `object_root`, the top of the schema is an object.
-    """
-
-    keywords: frozenset[str]
-    strict_objects: bool = False
-    object_root: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class ServerSchema:
     """A schema for a server.
 
-    `relaxed` lists keywords that became part of a description, `unsupported` what the dialect cannot express: enforcing such a
+    `relaxed` lists keywords that became part of a description, `unsupported` what strict mode cannot express: enforcing such a
     schema would refuse valid answers.
     """
 
@@ -41,41 +29,33 @@ class ServerSchema:
     unsupported: tuple[str, ...] = ()
 
 
-NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
-STRINGS = frozenset({"minLength", "maxLength", "pattern", "format"})
-LISTS = frozenset({"minItems", "maxItems", "uniqueItems", "prefixItems"})
-OBJECTS = frozenset({"minProperties", "maxProperties", "additionalProperties", "default", "const", "$ref+"})
-CONSTRAINTS = NUMBERS | STRINGS | LISTS | OBJECTS
-DIALECTS: dict[str, SchemaDialect] = {
-    "plain": SchemaDialect(CONSTRAINTS),
-    "openai": SchemaDialect(
-        NUMBERS | {"pattern", "format", "minItems", "maxItems"}, strict_objects=True, object_root=True
-    ),
-}
-"""`plain` is JSON Schema 2020-12, `openai` the documented subset of its strict mode."""
+NO_STRICT_CONSTRAINTS = ("minLength", "maxLength", "uniqueItems", "minProperties", "maxProperties")
 
 
-def to_json_schema(type_ir: ir.TypeIR, dialect: SchemaDialect) -> ServerSchema:
-    """Render an IR as JSON Schema of a dialect.
+def to_json_schema(type_ir: ir.TypeIR, *, strict: bool = False) -> ServerSchema:
+    """Render an IR as JSON Schema 2020-12, or in the documented subset that the strict mode of OpenAI accepts.
+
+    There the top is an object, every key is required and no other key is allowed; an optional key may be null instead, which
+    parsing takes for omitted.
 
     >>> from taiwa.structured import ir
     >>> type_ir = ir.TypeIR(ir.ObjectNode((ir.Property("n", ir.NumberNode(integer=True), required=False),)))
-    >>> to_json_schema(type_ir, DIALECTS["openai"]).schema["required"]
+    >>> to_json_schema(type_ir, strict=True).schema["required"]
     ['n']
     """
-    return _JsonSchemaWriter(type_ir, dialect).write()
+    return _JsonSchemaWriter(type_ir, strict).write()
 
 
 @dataclass(slots=True)
 class _JsonSchemaWriter:
     type_ir: ir.TypeIR
-    dialect: SchemaDialect
+    strict: bool
     relaxed: list[str] = field(default_factory=list[str])
     unsupported: list[str] = field(default_factory=list[str])
 
     def write(self) -> ServerSchema:
         root = self.type_ir.root
-        if self.dialect.object_root:
+        if self.strict:
             target = ir.resolve(root, self.type_ir)
             wrapping = ir.ObjectNode((ir.Property("value", root, required=True),))
             root = target if isinstance(target, ir.ObjectNode) else wrapping
@@ -92,22 +72,21 @@ class _JsonSchemaWriter:
         phrases = [about.description, *notes, self.relax(node, schema, path)]
         self.relaxed += [f"{path}: {note.split(' ', 1)[0]}" for note in about.notes]
         if about.default is not ir.ABSENT:
-            if "default" in self.dialect.keywords:
+            if not self.strict:
                 schema["default"] = about.default
             elif about.default is not None:
                 self.relaxed.append(f"{path}: default")
                 phrases.append(f"default {literal(about.default)}")
         if description := "; ".join(each for each in phrases if each):
-            if "$ref" in schema and "$ref+" not in self.dialect.keywords:
+            if "$ref" in schema and self.strict:
                 reference: Object = {"anyOf": [schema]}
                 schema = reference
             schema["description"] = description
         return schema
 
     def relax(self, node: ir.Node, schema: Object, path: str) -> str:
-        """Remove the keywords that the dialect lacks; return a description of them."""
-        known = self.dialect.keywords | {"additionalProperties"}
-        removed = [keyword for keyword in schema if keyword in CONSTRAINTS and keyword not in known]
+        """Remove the keywords that strict mode lacks; return a description of them."""
+        removed = [keyword for keyword in schema if self.strict and keyword in NO_STRICT_CONSTRAINTS]
         for keyword in removed:
             del schema[keyword]
         self.relaxed += [f"{path}: {keyword}" for keyword in removed]
@@ -123,7 +102,8 @@ class _JsonSchemaWriter:
         if isinstance(node, ir.UnionNode):
             return {"anyOf": [self.node(each, path) for each in node.options]}
         if isinstance(node, ir.LiteralNode):
-            return _literal(node)
+            kinds = {KINDS_OF[type(each)] for each in node.values}
+            return {**({"type": kinds.pop()} if len(kinds) == 1 else {}), "enum": list(node.values)}
         if isinstance(node, ir.StringNode):
             size = _present(minLength=node.min_length or None, maxLength=node.max_length)
             return {"type": "string", **size, **_present(pattern=node.pattern or None, format=node.format or None)}
@@ -131,7 +111,7 @@ class _JsonSchemaWriter:
             return _number(node)
         if isinstance(node, (ir.BoolNode, ir.NullNode)):
             return {"type": "boolean" if isinstance(node, ir.BoolNode) else "null"}
-        if self.dialect.strict_objects:
+        if self.strict:
             self.unsupported.append(f"{path}: {'any value' if isinstance(node, ir.AnyNode) else 'no value'}")
         return {} if isinstance(node, ir.AnyNode) else {"not": {}}
 
@@ -139,15 +119,15 @@ class _JsonSchemaWriter:
         properties: Object = {}
         for each in node.properties:
             inner = self.node(each.node, f"{path}.{each.name}")
-            nullable = self.dialect.strict_objects and not each.required and not ir.takes_null(each.node, self.type_ir)
+            nullable = self.strict and not each.required and not ir.takes_null(each.node, self.type_ir)
             properties[each.name] = _or_null(inner) if nullable else inner
-        required: list[Json] = [each.name for each in node.properties if each.required or self.dialect.strict_objects]
+        required: list[Json] = [each.name for each in node.properties if each.required or self.strict]
         schema: Object = {"type": "object", "properties": properties, "required": required}
         schema |= _present(minProperties=node.min_properties or None, maxProperties=node.max_properties)
-        if isinstance(node.extra, ir.NeverNode) or self.dialect.strict_objects:
+        if isinstance(node.extra, ir.NeverNode) or self.strict:
             schema["additionalProperties"] = False
         if node.extra is not None and not isinstance(node.extra, ir.NeverNode):
-            if self.dialect.strict_objects:
+            if self.strict:
                 self.unsupported.append(f"{path}: keys that the type does not name")
             else:
                 schema["additionalProperties"] = self.node(node.extra, f"{path}.*")
@@ -155,10 +135,9 @@ class _JsonSchemaWriter:
 
     def array(self, node: ir.ArrayNode, path: str) -> Object:
         schema: Object = {"type": "array"}
-        positions = "prefixItems" in self.dialect.keywords
-        if node.prefix and positions:
+        if node.prefix and not self.strict:
             schema["prefixItems"] = [self.node(each, f"{path}[{at}]") for at, each in enumerate(node.prefix)]
-        if node.prefix and not positions:
+        if node.prefix and self.strict:
             self.relaxed.append(f"{path}: prefixItems")
             items = [each for each in (*node.prefix, node.items) if not isinstance(each, ir.NeverNode)]
             schema["items"] = self.node(ir.union(items), f"{path}[]")
@@ -170,19 +149,9 @@ class _JsonSchemaWriter:
         return schema | _present(minItems=node.min_items or None, maxItems=high, uniqueItems=node.unique or None)
 
 
-def _literal(node: ir.LiteralNode) -> Object:
-    kinds = {_kind(value) for value in node.values}
-    schema: Object = {"enum": list(node.values)}
-    return {"type": kinds.pop(), **schema} if len(kinds) == 1 else schema
-
-
-def _kind(value: Json) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, (int, float)):
-        return "integer" if isinstance(value, int) else "number"
-    names = {str: "string", list: "array", dict: "object"}
-    return "null" if value is None else names[type(value)]
+KINDS_OF = {
+    NoneType: "null", bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object",
+}  # fmt: skip
 
 
 def _number(node: ir.NumberNode) -> Object:
@@ -206,6 +175,7 @@ def _or_null(schema: Object) -> Object:
 
 INDENT = "  "
 MAX_DEFAULT_CHARS = 80
+ANONYMOUS = re.compile(rf"{ir.ANONYMOUS}\d*")
 PLAIN_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*\Z")
 WORDS: dict[type, str] = {
     ir.AnyNode: "any",
@@ -315,13 +285,9 @@ def _block_names(type_ir: ir.TypeIR) -> list[str]:
         name
         for name, node in type_ir.named.items()
         if uses[name] > 1
-        or (isinstance(node, ir.ObjectNode) and not _anonymous(name))
+        or (isinstance(node, ir.ObjectNode) and not ANONYMOUS.fullmatch(name))
         or name in ir.reachable(node, type_ir.named)
     ]
-
-
-def _anonymous(name: str) -> bool:
-    return name.removeprefix(ir.ANONYMOUS).isdecimal() or name == ir.ANONYMOUS
 
 
 def _without_null(node: ir.Node) -> ir.Node:
@@ -420,7 +386,7 @@ def strict_form(schema: Mapping[str, Json]) -> tuple[dict[str, Json], bool]:
         type_ir = type_ir_from_schema(original)
     except InputError:
         return original, False
-    strict = to_json_schema(type_ir, DIALECTS["openai"])
+    strict = to_json_schema(type_ir, strict=True)
     if strict.unsupported or any(_is_wider(node, type_ir) for node in ir.nodes(type_ir)):
         return original, False
     return strict.schema, True

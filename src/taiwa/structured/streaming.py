@@ -9,8 +9,8 @@ from taiwa.kernel.records import Json
 from taiwa.structured.diagnostics import Path, diagnostics, node_at, pointer
 from taiwa.structured.ir import ArrayNode, TypeIR, members
 from taiwa.structured.lenient_parser import CLOSE, TAGS
-from taiwa.structured.lenient_scanner import CONSTANTS as LENIENT_CONSTANTS
-from taiwa.structured.lenient_scanner import ESCAPES
+from taiwa.structured.lenient_parser import CONSTANTS as LENIENT_CONSTANTS
+from taiwa.structured.lenient_scanner import ESCAPES, MAX_DEPTH
 from taiwa.structured.output_type import DEFAULT_OPTIONS, OutputType, ParseOptions, ParseResult
 
 PLAIN = re.compile(r'[^"\\]+')
@@ -285,7 +285,7 @@ class PartialParser(Generic[T]):
         return ""
 
     def _push(self, bracket: str) -> None:
-        if len(self._frames) >= self.options.max_depth:
+        if len(self._frames) >= MAX_DEPTH:
             raise _NotJsonError
         data: dict[str, Json] | list[Json] = {} if bracket == "{" else []
         self._put(cast("Json", data))

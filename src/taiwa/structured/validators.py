@@ -14,7 +14,6 @@ from typing import (
     Any,
     Generic,
     NotRequired,
-    Protocol,
     Required,
     TypeVar,
     Union,
@@ -34,7 +33,6 @@ from taiwa.kernel.errors import InputError, TaiwaError, describe
 from taiwa.kernel.records import Json
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 ANNOTATION_ERRORS = (
     PydanticUserError,
@@ -67,28 +65,6 @@ class InvalidValueError(Exception):
         self.malformed = malformed
 
 
-class Validator(Protocol[T_co]):
-    """Turns JSON text into a value without coercion, or raises `InvalidValueError`."""
-
-    @property
-    def checks_keys(self) -> bool:
-        """Whether all keys that the schema excludes are refused; False where some classes take others and some do not."""
-        ...
-
-    @property
-    def schema(self) -> dict[str, Json]:
-        """The JSON Schema of the type."""
-        ...
-
-    def from_json(self, text: bytes) -> T_co:
-        """Validate JSON text in UTF-8."""
-        ...
-
-    def dump(self, value: object) -> Json:
-        """Return a value as JSON data."""
-        ...
-
-
 class _InvalidOnError:
     """Raise `InvalidValueError` for any exception of a validator, the user's own functions included."""
 
@@ -98,16 +74,15 @@ class _InvalidOnError:
     def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if isinstance(error, ValidationError):
             details = error.errors(include_url=False, include_input=False)
-            issues = tuple(ValidationIssue(detail["loc"], _issue_text(detail), detail["type"]) for detail in details)
+            raised = [detail.get("ctx", {}).get("error") for detail in details]
+            issues = tuple(
+                ValidationIssue(each["loc"], str(own) if isinstance(own, Exception) else each["msg"], each["type"])
+                for each, own in zip(details, raised, strict=True)
+            )
             raise InvalidValueError(issues, malformed=any(issue.code == "json_invalid" for issue in issues)) from None
         if isinstance(error, Exception) and not isinstance(error, (TaiwaError, InvalidValueError)):
             text = f"a validator raised {type(error).__name__}: {error}"
             raise InvalidValueError((ValidationIssue((), text, "validator"),)) from error
-
-
-def _issue_text(detail: Mapping[str, Any]) -> str:
-    raised = detail.get("ctx", {}).get("error")
-    return str(raised) if isinstance(raised, Exception) else str(detail["msg"])
 
 
 class _SchemaGenerator(GenerateJsonSchema):
@@ -209,33 +184,28 @@ class PydanticValidator(Generic[T]):
             raise InputError(f"the value does not have the output type: {str(error).splitlines()[0]}") from error
 
 
-class FieldsValidator(PydanticValidator[dict[str, Json]]):
+class FieldsValidator(PydanticValidator[Json]):
     """Validates like `PydanticValidator`, but the value is the plain JSON."""
 
-    def from_json(self, text: bytes) -> dict[str, Json]:
+    def from_json(self, text: bytes) -> Json:
         """Validate JSON text in UTF-8."""
         super().from_json(text)
-        return cast("dict[str, Json]", json.loads(text))
+        return cast("Json", json.loads(text))
 
     def dump(self, value: object) -> Json:
         """Return plain JSON unchanged if it is valid."""
-        return _dumped(self, value)
+        try:
+            self.from_json(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
+        except (ValueError, TypeError, RecursionError, InvalidValueError) as error:
+            raise InputError(f"the value does not have the output type: {error}") from error
+        return cast("Json", value)
 
 
-def _dumped(validator: "Validator[Json] | Validator[dict[str, Json]]", value: object) -> Json:
-    try:
-        validator.from_json(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
-    except (ValueError, TypeError, RecursionError, InvalidValueError) as error:
-        raise InputError(f"the value does not have the output type: {error}") from error
-    return cast("Json", value)
-
-
-class JsonSchemaValidator:
-    """Validates with the jsonschema library."""
-
-    checks_keys = True
+class JsonSchemaValidator(FieldsValidator):
+    """Validates with the jsonschema library; the value is the plain JSON."""
 
     def __init__(self, schema: Mapping[str, Json]) -> None:
+        self.checks_keys = True
         exceptions, validators = import_module("jsonschema.exceptions"), import_module("jsonschema.validators")
         self.schema = dict(schema)
         validator_class = validators.validator_for(self.schema, default=validators.Draft202012Validator)
@@ -262,10 +232,6 @@ class JsonSchemaValidator:
                 tuple(ValidationIssue(tuple(each.absolute_path), each.message, str(each.validator)) for each in errors)
             )
         return data
-
-    def dump(self, value: object) -> Json:
-        """Return plain JSON unchanged if it is valid."""
-        return _dumped(self, value)
 
 
 BRACKETS = b"[]{}"
@@ -352,7 +318,7 @@ TAKE_OTHER = (
 )
 
 
-def with_bases_resolved(annotation: Any) -> Any:  # noqa: ANN401  (no static type says "a type expression")
+def with_bases_resolved(annotation: Any, within: tuple[type, ...] = ()) -> Any:  # noqa: ANN401  (no static type says "a type expression")
     """Return an annotation with each `typing.TypedDict` as one of typing_extensions that has the same keys.
 
     Whether a key is required is that of the class which declares it, or its own `Required` and `NotRequired`.
@@ -360,16 +326,14 @@ def with_bases_resolved(annotation: Any) -> Any:  # noqa: ANN401  (no static typ
     Raises:
         InputError: a TypedDict has a generic one as its base, whose argument is lost.
     """
-    return annotation if sys.version_info >= (3, 12) else _resolved(annotation, ())
-
-
-def _resolved(annotation: Any, within: tuple[type, ...]) -> Any:  # noqa: ANN401
+    if sys.version_info >= (3, 12):
+        return annotation
     if is_typeddict(annotation) and type(annotation).__module__ == "typing":
         if annotation in within or _parameters(annotation):
             return annotation  # pydantic refuses it
         return _copied(annotation, (*within, annotation))
     arguments = get_args(annotation)
-    resolved = tuple(_resolved(each, within) for each in arguments)
+    resolved = tuple(with_bases_resolved(each, within) for each in arguments)
     if resolved == arguments:
         return annotation
     origin: Any = get_origin(annotation)
@@ -389,9 +353,9 @@ def _copied(cls: Any, within: tuple[type, ...]) -> Any:  # noqa: ANN401
             raise InputError(f"the class {cls.__name__} cannot be an output type: {TAKE_OTHER}")
         kind = get_origin(hint)
         if kind in (Required, NotRequired):
-            keys[name] = kind[_resolved(get_args(hint)[0], within)]
+            keys[name] = kind[with_bases_resolved(get_args(hint)[0], within)]
         else:
-            resolved = _resolved(hint, within)
+            resolved = with_bases_resolved(hint, within)
             keys[name] = resolved if name in cls.__required_keys__ else NotRequired[resolved]
     made = cast("Any", TypedDict)(cls.__name__, keys)
     for name in ("__module__", "__qualname__", "__doc__", "__pydantic_config__"):

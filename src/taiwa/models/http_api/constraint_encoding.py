@@ -21,6 +21,7 @@ from taiwa.json_schema import (
     KEYWORDS,
     Document,
     Schema,
+    are_disjoint,
     has_type,
     join_pointer,
     listed_values,
@@ -29,7 +30,6 @@ from taiwa.json_schema import (
     subschemas,
     types,
 )
-from taiwa.json_schema.value_sets import are_disjoint
 from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
 from taiwa.kernel.messages import (
     Capability,

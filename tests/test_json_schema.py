@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from taiwa.json_schema import Document
-from taiwa.json_schema.value_sets import are_disjoint, complement, equal_json, pattern_without
-from tests.json_schema.drawn import MAKERS, Maker, cases
+from taiwa.json_schema import Document, are_disjoint, complement, equal_json, pattern_without
+from tests.json_schema_cases import MAKERS, Maker, cases
 
 
 def fits(schema: Any, data: Any) -> bool:

@@ -1,0 +1,897 @@
+"""JSON Schema: its keywords, documents with their references and drafts, and the sets of values that schemas accept.
+
+Nothing is fetched: a `$ref` that leaves its document refers to nothing. `oneOf` may be enforced as `anyOf` where its branches are
+proved disjoint; `not` and `if` where their complement is exact.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal, TypeAlias, TypeGuard, cast
+from urllib.parse import unquote, urldefrag, urljoin
+
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.records import Json, is_number
+
+Schema: TypeAlias = Mapping[str, Json] | bool
+Steps: TypeAlias = tuple[str | int, ...]
+"""From a schema to one directly inside it: the keyword, then the name or index where the keyword contains several."""
+TYPES = ("null", "boolean", "object", "array", "number", "string")
+"""Without `integer`, which is a subset of `number`."""
+
+ANNOTATIONS = frozenset(
+    """$comment $id $schema $anchor $dynamicAnchor $recursiveAnchor $vocabulary $defs definitions id title description default
+    examples example deprecated readOnly writeOnly contentMediaType contentEncoding contentSchema""".split()
+)
+"""Keywords that do not affect which values are valid."""
+
+FORMATS: Mapping[str, str] = {
+    "date-time": "syntax only: a leap second is allowed at any time",
+    "time": "syntax only: a leap second is allowed at any time",
+} | dict.fromkeys("date duration email hostname ipv4 ipv6 uuid uri".split(), "")
+"""The formats that the mask engine enforces, with what it does not check."""
+
+APPLICATORS = frozenset(
+    "$ref $dynamicRef $recursiveRef allOf anyOf oneOf not if then else dependentSchemas dependencies".split()
+)
+"""Keywords that apply another schema to the same value."""
+
+
+def is_object(item: object) -> TypeGuard[Mapping[str, Json]]:
+    """Return whether the item is a JSON object."""
+    return isinstance(item, Mapping)
+
+
+def is_schema(item: object) -> TypeGuard[Mapping[str, Json] | bool]:
+    """Return whether the item has the form of a schema: an object or a boolean."""
+    return isinstance(item, (Mapping, bool))
+
+
+def _is_list_of(check: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda item: isinstance(item, list) and all(map(check, cast("list[object]", item)))
+
+
+def _is_object_of(check: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda item: isinstance(item, Mapping) and all(map(check, cast("Mapping[str, object]", item).values()))
+
+
+def _is_text(item: object) -> bool:
+    return isinstance(item, str)
+
+
+def _is_count(item: object) -> bool:
+    return is_number(item) and cast("float", item) >= 0 and float(cast("float", item)).is_integer()
+
+
+def _is_type(item: object) -> bool:
+    listed = cast("list[object]", item) if isinstance(item, list) else [item]
+    return bool(listed) and all(name in (*TYPES, "integer") for name in listed)
+
+
+_is_names = _is_list_of(_is_text)
+_are_schemas = _is_list_of(is_schema)
+
+Contents: TypeAlias = Literal["", "one", "list", "one or list", "named"]
+"""Which subschemas a keyword contains: none, one, a list of them, either, or an object of them by name."""
+NEVER = 99
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword:
+    """What a keyword may hold, how to describe that, its subschemas, and the drafts in which it has a meaning.
+
+    Drafts are numbered 3, 4, 6, 7, 8 (2019-09) and 9 (2020-12).
+    """
+
+    check: Callable[[object], bool]
+    expected: str
+    contents: Contents = ""
+    since: int = 0
+    until: int = NEVER
+
+
+def _one(since: int = 0, until: int = NEVER) -> Keyword:
+    return Keyword(is_schema, "a schema", "one", since, until)
+
+
+def _each(names: str, keyword: Keyword) -> dict[str, Keyword]:
+    return dict.fromkeys(names.split(), keyword)
+
+
+_COUNT = Keyword(_is_count, "a whole number that is not negative")
+_NAMED = Keyword(_is_object_of(is_schema), "an object of schemas", "named")
+_SOME = Keyword(lambda item: _are_schemas(item) and item != [], "a list of schemas, and not empty", "list", since=4)
+_TEXT = Keyword(_is_text, "a text")
+KEYWORDS: Mapping[str, Keyword] = {
+    "type": Keyword(_is_type, "one or a list of: null boolean object array number integer string"),
+    "enum": Keyword(lambda item: isinstance(item, list), "a list"),
+    "const": Keyword(lambda _: True, "a value", since=6),
+    **_each("$ref pattern format", _TEXT),
+    "$dynamicRef": replace(_TEXT, since=9),
+    "$recursiveRef": replace(_TEXT, since=8, until=8),
+    **_each("allOf anyOf oneOf", _SOME),
+    "not": _one(since=4),
+    **_each("if then else", _one(since=7)),
+    **_each("propertyNames contains", _one(since=6)),
+    **_each("unevaluatedProperties unevaluatedItems", _one(since=8)),
+    "additionalProperties": _one(),
+    "additionalItems": _one(until=8),
+    **_each("properties patternProperties", _NAMED),
+    "required": Keyword(lambda item: _is_names(item) or isinstance(item, bool), "a list of names"),
+    **_each("minProperties maxProperties", replace(_COUNT, since=4)),
+    "dependencies": Keyword(
+        _is_object_of(lambda item: is_schema(item) or _is_names(item)),
+        "an object of schemas or lists of names",
+        "named",
+        until=7,
+    ),
+    "dependentRequired": Keyword(_is_object_of(_is_names), "an object of lists of names", since=8),
+    "dependentSchemas": replace(_NAMED, since=8),
+    "items": Keyword(
+        lambda item: is_schema(item) or _are_schemas(item), "a schema or a list of schemas", "one or list"
+    ),
+    "prefixItems": Keyword(
+        lambda item: is_schema(item) or _are_schemas(item), "a list of schemas", "one or list", since=9
+    ),
+    **_each("minContains maxContains minItems maxItems minLength maxLength", _COUNT),
+    "uniqueItems": Keyword(lambda item: isinstance(item, bool), "true or false"),
+    **_each("minimum maximum", Keyword(is_number, "a number")),
+    **_each(
+        "exclusiveMinimum exclusiveMaximum",
+        Keyword(lambda item: is_number(item) or isinstance(item, bool), "a number"),
+    ),
+    "multipleOf": Keyword(lambda item: is_number(item) and cast("float", item) > 0, "a number above 0", since=4),
+}
+"""The keywords that affect validity. A keyword that is neither here nor in `ANNOTATIONS` has no meaning in JSON Schema."""
+
+
+def check_keywords(schema: Mapping[str, Json], pointer: str) -> None:
+    """Check that each keyword of a schema has a value that it may have.
+
+    Raises:
+        InputError: one does not; the message begins with the pointer.
+    """
+    for keyword, value in schema.items():
+        if keyword in KEYWORDS and not KEYWORDS[keyword].check(value):
+            raise InputError(f"{pointer or '/'}: {keyword} must be {KEYWORDS[keyword].expected}")
+
+
+_CONTENTS: Mapping[str, Contents] = {
+    **{name: keyword.contents for name, keyword in KEYWORDS.items() if keyword.contents},
+    "$defs": "named",
+    "definitions": "named",
+    "contentSchema": "one",
+}
+
+
+def subschemas(schema: Mapping[str, Json], *keywords: str) -> Iterator[tuple[Steps, Schema]]:
+    """Yield the schemas directly inside a schema, each with the steps that lead to it.
+
+    With `keywords`, yield only what these contain, in their order; otherwise in the order of the schema's own keys.
+
+    >>> list(subschemas({"items": {"type": "null"}, "anyOf": [True], "enum": [{}]}))
+    [(('items',), {'type': 'null'}), (('anyOf', 0), True)]
+    """
+    for keyword in keywords or schema:
+        contents, value = _CONTENTS.get(keyword), schema.get(keyword)
+        if contents is None:
+            continue
+        if contents == "named":
+            if is_object(value):
+                yield from (((keyword, name), part) for name, part in value.items() if is_schema(part))
+        elif isinstance(value, list):
+            if contents != "one":
+                yield from (((keyword, number), part) for number, part in enumerate(value) if is_schema(part))
+        elif contents != "list" and is_schema(value):
+            yield (keyword,), value
+
+
+def map_subschemas(schema: Mapping[str, Json], change: "Callable[[Steps, Schema], Json | Schema]") -> dict[str, Json]:
+    """Copy a schema, replacing each schema directly inside it by `change(steps, subschema)`.
+
+    >>> map_subschemas({"type": "array", "items": {"type": "null"}}, lambda steps, _: {"title": str(steps[0])})
+    {'type': 'array', 'items': {'title': 'items'}}
+    """
+    copy = dict(schema)
+    for steps, part in subschemas(schema):
+        keyword, changed = str(steps[0]), cast("Json", change(steps, part))
+        if len(steps) == 1:
+            copy[keyword] = changed
+            continue
+        original = schema[keyword]
+        if copy[keyword] is original:
+            copy[keyword] = list(original) if isinstance(original, list) else dict(cast("Mapping[str, Json]", original))
+        cast("dict[str | int, Json]", copy[keyword])[steps[1]] = changed
+    return copy
+
+
+def is_any(schema: Schema) -> bool:
+    """Return whether a schema has no keyword that could refuse a value."""
+    return schema is True or (is_object(schema) and not any(key in KEYWORDS for key in schema))
+
+
+def child(schema: Mapping[str, Json], keyword: str, default: Schema = True) -> Schema:
+    """Return the schema that is the value of a keyword."""
+    return cast("Schema", schema.get(keyword, default))
+
+
+def names(schema: Mapping[str, Json], keyword: str = "required") -> tuple[str, ...]:
+    """Return the names that a keyword lists."""
+    listed = schema.get(keyword)
+    return tuple(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else ()
+
+
+def whole(schema: Mapping[str, Json], keyword: str) -> int | None:
+    """Return the whole number that is the value of a keyword."""
+    value = schema.get(keyword)
+    return int(cast("float", value)) if _is_count(value) else None
+
+
+def types(schema: Mapping[str, Json]) -> frozenset[str]:
+    """Return the types that a schema's own `type` allows; `integer` is not replaced by `number`."""
+    value = schema.get("type")
+    if value is None:
+        return frozenset(TYPES)
+    return frozenset(kind for kind in (value if isinstance(value, list) else [value]) if isinstance(kind, str))
+
+
+def listed_values(schema: Mapping[str, Json]) -> list[Json] | None:
+    """Return the values that `const` or `enum` lists; None if the schema has neither."""
+    if "const" in schema:
+        return [schema["const"]]
+    listed = schema.get("enum")
+    return listed if isinstance(listed, list) else None
+
+
+def json_type(value: Json) -> str:
+    """Return the JSON type of a value, one of `TYPES`."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, (int, float)):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"
+
+
+def has_type(value: Json, allowed: frozenset[str]) -> bool:
+    """Return whether a value has one of some types, `integer` among them."""
+    kind = json_type(value)
+    return kind in allowed or (kind == "number" and "integer" in allowed and float(cast("float", value)).is_integer())
+
+
+def bound(schema: Mapping[str, Json], side: Literal["min", "max"]) -> tuple[float, bool] | None:
+    """Return the stricter bound on one side: the number, and whether it is itself excluded."""
+    edge, outer = schema.get(f"{side}imum"), schema.get(f"exclusive{side.title()}imum")
+    bounds: list[tuple[float, bool]] = []
+    if is_number(edge):
+        bounds.append((cast("float", edge), outer is True))
+    if is_number(outer):
+        bounds.append((cast("float", outer), True))
+    if not bounds:
+        return None
+    return max(bounds) if side == "min" else min(bounds, key=lambda pair: (pair[0], not pair[1]))
+
+
+ROOT = "taiwa:/schema"
+"""The base URI of a document that has no `$id`."""
+MAX_LOCATIONS = 200_000
+MAX_PROOF_STEPS = 200_000
+"""The number of cases grows exponentially with the depth of a proof, so proofs stop here."""
+DRAFTS: Mapping[str, int] = {
+    "draft-03": 3,
+    "draft-04": 4,
+    "draft-06": 6,
+    "draft-07": 7,
+    "draft/2019-09": 8,
+    "draft/2020-12": 9,
+}
+DRAFT_URI = re.compile(r"https?://json-schema\.org/(draft(?:-0\d|/20\d\d-\d\d))/schema#?\Z")
+
+
+def join_pointer(pointer: str, *steps: str | int) -> str:
+    """Return the JSON pointer (RFC 6901) of what lies below another one.
+
+    >>> join_pointer("/properties", "a/b", 0)
+    '/properties/a~1b/0'
+    """
+    return pointer + "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+def resolve_pointer(root: "Json | Schema", pointer: str) -> Json:
+    """Return what a JSON pointer refers to; the `#` and the percent encoding of a URI fragment are accepted.
+
+    >>> resolve_pointer({"a/b": [True]}, "#/a~1b/0")
+    True
+
+    Raises:
+        LookupError: the pointer refers to nothing.
+    """
+    here = cast("Json", root)
+    for step in unquote(pointer.removeprefix("#")).split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(here, Mapping) and name in here:
+            here = here[name]
+        elif isinstance(here, list) and name.isascii() and name.isdigit() and int(name) < len(here):
+            here = here[int(name)]
+        else:
+            raise LookupError(pointer)
+    return here
+
+
+@dataclass(slots=True, eq=False)
+class SchemaLocation:
+    """A schema in a document: its JSON pointer, and the base URI of its references."""
+
+    schema: Schema
+    pointer: str
+    base: str
+
+
+class Document:
+    """A schema, the URIs and pointers of its parts, and what its draft ignores.
+
+    `ignored` lists the pointer, keyword and reason of each keyword without a meaning in the draft that `$schema` names; they
+    are removed from a copy, because a validator ignores them and a guide that enforced them would refuse valid values.
+    `dynamic` counts dynamic anchors.
+    """
+
+    def __init__(self, root: Schema) -> None:
+        named = root.get("$schema") if is_object(root) else None
+        uri = DRAFT_URI.match(named) if isinstance(named, str) else None
+        self.draft = DRAFTS.get(uri[1]) if uri else None
+        self.ignored: list[tuple[str, str, str]] = []
+        self.root = SchemaLocation(root if self.draft is None else deepcopy(root), "", ROOT)
+        self._by_uri: dict[str, SchemaLocation] = {ROOT: self.root}
+        self._by_pointer: dict[str, SchemaLocation] = {}
+        self.dynamic = 0
+        self._proof_steps = 0
+        self._index(self.root)
+
+    def _index(self, start: SchemaLocation) -> None:
+        """Record every schema with an identifier of its own, without recursion: documents may be deep."""
+        waiting = [start]
+        while waiting:
+            location = waiting.pop()
+            if is_object(location.schema):
+                self._identify(location, location.schema)
+                if self.draft is not None and isinstance(location.schema, dict):
+                    for keyword, reason in list(_ignored_keywords(location.schema, self.draft)):
+                        self.ignored.append((location.pointer, keyword, reason))
+                        del location.schema[keyword]
+                    if self.draft == 3:
+                        _modernize(location.schema)
+                for steps, part in subschemas(location.schema):
+                    waiting.append(SchemaLocation(part, join_pointer(location.pointer, *steps), location.base))
+            self._by_pointer[location.pointer] = location
+            if len(self._by_pointer) > MAX_LOCATIONS:
+                raise InputError(f"the schema has more than {MAX_LOCATIONS} parts; divide it")
+
+    def _identify(self, location: SchemaLocation, schema: Mapping[str, Json]) -> None:
+        if isinstance(schema.get("$id", schema.get("id")), str):
+            location.base = self.base_of(schema, location.base)
+            self._by_uri.setdefault(urldefrag(location.base).url, location)
+            self._by_uri.setdefault(location.base, location)
+        self.dynamic += "$dynamicAnchor" in schema or schema.get("$recursiveAnchor") is True
+        for keyword in ("$anchor", "$dynamicAnchor"):
+            anchor = schema.get(keyword)
+            if isinstance(anchor, str):
+                self._by_uri.setdefault(f"{urldefrag(location.base).url}#{anchor}", location)
+
+    def is_proof_budget_spent(self) -> bool:
+        """Count one more step of a proof; return whether there were too many, so that the proof must be given up."""
+        self._proof_steps += 1
+        return self._proof_steps > MAX_PROOF_STEPS
+
+    @staticmethod
+    def base_of(schema: Schema, base: str) -> str:
+        """Return the base URI of a schema inside one with the base URI `base`."""
+        own = schema.get("$id", schema.get("id")) if is_object(schema) else None
+        return urljoin(base, own) if isinstance(own, str) else base
+
+    def find(self, reference: str, base: str) -> SchemaLocation | None:
+        """Return what a reference refers to from a base URI; None if it is not in this document."""
+        uri, fragment = urldefrag(urljoin(base, reference))
+        if reference.startswith("#"):
+            uri, fragment = urldefrag(base).url, reference[1:]
+        if fragment and not fragment.startswith("/"):
+            return self._by_uri.get(f"{uri}#{fragment}")
+        start = self._by_uri.get(uri)
+        if start is None or not fragment:
+            return start
+        pointer = start.pointer + unquote(fragment)
+        if pointer not in self._by_pointer:
+            try:
+                part = resolve_pointer(start.schema, fragment)
+            except LookupError:
+                return None
+            if not is_schema(part):
+                return None
+            self._index(SchemaLocation(part, pointer, start.base))
+        return self._by_pointer[pointer]
+
+
+def _ignored_keywords(schema: Mapping[str, Json], draft: int) -> Iterator[tuple[str, str]]:
+    """Yield the keywords of a schema that its draft ignores, and why."""
+    alone = draft <= 7 and isinstance(schema.get("$ref"), str)
+    for keyword, value in schema.items():
+        if keyword not in KEYWORDS or keyword == "$ref":
+            continue
+        bound = keyword in ("exclusiveMinimum", "exclusiveMaximum") and not isinstance(value, bool)
+        if alone:
+            yield keyword, "its draft ignores keywords beside $ref"
+        elif KEYWORDS[keyword].since > draft or (bound and draft <= 4):
+            yield keyword, "introduced after its draft"
+        elif draft > KEYWORDS[keyword].until:
+            yield keyword, "removed before its draft"
+
+
+def _modernize(schema: dict[str, Json]) -> None:
+    """Replace the keywords of draft 3 by those of today."""
+    properties = schema.get("properties")
+    parts = properties.items() if isinstance(properties, dict) else ()
+    required: list[Json] = [
+        name for name, part in parts if isinstance(part, dict) and part.pop("required", False) is True
+    ]
+    schema.pop("required", None)
+    if required:
+        schema["required"] = required
+    if "divisibleBy" in schema:
+        schema["multipleOf"] = schema.pop("divisibleBy")
+    if "extends" in schema:
+        extended = schema.pop("extends")
+        schema["allOf"] = extended if isinstance(extended, list) else [extended]
+    if "disallow" in schema:
+        schema["not"] = {"type": schema.pop("disallow")}
+    for holder in (schema, schema.get("not")):
+        if isinstance(holder, dict):
+            allowed = holder.get("type")
+            if "any" in (allowed if isinstance(allowed, list) else [allowed]):
+                del holder["type"]
+
+
+MAX_DEPTH = 12
+MAX_PAIRS = 5_000
+MAX_NESTED = 8
+MAX_WORDS = 200
+MAX_ROUNDS = 64
+Bound: TypeAlias = tuple[float, bool]
+"""A number, and whether it is itself excluded."""
+ANYTHING = r"[\s\S]*"
+
+
+# --- disjointness -----------------------------------------------------------------------------------------------------
+
+
+def equal_json(one: Json, other: Json) -> bool:
+    """Return whether two values are equal in JSON Schema: 1 equals 1.0, and true does not equal 1."""
+    return _canonical(one) == _canonical(other)
+
+
+def _canonical(value: Json) -> str:
+    return json.dumps(_whole_floats_as_integers(value), sort_keys=True)
+
+
+def _whole_floats_as_integers(value: Json) -> Json:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_whole_floats_as_integers(part) for part in value]
+    if isinstance(value, dict):
+        return {key: _whole_floats_as_integers(part) for key, part in value.items()}
+    return value
+
+
+def are_disjoint(schemas: Sequence[Schema], document: Document, *, beside: Schema = True, base: str = ROOT) -> bool:
+    """Return whether it is proved that no value is valid under two of the schemas and under `beside`.
+
+    `base` is the base URI of the references in all of them.
+
+    >>> are_disjoint([{"type": "string"}, {"const": 1}], Document(True))
+    True
+    """
+    views = [_Conjunction(schema, base, document) for schema in schemas]
+    for view in views:
+        view.add(beside, base)
+    if _have_disjoint_values(views):
+        return True
+    if len(schemas) * (len(schemas) - 1) // 2 > MAX_PAIRS:
+        return False
+    return all(_disjoint(one, other) for number, one in enumerate(views) for other in views[number + 1 :])
+
+
+def _have_disjoint_values(views: "list[_Conjunction]") -> bool:
+    """Return whether the schemas list different values, or one key that all objects require has different values."""
+    if _share_no_value([view.values() for view in views]):
+        return True
+    if not views or any(view.types() - {"object"} for view in views):
+        return False
+    shared = views[0].required()
+    for view in views:
+        shared &= view.required()
+    return any(_share_no_value([view.values_of(name) for view in views]) for name in sorted(shared))
+
+
+def _share_no_value(lists: "Iterable[list[Json] | None]") -> bool:
+    seen: set[str] = set()
+    for values in lists:
+        keys = {_canonical(value) for value in values or ()}
+        if values is None or seen & keys:
+            return False
+        seen |= keys
+    return True
+
+
+class _Conjunction:
+    """All conditions on one value: those of a schema, and of its `$ref` and `allOf`."""
+
+    def __init__(self, schema: Schema, base: str, document: Document, depth: int = 0) -> None:
+        self.document = document
+        self.depth = depth
+        self.conditions: list[tuple[Mapping[str, Json], str]] = []
+        self.never = False
+        self.add(schema, base)
+
+    def add(self, schema: Schema, base: str, steps: int = 0) -> None:
+        """Add the conditions of one more schema."""
+        if schema is False:
+            self.never = True
+        if not is_object(schema) or steps > MAX_DEPTH or self.document.is_proof_budget_spent():
+            return
+        self.conditions.append((schema, base))
+        reference = schema.get("$ref")
+        if isinstance(reference, str):
+            target = self.document.find(reference, base)
+            if target is not None:
+                self.add(target.schema, target.base, steps + 1)
+        for _, part in subschemas(schema, "allOf"):
+            self.add(part, base, steps + 1)
+
+    def types(self) -> frozenset[str]:
+        """Return the types that a value can have; `integer` counts as `number`."""
+        left = frozenset(TYPES)
+        for schema, _ in self.conditions:
+            left &= {"number" if kind == "integer" else kind for kind in types(schema)}
+            values = listed_values(schema)
+            if values is not None:
+                left &= {json_type(value) for value in values}
+        return left
+
+    def values(self) -> list[Json] | None:
+        """Return the values that a `const` or `enum` lists; None if there is neither."""
+        return next((values for schema, _ in self.conditions if (values := listed_values(schema)) is not None), None)
+
+    def values_of(self, name: str) -> list[Json] | None:
+        """Return the values that are listed for a key; None if none are."""
+        return next((values for view in self.properties(name) if (values := view.values()) is not None), None)
+
+    def branches(self) -> "Iterator[list[_Conjunction]]":
+        """Yield the alternatives of each `anyOf` and `oneOf`."""
+        for schema, base in self.conditions:
+            for keyword in ("anyOf", "oneOf"):
+                if isinstance(schema.get(keyword), list) and self.depth < MAX_DEPTH:
+                    yield [self._inner(part, base) for _, part in subschemas(schema, keyword)]
+
+    def required(self) -> frozenset[str]:
+        """Return the keys that an object must have."""
+        return frozenset(name for schema, _ in self.conditions for name in names(schema))
+
+    def properties(self, name: str) -> "list[_Conjunction]":
+        """Return the conditions on the value of a key."""
+        views: list[_Conjunction] = []
+        for schema, base in self.conditions:
+            listed = schema.get("properties")
+            if is_object(listed) and name in listed:
+                views.append(self._inner(cast("Schema", listed[name]), base))
+            elif "additionalProperties" in schema and not schema.get("patternProperties"):
+                views.append(self._inner(child(schema, "additionalProperties"), base))
+        return views
+
+    def excludes(self, value: Json) -> bool:
+        """Return whether a value is proved invalid."""
+        listed = self.values()
+        if json_type(value) not in self.types():
+            return True
+        if listed is not None and not any(equal_json(value, each) for each in listed):
+            return True
+        if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+            return False
+        point = (len(value) if isinstance(value, str) else value, False)
+        ranges = [_range(schema, json_type(value)) for schema, _ in self.conditions]
+        return any(_crossed(low, point) or _crossed(point, high) for low, high in ranges)
+
+    def _inner(self, schema: Schema, base: str) -> "_Conjunction":
+        return _Conjunction(schema, base, self.document, self.depth + 1)
+
+
+def _disjoint(one: _Conjunction, other: _Conjunction) -> bool:
+    if one.never or other.never:
+        return True
+    if max(one.depth, other.depth) > MAX_DEPTH or one.document.is_proof_budget_spent():
+        return False
+    if any(all(_disjoint(branch, other) for branch in branches) for branches in one.branches()):
+        return True
+    if any(all(_disjoint(one, branch) for branch in branches) for branches in other.branches()):
+        return True
+    for view, against in ((one, other), (other, one)):
+        values = view.values()
+        if values is not None and all(map(against.excludes, values)):
+            return True
+    return all(
+        _objects_disjoint(one, other) if kind == "object" else _ranges_disjoint(one, other, kind)
+        for kind in one.types() & other.types()
+    )
+
+
+def _objects_disjoint(one: _Conjunction, other: _Conjunction) -> bool:
+    anything = [_Conjunction(True, "", one.document)]
+    return any(
+        any(_disjoint(mine, theirs) for mine in one.properties(name) or anything for theirs in other.properties(name))
+        or any(mine.never for mine in one.properties(name))
+        for name in sorted(one.required() | other.required())
+    )
+
+
+def _ranges_disjoint(one: _Conjunction, other: _Conjunction, kind: str) -> bool:
+    return any(
+        _crossed(_range(low, kind)[0], _range(high, kind)[1])
+        for lower, upper in ((one, other), (other, one))
+        for low, _ in lower.conditions
+        for high, _ in upper.conditions
+    )
+
+
+def _range(schema: Mapping[str, Json], kind: str) -> tuple[Bound | None, Bound | None]:
+    """Return the bounds of a number, or of the length of a string or an array; other types have none."""
+    if kind in ("number", "integer"):
+        return bound(schema, "min"), bound(schema, "max")
+    what = {"string": "Length", "array": "Items"}.get(kind, "")
+    low, high = whole(schema, f"min{what}"), whole(schema, f"max{what}")
+    return None if low is None else (low, False), None if high is None else (high, False)
+
+
+def _crossed(low: Bound | None, high: Bound | None) -> bool:
+    """Return whether no number lies between two bounds."""
+    if low is None or high is None:
+        return False
+    return low[0] > high[0] or (low[0] == high[0] and (low[1] or high[1]))
+
+
+# --- complements ------------------------------------------------------------------------------------------------------
+
+BOUNDS = {
+    "minimum": "exclusiveMaximum",
+    "maximum": "exclusiveMinimum",
+    "exclusiveMinimum": "maximum",
+    "exclusiveMaximum": "minimum",
+}
+COUNTS = {
+    "minLength": ("string", "maxLength", -1),
+    "maxLength": ("string", "minLength", 1),
+    "minItems": ("array", "maxItems", -1),
+    "maxItems": ("array", "minItems", 1),
+}
+
+
+def complement(location: SchemaLocation, document: Document, depth: int = 0) -> Schema | None:
+    """Return the schema of all values that are not valid under another; None if no keywords express exactly these.
+
+    >>> complement(SchemaLocation({"maxLength": 2}, "", ""), Document(True))
+    {'type': 'string', 'minLength': 3}
+    """
+    schema = location.schema
+    if isinstance(schema, bool):
+        return not schema
+    if depth > MAX_NESTED or document.is_proof_budget_spent():
+        return None
+    parts: list[Schema | None] = []
+    for keyword in schema:
+        if keyword not in ANNOTATIONS and keyword in KEYWORDS:
+            parts.append(_violation(keyword, schema, location, document, depth))
+            if parts[-1] is None:
+                return None
+    return _either(parts)
+
+
+def _violation(
+    keyword: str, schema: Mapping[str, Json], location: SchemaLocation, document: Document, depth: int
+) -> Schema | None:
+    """Return the schema of the values that violate one keyword."""
+
+    def inner(part: Schema) -> Schema | None:
+        return complement(SchemaLocation(part, location.pointer, location.base), document, depth + 1)
+
+    value = schema[keyword]
+    if keyword == "type":
+        allowed = types(schema)
+        left: list[Json] = [kind for kind in TYPES if kind not in allowed]
+        if "integer" in allowed and "number" not in allowed:
+            return None
+        return {"type": left} if left else False
+    if keyword in ("const", "enum"):
+        return _other_values([value] if keyword == "const" else cast("list[Json]", value))
+    if keyword == "required":
+        return _either([{"type": "object", "properties": {name: False}} for name in names(schema)])
+    if keyword == "properties":
+        others = {name: cast("Json", inner(part)) for name, part in cast("Mapping[str, Schema]", value).items()}
+        if None in others.values():
+            return None
+        return _either([{"type": "object", "required": [name], "properties": {name: others[name]}} for name in others])
+    if keyword in BOUNDS:
+        return None if isinstance(value, bool) else {"type": "number", BOUNDS[keyword]: value}
+    if keyword in COUNTS:
+        kind, opposite, step = COUNTS[keyword]
+        count = (whole(schema, keyword) or 0) + step
+        return False if count < 0 else {"type": kind, opposite: count}
+    if keyword == "not":
+        return cast("Schema", value)
+    if keyword == "$ref":
+        target = document.find(cast("str", value), location.base)
+        return None if target is None else complement(target, document, depth + 1)
+    if keyword in ("anyOf", "allOf"):
+        inverted = [inner(cast("Schema", part)) for part in cast("list[Json]", value)]
+        opposite = "allOf" if keyword == "anyOf" else "anyOf"
+        return None if None in inverted else {opposite: cast("list[Json]", inverted)}
+    return None
+
+
+def _either(parts: "Sequence[Schema | None]") -> Schema | None:
+    if None in parts:
+        return None
+    if not parts:
+        return False
+    return parts[0] if len(parts) == 1 else {"anyOf": cast("list[Json]", parts)}
+
+
+def _other_values(values: list[Json]) -> Schema | None:
+    """Return the schema of everything but some strings, numbers, booleans and null."""
+    by_type: dict[str, list[Json]] = {}
+    for value in values:
+        by_type.setdefault(json_type(value), []).append(value)
+    if not by_type.keys() <= {"string", "boolean", "null", "number"}:
+        return None
+    parts: list[Schema] = [{"type": cast("Json", [kind for kind in TYPES if kind not in by_type])}]
+    if "string" in by_type:
+        words = cast("list[str]", by_type["string"])
+        if len(words) > MAX_WORDS or any(len(word) > MAX_WORDS for word in words):
+            return None
+        parts.append({"type": "string", "pattern": pattern_without(words)})
+    if "boolean" in by_type:
+        parts.append({"enum": [each for each in (True, False) if each not in by_type["boolean"]]})
+    if "number" in by_type:
+        edges: list[float | None] = [None, *sorted(set(cast("list[float]", by_type["number"]))), None]
+        for low, high in pairwise(edges):
+            between: dict[str, Json] = {"type": "number", "exclusiveMinimum": low, "exclusiveMaximum": high}
+            parts.append({key: edge for key, edge in between.items() if edge is not None})
+    return {"anyOf": cast("list[Json]", [part for part in parts if part not in ({"type": []}, {"enum": []})])}
+
+
+def pattern_without(words: Sequence[str]) -> str:
+    """Return a pattern, without look-around, that matches every text but these.
+
+    >>> bool(re.search(pattern_without(["ab", "a"]), "abc")), bool(re.search(pattern_without(["ab", "a"]), "ab"))
+    (True, False)
+    """
+    return f"^(?:{_rest_without(frozenset(words))})$"
+
+
+def _rest_without(words: frozenset[str]) -> str:
+    """Return what may follow a common beginning, so that none of the words is written."""
+    follow: dict[str, set[str]] = {}
+    for word in words:
+        if word:
+            follow.setdefault(word[0], set()).add(word[1:])
+    if not follow:
+        return r"[\s\S]+" if "" in words else ANYTHING
+    first = "".join(f"\\{char}" if char in r"\]^-[&~" else char for char in sorted(follow))
+    ways = [rf"[^{first}]{ANYTHING}"]
+    for char, rest in sorted(follow.items()):
+        literal = re.escape(char) if char in r".^$*+?{}[]\|()-&~#" else char
+        ways.append(f"{literal}(?:{_rest_without(frozenset(rest))})")
+    if "" not in words:
+        ways.append("")
+    return "|".join(ways)
+
+
+# --- finite values ----------------------------------------------------------------------------------------------------
+
+
+def find_unsatisfiable(schema: Mapping[str, Json], origins: Mapping[str, str]) -> str | None:
+    """Return the pointer of a part that excludes every finite value; None if there is none.
+
+    A guide for such a schema would never reach an end. `schema` is a rewritten one: its references point into its own
+    `$defs`, and `origins` has the pointers from which these come.
+    """
+    named: dict[str, Schema] = {"#": schema}
+    places = {"#": ""}
+    for steps, part in subschemas(schema, "$defs"):
+        named[f"#/$defs/{steps[1]}"] = part
+        places[f"#/$defs/{steps[1]}"] = origins.get(str(steps[1]), "")
+    search = _FiniteSearch(named)
+    if search.has_finite_value():
+        return None
+    name, seen = "#", set[str]()
+    while name not in seen:  # follow the references from one blocker to the next
+        seen.add(name)
+        blocker = search.blocker(named.get(name, True), "")
+        if blocker is None:
+            break
+        if blocker not in named:
+            return places.get(name, "") + blocker
+        name = blocker
+    return places.get(name, "")
+
+
+class _FiniteSearch:
+    """The least fixed point: a schema has a finite value if the schemas that it needs have one."""
+
+    def __init__(self, named: Mapping[str, Schema]) -> None:
+        self.named = named
+        self.finite: set[str] = set()
+
+    def has_finite_value(self) -> bool:
+        """Return whether the root has a finite value, or that was not decided in time."""
+        for _ in range(MAX_ROUNDS):
+            undecided = self.named.keys() - self.finite
+            more = {name for name in undecided if self.blocker(self.named[name], "") is None}
+            self.finite |= more
+            if "#" in self.finite:
+                return True
+            if not more:
+                return False
+        return True
+
+    def blocker(self, schema: Schema, pointer: str) -> str | None:
+        """Return the pointer, or the undecided reference, of what excludes every finite value; None if nothing does."""
+        if isinstance(schema, bool):
+            return None if schema else pointer
+        if schema.get("enum") == []:
+            return pointer
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and reference not in self.finite:
+            return reference
+        for steps, part in subschemas(schema, "allOf"):
+            blocker = self.blocker(part, join_pointer(pointer, *steps))
+            if blocker is not None:
+                return blocker
+        blockers = [self.blocker(part, join_pointer(pointer, *steps)) for steps, part in subschemas(schema, "anyOf")]
+        if blockers and all(blocker is not None for blocker in blockers):
+            return blockers[0]
+        values = listed_values(schema)
+        if values is not None:
+            return None if any(has_type(value, types(schema)) for value in values) else pointer
+        by_type = [self._of_type(kind, schema, pointer) for kind in sorted(types(schema), reverse=True)]
+        return None if any(blocker is None for blocker in by_type) else by_type[0]
+
+    def _of_type(self, kind: str, schema: Mapping[str, Json], pointer: str) -> str | None:
+        if _crossed(*_range(schema, kind)):
+            return pointer
+        if kind == "array":
+            return self._items(schema, pointer)
+        return self._properties(schema, pointer) if kind == "object" else None
+
+    def _items(self, schema: Mapping[str, Json], pointer: str) -> str | None:
+        least, count = whole(schema, "minItems") or 0, 0
+        for steps, part in subschemas(schema, "prefixItems"):
+            count += 1
+            blocker = self.blocker(part, join_pointer(pointer, *steps)) if count <= least else None
+            if blocker is not None:
+                return blocker
+        return self.blocker(child(schema, "items"), join_pointer(pointer, "items")) if least > count else None
+
+    def _properties(self, schema: Mapping[str, Json], pointer: str) -> str | None:
+        properties = cast("Mapping[str, Schema]", schema.get("properties") or {})
+        for name in names(schema):
+            if name not in properties and schema.get("patternProperties"):
+                continue
+            steps = ("properties", name) if name in properties else ("additionalProperties",)
+            part = properties[name] if name in properties else child(schema, "additionalProperties")
+            blocker = self.blocker(part, join_pointer(pointer, *steps))
+            if blocker is not None:
+                return blocker
+        return None
