@@ -14,21 +14,23 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
-from taiwa.constraints.automaton import Automaton, compile_regex, reaching
-from taiwa.constraints.guide import SchemaClause, UnsupportedConstraintError
-from taiwa.constraints.readable_guides import EarleyRules, read_rules
-from taiwa.constraints.regex_syntax import (
+from taiwa.constraints.automaton import (
     ALL,
     Alternation,
+    Automaton,
     Concatenation,
     Node,
     Ranges,
     Repeat,
+    compile_regex,
     escape_regex,
     format_regex,
     merge_ranges,
     parse_regex,
+    reaching,
 )
+from taiwa.constraints.guide import SchemaClause, UnsupportedConstraintError
+from taiwa.constraints.readable_guides import EarleyRules, read_rules
 from taiwa.constraints.schema_regex import ANYTHING, to_regex
 from taiwa.constraints.tool_call_grammar import (
     NAME,

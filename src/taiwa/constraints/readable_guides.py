@@ -19,10 +19,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
-from taiwa.constraints.automaton import Automaton, compile_regex, reaching
+from taiwa.constraints.automaton import Automaton, compile_regex, describe_ranges, escape_regex, merge_ranges, reaching
 from taiwa.constraints.explain import add_json_position
 from taiwa.constraints.guide import LIMIT, Coverage, Explanation, check_unicode, fill_mask, refusal, unexpected
-from taiwa.constraints.regex_syntax import describe_ranges, escape_regex, merge_ranges
 from taiwa.constraints.schema_regex import to_regex
 from taiwa.constraints.vocabulary import Vocabulary, common_prefix
 from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError
@@ -309,11 +308,8 @@ class TokenTrie:
         return found
 
 
-@lru_cache(maxsize=4)
-def token_trie(vocabulary: Vocabulary) -> TokenTrie:
-    """Return the trie of a vocabulary; cached."""
-    return TokenTrie(vocabulary)
-
+token_trie = lru_cache(maxsize=4)(TokenTrie)
+"""Return the trie of a vocabulary; cached."""
 
 MOST_MOVES = 5_000_000
 

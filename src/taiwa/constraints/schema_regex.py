@@ -14,9 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NoReturn, TypeAlias, cast
 
 from taiwa.constraints.allowed_tokens import EXPONENT, MOST_DECIMALS, MOST_DIGITS
-from taiwa.constraints.automaton import compile_regex
-from taiwa.constraints.guide import SchemaClause, UnsupportedConstraintError, Whitespace, check_json
-from taiwa.constraints.regex_syntax import (
+from taiwa.constraints.automaton import (
     ALL,
     Alternation,
     Chars,
@@ -24,6 +22,7 @@ from taiwa.constraints.regex_syntax import (
     Node,
     Ranges,
     Repeat,
+    compile_regex,
     escape_regex,
     format_regex,
     format_times,
@@ -31,6 +30,7 @@ from taiwa.constraints.regex_syntax import (
     merge_ranges,
     parse_regex,
 )
+from taiwa.constraints.guide import SchemaClause, UnsupportedConstraintError, Whitespace, check_json
 from taiwa.json_schema import (
     Document,
     are_disjoint,

@@ -16,8 +16,8 @@ from math import copysign, inf, isfinite, lcm, nextafter
 from typing import cast
 
 from taiwa.constraints.allowed_tokens import engine_error
+from taiwa.constraints.automaton import escape_regex
 from taiwa.constraints.guide import SchemaClause
-from taiwa.constraints.regex_syntax import escape_regex
 from taiwa.json_schema import (
     ANNOTATIONS,
     APPLICATORS,

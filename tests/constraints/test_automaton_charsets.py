@@ -3,7 +3,7 @@ from itertools import pairwise, product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.constraints.regex_syntax import ALL, Ranges, encode_utf8, invert_ranges, merge_ranges, with_other_case
+from taiwa.constraints.automaton import ALL, Ranges, encode_utf8, invert_ranges, merge_ranges, with_other_case
 
 CODES = st.integers(0, 0x10FFFF)
 SPANS = st.lists(

@@ -1,8 +1,7 @@
 import pytest
 from hypothesis import given
 
-from taiwa.constraints.automaton import compile_regex
-from taiwa.constraints.regex_syntax import format_regex, parse_regex
+from taiwa.constraints.automaton import compile_regex, format_regex, parse_regex
 from taiwa.kernel.errors import InputError
 from tests.constraints.patterns import patterns
 
