@@ -12,6 +12,7 @@ written. The patterns of `taiwa.constraints.schema_regex` have the same bounds.
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
@@ -195,12 +196,10 @@ def matcher_of(vocabulary: Vocabulary, grammar: str) -> "LLMatcher":
     return cast("LLMatcher", module.LLMatcher(tokenizer_of(vocabulary), grammar, log_level=0, limits=limits))
 
 
+@dataclass(slots=True, eq=False)
 class _Track:
-    __slots__ = ("matcher", "tokens")
-
-    def __init__(self, matcher: "LLMatcher", tokens: list[int]) -> None:
-        self.matcher = matcher
-        self.tokens = tokens
+    matcher: "LLMatcher"
+    tokens: list[int]
 
 
 class MatcherGuide:
