@@ -22,13 +22,16 @@ from taiwa.evals.report import (
     HEAD_COLUMNS,
     Chart,
     Column,
+    Proportion,
     Report,
     SetReport,
+    bootstrap_mean,
     decimal,
     decimal_text,
     decimal_with_interval,
     interval_json,
     lines_by_set,
+    mean,
     number_field,
     percent,
     plain,
@@ -39,7 +42,6 @@ from taiwa.evals.report import (
 )
 from taiwa.evals.retrieval import INTERVALS, RANKING_COLUMNS, RETRIEVAL_REPORT, ranking_line, retrieval_report
 from taiwa.evals.run import EvalRow, Evaluation
-from taiwa.evals.statistics import Proportion, bootstrap_mean, mean
 from taiwa.kernel.records import Json
 
 __all__ = ["REPORTS", "dialogue_chart", "dialogue_report"]

@@ -7,7 +7,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
-from taiwa.evals.statistics import NORMAL_95, Interval, Proportion, bootstrap, mean
+from taiwa.evals.report import NORMAL_95, Interval, Proportion, bootstrap, mean
 from taiwa.kernel.records import value
 
 BINS = 10

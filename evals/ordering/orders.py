@@ -17,6 +17,7 @@ from taiwa.evals.report import (
     Chart,
     Column,
     Point,
+    Proportion,
     Report,
     count_errors,
     group_by_setting,
@@ -29,7 +30,6 @@ from taiwa.evals.report import (
     with_interval,
 )
 from taiwa.evals.run import EvalRow, Evaluation, Job, Measurement, ModelTask
-from taiwa.evals.statistics import Proportion
 from taiwa.flows.chat import Reply, say
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError

@@ -1,6 +1,8 @@
 """Counting rows: failures count, replaced rows cost, pairs are those that both settings measured."""
 
 from taiwa.evals.report import (
+    PairedComparison,
+    Proportion,
     compare_settings,
     count_errors,
     count_field,
@@ -10,7 +12,6 @@ from taiwa.evals.report import (
     usage_and_cost,
 )
 from taiwa.evals.run import EvalRow, RowError
-from taiwa.evals.statistics import PairedComparison, Proportion
 from taiwa.kernel.messages import Usage
 from taiwa.kernel.usage_limits import RunUsage
 

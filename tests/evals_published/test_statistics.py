@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evals.dialogue.statistics import auc, bootstrap_f1, brier, calibration_error, f1, mean_cost, operating_point
-from taiwa.evals.statistics import bootstrap_mean, ndcg, quantile, recall, reciprocal_rank
+from taiwa.evals.report import bootstrap_mean, ndcg, quantile, recall, reciprocal_rank
 
 SCORED = st.lists(st.tuples(st.sampled_from((0.0, 0.25, 0.5, 0.9)), st.booleans()), max_size=30)
 

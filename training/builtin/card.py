@@ -7,7 +7,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from taiwa.evals.statistics import Proportion
+from taiwa.evals.report import Proportion
 from taiwa.safetensors_file import read_header
 from training.builtin.headline import headline
 from training.builtin.origin import FILE, program

@@ -18,9 +18,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from taiwa.evals.report import parse_number
+from taiwa.evals.report import Proportion, parse_number
 from taiwa.evals.run import program_version
-from taiwa.evals.statistics import Proportion
 from training.builtin.headline import ALL_TOOLS
 from training.builtin.unknown import refused, write
 

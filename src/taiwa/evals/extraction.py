@@ -16,6 +16,7 @@ from taiwa.evals.report import (
     HEAD_COLUMNS,
     Column,
     SetReport,
+    bootstrap_mean,
     decimal,
     decimal_with_interval,
     interval_json,
@@ -27,7 +28,6 @@ from taiwa.evals.report import (
     with_interval,
 )
 from taiwa.evals.run import EvalRow, Job, Measurement, ModelTask
-from taiwa.evals.statistics import bootstrap_mean
 from taiwa.flows.extract import ExtractError
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Request

@@ -25,6 +25,7 @@ from taiwa.evals.report import (
     Column,
     Line,
     Point,
+    Proportion,
     Report,
     Series,
     Table,
@@ -45,7 +46,6 @@ from taiwa.evals.report import (
     with_interval,
 )
 from taiwa.evals.run import EvalRow, Evaluation, Job, Measurement, ModelTask
-from taiwa.evals.statistics import Proportion
 from taiwa.flows.solve.examples import (
     ResultOf,
     WorkedExample,

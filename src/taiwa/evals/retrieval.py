@@ -21,15 +21,20 @@ from taiwa.evals.report import (
     Column,
     Report,
     SetReport,
+    bootstrap_mean,
     decimal,
     decimal_with_interval,
     interval_json,
+    mean,
+    ndcg,
     number_field,
+    quantile,
+    recall,
+    reciprocal_rank,
     rounded,
     set_report,
 )
 from taiwa.evals.run import EvalRow, Evaluation, Job, Measurement, ModelTask
-from taiwa.evals.statistics import bootstrap_mean, mean, ndcg, quantile, recall, reciprocal_rank
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Evidence, Message, Passage, assistant, user
 from taiwa.kernel.records import Json, value

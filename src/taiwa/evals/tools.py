@@ -14,8 +14,7 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from taiwa.evals.data import Skipped, read_rows, usable
-from taiwa.evals.report import interval_json, is_near, parse_number
-from taiwa.evals.statistics import Proportion
+from taiwa.evals.report import Proportion, interval_json, is_near, parse_number
 from taiwa.flows.solve.tool_call_formats import tool_call_format
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.messages import ToolResult

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.evals.statistics import PairedComparison, Proportion, mcnemar, wilson
+from taiwa.evals.report import PairedComparison, Proportion, mcnemar, wilson
 
 
 @pytest.mark.parametrize(
