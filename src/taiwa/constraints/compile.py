@@ -2,10 +2,9 @@
 
 import json
 import re
-from collections import OrderedDict
 from collections.abc import Hashable, Mapping
-from functools import partial
-from threading import Lock
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from taiwa.constraints.allowed_tokens import ESCAPES, MatcherGuide, error_line, lark_string
@@ -76,14 +75,23 @@ TOO_DEEP = "the source is nested too deeply; move parts of it into $defs"
 SHOWN = 8
 
 
-_guides: OrderedDict[tuple[object, ...], MatcherGuide] = OrderedDict()
-_lock = Lock()
+@dataclass(frozen=True, slots=True)
+class _Keyed:
+    """A source, equal to others with the same key."""
+
+    key: Hashable
+    source: object = field(compare=False)
 
 
-def clear_cache() -> None:
-    """Clear the cache, so that the next compilation is a first one."""
-    with _lock:
-        _guides.clear()
+@lru_cache(maxsize=GUIDES)
+def _compiled(
+    source: _Keyed, vocabulary: Vocabulary, strict: bool, whitespace: Whitespace, order: tuple[str, ...]
+) -> MatcherGuide:
+    return _Compilation(vocabulary, strict, whitespace, order).of(_to_source(source.source))
+
+
+clear_cache = _compiled.cache_clear
+"""Clear the cache, so that the next compilation is a first one."""
 
 
 def compile(
@@ -110,15 +118,7 @@ def compile(
     if isinstance(source, Mapping):
         raise InputError("a mapping is ambiguous as a constraint; use JsonSchema(…)")
     try:
-        key = (vocabulary.digest, strict, whitespace, order, _cache_key(source))
-        guide = _guides.get(key)
-        if guide is None:
-            guide = _Compilation(vocabulary, strict, whitespace, order).of(_to_source(source))
-            with _lock:
-                _guides[key] = guide
-                while len(_guides) > GUIDES:
-                    _guides.popitem(last=False)
-        return guide
+        return _compiled(_Keyed(_cache_key(source), source), vocabulary, strict, whitespace, order)
     except RecursionError:
         raise InputError(TOO_DEEP) from None
 

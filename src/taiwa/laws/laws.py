@@ -64,6 +64,12 @@ LAW_ERRORS = (
     ValueError,
 )  # fmt: skip
 """Errors that a reducer or an app may raise; each of them breaks the law that was being checked."""
+TOO_COSTLY = (
+    HealthCheck.too_slow,
+    HealthCheck.filter_too_much,
+    HealthCheck.data_too_large,
+    HealthCheck.large_base_example,
+)
 JsonStep: TypeAlias = Step[Json, Json]
 JsonProgram: TypeAlias = Program[tuple[Json, Json]]
 Arrow: TypeAlias = Callable[[Json], JsonStep]
@@ -415,7 +421,7 @@ def check_law(law: Law, examples: int, seed: int) -> LawResult:
     @seeded(seed)
     @settings(
         max_examples=examples, database=None, deadline=None, derandomize=False, verbosity=Verbosity.quiet,
-        print_blob=False, report_multiple_bugs=False, suppress_health_check=tuple(HealthCheck),
+        print_blob=False, report_multiple_bugs=False, suppress_health_check=TOO_COSTLY,
         phases=(Phase.generate, Phase.shrink),
     )  # fmt: skip
     @given(law.examples)
