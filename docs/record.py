@@ -48,7 +48,7 @@ PLAIN = re.compile(
 )
 """A command that a shell would do nothing about but take its quotes off."""
 WRITTEN_BY = DATA / "weights.safetensors"
-LONGEST = 60.0
+LONGEST = 300.0
 """Seconds that a command may take."""
 KILLED = "\n(killed with kill -9 while it waited for its next answer)\n"
 NORMALISED: tuple[tuple[str, str], ...] = (

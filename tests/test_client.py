@@ -678,7 +678,7 @@ def test_blocking_tools_run_side_by_side_on_an_event_loop(connect: Any) -> None:
 
     def waiting(name: str) -> Any:
         def wait() -> int:
-            return together.wait(60)
+            return together.wait(300)
 
         wait.__name__, wait.__doc__ = name, "Wait for the others."
         return tool(wait)
@@ -739,7 +739,7 @@ def test_a_retriever_that_blocks_lets_the_loop_go_on() -> None:
 
     class Slow:
         def find(self, query: str, k: int) -> tuple[Passage, ...]:
-            assert met.wait(60)
+            assert met.wait(300)
             return (Passage("notes.txt", query),)
 
     async def play() -> str:

@@ -14,9 +14,9 @@ def test_a_key_is_shown_once_and_opens_the_server_until_it_is_revoked(taiwa: Tai
     with serving("Tea.", store=str(place.store)) as server:
         url, headers = f"{server.url}/responses", {"x-api-key": key}
         said = {"model": "scripted", "input": "hi"}
-        assert httpx.post(url, headers=headers, json=said).status_code == 200
+        assert httpx.post(url, timeout=300, headers=headers, json=said).status_code == 200
         taiwa.ok("serve", "keys", "revoke", "ann")
-        assert httpx.post(url, headers=headers, json=said).status_code == 401
+        assert httpx.post(url, timeout=300, headers=headers, json=said).status_code == 401
     assert key.encode() not in place.store.read_bytes()
     (line,) = taiwa.ok("cost", "--caller", "ann", "--json").json
     assert (line["model"], line["requests"]) == ("scripted", 1)

@@ -19,7 +19,7 @@ ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/login\?code=\S+")
 
 
 def visit(url: str) -> httpx.Response:
-    return httpx.get(url, follow_redirects=True)
+    return httpx.get(url, timeout=300, follow_redirects=True)
 
 
 def test_the_page_is_served_at_the_printed_address_until_it_is_interrupted(taiwa: Taiwa, place: Place) -> None:
@@ -28,10 +28,10 @@ def test_the_page_is_served_at_the_printed_address_until_it_is_interrupted(taiwa
     assert process.stdout is not None
     with process:
         address = next(found[0] for line in process.stdout if (found := ADDRESS.search(line.decode())))
-        with httpx.Client(follow_redirects=True) as client:
+        with httpx.Client(follow_redirects=True, timeout=300) as client:
             assert 'id="text"' in client.get(address).text
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0
+        assert process.wait(300) == 0
 
 
 def test_the_browser_is_opened_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +47,7 @@ def test_the_browser_is_opened_at_the_address(monkeypatch: pytest.MonkeyPatch) -
     assert start is not None
     start()
     thread: Any = getattr(start, "__self__")  # noqa: B009  (the bound method of a thread)
-    thread.join(60)
+    thread.join(300)
 
     assert opened == [Server.login_url]
 

@@ -61,7 +61,7 @@ class ServerProcess:
         self.client = httpx.Client(
             base_url=self.login_url.partition("/login")[0],
             headers={"authorization": f"Bearer {KEY}"},
-            timeout=httpx.Timeout(120),
+            timeout=httpx.Timeout(300),
         )
 
     def line(self) -> str:

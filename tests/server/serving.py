@@ -79,14 +79,14 @@ def serving(
     ready = threading.Event()
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(ready.set)), daemon=True)
     thread.start()
-    assert ready.wait(60)
+    assert ready.wait(300)
     headers = {"authorization": f"Bearer {token}"} if token else {}
     try:
-        with httpx.Client(base_url=server.url, headers=headers, timeout=60) as client:
+        with httpx.Client(base_url=server.url, headers=headers, timeout=300) as client:
             yield Serving(server, repository, scripted, client)
     finally:
         server.stop()
-        thread.join(60)
+        thread.join(300)
         repository.store.close()
 
 

@@ -234,7 +234,7 @@ def interrupt(store: str) -> str:
     model: Any = SilentModel()
     with serving(model=model, store=store, limits=Limits(grace=0.0)) as stopped:
         session = str(post(stopped, "/api/conversations", 202, app="chat", text="Two <teas>")["session"])
-        assert model.asked.wait(60)
+        assert model.asked.wait(300)
     return session
 
 

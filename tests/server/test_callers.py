@@ -30,7 +30,7 @@ def called(server: Serving, name: str, **limits: Any) -> Iterator[httpx.Client]:
     key = f"key-of-{name}"
     server.repository.store.callers.add(Caller(name, **limits), key)
     headers = {"authorization": f"Bearer {key}"}
-    with httpx.Client(base_url=server.server.url, headers=headers, timeout=60) as client:
+    with httpx.Client(base_url=server.server.url, headers=headers, timeout=300) as client:
         yield client
 
 

@@ -160,7 +160,7 @@ def test_llm_goes_on_in_a_conversation(served: Serving, tmp_path: Path) -> None:
     def run(*words: str) -> str:
         environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LLM_USER_PATH": str(tmp_path)}
         ended = subprocess.run(
-            [BIN / "llm", *words], capture_output=True, text=True, timeout=120, env=environ, check=False
+            [BIN / "llm", *words], capture_output=True, text=True, timeout=300, env=environ, check=False
         )
         assert ended.returncode == 0, ended.stderr
         return ended.stdout.strip()

@@ -339,7 +339,7 @@ def test_a_page_of_another_origin_cannot_upload(filled: Serving) -> None:
     for headers in ({"origin": "http://evil.example"}, {"sec-fetch-site": "cross-site"}):
         response = filled.client.post("/api/indexes/a/documents", files=files, headers=headers)
         assert response.status_code == 403
-    assert httpx.post(f"{filled.server.url}/api/indexes/a/documents", files=files).status_code == 401
+    assert httpx.post(f"{filled.server.url}/api/indexes/a/documents", timeout=300, files=files).status_code == 401
     assert [each["index"] for each in get(filled, "indexes")] == ["handbook"]
 
 

@@ -25,7 +25,7 @@ def server(tmp_path: Path) -> Iterator[Serving]:
 
 
 def ann(server: Serving) -> httpx.Client:
-    return httpx.Client(base_url=server.server.url, headers={"authorization": "Bearer ann-key"}, timeout=60)
+    return httpx.Client(base_url=server.server.url, headers={"authorization": "Bearer ann-key"}, timeout=300)
 
 
 def own(client: httpx.Client) -> dict[str, Any]:

@@ -71,12 +71,12 @@ def test_a_missing_or_wrong_key_is_refused_wherever_it_stands(served: Serving, h
 
 def test_both_headers_carry_the_key(served: Serving) -> None:
     for headers in ({"authorization": f"Bearer {KEY}"}, {"x-api-key": KEY}):
-        assert httpx.get(f"{served.url}/models", headers=headers).status_code == 200
+        assert httpx.get(f"{served.url}/models", timeout=300, headers=headers).status_code == 200
 
 
 def test_a_browser_exchanges_the_code_of_the_start_line_once_for_a_strict_cookie(served: Serving) -> None:
     link = served.server.login_url
-    with httpx.Client() as browser:
+    with httpx.Client(timeout=300) as browser:
         first = browser.get(link)
         assert (first.status_code, first.headers["location"]) == (303, "/")
         assert "HttpOnly" in first.headers["set-cookie"]
@@ -86,8 +86,8 @@ def test_a_browser_exchanges_the_code_of_the_start_line_once_for_a_strict_cookie
         again = browser.get(link)
         assert (again.status_code, again.headers["location"]) == (303, "/")
         assert "set-cookie" not in again.headers
-    assert httpx.get(link).status_code == 401
-    assert httpx.get(f"{served.url}/models").status_code == 401
+    assert httpx.get(link, timeout=300).status_code == 401
+    assert httpx.get(f"{served.url}/models", timeout=300).status_code == 401
 
 
 def test_a_page_of_another_origin_is_refused(served: Serving) -> None:
@@ -197,7 +197,7 @@ def test_a_server_for_other_machines_needs_a_token() -> None:
 
 def test_the_command_refuses_to_open_the_server_to_others_without_a_token() -> None:
     words = [sys.executable, "-m", "taiwa", "serve", "--host", "0.0.0.0", "--no-token", "--port", "0"]
-    ended = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(words, check=False, capture_output=True, text=True, timeout=300)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.startswith("taiwa: without a token")
 

@@ -14,12 +14,20 @@ HEALTH = "GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Serving]:
-    with serving(*["An answer."] * 9, limits=Limits(header_seconds=0.3, body_seconds=0.3)) as started:
+    """It waits long for a body and only a moment for a head: far longer than a busy machine takes to send one."""
+    with serving(*["An answer."] * 9, limits=Limits(header_seconds=1.0, body_seconds=300.0)) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def hasty() -> Iterator[Serving]:
+    """It waits long for a head and not at all for a body."""
+    with serving(limits=Limits(header_seconds=300.0, body_seconds=0.1)) as started:
         yield started
 
 
 def connect(server: Serving, sent: str = "") -> socket.socket:
-    opened = socket.create_connection(("127.0.0.1", server.server.port), timeout=60)
+    opened = socket.create_connection(("127.0.0.1", server.server.port), timeout=300)
     opened.sendall(sent.encode())
     return opened
 
@@ -56,19 +64,19 @@ def test_a_hundred_slow_connections_are_closed_and_the_others_served(server: Ser
             assert read_all(each) == ""
 
 
-def test_a_body_that_does_not_arrive_is_answered_in_the_form_of_the_protocol(server: Serving) -> None:
-    with connect(server, HEAD + "content-length: 99\r\n\r\n{") as opened:
+def test_a_body_that_does_not_arrive_is_answered_in_the_form_of_the_protocol(hasty: Serving) -> None:
+    with connect(hasty, HEAD + "content-length: 99\r\n\r\n{") as opened:
         answer = opened.recv(65536).decode()
 
     assert " 408 " in answer.splitlines()[0]
 
 
-def test_a_socket_that_is_closed_on_one_side_is_given_up(server: Serving) -> None:
-    with connect(server, HEAD + "content-length: 99\r\n\r\n{") as opened:
+def test_a_socket_that_is_closed_on_one_side_is_given_up(hasty: Serving) -> None:
+    with connect(hasty, HEAD + "content-length: 99\r\n\r\n{") as opened:
         opened.shutdown(socket.SHUT_WR)
         read_all(opened)
 
-    assert server.client.get("/health").status_code == 200
+    assert hasty.client.get("/health").status_code == 200
 
 
 def test_a_body_of_a_hundred_megabytes_is_refused_before_it_is_read(server: Serving) -> None:

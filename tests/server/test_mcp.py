@@ -42,7 +42,7 @@ def connected(server: Serving, work: Callable[[Client], Awaitable[R]], key: str 
         headers = {"authorization": f"Bearer {key}"}
         url = f"{server.server.url}/mcp"
         async with (
-            httpx2.AsyncClient(headers=headers, timeout=60) as http,
+            httpx2.AsyncClient(headers=headers, timeout=300) as http,
             Client(streamable_http_client(url, http_client=http)) as client,
         ):
             return await work(client)

@@ -323,7 +323,7 @@ def test_an_error_of_the_model_has_the_status_and_type_of_the_protocol(
 
 
 def test_an_error_before_routing_has_the_form_of_the_protocol(idle: Serving) -> None:
-    answer = httpx.post(f"{idle.url}/messages", json={})
+    answer = httpx.post(f"{idle.url}/messages", timeout=300, json={})
     assert (answer.status_code, answer.json()["error"]["type"]) == (401, "authentication_error")
     broken = idle.client.post("/v1/messages", content=b"{", headers={"content-type": "application/json"})
     assert (broken.status_code, broken.json()["error"]["type"]) == (400, "invalid_request_error")

@@ -185,7 +185,7 @@ def test_an_error_of_the_model_is_an_answer_or_a_line() -> None:
 
 
 def test_an_error_before_routing_has_the_form_of_the_protocol(idle: Serving) -> None:
-    answer = httpx.post(f"{idle.server.url}/api/chat", json={})
+    answer = httpx.post(f"{idle.server.url}/api/chat", timeout=300, json={})
     assert (answer.status_code, list(answer.json())) == (401, ["error"])
     assert isinstance(answer.json()["error"], str)
 

@@ -29,7 +29,7 @@ class Received:
         self.status = 200
 
     def next_body(self) -> str:
-        return self.requests.get(timeout=60)[2]
+        return self.requests.get(timeout=300)[2]
 
 
 @contextmanager
@@ -260,7 +260,7 @@ def test_headers_for_the_collector_come_from_the_environment_and_are_in_no_messa
     with collector(401) as received:
         with pytest.raises(ConfigError, match="refused spans with HTTP 401") as refused:
             Collector(received.address).send([as_otlp(())])
-        path, headers, body = received.requests.get(timeout=60)
+        path, headers, body = received.requests.get(timeout=300)
 
     assert (path, headers["authorization"], headers["x-team"]) == ("/v1/traces", "Bearer s3cret", "blue")
     assert headers["content-type"] == "application/json"

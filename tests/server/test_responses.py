@@ -109,7 +109,7 @@ def test_a_stream_can_be_taken_up_again_at_any_event_during_the_run_and_after_it
     go_on = threading.Event()
 
     def slow(_: Request) -> Response:
-        assert go_on.wait(60)
+        assert go_on.wait(300)
         return Response(
             Message("assistant", (Thinking("Hm."), Text("A long answer."), ToolCall("f", "{}", "c1"))),
             usage=Usage(3, 2),
@@ -125,7 +125,7 @@ def test_a_stream_can_be_taken_up_again_at_any_event_during_the_run_and_after_it
         )
         reader.start()
         go_on.set()
-        reader.join(60)
+        reader.join(300)
         (live,) = found
         assert [each["sequence_number"] for each in live] == list(range(len(live)))
         assert live[-1]["type"] == "response.completed"
@@ -139,7 +139,7 @@ def test_a_reader_that_leaves_loses_nothing() -> None:
     go_on = threading.Event()
 
     def slow(_: Request) -> str:
-        assert go_on.wait(60)
+        assert go_on.wait(300)
         return "The whole answer."
 
     with serving(slow) as served:
@@ -158,7 +158,7 @@ def test_a_running_response_can_be_cancelled_once() -> None:
     go_on = threading.Event()
 
     def slow(_: Request) -> str:
-        go_on.wait(60)
+        go_on.wait(300)
         return "Never seen."
 
     with serving(slow) as served:

@@ -165,13 +165,13 @@ def test_a_run_of_the_page_is_followed_and_stopped_through_another_server(two: T
 
 def test_a_browser_that_logged_in_at_one_server_is_known_to_the_others(two: Two) -> None:
     writer, other = two
-    with httpx.Client() as browser:
+    with httpx.Client(timeout=300) as browser:
         assert browser.get(writer.login_url).status_code == 303
         assert browser.get(writer.login_url.replace("code=", "code=x")).status_code == 303  # it has its cookie
         assert browser.get(other.client.base_url.join("/api/apps")).status_code == 200
         ((name, value),) = browser.cookies.items()
     forged = {"cookie": f"{name}=9{value}"}
-    assert httpx.get(other.client.base_url.join("/api/apps"), headers=forged).status_code == 401
+    assert httpx.get(other.client.base_url.join("/api/apps"), timeout=300, headers=forged).status_code == 401
 
 
 def test_a_cookie_expires() -> None:

@@ -62,13 +62,13 @@ def test_a_server_that_is_stopped_leaves_open_runs_to_be_resumed(tmp_path: Path)
 
     def slow(_: Request) -> str:
         asked.set()
-        assert go_on.wait(60)
+        assert go_on.wait(300)
         return "Too late."
 
     with serving(slow, store=str(store), limits=Limits(grace=0.0)) as served:
         body = {"model": "scripted", "input": "a", "background": True}
         name = served.client.post("/v1/responses", json=body).json()["id"]
-        assert asked.wait(60)
+        assert asked.wait(300)
         served.server.stop()
         go_on.set()
     with serving("In time.", store=str(store)) as served:
@@ -96,9 +96,9 @@ def test_ctrl_c_and_sigterm_end_the_command_with_success(tmp_path: Path) -> None
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ) as served:
             assert served.stdout is not None
             url = served.stdout.readline().split()[-1]
-            assert httpx.get(f"{url}/health", timeout=60).status_code == 200
+            assert httpx.get(f"{url}/health", timeout=300).status_code == 200
             served.send_signal(stop)
-            _, errors = served.communicate(timeout=60)
+            _, errors = served.communicate(timeout=300)
         assert served.returncode == 0
         assert "interrupted" not in errors
         assert "Traceback" not in errors
@@ -107,6 +107,6 @@ def test_ctrl_c_and_sigterm_end_the_command_with_success(tmp_path: Path) -> None
 def test_a_model_that_cannot_be_opened_ends_the_start(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "taiwa", "serve", "--port", "0", "-m", "nothing:x"]
     environ = {**os.environ, "HOME": str(tmp_path)}
-    ended = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60, env=environ)
+    ended = subprocess.run(words, check=False, capture_output=True, text=True, timeout=300, env=environ)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.startswith("taiwa: ")

@@ -92,7 +92,7 @@ def test_of_calls_at_the_same_time_only_those_are_made_that_fit_into_the_budget(
 
     def answer(_: Request) -> Response:
         decided.release()
-        assert all_decided.wait(60)  # what is reserved stays reserved until each of them was begun or refused
+        assert all_decided.wait(300)  # what is reserved stays reserved until each of them was begun or refused
         return Response(assistant("Tea."), usage=Usage(0, ANSWER))
 
     model = scripted_model(*[answer] * 8)
@@ -103,7 +103,7 @@ def test_of_calls_at_the_same_time_only_those_are_made_that_fit_into_the_budget(
     together = Barrier(8)
 
     def one(number: int) -> bool:
-        together.wait(60)
+        together.wait(300)
         try:
             session(places[number % 2], model).say(str(number))
         except (BudgetError, ConflictError):  # or a name that another one took first
@@ -113,7 +113,7 @@ def test_of_calls_at_the_same_time_only_those_are_made_that_fit_into_the_budget(
 
     with ThreadPoolExecutor(8) as pool:
         begun = [pool.submit(one, number) for number in range(8)]
-        assert all(decided.acquire(timeout=60) for _ in begun)
+        assert all(decided.acquire(timeout=300) for _ in begun)
         all_decided.set()
         made = sum(each.result() for each in begun)
     assert 1 <= made <= 3

@@ -319,7 +319,7 @@ def at_once(db: PostgresDatabase, count: int) -> list[str]:
         try:
             with db.transaction():
                 put(db, word)
-                all_inside.wait(60)
+                all_inside.wait(300)
                 put(db, word * 2)
             outcomes.append("done")
         except (StoreError, threading.BrokenBarrierError) as error:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -109,8 +110,15 @@ def test_a_process_serves_built_in_and_user_defined_tools() -> None:
     assert results == ["50", "42", "an intermediate result is too large (at most 4,096 bits)"]
 
 
-@pytest.mark.slow
 def test_calls_of_one_client_run_side_by_side() -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    @tool
+    def wait() -> str:
+        """Wait until another call was answered."""
+        begun.set()
+        return "went on" if go.wait(300) else "nobody came"
+
     async def question(client: Client) -> list[str]:
         results: list[str] = []
 
@@ -118,14 +126,13 @@ def test_calls_of_one_client_run_side_by_side() -> None:
             results.append(text(await client.call_tool(name, given)))
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(one, "sleeps", {"seconds": 1})
-            await anyio.sleep(0.1)
-            tasks.start_soon(one, "calculator", {"expression": "1+1"})
+            tasks.start_soon(one, "wait", {})
+            assert await anyio.to_thread.run_sync(begun.wait, 300)
+            await one("calculator", {"expression": "1+1"})
+            go.set()
         return results
 
-    from tests.tools import sample_tools
-
-    assert ask(create_server((sample_tools.sleeps, *find_tools(["calculator"]))), question) == ["2", "awake"]
+    assert ask(create_server((wait, *find_tools(["calculator"]))), question) == ["2", "went on"]
 
 
 def test_input_that_is_not_mcp_does_not_end_the_server(tmp_path: Path) -> None:

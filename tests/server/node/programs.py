@@ -11,7 +11,7 @@ HERE = Path(__file__).parent
 INSTALLED = HERE / "node_modules" / "@ag-ui" / "client"
 
 
-def run_node(*arguments: str, given: str = "", timeout: float = 120) -> subprocess.CompletedProcess[str]:
+def run_node(*arguments: str, given: str = "", timeout: float = 300) -> subprocess.CompletedProcess[str]:
     """Run node in this folder; skip where it is not installed, and fail there on CI."""
     node = shutil.which("node")
     if node is None or not INSTALLED.is_dir():

@@ -46,7 +46,9 @@ def new_caller(everybody: Serving, *models: Any) -> Generator[Serving]:
     everybody.repository.store.callers.add(Caller(name), name)
     offer(everybody, *models)
     repository = everybody.server.state.repository(name)
-    with httpx.Client(base_url=everybody.server.url, headers={"authorization": f"Bearer {name}"}, timeout=60) as client:
+    with httpx.Client(
+        base_url=everybody.server.url, headers={"authorization": f"Bearer {name}"}, timeout=300
+    ) as client:
         yield Serving(everybody.server, repository, models[0] if models else None, client)
 
 

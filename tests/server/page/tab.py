@@ -8,7 +8,7 @@ from typing import Any
 from taiwa.kernel.messages import Request, StreamEnd, TextDelta
 from tests.server.serving import Serving
 
-SECONDS = 30_000
+PATIENCE = 300_000
 """Milliseconds after which a test gives up waiting."""
 ANSWER = """A **bold** word, $x^2$.
 
@@ -48,6 +48,7 @@ class Tab:
             "extra_http_headers": {"authorization": serving.client.headers["authorization"]},
         }
         self.context = browser.new_context(**usual | options)
+        self.context.set_default_timeout(PATIENCE)
         self.context.grant_permissions(["clipboard-read", "clipboard-write"])
         self.page = self.context.new_page()
         self.problems: list[str] = []
@@ -65,19 +66,30 @@ class Tab:
     def count(self, selector: str, number: int) -> None:
         from playwright.sync_api import expect
 
-        expect(self.page.locator(selector)).to_have_count(number, timeout=SECONDS)
+        expect(self.page.locator(selector)).to_have_count(number, timeout=PATIENCE)
         self.ready()
 
     def has(self, selector: str, text: str, *, ready: bool = True) -> None:
         from playwright.sync_api import expect
 
-        expect(self.page.locator(selector).first).to_contain_text(text, timeout=SECONDS)
+        expect(self.page.locator(selector).first).to_contain_text(text, timeout=PATIENCE)
         if ready and selector != "#live":
             self.ready()
 
     def ready(self) -> None:
         """Wait until the script of the page listens, and no answer is on its way."""
-        self.page.wait_for_selector("body[data-ready]", timeout=SECONDS)
+        self.page.wait_for_selector("body[data-ready]")
+
+    def violations(self) -> list[str]:
+        """What is not accessible here, in light and in dark; nothing but colours depends on that (needs `bypass_csp`)."""
+        from axe_playwright_python.sync_playwright import Axe
+
+        light = Axe().run(self.page)
+        self.page.emulate_media(color_scheme="dark")
+        colours = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
+        dark = Axe().run(self.page, options=colours)
+        self.page.emulate_media(color_scheme="light")
+        return [result.generate_report() for result in (light, dark) if result.violations_count]
 
     def panel(self, name: str) -> None:
         self.page.click(f"#tab-{name}")
