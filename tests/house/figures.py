@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.house.source import SRC, Function, Source, called, parsed, sources
+from tests.house.source import SRC, Function, Source, called, sources, walked
 from tests.peers.faults import FaultServer, speech
 
 PACKAGE = "taiwa"
@@ -100,7 +100,7 @@ def code_lines(text: str) -> int:
     The lines of a string inside code count, unless they are blank.
     """
     strings: set[int] = set()
-    for node in ast.walk(parsed(text)):
+    for node in walked(text):
         if isinstance(node, ast.stmt) and is_string(node):
             strings.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     lines = text.splitlines()

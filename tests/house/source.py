@@ -23,12 +23,16 @@ class Source:
     def tree(self) -> ast.Module:
         return parsed(self.text)
 
+    @property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        return walked(self.text)
+
     def functions(self) -> Iterator[Function]:
-        return (node for node in ast.walk(self.tree) if isinstance(node, Function))
+        return (node for node in self.nodes if isinstance(node, Function))
 
     def imports(self) -> Iterator[tuple[int, str]]:
         """Yield each import as (line, dotted module), `import_module("name")` included."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             match node:
                 case ast.Import(names=names):
                     yield from ((node.lineno, alias.name) for alias in names)
@@ -43,6 +47,12 @@ class Source:
 @cache
 def parsed(text: str) -> ast.Module:
     return ast.parse(text)
+
+
+@cache
+def walked(text: str) -> tuple[ast.AST, ...]:
+    """Return every node of a text's tree: to walk it anew takes as long as to parse it."""
+    return tuple(ast.walk(parsed(text)))
 
 
 def called(call: ast.Call) -> str:

@@ -19,7 +19,7 @@ UNSAFE_YAML = {"load", "load_all", "full_load", "full_load_all", "unsafe_load", 
 
 def evaluations(source: Source) -> Iterator[str]:
     """Yield calls that run text as code, and imports of modules that read code from bytes."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         match node:
             case ast.Call(func=ast.Name(id=name)) if name in EVALUATORS:
                 yield f"{source.module}:{node.lineno} calls {name}"
@@ -39,7 +39,7 @@ def broad_excepts(source: Source) -> Iterator[str]:
 
     A handler that always ends in a bare `raise`, such as a rollback, or maps the error by `raise … from error` is accepted.
     """
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ExceptHandler) and not raises_again(node):
             caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
             if any(kind is None or ast.unparse(kind).rpartition(".")[2] in BROAD for kind in caught):

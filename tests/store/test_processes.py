@@ -40,9 +40,9 @@ OPEN = """
 import sys
 from taiwa.store import Store
 print("ready", flush=True)
-input()
-Store.open(sys.argv[1]).close()
-print("opened")
+for place in sys.stdin:
+    Store.open(place.strip()).close()
+    print("opened", flush=True)
 """
 WRITE = """
 import sys
@@ -104,15 +104,22 @@ def start(script: str, *words: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+def read_line(child: subprocess.Popen[str]) -> str:
+    assert child.stdout is not None
+    return child.stdout.readline().strip()
+
+
+def write_line(child: subprocess.Popen[str], line: str) -> None:
+    assert child.stdin is not None
+    child.stdin.write(f"{line}\n")
+    child.stdin.flush()
+
+
 def race(children: list[subprocess.Popen[str]]) -> list[str]:
     """Let all go at once when all are ready, and return their last words."""
+    assert [read_line(child) for child in children] == ["ready"] * len(children)
     for child in children:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "ready\n"
-    for child in children:
-        assert child.stdin is not None
-        child.stdin.write("\n")
-        child.stdin.flush()
+        write_line(child, "")
     return [child.communicate(timeout=300)[0].strip() for child in children]
 
 
@@ -164,15 +171,20 @@ def test_a_process_killed_in_the_middle_of_a_commit_leaves_nothing_of_it(place: 
         assert store.fsck() == ()
 
 
-@pytest.mark.parametrize("number", range(3))
-def test_several_processes_may_make_one_store_at_once(tmp_path: Path, postgres_server: Database, number: int) -> None:
-    postgres_server.drop()
-    for place in (str(tmp_path / f"new-{number}.db"), postgres_server.url):
-        outcomes = race([start(OPEN, place) for _ in range(6)])
+def test_several_processes_may_make_one_store_at_once(tmp_path: Path, postgres_server: Database) -> None:
+    children = [start(OPEN) for _ in range(6)]
+    assert [read_line(child) for child in children] == ["ready"] * 6
 
-        assert outcomes == ["opened"] * 6
-        with Store.open(place) as store:
-            assert store.fsck() == ()
+    for number in range(3):
+        postgres_server.drop()
+        for place in (str(tmp_path / f"new-{number}.db"), postgres_server.url):
+            for child in children:
+                write_line(child, place)
+            assert [read_line(child) for child in children] == ["opened"] * 6
+            with Store.open(place) as store:
+                assert store.fsck() == ()
+
+    assert [child.communicate(timeout=300)[0] for child in children] == [""] * 6
 
 
 @pytest.mark.parametrize("turns", [1, 60, 130])

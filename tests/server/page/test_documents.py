@@ -149,14 +149,11 @@ def test_the_documents_to_be_searched_are_chosen_where_a_conversation_begins(tab
     tab.has(".sources", "leave.md › Paid leave")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.usefixtures("tab")
-def test_documents_and_the_inspector_are_accessible(open_tab: OpenTab, server: Serving, scheme: str) -> None:
-    from axe_playwright_python.sync_playwright import Axe
-
+def test_documents_and_the_inspector_are_accessible(open_tab: OpenTab, server: Serving) -> None:
     session = ask(server, "how many days of paid leave does everybody have")["session"]
     for width in (1280, 360):
-        one = open_tab(server, color_scheme=scheme, viewport={"width": width, "height": 740}, bypass_csp=True)
+        one = open_tab(server, color_scheme="light", viewport={"width": width, "height": 740}, bypass_csp=True)
         text = "/documents/handbook/text/leave.md?start=0&end=12"
         for path in ("/", "/persons", "/documents", "/documents/handbook?q=sick", text, f"/c/{session}"):
             one.page.goto(f"{one.base}{path}")
@@ -172,8 +169,7 @@ def test_documents_and_the_inspector_are_accessible(open_tab: OpenTab, server: S
                 one.page.click(".params:not([hidden]) summary")
                 send = one.page.locator("#send").bounding_box()
                 assert send["y"] + send["height"] <= 740
-            result = Axe().run(one.page)
-            assert result.violations_count == 0, f"{path}: {result.generate_report()}"
+            assert one.violations() == [], path
             assert one.page.evaluate("() => document.documentElement.scrollWidth") <= width, path
 
 
