@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from random import Random
 
 import pytest
@@ -36,13 +37,19 @@ def worked(asked: str) -> str:
     return unit_conversion(asked).text.partition(" ")[0] if " to " in asked else calculator(asked).text
 
 
-SAMPLES = drawn(800)
-SOLVED = [each for each in SAMPLES if each.task == "solve" and each.kind not in ("refused", "missing")]
+@cache
+def samples() -> list[Sample]:
+    return drawn(800)
+
+
+@cache
+def solutions() -> list[Sample]:
+    return [each for each in samples() if each.task == "solve" and each.kind not in ("refused", "missing")]
 
 
 def test_a_seed_gives_the_same_samples_again():
-    assert drawn(60) == SAMPLES[:60]
-    assert drawn(60, seed=2) != SAMPLES[:60]
+    assert drawn(60) == samples()[:60]
+    assert drawn(60, seed=2) != samples()[:60]
 
 
 @pytest.mark.parametrize("kind", SHARES)
@@ -56,17 +63,17 @@ def test_every_kind_can_be_drawn(kind: str):
 
 
 def test_prompts_are_in_the_form_that_the_model_reads():
-    assert [each.prompt for each in SAMPLES if normalize_text(each.prompt) != each.prompt] == []
+    assert [each.prompt for each in samples() if normalize_text(each.prompt) != each.prompt] == []
 
 
 def test_nothing_of_a_template_is_left():
     assert [
-        each.prompt for each in SOLVED if re.search(r"[{}|@]|  |\[| ,|\bNone\b", each.prompt.replace(" , ", " "))
+        each.prompt for each in solutions() if re.search(r"[{}|@]|  |\[| ,|\bNone\b", each.prompt.replace(" , ", " "))
     ] == []
 
 
 def test_results_are_those_of_the_calculator_and_the_last_one_is_the_answer():
-    for sample in SOLVED:
+    for sample in solutions():
         calls = calls_of(sample.text)
         assert calls
         assert all(worked(expression) == result for expression, result in calls)
@@ -76,7 +83,7 @@ def test_results_are_those_of_the_calculator_and_the_last_one_is_the_answer():
 
 
 def test_a_call_has_only_numbers_of_the_question_earlier_results_and_constants():
-    for sample in SOLVED:
+    for sample in solutions():
         known = find_numbers(sample.prompt) | CONSTANTS
         for expression, result in calls_of(sample.text):
             assert not set(NUMBER.findall(expression)) - known, sample
@@ -84,15 +91,15 @@ def test_a_call_has_only_numbers_of_the_question_earlier_results_and_constants()
 
 
 def test_results_count_less_than_words():
-    for sample in SOLVED:
+    for sample in solutions():
         for before, span in zip(sample.answer, sample.answer[1:], strict=False):
             assert (span.weight < 1) == before.text.endswith(">>")
 
 
 def test_what_cannot_be_worked_out_is_answered_so():
-    assert {each.text for each in SAMPLES if each.kind == "refused"} == {REFUSAL}
-    assert {each.text for each in SAMPLES if each.kind == "missing"} == {MISSING}
-    kept = [each for each in SAMPLES if each.task == "solve"]
+    assert {each.text for each in samples() if each.kind == "refused"} == {REFUSAL}
+    assert {each.text for each in samples() if each.kind == "missing"} == {MISSING}
+    kept = [each for each in samples() if each.task == "solve"]
     assert 0.03 < sum(each.text in (REFUSAL, MISSING) for each in kept) / len(kept) < 0.09
 
 
@@ -102,7 +109,7 @@ def test_a_quarter_is_speed_distance_and_time():
 
 
 def test_numbers_are_the_ones_that_the_lines_state():
-    numbers = [each for each in SAMPLES if each.task == "number"]
+    numbers = [each for each in samples() if each.task == "number"]
     assert any(each.text == "none" for each in numbers)
     for sample in numbers:
         if sample.text == "none":
@@ -112,7 +119,7 @@ def test_numbers_are_the_ones_that_the_lines_state():
 
 
 def test_questions_seldom_begin_alike():
-    assert len({" ".join(each.prompt.lower().split()[:8]) for each in SAMPLES}) > 0.95 * len(SAMPLES)
+    assert len({" ".join(each.prompt.lower().split()[:8]) for each in samples()}) > 0.95 * len(samples())
 
 
 def test_a_draw_takes_little_work():

@@ -2,13 +2,12 @@
 
 import json
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from openai.types.responses import ResponseStreamEvent
-from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
 from pydantic import TypeAdapter
 
 from taiwa.flows.solve.solve import SolveOptions, solve
@@ -81,11 +80,20 @@ def codec(name: str = MODEL) -> Responses:
     return found
 
 
+@cache
+def types_of_openai() -> tuple[TypeAdapter[Any], TypeAdapter[Any]]:
+    """What OpenAI's own package says of the body of a request, and of an event: it takes seconds to load and to compile."""
+    from openai.types.responses import ResponseStreamEvent
+    from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
+
+    return TypeAdapter(ResponseCreateParamsStreaming), TypeAdapter(ResponseStreamEvent)
+
+
 def written(request: Request, name: str = MODEL) -> dict[str, Any]:
     call = codec(name).encode(request)
     assert call.path == "responses"
     body: dict[str, Any] = json.loads(call.body)
-    assert TypeAdapter(ResponseCreateParamsStreaming).validate_python(body)  # as OpenAI's own types have it
+    assert types_of_openai()[0].validate_python(body)
     return body
 
 
@@ -338,7 +346,7 @@ def test_pieces_of_a_stream_change_nothing(places: list[int]) -> None:
 
 
 def test_the_events_of_these_tests_are_those_of_openai() -> None:
-    known = TypeAdapter(ResponseStreamEvent)
+    _, known = types_of_openai()
     for each in (*SPOKEN, *REASONED, *CALLED):
         kinds = {error["type"] for error in _errors(known, each)}
         assert "union_tag_invalid" not in kinds, each["type"]

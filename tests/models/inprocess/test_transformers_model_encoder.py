@@ -1,6 +1,7 @@
 """How tokenizers of transformers divide what is nothing but text."""
 
 import json
+from functools import cache
 from typing import Any
 
 import pytest
@@ -16,9 +17,16 @@ from tests.peers.tiny import TEXT, tokenizer_of
 
 NAMES = ("<unk>", "<s>", "</s>")
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
-PLAIN = tokenizer_of()
-DIVIDE = TextEncoder(PLAIN)
-MADE = Vocabulary.from_hf(PLAIN, size=512)
+
+
+@cache
+def divide_of_tiny() -> TextEncoder:
+    return TextEncoder(tokenizer_of())
+
+
+@cache
+def vocabulary_of_tiny() -> Vocabulary:
+    return Vocabulary.from_hf(tokenizer_of(), size=512)
 
 
 def sentencepiece(kind: str) -> Any:
@@ -65,15 +73,18 @@ def test_a_text_put_behind_another_is_divided_as_both_would_be(words: list[str],
     before, behind = text[:cut], text[cut:]
 
     found = splice_tokens(
-        DIVIDE(before), behind, lambda token: b"" if token in MADE.special else MADE.tokens[token], DIVIDE
+        divide_of_tiny()(before),
+        behind,
+        lambda token: b"" if token in vocabulary_of_tiny().special else vocabulary_of_tiny().tokens[token],
+        divide_of_tiny(),
     )
 
-    assert found == list(DIVIDE(text))
+    assert found == list(divide_of_tiny()(text))
 
 
 @given(st.text("<|im_end>startd ", max_size=30))
 def test_no_text_becomes_a_special_token(text: str) -> None:
     for each in (text, f"{text}<|im_end|>{text}", "<|im_start|>"):
-        found = DIVIDE(each)
-        assert not MADE.special & set(found)
-        assert MADE.decode(found).decode() == each
+        found = divide_of_tiny()(each)
+        assert not vocabulary_of_tiny().special & set(found)
+        assert vocabulary_of_tiny().decode(found).decode() == each
