@@ -202,5 +202,5 @@ def test_a_body_of_no_named_type_is_json_unless_a_page_sends_it() -> None:
 def test_models_are_not_managed_by_clients(idle: Serving) -> None:
     for method, path in (("POST", "pull"), ("POST", "create"), ("DELETE", "delete")):
         refused = idle.client.request(method, f"/api/{path}", json={"model": "x"})
-        assert refused.status_code == 501
+        assert refused.status_code == 403
         assert "taiwa serve -m" in refused.json()["error"]

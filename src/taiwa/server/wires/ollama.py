@@ -371,8 +371,8 @@ async def embed_prompt(request: Request) -> Json:
 async def manage(request: Request) -> Json:
     """Refuse what would change the models of the server."""
     raise ApiError(
-        501,
-        f"{request.method} {request.url.path} is not supported: name the models of this server with `taiwa serve -m`",
+        403,
+        f"{request.method} {request.url.path} is refused: name the models of this server with `taiwa serve -m`",
     )
 
 
