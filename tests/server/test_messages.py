@@ -56,7 +56,7 @@ def test_a_message_has_the_fields_of_the_protocol() -> None:
         answer = post(served).json()
         assert answer["id"].startswith("msg_")
         assert (answer["type"], answer["role"], answer["model"]) == ("message", "assistant", "scripted")
-        assert answer["content"] == [{"type": "text", "text": "Green.", "citations": None}]
+        assert answer["content"] == [{"type": "text", "text": "Green.", "citations": []}]
         assert (answer["stop_reason"], answer["stop_sequence"]) == ("end_turn", None)
         counts = [answer["usage"][f"{name}_tokens"] for name in ("input", "cache_read_input", "cache_creation_input")]
         assert counts == [5, 4, 1]

@@ -373,7 +373,8 @@ class _Reply:
             content += [self._thinking(part) for part in result.response.message.thinking]
         calls = _calls(result.response)
         if result.text or not calls:
-            content.append({"type": "text", "text": result.text, "citations": None})
+            # the specification wants an array or null here, and the Vercel AI SDK an array
+            content.append({"type": "text", "text": result.text, "citations": []})
         content += calls
         return self._message(content, _ending(result.response), self._usage(result))
 
@@ -424,7 +425,7 @@ class _Reply:
         """Write a piece of a block, which is begun where another one is open."""
         out = b""
         if self._open != kind:
-            empty: dict[str, Json] = {"citations": None} if kind == "text" else {"signature": ""}
+            empty: dict[str, Json] = {"citations": []} if kind == "text" else {"signature": ""}
             out = self._close() + self._start({"type": kind, kind: "", **empty})
             self._open = kind
         return out + _event("content_block_delta", index=self._index, delta=delta)
