@@ -301,8 +301,9 @@ def _by_labels(
 ) -> Program[Assessment | None]:
     """Read each score from the probabilities of its labels; None if the server returns none, or the model prefers other tokens."""
     try:
-        asked = ((*prompts.score(name), TASKS.get(name, "assess")) for name in names)
-        readings = yield from gather(_label(material, *each) for each in asked)
+        tasks: list[Task] = [TASKS.get(name, "assess") for name in names]
+        asked = zip(map(prompts.score, names), tasks, strict=True)
+        readings = yield from gather(_label(material, *prompt, task) for prompt, task in asked)
     except UnsupportedError as error:
         if strict:
             raise

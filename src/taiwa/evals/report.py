@@ -468,8 +468,8 @@ def table_cells(report: Report, *, narrow: bool = False) -> tuple[list[str], lis
     fit, scripted = report.without_scripted_figures(), report.header.scripted
     columns = [column for column in fit.columns if column.main or not narrow]
     heads = [column.head for column in columns]
-    show = [(lambda _: NO_FIGURE) if scripted and column.figure else column.show for column in columns]
-    return heads, [[each(line) for each in show] for line in fit.lines]
+    hidden = {column.head for column in columns if scripted and column.figure}
+    return heads, [[NO_FIGURE if one.head in hidden else one.show(line) for one in columns] for line in fit.lines]
 
 
 def to_markdown(report: Report) -> str:

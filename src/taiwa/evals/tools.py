@@ -124,9 +124,10 @@ def _answers(row: Row, name: str, where: str, decide: Decide | None) -> Iterator
     for place, each in enumerate(recorded, 1):
         yield _calculation(f"{name}:{place}", each["expression"], each["result"])
     if not recorded:
-        decided = decide and decide(question, str(answer))
-        kind, (got, verdict) = ("decided by a formula", decided) if decided else (NEEDS_MODEL, ("", "undecided"))
-        yield ToolAnswer(name, kind, verdict, got, str(answer))
+        if decided := decide and decide(question, str(answer)):
+            yield ToolAnswer(name, "decided by a formula", decided[1], decided[0], str(answer))
+        else:
+            yield ToolAnswer(name, NEEDS_MODEL, "undecided", "", str(answer))
 
 
 def _exercise(row: Row, name: str, where: str) -> ToolAnswer:

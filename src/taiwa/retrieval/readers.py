@@ -549,11 +549,14 @@ def _read_docx(raw: bytes) -> ParsedDocument:
             if len(entries) > MOST_ENTRIES or sum(entry.file_size for entry in entries) > MOST_UNPACKED:
                 raise UnreadableError(f"unpacks to more than {MOST_UNPACKED >> 20} MB")
         # Pictures are neither read nor followed.
-        no_picture = mammoth.images.img_element(lambda _: {})
-        html = mammoth.convert_to_html(io.BytesIO(raw), convert_image=no_picture).value
+        html = mammoth.convert_to_html(io.BytesIO(raw), convert_image=mammoth.images.img_element(_no_picture)).value
     except zipfile.BadZipFile:
         raise UnreadableError("broken or encrypted: not a DOCX that can be opened") from None
     return sections(str(html))
+
+
+def _no_picture(_: object) -> dict[str, str]:
+    return {}
 
 
 def _read_html(raw: bytes) -> ParsedDocument:
