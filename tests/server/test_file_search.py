@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import openai
@@ -315,6 +316,20 @@ def test_a_filter_is_one_of_a_request_and_changes_no_app_without_it(teas: Teas, 
     plain = apps()
     assert apps(filters={"type": "gt", "key": "year", "value": 2024})[1:] == plain[1:]
     assert apps(filters={"type": "gt", "key": "year", "value": 2024})[0] != plain[0]
+
+
+def test_attributes_that_are_set_at_the_same_time_are_all_kept(teas: Teas) -> None:
+    files = teas.client.vector_stores.files
+
+    def change(number: int) -> None:
+        known: Any = files.retrieve(teas.files[number], vector_store_id=teas.store).attributes
+        files.update(teas.files[number], vector_store_id=teas.store, attributes={**(known or {}), "seen": number})
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(change, range(4)))
+
+    found = {each.id: each.attributes for each in files.list(teas.store)}
+    assert [(found[file] or {}).get("seen") for file in teas.files] == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
