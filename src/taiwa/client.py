@@ -16,7 +16,7 @@ from inspect import iscoroutinefunction, isfunction
 from pathlib import Path
 from re import Pattern
 from types import MappingProxyType, NoneType
-from typing import Any, Generic, Self, TypeAlias, TypeVar, cast, overload
+from typing import Any, Generic, Self, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
 from taiwa import settings as configured
 from taiwa.apps.catalog import DEFAULT_APP, load_app
@@ -102,6 +102,31 @@ View: TypeAlias = "Callable[[TextDelta | Notice | RunResult[R]], Iterator[E | Do
 """What a stream shows of one event of a run."""
 
 
+class AnswerArguments(TypedDict, total=False):
+    """What every question takes by name; overloads have only the types of their results."""
+
+    attachments: Attachments
+    system: str
+    temperature: float | None
+    max_tokens: int | None
+    limits: Limits | None
+
+
+class ExtractArguments(AnswerArguments, total=False):
+    """What extractions take."""
+
+    repair: RepairPolicy
+
+
+class GenerateArguments(AnswerArguments, total=False):
+    """What `generate` takes."""
+
+    prefix: str
+    tools: Tools
+    stop: Sequence[str]
+    seed: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Generation(Generic[T]):
     """One answer: its `text`, the `value` that the constraint makes of it, and the bill of all its calls.
@@ -112,8 +137,8 @@ class Generation(Generic[T]):
     text: str
     value: T
     finish: FinishReason
-    usage: Usage | None
-    cost: Decimal | None
+    usage: Usage | None = None
+    cost: Decimal | None = None
 
     def __str__(self) -> str:
         return self.text
@@ -160,15 +185,6 @@ class SessionStart:
     conversation: Conversation
     priced_model: PricedModel
     tools: tuple[Tool, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer(Generic[T]):
-    """What the program of `generate` returns."""
-
-    text: str
-    value: T
-    finish: FinishReason
 
 
 class BaseClient:
@@ -296,16 +312,15 @@ class BaseClient:
             self._open_store.close()
         self._open_store = None
 
-    def _arguments(self, tools: tuple[Tool, ...] | None, limits: Limits | None) -> dict[str, Any]:
+    def _arguments(self, tools: Tools | None, limits: Limits | None) -> dict[str, Any]:
         """Return the arguments of a runtime."""
-        priced_model = self.priced_model
         return {
-            "tools": self.tools if tools is None else tools,
+            "tools": self.tools if tools is None else _tools(tools),
             "retriever": self.retriever,
             "handlers": self.handlers,
             "observers": self.observers,
             "limits": (_limits(limits) or self.limits).usage_limits,
-            "price": priced_model.price,
+            "price": self.priced_model.price,
         }
 
     @contextmanager
@@ -386,14 +401,15 @@ class BaseClient:
         with open_library(self.settings) as library:
             return tuple(found.passage for found in find_passages(library, self.settings, options).passages)
 
-    def _generation(self, done: "RunResult[_Answer[T]]") -> Generation[T]:
-        answer, spent = done.value, done.spent
-        usage = None if spent.calls_without_usage else spent.usage
-        return Generation(answer.text, answer.value, answer.finish, usage, currency_units(spent.cost))
+    def _billed(self, done: RunResult[Generation[T]]) -> Generation[T]:
+        usage = None if done.spent.calls_without_usage else done.spent.usage
+        return replace(done.value, usage=usage, cost=currency_units(done.spent.cost))
 
-    def _text(self, event: "TextDelta | Notice | RunResult[_Answer[Any]]") -> "Iterator[str | Done[Generation[Any]]]":
+    def _text(
+        self, event: "TextDelta | Notice | RunResult[Generation[Any]]"
+    ) -> "Iterator[str | Done[Generation[Any]]]":
         if isinstance(event, RunResult):
-            yield Done(self._generation(event))
+            yield Done(self._billed(event))
         elif isinstance(event, TextDelta):
             yield event.text
 
@@ -434,32 +450,26 @@ class Client(BaseClient):
             InputError: it is not a program, for one the function that makes it.
             TaiwaError: what the program raised; `spent` holds the usage of the run.
         """
-        return self._run(program, None if tools is None else _tools(tools), limits).value
+        return self._run(program, tools, limits).value
 
     def stream_run(
         self, program: Program[R], *, tools: Tools | None = None, limits: Limits | None = None
     ) -> "Stream[TextDelta | Notice, R]":
         """Run a program; yield text and notices as they arrive."""
-        return self._stream(program, _as_it_is, None if tools is None else _tools(tools), limits)
+        return self._stream(program, _as_it_is, tools, limits)
 
     @overload
     def generate(
-        self, text: Prompt, constraint: TextConstraint | None = None, *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
-        tools: Tools = ..., stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
-        limits: Limits | None = ...,
-    ) -> Generation[str]: ...  # fmt: skip
+        self, text: Prompt, constraint: TextConstraint | None = None, **more: Unpack[GenerateArguments]
+    ) -> Generation[str]: ...
     @overload
     def generate(
-        self, text: Prompt, constraint: JsonSchema | Mapping[str, Json], *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
-        tools: Tools = ..., stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
-        limits: Limits | None = ...,
-    ) -> Generation[Json]: ...  # fmt: skip
+        self, text: Prompt, constraint: JsonSchema | Mapping[str, Json], **more: Unpack[GenerateArguments]
+    ) -> Generation[Json]: ...
     @overload
     def generate(
-        self, text: Prompt, constraint: type[T] | OutputType[T], *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
-        tools: Tools = ..., stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
-        limits: Limits | None = ...,
-    ) -> Generation[T]: ...  # fmt: skip
+        self, text: Prompt, constraint: type[T] | OutputType[T], **more: Unpack[GenerateArguments]
+    ) -> Generation[T]: ...
     def generate(
         self, text: Prompt, constraint: object = None, *, attachments: Attachments = (), system: str = "", prefix: str = "",
         tools: Tools = (), stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
@@ -480,7 +490,7 @@ class Client(BaseClient):
         """
         request = question(text, attachments, system, prefix, stop, temperature, max_tokens, seed)
         used = _tools(tools)
-        return self._generation(self._run(generate_program(request, constraint, used), used, limits))
+        return self._billed(self._run(generate_program(request, constraint, used), used, limits))
 
     def stream(
         self, text: Prompt, constraint: object = None, *, attachments: Attachments = (), system: str = "", prefix: str = "",
@@ -493,15 +503,9 @@ class Client(BaseClient):
         return self._stream(generate_program(request, constraint, used), self._text, used, limits)
 
     @overload
-    def extract(
-        self, output: type[T] | OutputSpec[T], text: Prompt, *, attachments: Attachments = ..., system: str = ..., temperature: float | None = ...,
-        max_tokens: int | None = ..., repair: RepairPolicy = ..., limits: Limits | None = ...,
-    ) -> T: ...  # fmt: skip
+    def extract(self, output: type[T] | OutputSpec[T], text: Prompt, **more: Unpack[ExtractArguments]) -> T: ...
     @overload
-    def extract(
-        self, output: Schema, text: Prompt, *, attachments: Attachments = ..., system: str = ..., temperature: float | None = ...,
-        max_tokens: int | None = ..., repair: RepairPolicy = ..., limits: Limits | None = ...,
-    ) -> Json: ...  # fmt: skip
+    def extract(self, output: Schema, text: Prompt, **more: Unpack[ExtractArguments]) -> Json: ...
     def extract(
         self, output: object, text: Prompt, *, attachments: Attachments = (), system: str = "", temperature: float | None = 0.0,
         max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None,
@@ -514,45 +518,39 @@ class Client(BaseClient):
             ExtractError: no attempt was valid; it holds the attempts.
             RefusalError: the model refused to answer.
         """
-        typed = TypedQuestion(output, text, attachments, system, temperature, max_tokens, repair)
-        return self._run(typed.program(), limits=limits).value.value
+        program = extract_program(output, text, attachments, system, temperature, max_tokens, repair)
+        return self._run(program, limits=limits).value.value
 
     @overload
     def try_extract(
-        self, output: type[T] | OutputSpec[T], text: Prompt, *, attachments: Attachments = ..., system: str = ..., temperature: float | None = ...,
-        max_tokens: int | None = ..., repair: RepairPolicy = ..., limits: Limits | None = ...,
-    ) -> Extraction[T]: ...  # fmt: skip
+        self, output: type[T] | OutputSpec[T], text: Prompt, **more: Unpack[ExtractArguments]
+    ) -> Extraction[T]: ...
     @overload
-    def try_extract(
-        self, output: Schema, text: Prompt, *, attachments: Attachments = ..., system: str = ..., temperature: float | None = ...,
-        max_tokens: int | None = ..., repair: RepairPolicy = ..., limits: Limits | None = ...,
-    ) -> Extraction[Json]: ...  # fmt: skip
+    def try_extract(self, output: Schema, text: Prompt, **more: Unpack[ExtractArguments]) -> Extraction[Json]: ...
     def try_extract(
         self, output: object, text: Prompt, *, attachments: Attachments = (), system: str = "", temperature: float | None = 0.0,
         max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None,
     ) -> Extraction[Any]:  # fmt: skip
         """As `extract`, with attempts, repairs and bill; no valid answer is an outcome and not an error."""
-        typed = TypedQuestion(output, text, attachments, system, temperature, max_tokens, repair)
-        return self._extraction(self._run(typed.try_program(), limits=limits))
+        program = extract_program(output, text, attachments, system, temperature, max_tokens, repair)
+        return self._extraction(self._run(_with_error_as_value(program), limits=limits))
 
     @overload
     def stream_extract(
-        self, output: type[T] | OutputType[T], text: Prompt, *, attachments: Attachments = ..., system: str = ..., temperature: float | None = ...,
-        max_tokens: int | None = ..., repair: RepairPolicy = ..., limits: Limits | None = ...,
-    ) -> Stream[Json, T]: ...  # fmt: skip
+        self, output: type[T] | OutputType[T], text: Prompt, **more: Unpack[ExtractArguments]
+    ) -> Stream[Json, T]: ...
     @overload
-    def stream_extract(
-        self, output: Schema, text: Prompt, *, attachments: Attachments = ..., system: str = ..., temperature: float | None = ...,
-        max_tokens: int | None = ..., repair: RepairPolicy = ..., limits: Limits | None = ...,
-    ) -> Stream[Json, Json]: ...  # fmt: skip
+    def stream_extract(self, output: Schema, text: Prompt, **more: Unpack[ExtractArguments]) -> Stream[Json, Json]: ...
     def stream_extract(
         self, output: object, text: Prompt, *, attachments: Attachments = (), system: str = "", temperature: float | None = 0.0,
         max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None,
     ) -> Stream[Json, Any]:  # fmt: skip
         """As `extract`; yield the part of the value that is certain as it grows, as JSON, and last the whole value."""
         partials = _Partials(OutputType.of(output))
-        typed = TypedQuestion(partials.output_type, text, attachments, system, temperature, max_tokens, repair)
-        return self._stream(typed.program(partials.watch), partials.view, limits=limits)
+        program = extract_program(
+            partials.output_type, text, attachments, system, temperature, max_tokens, repair, partials.watch
+        )
+        return self._stream(program, partials.view, limits=limits)
 
     def route(
         self, text: Prompt, *targets: object, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None
@@ -651,12 +649,7 @@ class Client(BaseClient):
         """
         self.store.delete_session(name)
 
-    def _run(
-        self,
-        program: Program[R],
-        tools: tuple[Tool, ...] | None = None,
-        limits: Limits | None = None,
-    ) -> RunResult[R]:
+    def _run(self, program: Program[R], tools: Tools | None = None, limits: Limits | None = None) -> RunResult[R]:
         runtime = Runtime(self.model, **self._arguments(tools, limits))
         with self._counting():
             done = runtime.run_result(program)
@@ -664,11 +657,7 @@ class Client(BaseClient):
         return done
 
     def _stream(
-        self,
-        program: Program[R],
-        view: "View[R, E, T]",
-        tools: tuple[Tool, ...] | None = None,
-        limits: Limits | None = None,
+        self, program: Program[R], view: "View[R, E, T]", tools: Tools | None = None, limits: Limits | None = None
     ) -> "Stream[E, T]":
         check_program(program)
         return Stream(self._events(program, view, self._arguments(tools, limits)))
@@ -717,32 +706,26 @@ class AsyncClient(BaseClient):
 
     async def run(self, program: Program[R], *, tools: Tools | None = None, limits: Limits | None = None) -> R:
         """As `Client.run`."""
-        return (await self._run(program, None if tools is None else _tools(tools), limits)).value
+        return (await self._run(program, tools, limits)).value
 
     def stream_run(
         self, program: Program[R], *, tools: Tools | None = None, limits: Limits | None = None
     ) -> "AsyncStream[TextDelta | Notice, R]":
         """As `Client.stream_run`."""
-        return self._stream(program, _as_it_is, None if tools is None else _tools(tools), limits)
+        return self._stream(program, _as_it_is, tools, limits)
 
     @overload
     async def generate(
-        self, text: Prompt, constraint: TextConstraint | None = None, *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
-        tools: Tools = ..., stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
-        limits: Limits | None = ...,
-    ) -> Generation[str]: ...  # fmt: skip
+        self, text: Prompt, constraint: TextConstraint | None = None, **more: Unpack[GenerateArguments]
+    ) -> Generation[str]: ...
     @overload
     async def generate(
-        self, text: Prompt, constraint: JsonSchema | Mapping[str, Json], *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
-        tools: Tools = ..., stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
-        limits: Limits | None = ...,
-    ) -> Generation[Json]: ...  # fmt: skip
+        self, text: Prompt, constraint: JsonSchema | Mapping[str, Json], **more: Unpack[GenerateArguments]
+    ) -> Generation[Json]: ...
     @overload
     async def generate(
-        self, text: Prompt, constraint: type[T] | OutputType[T], *, attachments: Attachments = ..., system: str = ..., prefix: str = ...,
-        tools: Tools = ..., stop: Sequence[str] = ..., temperature: float | None = ..., max_tokens: int | None = ..., seed: int | None = ...,
-        limits: Limits | None = ...,
-    ) -> Generation[T]: ...  # fmt: skip
+        self, text: Prompt, constraint: type[T] | OutputType[T], **more: Unpack[GenerateArguments]
+    ) -> Generation[T]: ...
     async def generate(
         self, text: Prompt, constraint: object = None, *, attachments: Attachments = (), system: str = "", prefix: str = "",
         tools: Tools = (), stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
@@ -753,7 +736,7 @@ class AsyncClient(BaseClient):
             question, text, attachments, system, prefix, stop, temperature, max_tokens, seed
         )
         used = _tools(tools)
-        return self._generation(await self._run(generate_program(request, constraint, used), used, limits))
+        return self._billed(await self._run(generate_program(request, constraint, used), used, limits))
 
     def stream(
         self, text: Prompt, constraint: object = None, *, attachments: Attachments = (), system: str = "", prefix: str = "",
@@ -766,59 +749,53 @@ class AsyncClient(BaseClient):
         return self._stream(generate_program(request, constraint, used), self._text, used, limits)
 
     @overload
-    async def extract(
-        self, output: type[T] | OutputSpec[T], text: Prompt, *, attachments: Attachments = ..., system: str = ..., temperature: float | None = ...,
-        max_tokens: int | None = ..., repair: RepairPolicy = ..., limits: Limits | None = ...,
-    ) -> T: ...  # fmt: skip
+    async def extract(self, output: type[T] | OutputSpec[T], text: Prompt, **more: Unpack[ExtractArguments]) -> T: ...
     @overload
-    async def extract(
-        self, output: Schema, text: Prompt, *, attachments: Attachments = ..., system: str = ..., temperature: float | None = ...,
-        max_tokens: int | None = ..., repair: RepairPolicy = ..., limits: Limits | None = ...,
-    ) -> Json: ...  # fmt: skip
+    async def extract(self, output: Schema, text: Prompt, **more: Unpack[ExtractArguments]) -> Json: ...
     async def extract(
         self, output: object, text: Prompt, *, attachments: Attachments = (), system: str = "", temperature: float | None = 0.0,
         max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None,
     ) -> Any:  # fmt: skip
         """As `Client.extract`."""
-        typed = TypedQuestion(output, text, attachments, system, temperature, max_tokens, repair)
-        return (await self._run(await asyncio.to_thread(typed.program), limits=limits)).value.value
+        program = await asyncio.to_thread(
+            extract_program, output, text, attachments, system, temperature, max_tokens, repair
+        )
+        return (await self._run(program, limits=limits)).value.value
 
     @overload
     async def try_extract(
-        self, output: type[T] | OutputSpec[T], text: Prompt, *, attachments: Attachments = ..., system: str = ..., temperature: float | None = ...,
-        max_tokens: int | None = ..., repair: RepairPolicy = ..., limits: Limits | None = ...,
-    ) -> Extraction[T]: ...  # fmt: skip
+        self, output: type[T] | OutputSpec[T], text: Prompt, **more: Unpack[ExtractArguments]
+    ) -> Extraction[T]: ...
     @overload
-    async def try_extract(
-        self, output: Schema, text: Prompt, *, attachments: Attachments = ..., system: str = ..., temperature: float | None = ...,
-        max_tokens: int | None = ..., repair: RepairPolicy = ..., limits: Limits | None = ...,
-    ) -> Extraction[Json]: ...  # fmt: skip
+    async def try_extract(self, output: Schema, text: Prompt, **more: Unpack[ExtractArguments]) -> Extraction[Json]: ...
     async def try_extract(
         self, output: object, text: Prompt, *, attachments: Attachments = (), system: str = "", temperature: float | None = 0.0,
         max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None,
     ) -> Extraction[Any]:  # fmt: skip
         """As `Client.try_extract`."""
-        typed = TypedQuestion(output, text, attachments, system, temperature, max_tokens, repair)
-        return self._extraction(await self._run(await asyncio.to_thread(typed.try_program), limits=limits))
+        program = await asyncio.to_thread(
+            extract_program, output, text, attachments, system, temperature, max_tokens, repair
+        )
+        return self._extraction(await self._run(_with_error_as_value(program), limits=limits))
 
     @overload
     def stream_extract(
-        self, output: type[T] | OutputType[T], text: Prompt, *, attachments: Attachments = ..., system: str = ..., temperature: float | None = ...,
-        max_tokens: int | None = ..., repair: RepairPolicy = ..., limits: Limits | None = ...,
-    ) -> AsyncStream[Json, T]: ...  # fmt: skip
+        self, output: type[T] | OutputType[T], text: Prompt, **more: Unpack[ExtractArguments]
+    ) -> AsyncStream[Json, T]: ...
     @overload
     def stream_extract(
-        self, output: Schema, text: Prompt, *, attachments: Attachments = ..., system: str = ..., temperature: float | None = ...,
-        max_tokens: int | None = ..., repair: RepairPolicy = ..., limits: Limits | None = ...,
-    ) -> AsyncStream[Json, Json]: ...  # fmt: skip
+        self, output: Schema, text: Prompt, **more: Unpack[ExtractArguments]
+    ) -> AsyncStream[Json, Json]: ...
     def stream_extract(
         self, output: object, text: Prompt, *, attachments: Attachments = (), system: str = "", temperature: float | None = 0.0,
         max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None,
     ) -> AsyncStream[Json, Any]:  # fmt: skip
         """As `Client.stream_extract`."""
         partials = _Partials(OutputType.of(output))
-        typed = TypedQuestion(partials.output_type, text, attachments, system, temperature, max_tokens, repair)
-        return self._stream(typed.program(partials.watch), partials.view, limits=limits)
+        program = extract_program(
+            partials.output_type, text, attachments, system, temperature, max_tokens, repair, partials.watch
+        )
+        return self._stream(program, partials.view, limits=limits)
 
     async def route(
         self, text: Prompt, *targets: object, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None
@@ -885,12 +862,7 @@ class AsyncClient(BaseClient):
         """As `Client.delete`."""
         await asyncio.to_thread(lambda: self.store.delete_session(name))
 
-    async def _run(
-        self,
-        program: Program[R],
-        tools: tuple[Tool, ...] | None = None,
-        limits: Limits | None = None,
-    ) -> RunResult[R]:
+    async def _run(self, program: Program[R], tools: Tools | None = None, limits: Limits | None = None) -> RunResult[R]:
         runtime = AsyncRuntime(self.model, **self._arguments(tools, limits))
         with self._counting():
             done = await runtime.run_result(program)
@@ -898,11 +870,7 @@ class AsyncClient(BaseClient):
         return done
 
     def _stream(
-        self,
-        program: Program[R],
-        view: "View[R, E, T]",
-        tools: tuple[Tool, ...] | None = None,
-        limits: Limits | None = None,
+        self, program: Program[R], view: "View[R, E, T]", tools: Tools | None = None, limits: Limits | None = None
     ) -> "AsyncStream[E, T]":
         check_program(program)
         return AsyncStream(self._events(program, view, self._arguments(tools, limits)))
@@ -979,7 +947,7 @@ def answer_options(
     return AnswerOptions(system_text, checked_sampling(temperature, max_tokens), schema=typed, limits=bounds)
 
 
-def generate_program(request: Request, constraint: object, tools: tuple[Tool, ...] = ()) -> Program[_Answer[Any]]:
+def generate_program(request: Request, constraint: object, tools: tuple[Tool, ...] = ()) -> Program[Generation[Any]]:
     """Answer a request, under a constraint or with tools that the model may call, and check the answer.
 
     Raises:
@@ -996,7 +964,7 @@ def generate_program(request: Request, constraint: object, tools: tuple[Tool, ..
 
 def _answer(
     request: Request, tools: tuple[Tool, ...], wire: "Constraint | None", read: "Callable[[str], Any]"
-) -> Program[_Answer[Any]]:
+) -> Program[Generation[Any]]:
     if tools:
         from taiwa.flows.chat_tools import complete_with_tools
 
@@ -1008,7 +976,7 @@ def _answer(
     text = request.prefix + response.text
     if wire is not None and response.finish in ("length", "cut", "interrupted"):
         raise OutputValidationError("the answer was cut off before it fitted the constraint", text=text)
-    return _Answer(text, read(text), response.finish)
+    return Generation(text, read(text), response.finish)
 
 
 def constraint_of(constraint: object) -> "tuple[Constraint | None, Callable[[str], Any]]":
@@ -1033,33 +1001,17 @@ def constraint_of(constraint: object) -> "tuple[Constraint | None, Callable[[str
     return JsonSchema(output_type.schema(), output_type.name), lambda text: output_type.parse(text).value
 
 
-@dataclass(frozen=True, slots=True)
-class TypedQuestion:
-    """What a value is extracted from, and how; the programs read the attachments."""
+def extract_program(  # noqa: ANN401  (a type, or what stands for one)
+    output: Any, text: Prompt, attachments: Attachments, system_text: str, temperature: float | None,
+    max_tokens: int | None, repair: RepairPolicy, watch: "Callable[[], Watcher]" = HideOutput,
+) -> "Program[extracting.TypedAnswer[Any]]":  # fmt: skip
+    """Extract a value of a type; the attachments are read now.
 
-    output: Any
-    text: Prompt
-    attachments: Attachments
-    system: str
-    temperature: float | None
-    max_tokens: int | None
-    repair: RepairPolicy
-
-    def program(self, watch: "Callable[[], Watcher]" = HideOutput) -> "Program[extracting.TypedAnswer[Any]]":
-        """Return the program `extract`.
-
-        Raises:
-            InputError: an argument is not valid.
-        """
-        request = question(
-            self.text, self.attachments, self.system, "", (), self.temperature, self.max_tokens, None
-        )  # fmt: skip
-        sampling = request.sampling
-        return extracting.extract(self.output, request.messages, repair=self.repair, sampling=sampling, watch=watch)
-
-    def try_program(self) -> "Program[extracting.TypedAnswer[Any] | extracting.ExtractError]":
-        """Return the program `extract`, with the error as a value."""
-        return _with_error_as_value(self.program())
+    Raises:
+        InputError: an argument is not valid.
+    """
+    request = question(text, attachments, system_text, "", (), temperature, max_tokens, None)
+    return extracting.extract(output, request.messages, repair=repair, sampling=request.sampling, watch=watch)
 
 
 def _with_error_as_value(
@@ -1174,13 +1126,9 @@ def checked(text: Prompt, attachments: Attachments = ()) -> Messages:
         if not files and not content.strip():
             raise InputError("the text is empty")
         return (user(content, files),)
-    parts = (
-        (content,)
-        if isinstance(content, Message)
-        else tuple(cast("Sequence[object]", content))
-        if _is_list(content)
-        else ()
-    )
+    parts: tuple[object, ...] = (content,) if isinstance(content, Message) else ()
+    if isinstance(content, Sequence) and not isinstance(content, bytes):
+        parts = tuple(cast("Sequence[object]", content))
     messages = tuple(_message_of(part) for part in parts)
     if not messages or None in messages:
         hint = "; the type comes first: extract(Order, text)" if isinstance(content, type) else ""
@@ -1201,10 +1149,6 @@ def _message_of(part: object) -> Message | None:
     given = cast("dict[str, object]", part)
     make, text = MAKERS.get(str(given.get("role"))), given.get("content")
     return make(text) if make is not None and isinstance(text, str) and given.keys() == {"role", "content"} else None
-
-
-def _is_list(argument: object) -> bool:
-    return isinstance(argument, Sequence) and not isinstance(argument, (str, bytes))
 
 
 def _targets(targets: Sequence[object]) -> dict[str, object]:
