@@ -1001,8 +1001,8 @@ def constraint_of(constraint: object) -> "tuple[Constraint | None, Callable[[str
     return JsonSchema(output_type.schema(), output_type.name), lambda text: output_type.parse(text).value
 
 
-def extract_program(  # noqa: ANN401  (a type, or what stands for one)
-    output: Any, text: Prompt, attachments: Attachments, system_text: str, temperature: float | None,
+def extract_program(
+    output: object, text: Prompt, attachments: Attachments, system_text: str, temperature: float | None,
     max_tokens: int | None, repair: RepairPolicy, watch: "Callable[[], Watcher]" = HideOutput,
 ) -> "Program[extracting.TypedAnswer[Any]]":  # fmt: skip
     """Extract a value of a type; the attachments are read now.
@@ -1011,7 +1011,9 @@ def extract_program(  # noqa: ANN401  (a type, or what stands for one)
         InputError: an argument is not valid.
     """
     request = question(text, attachments, system_text, "", (), temperature, max_tokens, None)
-    return extracting.extract(output, request.messages, repair=repair, sampling=request.sampling, watch=watch)
+    return extracting.extract(
+        cast("Any", output), request.messages, repair=repair, sampling=request.sampling, watch=watch
+    )
 
 
 def _with_error_as_value(

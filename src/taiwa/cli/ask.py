@@ -66,21 +66,9 @@ QUOTED = re.compile("(⟦[^⟧]*⟧)")
 )
 @click.option("--max-questions", type=click.IntRange(0, 10), metavar="N", help="Ask back at most N times in a row.")
 @common_options(
-    "model",
-    "judge_model",
-    "rewrite_model",
-    "temperature",
-    "max_tokens",
-    "session",
-    "continue_latest",
-    "fragments",
-    "as_json",
-    "verbose",
-    "max_cost",
-    "retry_paid",
-    "no_store",
-    "store",
-)
+    "model", "judge_model", "rewrite_model", "temperature", "max_tokens", "session", "continue_latest", "fragments",
+    "as_json", "verbose", "max_cost", "retry_paid", "no_store", "store",
+)  # fmt: skip
 def ask(
     common: CommonOptions,
     question: str,

@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from taiwa.cli.options import ANSWERS, CommonOptions, ask_param, common_options, read_params, row_options, turn_options
-from taiwa.cli.output import (
-    bill_line,
-    print_json,
-    print_line,
-    print_notice,
-    print_skipped,
-    progress_bar,
-    progress_text,
-)
+from taiwa.cli.output import bill_line, print_json, print_line, print_notice, print_skipped, progress_bar, progress_text
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError
 
@@ -36,19 +28,9 @@ FAILED, INTERRUPTED = 1, 130
 )  # fmt: skip
 @row_options
 @common_options(
-    "model",
-    "params",
-    *ANSWERS,
-    "session",
-    "as_json",
-    "verbose",
-    "dry_run",
-    "max_cost",
-    "retry_paid",
-    "no_store",
-    "strict",
-    "store",
-)
+    "model", "params", *ANSWERS, "session", "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "no_store",
+    "strict", "store",
+)  # fmt: skip
 def batch(
     common: CommonOptions,
     app_and_file: tuple[str, ...],

@@ -52,19 +52,9 @@ CHECK_INTERVAL = 0.02
 @click.command()
 @click.argument("app", default="", shell_complete=complete_app)
 @common_options(
-    "model",
-    "params",
-    *ANSWERS,
-    "session",
-    "continue_latest",
-    *SHOWN,
-    "max_cost",
-    "retry_paid",
-    "wire",
-    "no_store",
-    "strict",
-    "store",
-)
+    "model", "params", *ANSWERS, "session", "continue_latest", *SHOWN, "max_cost", "retry_paid", "wire", "no_store",
+    "strict", "store",
+)  # fmt: skip
 def chat(common: CommonOptions, app: str) -> None:
     """Converse with APP (default: plain), line by line. /help lists the commands.
 
@@ -387,21 +377,20 @@ def command(repl: "Repl", line: str) -> None:
 
 
 def _undo(repl: Repl, rest: str) -> None:
-    count = _count(rest, "undo")
-    try:
-        repl.session.undo(count)
-    except InputError:
-        raise InputError(_("there is nothing to undo") if count == 1 else _("there are not that many turns")) from None
+    _move(repl.session.undo, _count(rest, "undo"), _("there is nothing to undo"))
     print_notice(_("back to turn {turn}", turn=repl.session.conversation.count))
 
 
 def _redo(repl: Repl, rest: str) -> None:
-    count = _count(rest, "redo")
-    try:
-        repl.session.redo(count)
-    except InputError:
-        raise InputError(_("there is nothing to redo") if count == 1 else _("there are not that many turns")) from None
+    _move(repl.session.redo, _count(rest, "redo"), _("there is nothing to redo"))
     print_notice(_("forward to turn {turn}", turn=repl.session.conversation.count))
+
+
+def _move(move: Callable[[int], object], count: int, nothing: str) -> None:
+    try:
+        move(count)
+    except InputError:
+        raise InputError(nothing if count == 1 else _("there are not that many turns")) from None
 
 
 def _retry(repl: Repl, _: str) -> None:

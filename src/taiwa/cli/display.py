@@ -97,7 +97,8 @@ class Blocks:
             return []
         # Of a line that is being written it is not known what it begins.
         lines = self.rest[: self.rest.rfind("\n") + 1].split("\n")
-        starts = _starts(_parser().parse("\n".join(lines)))
+        tokens = _parser().parse("\n".join(lines))
+        starts = [token.map[0] for token in tokens if token.level == 0 and token.nesting >= 0 and token.map]
         if len(starts) < 2:
             self._look_at = len(self.rest) * 5 // 4 if len(self.rest) > LONG_BLOCK else 0
             return []
@@ -105,11 +106,6 @@ class Blocks:
         ended = ["".join(f"{line}\n" for line in lines[a:b]) for a, b in pairwise(starts)]
         self.rest = self.rest[sum(map(len, ended)) + sum(len(line) + 1 for line in lines[: starts[0]]) :]
         return ended
-
-
-def _starts(tokens: "list[Token]") -> list[int]:
-    """Return the first line of each block."""
-    return [token.map[0] for token in tokens if token.level == 0 and token.nesting >= 0 and token.map]
 
 
 class AnswerDisplay:

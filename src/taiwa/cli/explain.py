@@ -102,9 +102,8 @@ def explain(common: CommonOptions, text: str | None, html: Path | None, dot: Pat
 
 def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
     """Print the walk as a table with its outcome; without a text, a description of the accepted texts."""
-    from taiwa.operations.generate import describe_constraint, token_text
+    from taiwa.operations.generate import describe_constraint
 
-    vocabulary = found.guide.vocabulary
     steps = found.walk.steps if is_walked else found.walk.steps[:1]
     if not is_walked:
         for line in describe_constraint(found):
@@ -113,7 +112,7 @@ def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
     heads = ("", "token", "allowed", "place", "expected")
     rows = [
         (
-            str(number), token_text(vocabulary, step) + (" (forced)" if step.forced and not step.why else ""),
+            str(number), _token(found, step) + (" (forced)" if step.forced and not step.why else ""),
             f"{step.explanation.count:,}", _place(step), truncate(step.explanation.expected, SHOWN),
         )
         for number, step in enumerate(steps)
@@ -129,21 +128,25 @@ def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
         print_line(_outcome(found), "green" if found.walk.accepted else "yellow")
 
 
+def _token(found: "ExplainResult", step: "TokenStep") -> str:
+    from taiwa.operations.generate import token_text
+
+    return token_text(found.guide.vocabulary, step)
+
+
 def _place(step: "TokenStep") -> str:
     parts = [f"state {step.place}" if step.place else "", step.explanation.pointer, step.explanation.keyword]
     return truncate(" ".join(filter(None, parts)), SHOWN)
 
 
 def _outcome(found: "ExplainResult") -> str:
-    from taiwa.operations.generate import token_text
-
-    vocabulary, last = found.guide.vocabulary, found.walk.steps[-1]
+    last = found.walk.steps[-1]
     if last.why:
-        return f"refused: {token_text(vocabulary, last)} is not allowed at step {len(found.walk.steps) - 1}: {last.why}"
+        return f"refused: {_token(found, last)} is not allowed at step {len(found.walk.steps) - 1}: {last.why}"
     if not last.final:
         return "accepted so far; the text cannot end here"
     return "accepted: the text is complete" + (
-        "" if last.explanation.count <= len(vocabulary.end) else "; more may follow"
+        "" if last.explanation.count <= len(found.guide.vocabulary.end) else "; more may follow"
     )
 
 
@@ -177,23 +180,15 @@ def _body(found: "ExplainResult") -> Iterator[str]:
 
 def _strip(found: "ExplainResult") -> Iterator[str]:
     """Write the text as a row of tokens, each a link to its step."""
-    from taiwa.operations.generate import token_text
-
-    vocabulary = found.guide.vocabulary
     links = [
-        f'<a class="token{_look(step)}" href="#at-{number}">{escape(_seen(token_text(vocabulary, step)))}</a>'
+        f'<a class="token{_look(step)}" href="#at-{number}">{escape(_seen(_token(found, step)))}</a>'
         for number, step in enumerate(found.walk.steps)
         if step.token is not None
     ]
     yield f'<div class="strip" dir="auto">{" ".join(links)}</div>'
     yield KEY
     last = found.walk.steps[-1]
-    if last.why:
-        yield f'<p class="bad">refused: {escape(last.why)}</p>'
-    elif last.final:
-        yield '<p class="good">accepted: the text is complete</p>'
-    else:
-        yield "<p>accepted so far; the text cannot end here</p>"
+    yield f'<p class="{"bad" if last.why else "good" if last.final else ""}">{escape(_outcome(found))}</p>'
 
 
 def _look(step: "TokenStep") -> str:
@@ -207,9 +202,7 @@ def _seen(shown: str) -> str:
 
 
 def _row(found: "ExplainResult", number: int, step: "TokenStep") -> str:
-    from taiwa.operations.generate import token_text
-
-    shown = token_text(found.guide.vocabulary, step)
+    shown = _token(found, step)
     token = f'<span class="token{_look(step)}">{escape(_seen(shown))}</span>' if shown else "the end of the text"
     examples = " ".join(f'<span class="token">{escape(_seen(each))}</span>' for each in step.explanation.examples)
     lines = (

@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from taiwa.cli.options import NEW_FILE, CommonOptions, Group, common_options, complete_session, confirm, read_whole
-from taiwa.cli.output import (
-    bracketed,
-    one_line,
-    print_item,
-    print_line,
-    print_notice,
-    print_result,
-    table,
-)
+from taiwa.cli.output import bracketed, one_line, print_item, print_line, print_notice, print_result, table
 from taiwa.i18n import _, ngettext, user_language
 from taiwa.kernel.errors import InputError, StoreError
 from taiwa.kernel.records import Json, parse_json
@@ -433,8 +425,6 @@ def export(
     taiwa export chat-1 -o chat-1.html
     taiwa export chat-1 --otel > spans.jsonl
     """
-    from taiwa.operations.files import write_file
-
     repository, revision = common.repository(reading=True), common.place(revision)
     if otel or otel_endpoint is not None:
         if form or calls or app or no_attachments or (output is not None and otel_endpoint is not None):
@@ -446,7 +436,12 @@ def export(
     form = form or (_format_of(output) if output else "jsonl")
     if form == "verifiable" and output is None:  # its texts are written as they are, and a terminal would obey them
         raise InputError("--format verifiable requires a file: -o FILE.html")
-    text = _exported(repository, revision, form, calls=calls, app=app, attachments=not no_attachments)
+    _write(_exported(repository, revision, form, calls=calls, app=app, attachments=not no_attachments), output)
+
+
+def _write(text: str, output: Path | None) -> None:
+    from taiwa.operations.files import write_file
+
     if output is None:
         click.echo(text, nl=False)
         return
@@ -458,7 +453,6 @@ def _export_spans(
     repository: "Repository", revision: str, output: Path | None, endpoint: str | None, *, content: bool
 ) -> None:
     """Write the spans of a conversation, or send them to a collector."""
-    from taiwa.operations.files import write_file
     from taiwa.operations.otel import Collector, otlp_lines
 
     collector = None if endpoint is None else Collector(endpoint)
@@ -468,11 +462,8 @@ def _export_spans(
     if collector is not None:
         count = collector.send(lines)
         print_notice(ngettext("{n} turn sent", "{n} turns sent", count))
-    elif output is None:
-        click.echo("".join(f"{line}\n" for line in lines), nl=False)
     else:
-        write_file(output, "".join(f"{line}\n" for line in lines), private=True)
-        print_notice(_("written to {path}", path=output))
+        _write("".join(f"{line}\n" for line in lines), output)
 
 
 def save(repository: "Repository", revision: str, path: Path) -> None:

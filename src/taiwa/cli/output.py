@@ -210,37 +210,24 @@ def print_stream(
     """Print an answer while it is written, then its warnings; with JSON only the committed turn."""
     from taiwa.flows.solve.loops import TRANSCRIPT_CODES
     from taiwa.flows.solve.tool_call_formats import ReadableText
-    from taiwa.kernel.messages import TextDelta
-    from taiwa.sessions.commit_turn import TurnResult
 
     started, first = time.monotonic(), 0.0
-    turn: TurnResult | None = None
-    notes: list[Notice] = []
     written, held = ReadableText(), list[str]()
-    try:
-        with answer_display(raw=raw or as_json) as display:
+    with answer_display(raw=raw or as_json) as display:
 
-            def show(text: str) -> None:
-                held.append(text) if as_json or no_stream else display.feed(plain(text))
+        def show(text: str) -> None:
+            held.append(text) if as_json or no_stream else display.feed(plain(text))
 
-            for event in events:
-                if isinstance(event, TextDelta):
-                    first = first or time.monotonic() - started
-                    show(written.text(event.text))
-                elif isinstance(event, TurnResult):
-                    turn = event
-                elif event.code == "waiting":
-                    display.wait(plain(event.text))
-                elif event.code == "result":
-                    show(written.result(event.text))
-                elif event.code not in TRANSCRIPT_CODES:  # the call itself is in the trace
-                    notes.append(event)
-            show(written.end())
-            if turn is not None and not as_json:
-                display.feed(plain("".join(held) if first else turn.text))
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(_(CUT_OFF)) from None
-    assert turn is not None, "the events of a turn end with its result"
+        def on_text(text: str) -> None:
+            nonlocal first
+            first = first or time.monotonic() - started
+            show(written.text(text))
+
+        turn, notes = wait_for_turn(events, on_text, lambda text: show(written.result(text)), display.wait)
+        show(written.end())
+        if not as_json:
+            display.feed(plain("".join(held) if first else turn.text))
+    notes = [note for note in notes if note.code not in TRANSCRIPT_CODES]  # the call itself is in the trace
     if as_json:
         print_result(turn)
     if turn.text or all(note.text != INTERRUPTED for note in notes):  # else nothing was kept that could be warned about
@@ -264,8 +251,13 @@ def print_kept_apart(session: "Session", interrupted: str) -> None:
         )
 
 
-def wait_for_turn(events: "Iterable[TurnEvent]") -> "tuple[TurnResult, list[Notice]]":
-    """Return the result of a turn and its notices; its text is not printed."""
+def wait_for_turn(
+    events: "Iterable[TurnEvent]",
+    on_text: Callable[[str], None] = lambda _: None,
+    on_result: Callable[[str], None] = lambda _: None,
+    on_wait: Callable[[str], None] = print_notice,
+) -> "tuple[TurnResult, list[Notice]]":
+    """Return the result of a turn and its notices; its text, the results of its tools and what it waits for are passed on."""
     from taiwa.kernel.messages import TextDelta
     from taiwa.sessions.commit_turn import TurnResult
 
@@ -275,9 +267,13 @@ def wait_for_turn(events: "Iterable[TurnEvent]") -> "tuple[TurnResult, list[Noti
         for event in events:
             if isinstance(event, TurnResult):
                 turn = event
-            elif not isinstance(event, TextDelta) and event.code == "waiting":
-                print_notice(event.text)
-            elif not isinstance(event, TextDelta):
+            elif isinstance(event, TextDelta):
+                on_text(event.text)
+            elif event.code == "waiting":
+                on_wait(plain(event.text))
+            elif event.code == "result":
+                on_result(event.text)
+            else:
                 notes.append(event)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_(CUT_OFF)) from None

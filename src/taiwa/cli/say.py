@@ -1,7 +1,7 @@
 """Turns and the moves between them: say, retry, edit, resume, replay, rerun, undo, redo, fork, switch."""
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -262,26 +262,26 @@ def undo(common: CommonOptions, session_and_turns: tuple[str, ...]) -> None:
     taiwa undo            take back the last turn of the latest conversation
     taiwa undo chat-1 3   take back three turns of chat-1
     """
-    name, turns = _name_and_turns(common.session, session_and_turns)
-    repository = common.repository()
-    session = repository.session(name)
-    repository.store.undo(session, turns)
-    _print_position(repository, session, _("back to turn {turn}"), as_json=common.as_json)
+    _move(common, session_and_turns, "undo", _("back to turn {turn}"))
 
 
-def _name_and_turns(session: str, words: tuple[str, ...]) -> tuple[str, int]:
-    """Read what undo and redo are given: the name of a conversation, a number of turns, or both; a number alone counts turns.
+def _move(common: CommonOptions, words: tuple[str, ...], way: Literal["undo", "redo"], where: str) -> None:
+    """Undo or redo what is given: the name of a conversation, a number of turns, or both; a number alone counts turns.
 
     Raises:
         UsageError: it is neither.
     """
+    session = common.session
     if words and not words[0].isdecimal():
         if session not in ("", words[0]):
             raise click.UsageError(f"two conversations are given: {session!r} and {words[0]!r}")
         session, words = words[0], words[1:]
     if len(words) > 1 or any(not word.isdecimal() or int(word) < 1 for word in words):
         raise click.UsageError(f"give a number of turns, at least 1, not {' '.join(words)!r}")
-    return session, int(words[0]) if words else 1
+    repository = common.repository()
+    session = repository.session(session)
+    (repository.store.undo if way == "undo" else repository.store.redo)(session, int(words[0]) if words else 1)
+    _print_position(repository, session, where, as_json=common.as_json)
 
 
 @click.command()
@@ -294,11 +294,7 @@ def redo(common: CommonOptions, session_and_turns: tuple[str, ...]) -> None:
     taiwa redo            restore the turn that was taken back last
     taiwa redo chat-1     restore that of chat-1
     """
-    name, turns = _name_and_turns(common.session, session_and_turns)
-    repository = common.repository()
-    session = repository.session(name)
-    repository.store.redo(session, turns)
-    _print_position(repository, session, _("forward to turn {turn}"), as_json=common.as_json)
+    _move(common, session_and_turns, "redo", _("forward to turn {turn}"))
 
 
 @click.command()

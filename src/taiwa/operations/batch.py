@@ -302,7 +302,12 @@ class RowFile:
                 yield BatchInput(number, error=f"line {number} is longer than {MAX_BYTES:,} bytes")
             elif raw.strip():
                 folder = Path() if self.name == "-" else Path(self.name).parent
-                yield _read_row(number, raw, folder, as_json=self.as_json)
+                try:
+                    line = raw.decode().rstrip("\r\n")
+                except UnicodeDecodeError as error:
+                    yield BatchInput(number, error=f"line {number} is not UTF-8 at byte {error.start}")
+                else:
+                    yield _read_json_row(number, line, folder) if self.as_json else BatchInput(number, line)
 
 
 def open_rows(file: str) -> RowFile:
@@ -357,14 +362,6 @@ def _is_row(raw: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(found, dict) and "text" in found
-
-
-def _read_row(number: int, raw: bytes, folder: Path, *, as_json: bool) -> BatchInput:
-    try:
-        line = raw.decode().rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        return BatchInput(number, error=f"line {number} is not UTF-8 at byte {error.start}")
-    return _read_json_row(number, line, folder) if as_json else BatchInput(number, line)
 
 
 def _read_json_row(number: int, line: str, folder: Path) -> BatchInput:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast
 
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError, OutputValidationError, TaiwaError
@@ -123,11 +123,7 @@ def load_output_type(target: str) -> OutputType[Any]:
             here = getattr(found, "__name__", module)
             raise InputError(f"{here} has no {name!r}{_suggestion(found, name)}")
         found = getattr(found, name)
-    return found if _is_output_type(found) else OutputType[Any](found)
-
-
-def _is_output_type(found: object) -> TypeGuard[OutputType[Any]]:
-    return isinstance(found, OutputType)
+    return found if isinstance(found, OutputType) else OutputType[Any](found)
 
 
 def _import(module: str) -> object:
@@ -389,50 +385,41 @@ def explain(options: ExplainOptions, text: str | None) -> ExplainResult:
 
     vocabulary = _vocabulary(options.vocabulary)
     kind, name = options.kind, options.source
-    source, constraint, schema = _source(kind, name)
+    _, constraint = _constraint(kind, name)
+    source = name
+    if isinstance(constraint, JsonSchema):
+        source = json.dumps(constraint.schema, ensure_ascii=False, indent=2)
+    elif isinstance(constraint, Grammar):
+        source = constraint.text
     try:
         if options.engine == "llguidance":
             from taiwa import constraints
 
             guide: Guide = constraints.compile(constraint, vocabulary, whitespace=options.whitespace)
         else:
-            guide = _reference_guide(kind, source, vocabulary, schema, options.whitespace)
+            guide = _reference_guide(constraint, vocabulary, options.whitespace)
     except NoValidTokenError as error:
         raise InputError(error.message) from error
     title = name if kind != "grammar" else Path(name).stem
     return ExplainResult(title, kind, source, guide, options.engine, trace_text(guide, text))
 
 
-def _reference_guide(
-    kind: str, source: str, vocabulary: "Vocabulary", schema: Json, whitespace: "Whitespace"
-) -> "Guide":
+def _reference_guide(constraint: "Constraint | None", vocabulary: "Vocabulary", whitespace: "Whitespace") -> "Guide":
     from taiwa.constraints.guide import UnsupportedConstraintError
     from taiwa.constraints.readable_guides import GrammarGuide, RegexGuide
     from taiwa.constraints.schema_regex import space_regex
 
-    if kind == "grammar":
-        return GrammarGuide(source, vocabulary)
-    if kind == "choice":
-        return RegexGuide.of_choice(_choices(source), vocabulary)
-    if kind == "regex":
-        return RegexGuide(source, vocabulary)
+    if isinstance(constraint, Grammar):
+        return GrammarGuide(constraint.text, vocabulary)
+    if isinstance(constraint, Choice):
+        return RegexGuide.of_choice(constraint.texts, vocabulary)
+    if isinstance(constraint, Regex):
+        return RegexGuide(constraint.pattern, vocabulary)
+    assert isinstance(constraint, JsonSchema), "a kind of `CONSTRAINT_KINDS`"
     try:
-        return RegexGuide.of_schema(schema, vocabulary, space_regex(whitespace))
+        return RegexGuide.of_schema(dict(constraint.schema), vocabulary, space_regex(whitespace))
     except UnsupportedConstraintError as error:
         raise InputError(f"{error.message}; --engine llguidance supports more than the readable guides") from error
-
-
-def _source(kind: str, name: str) -> "tuple[str, Constraint | Any, Json]":
-    """Return the source as text, as a constraint, and as a schema where it is one."""
-    if kind == "regex":
-        return name, Regex(name), None
-    if kind == "choice":
-        return name, Choice(_choices(name)), None
-    if kind == "grammar":
-        text = read_file(Path(name))
-        return text, Grammar(text), None
-    schema = load_output_type(name).schema() if kind == "type" else read_json_object(Path(name))
-    return json.dumps(schema, ensure_ascii=False, indent=2), JsonSchema(schema, "Answer"), schema
 
 
 def _vocabulary(name: str) -> "Vocabulary":

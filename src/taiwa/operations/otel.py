@@ -314,10 +314,7 @@ def metrics(spans: Iterable[Span]) -> str:
             count = span.attributes.get(f"gen_ai.usage.{kind}_tokens")
             if isinstance(count, int) and not span.error:
                 tokens.append(_data_point(span, about | {"gen_ai.token.type": kind}, count, TOKEN_BOUNDS))
-    measured = (
-        ("gen_ai.client.operation.duration", "s", durations),
-        ("gen_ai.client.token.usage", "{token}", tokens),
-    )
+    measured = (("gen_ai.client.operation.duration", "s", durations), ("gen_ai.client.token.usage", "{token}", tokens))
     written: list[Json] = [
         {"name": name, "unit": unit, "histogram": {"dataPoints": points, "aggregationTemporality": DELTA}}
         for name, unit, points in measured

@@ -432,7 +432,9 @@ def untrusted_apps(repository: Repository, settings: Settings, name: str = "") -
 
 def _describe(app: App, sessions: tuple[str, ...], settings: Settings) -> UntrustedApp:
     values: Mapping[str, Json] = app.values if app.flow == "ask" else {}
-    documents, principals = (tuple(map(str, _list(values.get(each)))) for each in ("in", "as"))
+    documents, principals = (
+        tuple(map(str, each)) if isinstance(each, list) else () for each in (values.get("in"), values.get("as"))
+    )
     user = str(values.get("user") or "")
     searches = app.flow == "ask"
     host = _host(app.model, settings)
@@ -448,7 +450,3 @@ def _host(model: str, settings: Settings) -> str:
         return (urlsplit(resolve_probed(model, settings).base_url).hostname or "") if model else ""
     except ConfigError:
         return model
-
-
-def _list(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from taiwa.kernel.effects import CallTool, Complete, GetEvidence, Retrieve
 from taiwa.kernel.errors import InputError, TaiwaError
 from taiwa.kernel.journal import Entry
-from taiwa.kernel.messages import Evidence, Message, Passage, Request, Response, TokenLogprob, ToolResult
+from taiwa.kernel.messages import Evidence, Passage, Request, Response, TokenLogprob, ToolResult
 from taiwa.kernel.records import Json, record, tag_of, value
 from taiwa.operations.result_json import members, to_json
 from taiwa.sessions.replay import RecordedStep, recorded_steps
@@ -143,11 +143,8 @@ def _repairs(request: Request, last: Request | None) -> bool:
     if last is None:
         return False
     sent, before = request.messages, last.messages
-    return len(sent) == len(before) + 2 and sent[:-2] == before and _roles(sent[-2:]) == ("assistant", "user")
-
-
-def _roles(messages: tuple[Message, ...]) -> tuple[str, ...]:
-    return tuple(message.role for message in messages)
+    roles = [message.role for message in sent[len(before) :]]
+    return sent[: len(before)] == before and roles == ["assistant", "user"]
 
 
 def _ending(entry: Entry) -> dict[str, Json]:
@@ -189,11 +186,7 @@ def tokens(
 
 
 def _tokens_of(
-    request: Request | None,
-    response: Response,
-    asked: str,
-    model_named: Callable[[str], "AnyModel | None"],
-    most: int,
+    request: Request | None, response: Response, asked: str, model_named: Callable[[str], "AnyModel | None"], most: int
 ) -> AnswerTokens:
     task, name = "" if request is None else request.task, response.model or asked
     model = model_named(name) or model_named(asked)

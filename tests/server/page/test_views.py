@@ -20,7 +20,7 @@ from taiwa.kernel.messages import Evidence
 from taiwa.models.scripted import ScriptedModel
 from taiwa.server.errors import api_error
 from taiwa.server.page.branches import branch_map, leaf
-from taiwa.server.page.page import Page, Place, Talk
+from taiwa.server.page.page import Page, Place
 from taiwa.server.page.state_view import state_view
 from taiwa.server.page.text import LABELS, WARNINGS, open_params
 from taiwa.server.page.views import count_breaks, transcript
@@ -112,7 +112,7 @@ def test_hostile_texts_are_escaped_everywhere_on_a_page(language: str) -> None:
         session.say(bad)
         page = Page(session.repository, language)
         html = (
-            page.conversation(place(session), Talk(("m",), "m"), place(session).tip)
+            page.conversation(place(session), ("m",), "m", place(session).tip)
             + page.why(place(session), "summary")
             + page.start((session.app,), ("m",), "alert", [])
         )

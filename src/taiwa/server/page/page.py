@@ -62,14 +62,6 @@ POLICY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Talk:
-    """What a conversation goes on with: the models that can answer, and the one that does."""
-
-    models: Sequence[str] = ()
-    model: str = ""
-
-
 @cache
 def asset(name: str) -> bytes:
     """Return an asset of `STATIC`."""
@@ -95,13 +87,13 @@ class Page:
                             apps=apps, models=models, indexes=indexes, persons=self._persons(),
                             model="", tip="", end="", **self._list())  # fmt: skip
 
-    def conversation(self, place: Place, talk: Talk, tip: str) -> str:
-        """Render a conversation, whose newest branch ends at `tip`."""
+    def conversation(self, place: Place, models: Sequence[str], model: str, tip: str) -> str:
+        """Render a conversation, whose newest branch ends at `tip`, with the models that can answer and the one that does."""
         window = transcript(self.repository, place.session, place.tip)
         app = self.repository.checkout(tip).app
         persons = self._persons() if chooses_person(app) else []
         return self._render("conversation.html", title=place.session, query="", window=window, persons=persons,
-                            models=talk.models, model=talk.model, tip=tip, person=app.values.get("user") or "", end=place.tip,
+                            models=models, model=model, tip=tip, person=app.values.get("user") or "", end=place.tip,
                             question=self.question(place.session) if place.tip == tip else "",
                             **self._panel(place), **self._list())  # fmt: skip
 

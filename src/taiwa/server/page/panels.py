@@ -1,13 +1,13 @@
 """The panels beside the transcript: what each shows for a place of a conversation, and which template draws it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 from taiwa.conversation.app import App
 from taiwa.i18n import gettext_noop
 from taiwa.kernel.errors import CorruptError
-from taiwa.kernel.messages import Passage, Response
+from taiwa.kernel.messages import Response
 from taiwa.kernel.records import restore
 from taiwa.operations.ask import find_ask_turn
 from taiwa.operations.inspect import show
@@ -70,49 +70,27 @@ def _branches(repository: Repository, place: Place) -> Mapping[str, Any]:
 
 def _turn(repository: Repository, place: Place) -> Mapping[str, Any]:
     shown, turn = show(repository, place.at), find_ask_turn(repository, place.at)
-    cited = {each.passage for each in turn.result.citations} if turn else set[str]()
-
-    def views(passages: Sequence[Passage]) -> list[PassageView]:
-        return [PassageView.of(each, shown.conversation.app, cited=each.id in cited) for each in passages]
-
+    found: dict[str, Any] = to_json(turn) if turn else {}
     return {
         "decision": None if turn is None else turn.result,
-        "passages": views(turn.passages) if turn else [],
-        "near_misses": views(turn.near_misses) if turn else [],
+        "passages": _placed(found.get("passages", ()), shown.conversation.app),
+        "near_misses": _placed(found.get("near_misses", ()), shown.conversation.app),
         "number": shown.conversation.count,
         "calls": [(call, answer_text(call)) for call in shown.calls],
     }
 
 
-@dataclass(frozen=True, slots=True)
-class PassageView:
-    """A passage that was found, with the place where it opens; `index` is "" where that is not known."""
-
-    index: str
-    path: str
-    heading: tuple[str, ...]
-    page: int
-    start: int
-    end: int
-    score: float
-    text: str
-    cited: bool = False
-
-    @classmethod
-    def of(cls, passage: Passage, app: App, *, cited: bool = False) -> "PassageView":
-        """Show a passage that was found for an app."""
-        end = passage.start + len(passage.text)
-        place = place_of_passage(app, passage.source)
-        return cls(*place, passage.heading, passage.page, passage.start, end, passage.score, passage.text, cited)
+def _placed(passages: Iterable[dict[str, Any]], app: App) -> list[dict[str, Any]]:
+    """Return passages that were found for an app, with the places where they open; `index` is "" where it is not known."""
+    places = ((each, *place_of_passage(app, each["path"])) for each in passages)
+    return [{"page": 0, "cited": False, **each, "index": index, "path": path} for each, index, path in places]
 
 
 def steps_of(repository: Repository, at: str) -> Mapping[str, Any]:
     """Return what happened in a turn: its steps in their order, and each request as it was sent."""
     traced, app = cast("dict[str, Any]", to_json(trace(repository, at))), repository.checkout(at).app
     for step in traced["steps"]:
-        for passage in step.get("passages", ()):
-            passage["index"], passage["path"] = place_of_passage(app, passage["path"])
-            passage |= {"page": passage.get("page", 0), "cited": False}
+        step["passages"] = _placed(step.get("passages", ()), app)
     return {
         "steps": traced["steps"],
         "requests": [request_text(request) for request in recorded_requests(repository, at)],

@@ -4,16 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from taiwa.conversation.history import advance
-from taiwa.conversation.state import (
-    MISSING,
-    Change,
-    Missing,
-    StatePath,
-    diff_states,
-    format_path,
-    get_path,
-    parse_path,
-)
+from taiwa.conversation.state import MISSING, Change, Missing, StatePath, diff_states, format_path, get_path, parse_path
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.records import Json
 from taiwa.operations.inspect import format_value
@@ -110,7 +101,7 @@ def value_story(repository: Repository, path: str, at: str, tip: str) -> ValueSt
     value: Json | Missing = MISSING
     for index, entry in enumerate(entries):
         now = get_path(dict(entry.after.state), where)
-        if isinstance(now, Missing) != isinstance(value, Missing) or (not isinstance(now, Missing) and now != value):
+        if now != value:
             steps.append((index, ValueStep(entry.hash, entry.after.count, entry.node.kind, value, now)))
         value = now
     here = names.index(at)

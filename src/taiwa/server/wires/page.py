@@ -16,7 +16,7 @@ from taiwa.operations.markdown_html import MarkdownStream
 from taiwa.operations.trace import tokens
 from taiwa.server.conversations import FollowedRun, interrupted_turn
 from taiwa.server.errors import ApiError, error_to_json, invalid
-from taiwa.server.page.page import POLICY, STATIC, Page, Talk, asset
+from taiwa.server.page.page import POLICY, STATIC, Page, asset
 from taiwa.server.page.panels import PANELS, Place
 from taiwa.server.page.views import LAST_TURNS, common_node, transcript
 from taiwa.server.responses import EventStream, event, json_response
@@ -80,7 +80,7 @@ async def conversation(request: Request) -> Response:
             if written
             else page.repository.last_model(place.tip, place.session)
         )
-        return page.conversation(place, Talk(models, last if last in models else models[0]), tip)
+        return page.conversation(place, models, last if last in models else models[0], tip)
 
     return await _render(request, render)
 
