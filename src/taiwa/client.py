@@ -210,22 +210,12 @@ class BaseClient:
     _calls_model_by = "stream"
 
     def __init__(
-        self,
-        model: str | AnyModel | None = None,
-        *,
-        tools: Tools = (),
-        retriever: str | Retriever | None = None,
-        store: str | Path | Store | None = None,
-        limits: Limits | None = None,
-        prices: Prices | None = None,
-        observers: Iterable[Observer] = (),
-        handlers: Handlers = NO_HANDLERS,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        timeout: float | None = None,
-        attempts: int | None = None,
+        self, model: str | AnyModel | None = None, *, tools: Tools = (), retriever: str | Retriever | None = None,
+        store: str | Path | Store | None = None, limits: Limits | None = None, prices: Prices | None = None,
+        observers: Iterable[Observer] = (), handlers: Handlers = NO_HANDLERS, api_key: str | None = None,
+        base_url: str | None = None, timeout: float | None = None, attempts: int | None = None,
         retry_paid: bool | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.tools = _tools(tools)
         if isinstance(retriever, str):
             retriever = cast("Retriever", make_retriever(retriever))
@@ -559,16 +549,9 @@ class Client(BaseClient):
         return self._run(route_program(_targets(targets), checked(text), repair=repair), limits=limits).value
 
     def solve(
-        self,
-        question: str,
-        *,
-        tools: Tools | None = None,
-        system: str | None = None,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        options: SolveOptions | None = None,
-        limits: Limits | None = None,
-    ) -> Rationale:
+        self, question: str, *, tools: Tools | None = None, system: str | None = None, temperature: float | None = None,
+        max_tokens: int | None = None, options: SolveOptions | None = None, limits: Limits | None = None,
+    ) -> Rationale:  # fmt: skip
         """Solve a question step by step with tools, by default those of this client, and else the built-in ones.
 
         `system` are instructions in place of the built-in ones; more can be set by `options`.
@@ -804,16 +787,9 @@ class AsyncClient(BaseClient):
         return (await self._run(route_program(_targets(targets), checked(text), repair=repair), limits=limits)).value
 
     async def solve(
-        self,
-        question: str,
-        *,
-        tools: Tools | None = None,
-        system: str | None = None,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        options: SolveOptions | None = None,
-        limits: Limits | None = None,
-    ) -> Rationale:
+        self, question: str, *, tools: Tools | None = None, system: str | None = None, temperature: float | None = None,
+        max_tokens: int | None = None, options: SolveOptions | None = None, limits: Limits | None = None,
+    ) -> Rationale:  # fmt: skip
         """As `Client.solve`."""
         used = solve_tools(self.tools if tools is None else _tools(tools))
         program = solve_program(question, used, solve_options(options, system, temperature, max_tokens))
@@ -1230,22 +1206,12 @@ run = default_client.run
 
 
 def open(
-    app: str | App | None = None,
-    *,
-    model: str | AnyModel | None = None,
-    session: str = "",
-    store: str | Path | Store | None = None,
-    params: Mapping[str, Json] | None = None,
-    system: str | None = None,
-    tools: Tools | None = None,
-    temperature: float | None = None,
-    max_tokens: int | None = None,
-    schema: object = None,
-    limits: Limits | None = None,
-    prices: Prices | None = None,
-    options: TurnOptions | None = None,
+    app: str | App | None = None, *, model: str | AnyModel | None = None, session: str = "",
+    store: str | Path | Store | None = None, params: Mapping[str, Json] | None = None, system: str | None = None,
+    tools: Tools | None = None, temperature: float | None = None, max_tokens: int | None = None, schema: object = None,
+    limits: Limits | None = None, prices: Prices | None = None, options: TurnOptions | None = None,
     retry_paid: bool | None = None,
-) -> Session:
+) -> Session:  # fmt: skip
     """Open the session of that name, or begin one with an app (default: `plain`); see `Client.session`.
 
     The session has a client of its own, which `Session.close` closes.

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -36,6 +36,7 @@ from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
 
 if TYPE_CHECKING:
+    from taiwa.cli.keyboard import Keyboard, Pipe
     from taiwa.conversation.history import Conversation
     from taiwa.conversation.state import Change, State, StateField
     from taiwa.kernel.attachments import Attachment
@@ -156,32 +157,12 @@ class InterruptHandler:
                 signal.signal(number, handler)
 
 
-class Lines(Protocol):
-    """A source of texts."""
-
-    live: bool
-    """Whether there is a terminal, so that the user can be asked."""
-
-    def read(self, offered: str = "") -> str:
-        """Return the next text; `offered` is put into the line to be edited.
-
-        Raises:
-            EOFError: there are no more texts.
-            KeyboardInterrupt: the user discards the line.
-        """
-        ...
-
-    def ask(self, question: str) -> str:
-        """Return the answer to a question."""
-        ...
-
-
 @dataclass
 class Repl:
     """An interactive conversation; slash commands change it."""
 
     session: "Session"
-    lines: Lines
+    lines: "Keyboard | Pipe"
     interrupts: InterruptHandler = field(default_factory=InterruptHandler)
     open_model: "Callable[..., PricedModel] | None" = None
     """Opens the model of a conversation and its session, or one by its name; without it the session keeps its model."""

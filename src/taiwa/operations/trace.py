@@ -231,18 +231,11 @@ def _traced(token: "TracedToken") -> dict[str, Json]:
         }
         for each in token.alternatives
     ]  # fmt: skip
-    here = token.here
     return {
-        **_text(token.text),
-        "forced": token.forced,
-        "probability": round(token.probability, DIGITS),
-        "unmasked": round(token.unmasked, DIGITS),
-        "allowed": token.allowed,
-        "pointer": here.pointer,
-        "keyword": here.keyword,
-        "expected": here.expected,
-        "alternatives": alternatives,
-    }
+        **_text(token.text), "forced": token.forced, "probability": round(token.probability, DIGITS),
+        "unmasked": round(token.unmasked, DIGITS), "allowed": token.allowed,
+        **members(token.here, "pointer keyword expected"), "alternatives": alternatives,
+    }  # fmt: skip
 
 
 def _recorded(token: TokenLogprob, most: int) -> dict[str, Json]:
@@ -251,16 +244,9 @@ def _recorded(token: TokenLogprob, most: int) -> dict[str, Json]:
         for text, logprob in token.top_logprobs[:most]
     ]
     return {
-        "text": token.token,
-        "forced": False,
-        "probability": round(exp(token.logprob), DIGITS),
-        "unmasked": None,
-        "allowed": None,
-        "pointer": "",
-        "keyword": "",
-        "expected": "",
-        "alternatives": alternatives,
-    }
+        "text": token.token, "forced": False, "probability": round(exp(token.logprob), DIGITS), "unmasked": None,
+        "allowed": None, "pointer": "", "keyword": "", "expected": "", "alternatives": alternatives,
+    }  # fmt: skip
 
 
 def _text(written: bytes) -> dict[str, Json]:

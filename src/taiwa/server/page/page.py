@@ -62,6 +62,20 @@ POLICY = (
 )
 
 
+def _count(singular: str, plural: str) -> tuple[str, str]:
+    """Mark the two forms of a count for the catalogues."""
+    return singular, plural
+
+
+COUNTS = {
+    "turns": _count("{n} turn", "{n} turns"),
+    "elsewhere": _count("{n} turn continues elsewhere", "{n} turns continue elsewhere"),
+    "count_documents": _count("{n} document", "{n} documents"),
+    "count_breaks": _count("{n} break of the prompt cache", "{n} breaks of the prompt cache"),
+}
+"""The functions by which templates write counts."""
+
+
 @cache
 def asset(name: str) -> bytes:
     """Return an asset of `STATIC`."""
@@ -240,27 +254,15 @@ class Page:
         """Translate what a built-in app says about itself and its parameters."""
         return translator("cli", self.language)(text)
 
-    def _count(self, singular: str, plural: str, n: int) -> str:
+    def _counted(self, singular: str, plural: str, n: int) -> str:
         return catalogue("page", self.language).ngettext(singular, plural, n).format(n=f"{n:,}")
-
-    def _turns(self, n: int) -> str:
-        return self._count("{n} turn", "{n} turns", n)
-
-    def _documents(self, n: int) -> str:
-        return self._count("{n} document", "{n} documents", n)
-
-    def _elsewhere(self, n: int) -> str:
-        return self._count("{n} turn continues elsewhere", "{n} turns continue elsewhere", n)
 
     def _render(self, template: str, **values: Any) -> str:  # noqa: ANN401
         shared: dict[str, Any] = {
             "_": self._,
             "named": self._named,
             "about": self._about,
-            "turns": self._turns,
-            "elsewhere": self._elsewhere,
-            "count_documents": self._documents,
-            "count_breaks": partial(self._count, "{n} break of the prompt cache", "{n} breaks of the prompt cache"),
+            **{name: partial(self._counted, *forms) for name, forms in COUNTS.items()},
             "language": self.language,
             "languages": [(code, LANGUAGE_NAMES[code]) for code in LANGUAGES],
             "texts": self._texts,
