@@ -76,7 +76,7 @@ def test_the_run_of_a_commit_is_done_and_its_calls_belong_to_every_node_of_it(st
     ("nodes", "complaint"),
     [
         ([], "at least one node"),
-        ([turn("f" * 32, "x")], "node ffffffff not found"),
+        ([turn("f" * 32, "x")], "parent ffffffff of the node not found"),
         ([Node(None, "turn", APP.hash)], "every other node must have one"),
         ([root(), root()], "does not follow"),
         ([Node(None, "root", "e" * 32)], "not found in the store"),

@@ -253,19 +253,19 @@ def load_unchanged(name: str) -> App:
         ConfigError: the app was not found or has an error.
     """
     check_argument("the app", name, str, "a name or a path")
-    path = find_path(name)
+    path = name if "/" in name and name[0] != "~" else str(find_path(name))
     try:
-        known = path.stat()
+        known = os.stat(path)  # noqa: PTH116  (a `Path` costs more than the look)
     except OSError:
-        return load(path)
+        return load(Path(path))
     app = _loaded(path, known.st_mtime_ns, known.st_size)
-    return load(path) if ".py:" in app.source.source else app  # the file that it names may have changed
+    return load(Path(path)) if ".py:" in app.source.source else app  # the file that it names may have changed
 
 
 @lru_cache(maxsize=64)
-def _loaded(path: Path, mtime_ns: int, size: int) -> App:
+def _loaded(path: str, mtime_ns: int, size: int) -> App:
     del mtime_ns, size  # of the version of the file
-    return load(path)
+    return load(Path(path))
 
 
 def find_path(name: str, environ: Mapping[str, str] | None = None) -> Path:

@@ -170,7 +170,7 @@ def _comparison_methods(made: type[Any], layout: tuple[Field[Any], ...]) -> tupl
 
 
 def _copy_methods(made: type[Any], layout: tuple[Field[Any], ...]) -> tuple[Callable[..., object], ...]:
-    names = tuple(field.name for field in layout)
+    names = tuple(field.name for field in layout if field.init)
     shown = tuple(field.name for field in layout if field.repr)
 
     def __repr__(self: object) -> str:  # noqa: N807

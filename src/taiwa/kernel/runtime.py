@@ -185,7 +185,9 @@ class BaseRuntime(Generic[M]):
 
     def execution(self, program: Program[T], journal: Journal | None) -> Execution[T]:
         """Start a run."""
-        names = self.model.names if isinstance(self.model, ModelsByTask) else frozenset[str]()
+        names = frozenset[str]()
+        if hasattr(self.model, "model_of") and isinstance(self.model, ModelsByTask):  # the check of a protocol is slow
+            names = self.model.names
         limits = self.limits.usage_limits if isinstance(self.limits, Limits) else self.limits
         ledger = UsageLedger(limits or UsageLimits(), self._model_name, self.price, names=names)
         return Execution(program, ledger, journal, self._observers)

@@ -348,15 +348,12 @@ def begin_turn(
                 raise ConflictError(conflict_message(session, tip, turn_input.expected))
             if repository.quota is not None:
                 repository.quota.admit()
-            if base.new_nodes:
-                store.nodes.put_app(base.app.source)
             limit: dict[str, Json] = {} if options.cost_limit is None else {"max_cost": options.cost_limit}
             recorded = options.of_answer | limit | turn_input.to_json()
             if resources is not None:
                 recorded["turn_options"] = record(resources.options)
-            run = store.runs.begin(
-                session, turn_input.follows, base.app.hash, turn_input.text, recorded, turn_input.attachments
-            )
+            app = base.app.source if base.new_nodes else base.app.hash
+            run = store.runs.begin(session, turn_input.follows, app, turn_input.text, recorded, turn_input.attachments)
         stack.pop_all()
     return ActiveTurn(repository, session, turn_input, run, priced_model, options, tools, resources)
 
@@ -407,7 +404,8 @@ def _with_bytes(repository: Repository, turn_input: TurnInput) -> TurnInput:
 
 
 def _tip(repository: Repository, session: str) -> str | None:
-    return repository.store.refs.tip(session) if repository.store.refs.has(session) else None
+    found = repository.store.refs.find(session)
+    return None if found is None else found[2]
 
 
 def _check_trust(repository: Repository, base: Conversation) -> None:
@@ -448,6 +446,11 @@ def _reopen_resources(repository: Repository, base: Conversation, recorded: dict
 
 def sink(repository: Repository, run: int, priced_model: PricedModel) -> Callable[[Entry], None]:
     """Return the sink that writes the journal of a run with its usage."""
+    if not priced_model.parts:
+        rates = priced_model.rates
+        return repository.store.runs.sink(
+            run, model=priced_model.model.name, price=priced_model.price, price_id="" if rates is None else rates.id
+        )
     sinks = {
         part.model.name: repository.store.runs.sink(
             run, model=part.model.name, price=part.price, price_id="" if part.rates is None else part.rates.id
@@ -456,7 +459,7 @@ def sink(repository: Repository, run: int, priced_model: PricedModel) -> Callabl
     }
 
     def write(entry: Entry) -> None:
-        name = entry.answer.model if priced_model.parts and isinstance(entry.answer, Response) else ""
+        name = entry.answer.model if isinstance(entry.answer, Response) else ""
         sinks.get(name, sinks[priced_model.model.name])(entry)
 
     return write

@@ -83,6 +83,7 @@ class Repository:
         self.may_load_tools = False
         self._apps: dict[str, App] = {}
         self._recent: dict[str, Conversation] = {}
+        self._begun: Conversation | None = None
 
     def app(self, name: str) -> App:
         """Open the app that a node was made with; of an untrusted one neither the model, the tools nor the limits count."""
@@ -149,7 +150,11 @@ class Repository:
     def start(self, app: App) -> Conversation:
         """Begin a conversation that is not stored yet."""
         # One app object for all its conversations, so that its output types are built once.
-        return begin(self._apps.setdefault(app.hash, app))
+        app = self._apps.setdefault(app.hash, app)
+        begun = self._begun
+        if begun is None or begun.app is not app:
+            self._begun = begun = begin(app)
+        return begun
 
     def find_or_begin(
         self, name: str, app: str | App, params: Mapping[str, Json], load: Callable[[], App]
@@ -195,7 +200,7 @@ class Repository:
             here, steps = self._folded(self.store.snapshots.checkout(tip))
         except (StoreError, InputError):  # perhaps only the snapshot, which is a cache
             here, steps = self._folded(self.store.snapshots.checkout(tip, from_root=True))
-        if steps > SNAPSHOT_EVERY:
+        if steps > SNAPSHOT_EVERY and _is_worth_a_snapshot(here):
             with suppress(StoreError):  # a store that cannot be written is only slower
                 self.store.snapshots.put(tip, _snapshot(here))
         return here
@@ -277,7 +282,7 @@ class Repository:
         apps = (app.source,) if any(node.kind in {"root", "app"} for node in new_nodes) else ()
         self.store.commit(session, new_nodes, expected=expected, reason=reason, run=run, apps=apps)
         committed = replace(conversation, new_nodes=())
-        if committed.count and committed.count % SNAPSHOT_EVERY == 0:
+        if committed.count and committed.count % SNAPSHOT_EVERY == 0 and _is_worth_a_snapshot(committed):
             self.store.snapshots.put(committed.tip, _snapshot(committed))
         return committed
 
@@ -376,6 +381,11 @@ class Repository:
             case _:
                 pass
         raise CorruptError(f"the snapshot of {tip[:12]} cannot be read; run `taiwa gc --snapshots`")
+
+
+def _is_worth_a_snapshot(conversation: Conversation) -> bool:
+    """Say whether a snapshot saves anything: without a state and with all turns in the window, every node is read anyway."""
+    return bool(conversation.app.fields) or len(conversation.turns) < conversation.count
 
 
 def _snapshot(conversation: Conversation) -> Json:

@@ -108,8 +108,8 @@ def place_in_session(
         InputError: as `place_turn`, or a field of the state does not exist, is computed, or has a value of another type.
     """
     turns, inputs = split_turns(messages)
-    refs = repository.store.refs
-    tip = refs.tip(session) if refs.has(session) else None
+    at = repository.store.refs.find(session)
+    tip = None if at is None else at[2]
     if after:
         address = repository.store.transcripts.address_of(after) or START
         found: tuple[Conversation, str, int] = (repository.checkout(after), address, len(turns))
@@ -287,8 +287,8 @@ def _find_trimmed(
 
 
 def _is_at(repository: Repository, session: str, node: str) -> bool:
-    refs = repository.store.refs
-    return bool(session) and refs.has(session) and refs.tip(session) == node
+    found = repository.store.refs.find(session) if session else None
+    return found is not None and found[2] == node
 
 
 def _stored(

@@ -23,6 +23,9 @@ from taiwa.sql import base
 from taiwa.sql.base import Clock, Database, DatabaseSpec, Dialect, FaultTable, SqlRow, now_us
 
 MEMORY = ":memory:"
+_forks: list[None] = []
+"""One for each fork that led to this process."""
+os.register_at_fork(after_in_child=lambda: _forks.append(None))
 OWNERS = threading.Lock()
 T = TypeVar("T")
 WAIT = 10.0
@@ -176,7 +179,7 @@ class SqliteDatabase(Database):
 
     def _begin(self) -> None:
         self._lock = threading.RLock()
-        self._pid = os.getpid()
+        self._fork = len(_forks)
         try:
             self._sql = self._open()
         except (*FAULTS, OSError) as error:
@@ -262,7 +265,7 @@ class SqliteDatabase(Database):
 
     def _follow_fork(self) -> None:
         """Open a connection of its own in a forked child; the inherited one is kept, since closing it could hurt the parent."""
-        if self._pid != os.getpid() and self.path is not None:
+        if self._fork != len(_forks) and self.path is not None:
             self._inherited.append(self._sql)
             self._begin()
 

@@ -169,7 +169,9 @@ def unpack(body: bytes) -> Json:
     """
     with decoding("row"):
         text = (zlib.decompress(body) if body[0] == ZLIB else body).decode()
-        data: Json = DECODER.decode(text)
+        data, end = cast("tuple[Json, int]", DECODER.raw_decode(text))
+        if end != len(text):
+            raise ValueError(end)
         if "\\u" in text:  # `pack` escapes control characters only; half a character could not be written again
             canonical(data)
     return data
@@ -288,16 +290,23 @@ class Nodes:
 
     def put_app(self, app: AppSource, *, untrusted: bool = False) -> str:
         """Store an app and return its hash; one that the owner does not have yet may be marked as untrusted."""
-        if self.find(app.hash, "app") is None:
+        name = app.hash
+        self.app_row(app, name, untrusted=untrusted)
+        return name
+
+    def app_row(self, app: AppSource, name: str, *, untrusted: bool = False) -> int:
+        """Store an app under its hash as `put_app`, and return its row."""
+        seq = self.find(name, "app")
+        if seq is None:
             parts = {"source": app.source, "params": check_json(app.params)}
             body = pack(parts if app.options is None else parts | {"options": check_json(app.options)})
             insert = "INSERT INTO app(hash, name, body) VALUES(?, ?, ?) ON CONFLICT(hash) DO NOTHING"
             with self._db.transaction():
-                seq = self._own("app", app.hash, self._db.insert(insert, hash_to_bytes(app.hash), app.name, body))
+                seq = self._own("app", name, self._db.insert(insert, hash_to_bytes(name), app.name, body))
                 if untrusted:
                     insert = "INSERT INTO untrusted_app(app, owner) VALUES(?, ?) ON CONFLICT DO NOTHING"
                     self._db.run(insert, seq, self.owner)
-        return app.hash
+        return seq
 
     def is_trusted(self, app: str) -> bool:
         """Report whether an app, by its hash, did not come with an import, or was trusted since; an unknown one is trusted."""
@@ -333,14 +342,33 @@ class Nodes:
         Raises:
             InputError: its parent or app is not stored, it cannot be encoded, or it is a root with a parent.
         """
-        name = node.hash
         with self._db.transaction():
-            self.insert(node, hash_to_bytes(name), None if base is None else self.seq(base))
-        return name
+            self.insert((node,), None if base is None else self.seq(base), {})
+        return node.hash
 
-    def insert(self, node: Node, key: bytes, base: int | None) -> int:
-        """Store a node under its hash and return its row, as `put`, within a transaction of the caller."""
-        parent, turns = self._parent(node)
+    def insert(self, nodes: Sequence[Node], base: int | None, apps: dict[str, int]) -> int:
+        """Store nodes that follow each other, as `put`, within a transaction of the caller; return the row of the last one.
+
+        `apps` are rows of apps by their hashes; those that had to be looked up are added.
+        """
+        parent, turns = self._parent(nodes[0])
+        base = parent if base is None else base
+        for node in nodes:
+            if node.app not in apps:
+                app = self.find(node.app, "app")
+                if app is None:
+                    raise InputError(
+                        f"app {short_hash(node.app)} of the node not found in the store; a file has it after `export --app`"
+                    )
+                apps[node.app] = app
+            turns += node.kind == "turn"
+            parent = self._insert(node, parent, base, apps[node.app], turns)
+            # A session can be undone back to its root, so what is committed together with a root goes back to that.
+            base = parent if base is None else base
+        assert parent is not None
+        return parent
+
+    def _insert(self, node: Node, parent: int | None, base: int | None, app: int, turns: int) -> int:
         state = hash_to_bytes(node.state_hash) if node.state_hash else b""
         texts: dict[str, Json] = {"user": node.user, "answer": node.answer, "delta": check_json(node.delta)}
         if node.attachments:
@@ -349,28 +377,23 @@ class Nodes:
         texts["messages"] = record(node.messages) or None
         texts["prefix"] = node.prefix or None
         body = pack({part: text for part, text in texts.items() if text is not None})
-        back = parent if base is None else base
-        app = self.find(node.app, "app")
-        if app is None:
-            raise InputError(
-                f"app {short_hash(node.app)} of the node not found in the store; a file has it after `export --app`"
-            )
-        values = (key, parent, back, node.kind, app, turns, state, body, self._db.clock())
-        seq = self._own("node", key.hex(), self._db.insert(INSERT, *values))
+        values = (hash_to_bytes(node.hash), parent, base, node.kind, app, turns, state, body, self._db.clock())
+        seq = self._own("node", node.hash, self._db.insert(INSERT, *values))
         self.blobs.link("node", seq, node.attachments)
         return seq
 
     def _parent(self, node: Node) -> tuple[int | None, int]:
-        """Return the row of the parent and the number of turns up to and with this node."""
-        own = 1 if node.kind == "turn" else 0
+        """Return the row of the parent, and the number of turns up to it."""
         if (node.parent is None) != (node.kind == "root"):
             raise InputError("a root must not have a parent, and every other node must have one")
         if node.parent is None:
-            return None, own
-        seq = self.find(node.parent)
-        if seq is None:
+            return None, 0
+        found = self._db.row(
+            f"SELECT node.seq, node.turns {OWNED} AND hash = ?", self.owner, hash_to_bytes(node.parent)
+        )
+        if found is None:
             raise InputError(f"parent {short_hash(node.parent)} of the node not found in the store")
-        return seq, int(self._db.one("SELECT turns FROM node WHERE seq = ?", seq)) + own
+        return found[0], found[1]
 
     def _own(self, table: Literal["app", "node"], name: str, seq: int | None) -> int:
         """Give the row of a hash to the owner too, and return it; `seq` is None where another owner may have stored it."""

@@ -7,10 +7,11 @@ journal without paying twice.
 
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import date, timedelta
 from typing import Any, Literal, TypeAlias, cast
 
+from taiwa.conversation.app import AppSource
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConflictError, StoreError, TaiwaError
 from taiwa.kernel.journal import Entry
@@ -28,7 +29,7 @@ Axis: TypeAlias = Literal["app", "model", "day", "session", "owner"]
 INSERT_CALL = """
 INSERT INTO call(run, strand, position, kind, key, answer, error, model, metered, input, output, cache_read, cache_write,
     reasoning, cost_nano, price, ms, at_us)
-VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+SELECT seq, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM run WHERE seq = ? AND owner = ?"""
 RUN = """
 SELECT run.seq, run.ref, base.hash, app.hash, run.status, run.input, run.at_us, run.pid,
     (SELECT count(*) FROM call WHERE call.run = run.seq)
@@ -92,13 +93,14 @@ class CallRecord:
     error: Json
 
 
+TOKENS = tuple(field.name for field in fields(Usage))
 MOST_TOKENS = 2**40
 """Tokens of one call from which on a server's report is taken as none: sums of more would not fit into 64 bits."""
 
 
 def is_credible(usage: Usage) -> bool:
     """Report whether the numbers of a usage can be those of one call."""
-    return all(0 <= count <= MOST_TOKENS for count in astuple(usage))
+    return all(0 <= getattr(usage, name) <= MOST_TOKENS for name in TOKENS)
 
 
 class Runs:
@@ -113,20 +115,24 @@ class Runs:
         self,
         ref: str,
         base: str | None,
-        app: str | None,
+        app: str | AppSource | None,
         text: str,
         options: Json = None,
         attachments: Iterable[Attachment] = (),
     ) -> int:
         """Open a run and return its number. It belongs to this process until it ends.
 
-        `ref` may be "" for a run outside any session; `app` must be stored. `attachments` are stored with it.
+        `ref` may be "" for a run outside any session; `app` is stored, or given as its source. `attachments` are stored with it.
 
         Raises:
             StoreError: the store does not have the app or the base.
         """
         with self._db.transaction():
-            rows = app and self._nodes.seq(app, "app"), base and self._nodes.seq(base)
+            if isinstance(app, AppSource):
+                app_row: int | None = self._nodes.app_row(app, app.hash)
+            else:
+                app_row = None if app is None else self._nodes.seq(app, "app")
+            rows = app_row, base and self._nodes.seq(base)
             recorded = pack({"text": text, "options": options})
             insert = """INSERT INTO run(owner, ref, app, base, status, input, pid, token, at_us)
                 VALUES(?, ?, ?, ?, 'open', ?, ?, '', ?)"""
@@ -142,12 +148,8 @@ class Runs:
         """Return a function that writes each entry of a journal durably before the program goes on.
 
         `model` is the name that the user gave; without it each response names its own. `price` is called once per response,
-        and `price_id` identifies its table of prices.
-
-        Raises:
-            StoreError: the run does not exist.
+        and `price_id` identifies its table of prices. It raises a `StoreError` where the run does not exist.
         """
-        self.run(run)
 
         def write(entry: Entry) -> None:
             data = entry.record()
@@ -165,7 +167,8 @@ class Runs:
                 tokens.input_tokens, tokens.output_tokens, tokens.cache_read_tokens, tokens.cache_write_tokens,
                 tokens.reasoning_tokens, cost, price_id if cost is not None else "", round(entry.seconds * 1000),
             )  # fmt: skip
-            self._db.run(INSERT_CALL, run, *values, self._db.clock())
+            if not self._db.run(INSERT_CALL, *values, self._db.clock(), run, self._owner):
+                raise _missing(run)
 
         return write
 
@@ -219,7 +222,7 @@ class Runs:
         """
         row = self._db.row(f"{RUN} AND run.seq = ?", self._owner, run)
         if row is None:
-            raise StoreError(f"run {run} not found in the store")
+            raise _missing(run)
         return _run(row)
 
     def model(self, run: int) -> str:
@@ -339,6 +342,10 @@ class Runs:
         body = None if error is None else pack(record(error.record()))
         update = "UPDATE run SET status = ?, error = ? WHERE seq = ? AND owner = ? AND status = 'open'"
         self._db.run(update, status, body, run, self._owner)
+
+
+def _missing(run: int) -> StoreError:
+    return StoreError(f"run {run} not found in the store")
 
 
 def _run(row: SqlRow) -> Run:

@@ -99,6 +99,12 @@ class TranscriptEntry:
     session: str
 
 
+PUT_TRANSCRIPT = """
+INSERT INTO transcript(owner, app, session, address, turn, node)
+SELECT ?, ?, ?, ?, ?, seq FROM node LEFT JOIN owned_node ON owned_node.node = node.seq
+WHERE hash = ? AND coalesce(owned_node.owner, '') = ?"""
+
+
 class Transcripts:
     """The addresses of the nodes that clients of the server made. Each belongs to an owner and an app."""
 
@@ -109,10 +115,9 @@ class Transcripts:
 
     def put(self, app: str, address: str, turn: str, node: str, session: str) -> None:
         """Store a node under an address; the newest node of an address is the one that is found."""
-        insert = "INSERT INTO transcript(owner, app, address, turn, node, session) VALUES(?, ?, ?, ?, ?, ?)"
-        self._db.run(
-            insert, self._owner, app, hash_to_bytes(address), hash_to_bytes(turn), self._nodes.seq(node), session
-        )
+        keys = map(hash_to_bytes, (address, turn, node))
+        if not self._db.run(PUT_TRANSCRIPT, self._owner, app, session, *keys, self._owner):
+            self._nodes.seq(node)  # says that it is missing
 
     def find(self, app: str, addresses: Sequence[str], session: str = "") -> dict[str, TranscriptEntry]:
         """Return the newest node of each address that is known; with a session, of those that were made in it."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Self
 
@@ -12,7 +13,7 @@ from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.sql import Clock, Database, PostgresUrl, is_postgres_url, now_us
 from taiwa.store.export import export_lines, import_lines
 from taiwa.store.maintenance import KEPT_MOVES, DeleteResult, FsckProblem, GcResult, delete_session, fsck, gc
-from taiwa.store.nodes import Nodes, Snapshots, hash_to_bytes
+from taiwa.store.nodes import Nodes, Snapshots
 from taiwa.store.refs import Refs, check_name, composed, conflict_message
 from taiwa.store.runs import Axis, Batches, CostLine, Runs, costs
 from taiwa.store.schema import STORE
@@ -158,7 +159,7 @@ class Store:
             ConflictError: the session is not at `expected`; nothing is changed, and the costs of the run stay.
             InputError: a node does not follow the one before it, or the name is not allowed.
         """
-        hashes = _check_linked(nodes)
+        _check_linked(nodes)
         name = check_name(ref) if expected is None else composed(ref)
         try:
             with self._db.transaction():
@@ -167,19 +168,8 @@ class Store:
                 at = None if session is None else session[2]
                 if at != expected:
                     raise ConflictError(conflict_message(name, at, expected))
-                for app in apps:
-                    self.nodes.put_app(app)
-                parent = nodes[0].parent
-                base: int | None = None
-                if session is not None and parent == at:
-                    base = session[1]
-                elif parent is not None:
-                    base = self.nodes.seq(parent)
-                tip = 0
-                for node, key in zip(nodes, map(hash_to_bytes, hashes), strict=True):
-                    tip = self.nodes.insert(node, key, base)
-                    # A session can be undone back to its root, so what is committed together with a root goes back to that.
-                    base = tip if base is None else base
+                rows = {(name_of_app := app.hash): self.nodes.app_row(app, name_of_app) for app in apps}
+                tip = self.nodes.insert(nodes, None, rows)
                 if session is None:
                     self.refs.begin(name, tip, reason)
                 else:
@@ -190,7 +180,7 @@ class Store:
             if run is not None:
                 self.runs.end(run, "conflict")
             raise
-        return hashes[-1]
+        return nodes[-1].hash
 
     def undo(self, name: str, steps: int = 1) -> str:
         """Move a session some steps back and return its new tip; everything that one commit added goes together.
@@ -300,13 +290,10 @@ class Store:
             raise InputError(f"{what} concerns all owners; open the store without an owner")
 
 
-def _check_linked(nodes: Sequence[Node]) -> tuple[str, ...]:
-    """Return the hashes of the nodes, each of which must be the parent of the next."""
+def _check_linked(nodes: Sequence[Node]) -> None:
+    """Check that each node is the parent of the next."""
     if not nodes:
         raise InputError("a commit must have at least one node")
-    hashes: list[str] = []
-    for index, node in enumerate(nodes):
-        if hashes and node.parent != hashes[-1]:
-            raise InputError(f"node {index + 1} of the commit does not follow the one before it")
-        hashes.append(node.hash)
-    return tuple(hashes)
+    for number, (node, following) in enumerate(pairwise(nodes), 2):
+        if following.parent != node.hash:
+            raise InputError(f"node {number} of the commit does not follow the one before it")
