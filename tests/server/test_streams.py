@@ -8,7 +8,7 @@ import pytest
 from starlette.types import Message
 
 from taiwa.kernel.messages import TextDelta
-from taiwa.server.responses import EventStream, SendNow
+from taiwa.server.responses import WRITE, EventStream, SendNow
 from taiwa.server.runs import LiveRun, RunEvent
 
 
@@ -37,6 +37,11 @@ class Reader:
         if message["type"] == "http.response.body":
             self.parts.append(message["body"])
 
+    def write(self, part: bytes) -> bool:
+        if self.open.is_set():
+            self.parts.append(part)
+        return self.open.is_set()
+
     async def receive(self) -> Message:
         await self.left.wait()
         return {"type": "http.disconnect"}
@@ -59,7 +64,7 @@ def stream_of(run: LiveRun) -> EventStream:
             assert isinstance(each.event, TextDelta)
             return each.event.text.encode()
 
-        async for each in run.follow(take=lambda each: send_now(write(each))):
+        async for each in run.follow(take=lambda index, event: send_now(write(RunEvent(index, event)))):
             yield write(each)
 
     return EventStream(events)
@@ -68,7 +73,7 @@ def stream_of(run: LiveRun) -> EventStream:
 @on_a_loop
 async def test_pieces_are_sent_in_the_moment_in_which_they_come() -> None:
     run, reader = LiveRun([]), Reader()
-    reading = asyncio.create_task(stream_of(run)({}, reader.receive, reader.send))
+    reading = asyncio.create_task(stream_of(run)({WRITE: reader.write}, reader.receive, reader.send))
     await settle()
 
     publish(run, "a", "b")
@@ -83,7 +88,7 @@ async def test_pieces_are_sent_in_the_moment_in_which_they_come() -> None:
 @on_a_loop
 async def test_a_reader_that_does_not_read_makes_one_part_wait_and_gets_all_in_order_later() -> None:
     run, reader = LiveRun([]), Reader()
-    reading = asyncio.create_task(stream_of(run)({}, reader.receive, reader.send))
+    reading = asyncio.create_task(stream_of(run)({WRITE: reader.write}, reader.receive, reader.send))
     await settle()
     publish(run, "a")
     begun = reader.begun
@@ -107,7 +112,7 @@ async def test_a_reader_that_leaves_ends_the_stream_and_is_reported(reads: bool)
     run, reader, left = LiveRun([]), Reader(), list[bool]()
     stream = stream_of(run)
     stream._on_leave = lambda: left.append(True)
-    reading = asyncio.create_task(stream({}, reader.receive, reader.send))
+    reading = asyncio.create_task(stream({WRITE: reader.write}, reader.receive, reader.send))
     await settle()
     if not reads:
         reader.open.clear()
@@ -123,7 +128,9 @@ async def test_a_reader_that_leaves_ends_the_stream_and_is_reported(reads: bool)
 @on_a_loop
 async def test_two_readers_follow_one_run_each_at_its_pace() -> None:
     run, fast, slow = LiveRun([]), Reader(), Reader()
-    readings = [asyncio.create_task(stream_of(run)({}, each.receive, each.send)) for each in (fast, slow)]
+    readings = [
+        asyncio.create_task(stream_of(run)({WRITE: each.write}, each.receive, each.send)) for each in (fast, slow)
+    ]
     await settle()
     slow.open.clear()
 

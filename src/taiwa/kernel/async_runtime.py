@@ -5,7 +5,6 @@ import inspect
 import os
 import threading
 from collections.abc import AsyncGenerator, Callable
-from concurrent.futures import Future
 from contextlib import aclosing, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
@@ -191,6 +190,8 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
                     wants_more = await run.read(partial(run.execution.feed, pending, chunk))
                 else:  # there are many chunks, and mostly no step that they wait for
                     wants_more = run.execution.feed(pending, chunk)
+                if run.end is not None:
+                    run.execution.events.clear()  # nobody reads them
                 ticks.set()
                 if not wants_more:
                     break
@@ -234,12 +235,33 @@ async def finish_in_thread(call: Callable[[], R]) -> R:
     return await step_threads().start(call).end()
 
 
-def fulfil(future: Future[R], call: Callable[[], R]) -> None:
-    """Make a call, and let a future have what it returns or raises."""
-    try:
-        future.set_result(call())
-    except BaseException as error:
-        future.set_exception(error)
+class Outcome(Generic[R]):
+    """What a call returned or raised, for whoever asks for it later; a future of threads, which are waited for, is large."""
+
+    __slots__ = ("_error", "_value", "made")
+    _value: R
+
+    def __init__(self) -> None:
+        self.made = False
+        self._error: BaseException | None = None
+
+    def make(self, call: Callable[[], R]) -> None:
+        """Make the call."""
+        try:
+            self._value = call()
+        except BaseException as error:
+            self._error = error
+        self.made = True
+
+    def result(self) -> R:
+        """Return or raise what the call did.
+
+        Raises:
+            BaseException: what the call raised.
+        """
+        if self._error is not None:
+            raise self._error
+        return self._value
 
 
 MOST_STEP_THREADS = 8
@@ -298,7 +320,6 @@ class StepThreads:
     """
 
     def __init__(self) -> None:
-        self.process = os.getpid()
         self._steps: SimpleQueue[_Step[Any]] = SimpleQueue()
         self._idle = threading.Semaphore(0)
         self._count = 0
@@ -319,12 +340,13 @@ class StepThreads:
 
 
 _threads: list[StepThreads] = []
+os.register_at_fork(after_in_child=_threads.clear)
 
 
 def step_threads() -> StepThreads:
     """Return the threads of this process; a forked child has none of its parent's."""
-    if not _threads or _threads[0].process != os.getpid():
-        _threads[:] = [StepThreads()]
+    if not _threads:
+        _threads.append(StepThreads())
     return _threads[0]
 
 

@@ -87,6 +87,8 @@ class Catalogue:
         Raises:
             ConfigError: the model is unknown, or its key is missing.
         """
+        if choice.model in self._given:
+            return open_priced_model(self._given[choice.model], self.settings)
         app = load_unchanged(choice.app)
         return self._open(app, choice.model or self._model_of(app))
 

@@ -1,10 +1,12 @@
 """The turns of a store's own conversations, for the page and for programs: where a turn goes, its run to follow, and its rewriting."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
 from secrets import token_urlsafe
 
 from taiwa.conversation.app import App
@@ -56,11 +58,11 @@ class FollowedRun:
     caller: str
     session: str
     runs: list[LiveRun] = field(default_factory=list[LiveRun])
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: bool = False
     cancelled: bool = False
     client: str = ""
     """The program and the protocol that began it; "" for the page and the server's own API."""
+    _changed: asyncio.Event | None = None
 
     @property
     def text(self) -> str:
@@ -75,10 +77,25 @@ class FollowedRun:
                 async for event in self.runs[index].follow():
                     yield event
                 index += 1
-            if self.ended.is_set():
+            if self.ended:
                 return
-            self.changed.clear()
-            await self.changed.wait()
+            self._changed = self._changed or asyncio.Event()
+            self._changed.clear()
+            await self._changed.wait()
+
+    def add(self, run: LiveRun) -> None:
+        """Add a run behind the others."""
+        self.runs.append(run)
+        self._wake()
+
+    def end(self) -> None:
+        """Let no more runs follow."""
+        self.ended = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._changed is not None:
+            self._changed.set()
 
     async def stop(self) -> None:
         """End the run at once; the turn is committed with the text that it has."""
@@ -97,6 +114,7 @@ class FollowedRuns:
     def __init__(self, sharing: Sharing) -> None:
         self._sharing = sharing
         self._runs: dict[str, FollowedRun] = {}
+        self._ended: deque[str] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
         self.version = 0
@@ -119,7 +137,7 @@ class FollowedRuns:
 
     def open(self, caller: str) -> list[FollowedRun]:
         """Return the runs of a caller that are performed now."""
-        return [run for run in self._runs.values() if run.caller == caller and not run.ended.is_set()]
+        return [run for run in self._runs.values() if run.caller == caller and not run.ended]
 
     def of(self, session: str, caller: str) -> list[FollowedRun]:
         """Return the runs of a session that can be followed, the first one first."""
@@ -143,7 +161,7 @@ class FollowedRuns:
 
     async def of_session(self, session: str, caller: str) -> FollowedRun | RemoteRun | None:
         """Return the run that writes in a session now."""
-        open_runs = (run for run in self._runs.values() if not run.ended.is_set())
+        open_runs = (run for run in self._runs.values() if not run.ended)
         found = next((run for run in open_runs if run.session == session and run.caller == caller), None)
         return found or await self._sharing.of_session(session, caller)
 
@@ -179,28 +197,33 @@ class FollowedRuns:
         followed = FollowedRun(token_urlsafe(12), caller, session.name, [run])
         self._runs[followed.id] = followed
         self._wake()
-        for old in [run.id for run in self._runs.values() if run.ended.is_set()][:-MOST_KEPT]:
-            del self._runs[old]
-        task = asyncio.create_task(self._perform(runs, session, followed, texts))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        if texts:
+            task = asyncio.create_task(self._perform(runs, session, followed, texts))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        else:
+            run.when_done = partial(self._end, followed)
         return followed
+
+    def _end(self, followed: FollowedRun) -> None:
+        followed.end()
+        self._ended.append(followed.id)
+        if len(self._ended) > MOST_KEPT:
+            del self._runs[self._ended.popleft()]
+        self._wake()
 
     async def _perform(self, runs: Runs, session: AsyncSession, followed: FollowedRun, texts: Sequence[str]) -> None:
         try:
-            await followed.runs[0].ended.wait()
+            await followed.runs[0].end()
             for text in texts:
                 if followed.cancelled or any(isinstance(each.event, ApiError) for each in followed.runs[-1].events):
                     break
-                followed.runs.append(runs.start([Completion(session, TurnInput(session.conversation, text))]))
-                followed.changed.set()
-                await followed.runs[-1].ended.wait()
+                followed.add(runs.start([Completion(session, TurnInput(session.conversation, text))]))
+                await followed.runs[-1].end()
         except ApiError:
             pass  # no room, or the server stops: the turns up to here stand
         finally:
-            followed.ended.set()
-            followed.changed.set()
-            self._wake()
+            self._end(followed)
 
 
 def place(session: AsyncSession, request: TurnRequest) -> TurnInput:

@@ -4,6 +4,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -14,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from taiwa.server.access import Access
 from taiwa.server.errors import ApiError, invalid, too_many
 from taiwa.server.options import LOOPBACK_NAMES, ServerOptions
-from taiwa.server.responses import SEND
+from taiwa.server.responses import WRITE, part_writer
 
 logger = logging.getLogger("taiwa.server.requests")
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -22,7 +23,7 @@ PUBLIC = frozenset({"/health", "/login"})
 """Paths without a key."""
 VISITED = frozenset({"/", "/login"})
 """Paths to which a link of another site may lead."""
-SINGLE = ("authorization", "x-api-key", "origin", "content-type", "content-encoding", "sec-fetch-site")
+SINGLE = (b"authorization", b"x-api-key", b"origin", b"content-type", b"content-encoding", b"sec-fetch-site")
 """Headers that a request may have once."""
 ALLOWED_HEADERS = "authorization, content-type, x-api-key, anthropic-version, last-event-id"
 
@@ -70,7 +71,7 @@ class Guard:
                 message = {**message, "headers": headers}
             await send(message)
 
-        scope[SEND] = send
+        scope[WRITE] = part_writer(scope, send)
         self._active += 1
         try:
             response = await self._check(scope)
@@ -114,9 +115,10 @@ class Guard:
         """Check that no other server could read the request in another way: where it ends, who sends it, what it is."""
         if "transfer-encoding" in headers and "content-length" in headers:
             raise invalid(None, "a request must not have both Content-Length and Transfer-Encoding")
-        twice = next((name for name in SINGLE if len(headers.getlist(name)) > 1), None)
+        names = [name for name, _ in headers.raw]
+        twice = next((name for name in SINGLE if names.count(name) > 1), None)
         if twice is not None:
-            raise invalid(None, f"the header {twice} was sent twice")
+            raise invalid(None, f"the header {twice.decode()} was sent twice")
 
     def _check_host(self, headers: Headers) -> None:
         """Check that the request was addressed to a name of this server: a page of another site may have rebound its own."""
@@ -166,6 +168,7 @@ def body_too_large(most: int) -> ApiError:
     return ApiError(413, f"the body is larger than {most:,} bytes", code="request_too_large")
 
 
+@lru_cache(maxsize=64)
 def _host_name(host: str) -> str | None:
     try:
         parts = urlsplit(f"//{host}")

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from array import array
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ class RunEvent:
     """
 
     index: int
-    event: TextDelta | ThinkingDelta | Notice | TurnResult | ApiError
+    event: "PublishedEvent"
 
     @property
     def is_last(self) -> bool:
@@ -41,15 +42,24 @@ class RunEvent:
         return isinstance(self.event, (TurnResult, ApiError))
 
 
-Take: TypeAlias = Callable[[RunEvent], bool]
-"""Gets an event when it happens, and says whether it took it."""
+PublishedEvent: TypeAlias = TextDelta | ThinkingDelta | Notice | TurnResult | ApiError
+Take: TypeAlias = Callable[[int, PublishedEvent], bool]
+"""Gets the index of an answer and an event of it when it happens, and says whether it took it."""
 OnEnd: TypeAlias = Callable[["LiveRun"], Awaitable[None]]
 OnTurn: TypeAlias = Callable[[Repository, str, str], None]
 """Called with the repository, the node and the session of each turn that was stored."""
 
 
 class LiveRun:
-    """The answers of one request while they are written, and their events from the first one."""
+    """The answers of one request while they are written, and their events from the first one.
+
+    `when_done` is called at the end, before the readers see it.
+    """
+
+    __slots__ = (
+        "_events", "_indexes", "_loop", "_on_end", "_on_turn", "_readers", "_stop", "_tasks", "_thread",
+        "abandoned", "completions", "done", "stopped", "when_done",
+    )  # fmt: skip
 
     def __init__(
         self, completions: Sequence[Completion], on_end: OnEnd | None = None, on_turn: OnTurn | None = None
@@ -57,15 +67,21 @@ class LiveRun:
         self._on_end = on_end
         self._on_turn = on_turn
         self.completions = tuple(completions)
-        self.events: list[RunEvent] = []
+        self.when_done: Callable[[], None] | None = None
+        self._events: list[PublishedEvent] = []
+        self._indexes = array("I")
         self.done = False
-        self.ended = asyncio.Event()
         self.abandoned = False
         self.stopped = False
         self._stop = Stop()
         self._readers: list[_Reader] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._loop, self._thread = asyncio.get_running_loop(), get_ident()
+
+    @property
+    def events(self) -> list[RunEvent]:
+        """The events up to now."""
+        return list(map(RunEvent, self._indexes, self._events))
 
     def begin(self) -> asyncio.Task[None]:
         """Perform the run in a task of its own."""
@@ -78,9 +94,10 @@ class LiveRun:
         """
         reader = _Reader(start, take)
         while True:
-            while reader.position < len(self.events):
+            while reader.position < len(self._events):
+                at = reader.position
                 reader.position += 1
-                yield self.events[reader.position - 1]
+                yield RunEvent(self._indexes[at], self._events[at])
             if self.done:
                 return
             reader.woken = self._loop.create_future()
@@ -89,6 +106,11 @@ class LiveRun:
                 await reader.woken
             finally:
                 self._readers.remove(reader)
+
+    async def end(self) -> None:
+        """Wait for the end of all answers."""
+        async for _ in self.follow(len(self._events)):
+            pass
 
     async def results(self) -> list[TurnResult]:
         """Wait for the end of all answers.
@@ -130,7 +152,8 @@ class LiveRun:
                 await self._on_end(self)
         finally:
             self.done = True
-            self.ended.set()
+            if self.when_done is not None:
+                self.when_done()
             self._wake()
 
     async def _answer(self, index: int) -> None:
@@ -167,11 +190,11 @@ class LiveRun:
         else:
             self._loop.call_soon_threadsafe(self._publish, index, event)
 
-    def _publish(self, index: int, event: TextDelta | ThinkingDelta | Notice | TurnResult | ApiError) -> None:
-        published = RunEvent(index, event)
-        self.events.append(published)
+    def _publish(self, index: int, event: PublishedEvent) -> None:
+        self._indexes.append(index)
+        self._events.append(event)
         for reader in self._readers:
-            if reader.take is not None and not reader.woken.done() and reader.take(published):
+            if reader.take is not None and not reader.woken.done() and reader.take(index, event):
                 reader.position += 1
             else:
                 reader.wake()

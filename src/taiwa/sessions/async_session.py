@@ -3,7 +3,6 @@
 import asyncio
 from asyncio import to_thread
 from collections.abc import AsyncGenerator, Callable, Iterable
-from concurrent.futures import Future
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import Self, TypeAlias, TypeVar
@@ -11,7 +10,7 @@ from typing import Self, TypeAlias, TypeVar
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
 from taiwa.conversation.state import Change, State
-from taiwa.kernel.async_runtime import AsyncRuntime, Stop, finish_in_thread, fulfil
+from taiwa.kernel.async_runtime import AsyncRuntime, Outcome, Stop, finish_in_thread
 from taiwa.kernel.attachments import AttachmentSource
 from taiwa.kernel.errors import TaiwaError
 from taiwa.kernel.execution import Execution, Observer, RunResult
@@ -133,7 +132,7 @@ class AsyncSession(BaseSession):
     ) -> TurnResult:
         """Complete a turn in two steps: one up to the call of the model, one from its answer to the commit."""
         turns: list[ActiveTurn] = []
-        settled: Future[TurnResult] = Future()
+        settled: Outcome[TurnResult] = Outcome()
 
         def start() -> tuple[AsyncRuntime, Execution[TurnValue]]:
             turns.append(turn := begin())
@@ -141,14 +140,14 @@ class AsyncSession(BaseSession):
             return runtime, runtime.execution(turn.program, turn.journal)
 
         def settle(done: RunResult[TurnValue]) -> None:
-            fulfil(settled, lambda: self._settle(turns[0], done))
+            settled.make(lambda: self._settle(turns[0], done))
 
         try:
             async with self._record_failure(turns):
                 runtime, execution = await self._begin_in_thread(start, turns)
                 await runtime.finish(execution, settle)
         except asyncio.CancelledError:
-            if not settled.done():
+            if not settled.made:
                 raise
         return settled.result()  # a turn that is committed while its task is cancelled is not taken back
 

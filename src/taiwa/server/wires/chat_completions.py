@@ -38,7 +38,7 @@ from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.extension import Extend, read_extension
 from taiwa.server.fields import Fields
 from taiwa.server.responses import SendNow, event
-from taiwa.server.runs import LiveRun, RunEvent
+from taiwa.server.runs import LiveRun, PublishedEvent
 from taiwa.server.state import read_body, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.files import FILE_PARTS, with_files
@@ -399,10 +399,12 @@ class _Reply:
         thinking: set[int] = set()
         written: set[int] = set()
 
-        def take(each: RunEvent) -> bool:
-            if not isinstance(each.event, TextDelta) or each.index not in written:
-                return False
-            return send_now(self._piece(each.index, b"content", each.event.text))
+        def take(index: int, event: PublishedEvent) -> bool:
+            return (
+                isinstance(event, TextDelta)
+                and index in written
+                and send_now(self._piece(index, b"content", event.text))
+            )
 
         async for each in run.follow(take=take):
             if isinstance(each.event, Notice):

@@ -42,7 +42,7 @@ from taiwa.server.errors import ApiError, invalid
 from taiwa.server.extension import Extend, read_extension
 from taiwa.server.fields import Fields
 from taiwa.server.responses import SendNow, event
-from taiwa.server.runs import LiveRun, RunEvent
+from taiwa.server.runs import LiveRun, PublishedEvent
 from taiwa.server.state import caller_of, read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.stateless import (
@@ -386,10 +386,10 @@ class _Reply:
         yield _event("ping")
         has_text = False
 
-        def take(each: RunEvent) -> bool:
-            if not isinstance(each.event, TextDelta) or self._open != "text":
+        def take(_: int, event: PublishedEvent) -> bool:
+            if not isinstance(event, TextDelta) or self._open != "text":
                 return False
-            return send_now(self._delta("text", {"type": "text_delta", "text": each.event.text}))
+            return send_now(self._delta("text", {"type": "text_delta", "text": event.text}))
 
         async for each in run.follow(take=take):
             match each.event:

@@ -31,7 +31,7 @@ from taiwa.server.errors import ApiError, invalid
 from taiwa.server.extension import Extend, read_extension
 from taiwa.server.fields import Fields
 from taiwa.server.responses import SendNow
-from taiwa.server.runs import LiveRun, RunEvent
+from taiwa.server.runs import LiveRun, PublishedEvent
 from taiwa.server.state import read_body, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.chat_completions import read_tools
@@ -232,8 +232,8 @@ class _Reply:
         """Yield the lines of the answer."""
         has_text = False
 
-        def take(each: RunEvent) -> bool:
-            return has_text and isinstance(each.event, TextDelta) and send_now(_line(self._part(each.event.text)))
+        def take(_: int, event: PublishedEvent) -> bool:
+            return has_text and isinstance(event, TextDelta) and send_now(_line(self._part(event.text)))
 
         async for each in run.follow(take=take):
             match each.event:

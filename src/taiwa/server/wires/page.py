@@ -74,7 +74,7 @@ async def conversation(request: Request) -> Response:
         tip = page.repository.store.refs.tip(_name(request, page.repository))  # a turn that ends after this is an event
         place = _place(request, page.repository)
         models = state.catalogue.models
-        written = [run for run in state.followed.of(place.session, caller) if not run.ended.is_set()]
+        written = [run for run in state.followed.of(place.session, caller) if not run.ended]
         last = (
             written[-1].runs[-1].completions[0].session.priced_model.model.name
             if written
@@ -210,7 +210,7 @@ async def follow(request: Request) -> Response:
         elif first in names:
             seen = set(names[: names.index(first)])
         else:
-            seen = {run.id for run in known if run.ended.is_set()}
+            seen = {run.id for run in known if run.ended}
         yield b"retry: 1000\n\n"
         if len(seen) == len(names) and (text := await asyncio.to_thread(left)):
             yield event({"text": text}, "interrupted")

@@ -118,8 +118,7 @@ class LiveResponse:
     async def stop(self) -> None:
         """Cancel its run, and wait for the end."""
         self.run.cancel(abandon=True)
-        async for _ in self.run.follow(len(self.run.events)):
-            pass
+        await self.run.end()
 
 
 @dataclass(frozen=True, slots=True)
