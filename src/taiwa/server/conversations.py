@@ -20,7 +20,7 @@ from taiwa.kernel.usage_limits import currency_units
 from taiwa.operations.complete import Completion
 from taiwa.server.catalogue import Catalogue
 from taiwa.server.errors import ApiError
-from taiwa.server.runs import LiveRun, RunEvent, Runs
+from taiwa.server.runs import LiveRun, RunEvent, Runs, Take
 from taiwa.server.sharing import RemoteRun, Sharing
 from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions
@@ -69,12 +69,12 @@ class FollowedRun:
         """What the user said first."""
         return self.runs[0].completions[0].text
 
-    async def follow(self) -> AsyncIterator[RunEvent]:
-        """Yield the events of all its runs, from the first one."""
+    async def follow(self, *, take: Take | None = None) -> AsyncIterator[RunEvent]:
+        """Yield the events of all its runs, from the first one, as `LiveRun.follow`."""
         index = 0
         while True:
             while index < len(self.runs):
-                async for event in self.runs[index].follow():
+                async for event in self.runs[index].follow(take=take):
                     yield event
                 index += 1
             if self.ended:

@@ -89,6 +89,8 @@ class EventStream(Response):
 def part_writer(scope: Scope, send: Send) -> SendNow:
     """Return what writes a part of a body without a length, once the body has begun; False where that must be sent and awaited.
 
+    An empty part asks whether one can be written now.
+
     A part is one chunk of HTTP/1.1, which changes nothing in the state of the connection: it is written past the state machine
     of uvicorn, which costs more than all else that a part passes.
     """
@@ -99,7 +101,8 @@ def part_writer(scope: Scope, send: Send) -> SendNow:
     def write(part: bytes) -> bool:
         if cycle.flow.write_paused or cycle.disconnected or not cycle.response_started or cycle.response_complete:
             return False
-        cycle.transport.write(b"%x\r\n%b\r\n" % (len(part), part))
+        if part:
+            cycle.transport.write(b"%x\r\n%b\r\n" % (len(part), part))
         return True
 
     return write

@@ -45,6 +45,17 @@ class RunEvent:
 PublishedEvent: TypeAlias = TextDelta | ThinkingDelta | Notice | TurnResult | ApiError
 Take: TypeAlias = Callable[[int, PublishedEvent], bool]
 """Gets the index of an answer and an event of it when it happens, and says whether it took it."""
+
+
+def take_pieces(write: Callable[[TextDelta | ThinkingDelta], bytes], send_now: Callable[[bytes], bool]) -> Take:
+    """Return what sends the pieces of text and reasoning at once; `write` is called only for one that can be sent."""
+
+    def take(_: int, event: PublishedEvent) -> bool:
+        return isinstance(event, (TextDelta, ThinkingDelta)) and send_now(b"") and send_now(write(event))
+
+    return take
+
+
 OnEnd: TypeAlias = Callable[["LiveRun"], Awaitable[None]]
 OnTurn: TypeAlias = Callable[[Repository, str, str], None]
 """Called with the repository, the node and the session of each turn that was stored."""

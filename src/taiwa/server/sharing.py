@@ -16,7 +16,7 @@ from taiwa.kernel.errors import ConfigError, StoreError
 from taiwa.kernel.records import Json, record, restore
 from taiwa.server.access import Repositories
 from taiwa.server.errors import SERVER, ApiError
-from taiwa.server.runs import RunEvent
+from taiwa.server.runs import RunEvent, Take
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.store.served import SharedRun, SharedRuns
 
@@ -33,8 +33,8 @@ LOST = ApiError(503, "the server that wrote this is gone; the turn can be resume
 class Followable(Protocol):
     """A run with its events from the first one."""
 
-    def follow(self) -> AsyncIterator[RunEvent]:
-        """Yield the events."""
+    def follow(self, *, take: Take | None = None) -> AsyncIterator[RunEvent]:
+        """Yield the events; `take` may get those that happen meanwhile, as of `LiveRun.follow`."""
         ...
 
 
@@ -48,8 +48,9 @@ class RemoteRun:
     ended: bool
     shared: SharedRuns
 
-    async def follow(self) -> AsyncIterator[RunEvent]:
-        """Yield the events from the first one; where another server takes the run over, those behind the ones that were read."""
+    async def follow(self, *, take: Take | None = None) -> AsyncIterator[RunEvent]:
+        """Yield the events from the first one, which are polled for, so that none is taken; where another server takes the run over, those behind the ones that were read."""
+        del take
         start = 0
         while True:
             run, events = await asyncio.to_thread(self._read, start)

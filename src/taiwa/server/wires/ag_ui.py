@@ -8,6 +8,7 @@ import asyncio
 from base64 import b64decode
 from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
 from itertools import groupby
 from typing import TYPE_CHECKING, cast
@@ -27,8 +28,8 @@ from taiwa.server.catalogue import Choice
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.extension import Extension, read_extension
 from taiwa.server.fields import Fields
-from taiwa.server.responses import EventStream, event
-from taiwa.server.runs import LiveRun, RunEvent
+from taiwa.server.responses import EventStream, SendNow, event
+from taiwa.server.runs import LiveRun, RunEvent, take_pieces
 from taiwa.server.state import ServerState, caller_of, read_body, start_run, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.stateless import checked_tools
@@ -240,7 +241,7 @@ async def create(request: Request) -> Response:
     repository = state.repository(caller)
     known = state.live.get(_live_key(caller, asked.key))
     if known is not None:
-        return EventStream(stream(known))
+        return EventStream(partial(stream, known))
     recorded = await asyncio.to_thread(repository.store.served.find, _stored_id(asked.key))
     if recorded is not None and recorded.node is not None:
         return EventStream(_recorded(recorded))
@@ -253,10 +254,10 @@ async def create(request: Request) -> Response:
         begun = await asyncio.to_thread(_begin, state, caller, choice, asked)
     live, completion = begun
     if completion is None:
-        return EventStream(stream(live))
+        return EventStream(partial(stream, live))
     key = _live_key(caller, asked.key)
     if key in state.live:  # another request began the same run meanwhile
-        return EventStream(stream(state.live[key]))
+        return EventStream(partial(stream, state.live[key]))
 
     async def on_end(run: LiveRun) -> None:
         await asyncio.to_thread(_finish, state, repository, live, run)
@@ -264,7 +265,7 @@ async def create(request: Request) -> Response:
 
     live.run = start_run(request, "AG-UI", [completion], on_end)
     state.live[key] = live
-    return EventStream(stream(live))
+    return EventStream(partial(stream, live))
 
 
 def _reopen(
@@ -455,9 +456,13 @@ def _finish(state: ServerState, repository: Repository, live: ThreadRun, run: Li
     repository.store.served.put(ServedObject(_stored_id(live.asked.key), "run", result.session, result.node, body))
 
 
-async def stream(live: ThreadRun) -> AsyncGenerator[bytes]:
+async def stream(live: ThreadRun, send_now: SendNow) -> AsyncGenerator[bytes]:
     """Yield the events of a run, from the first one."""
     writer = EventWriter(live)
+
+    def write(piece: TextDelta | ThinkingDelta) -> bytes:
+        return b"".join(map(event, writer.piece(piece)))
+
     for each in writer.begin():
         yield event(each)
     if live.run is None:
@@ -465,10 +470,9 @@ async def stream(live: ThreadRun) -> AsyncGenerator[bytes]:
             yield event(each)
         return
     last: RunEvent | None = None
-    async for run_event in live.run.follow():
+    async for run_event in live.run.follow(take=take_pieces(write, send_now)):
         if isinstance(run_event.event, (TextDelta, ThinkingDelta)):
-            for each in writer.piece(run_event.event):
-                yield event(each)
+            yield write(run_event.event)
         elif run_event.is_last:
             last = run_event
     if last is not None:

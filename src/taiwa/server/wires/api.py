@@ -3,6 +3,8 @@
 import asyncio
 from base64 import b64decode
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from functools import partial
+from itertools import count
 from typing import cast
 
 from starlette.requests import Request
@@ -38,8 +40,8 @@ from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.extension import read_params
 from taiwa.server.fields import Fields
 from taiwa.server.indexing import IndexRun
-from taiwa.server.responses import EventStream, event
-from taiwa.server.runs import RunEvent
+from taiwa.server.responses import EventStream, SendNow, event
+from taiwa.server.runs import PublishedEvent, RunEvent, Take, take_pieces
 from taiwa.server.sharing import Followable
 from taiwa.server.state import ServerState, caller_of, language_of, read_body, repository_of, state_of
 from taiwa.server.wire import COUNT, LIMIT, TEXT, Described, Route, Wire
@@ -552,27 +554,32 @@ async def events(request: Request) -> Response:
     last = request.headers.get("last-event-id", "")
     start = int(last) + 1 if last.isascii() and last.isdigit() else 0
 
-    async def write() -> AsyncGenerator[bytes]:
-        index = 0
-        async for kind, data in happened:
-            if index >= start:
-                yield f"id: {index}\n".encode() + event(data, kind)
-            index += 1
+    async def write(send_now: SendNow) -> AsyncGenerator[bytes]:
+        numbers = count()
+
+        def numbered(kind: str, data: Json) -> bytes:
+            number = next(numbers)
+            return f"id: {number}\n".encode() + event(data, kind) if number >= start else b""
+
+        take = take_pieces(lambda piece: numbered(_kind(piece), {"text": piece.text}), send_now)
+        async for kind, data in happened(take):
+            if part := numbered(kind, data):
+                yield part
         yield event({}, "end")
 
-    return EventStream(write())
+    return EventStream(write)
 
 
-async def _events_of(request: Request) -> AsyncIterator[tuple[str, Json]]:
-    """Return the events of a run of the caller, by their kinds.
+async def _events_of(request: Request) -> Callable[[Take], AsyncIterator[tuple[str, Json]]]:
+    """Return what yields the events of a run of the caller, by their kinds.
 
     Raises:
         ApiError: it does not exist, or belongs to another caller.
     """
     state, name, caller = state_of(request), _name(request), caller_of(request)
     if (indexing := state.indexing.find(name, caller)) is not None:
-        return _events_of_indexing(indexing)
-    return _events_of_turns(await state.followed.get(name, caller), repository_of(request))
+        return lambda _: _events_of_indexing(indexing)
+    return partial(_events_of_turns, await state.followed.get(name, caller), repository_of(request))
 
 
 async def _events_of_indexing(run: IndexRun) -> AsyncIterator[tuple[str, Json]]:
@@ -580,22 +587,22 @@ async def _events_of_indexing(run: IndexRun) -> AsyncIterator[tuple[str, Json]]:
         yield kind, error_to_json(data) if isinstance(data, ApiError) else data
 
 
-async def _events_of_turns(run: Followable, repository: Repository) -> AsyncIterator[tuple[str, Json]]:
-    async for each in run.follow():
+async def _events_of_turns(run: Followable, repository: Repository, take: Take) -> AsyncIterator[tuple[str, Json]]:
+    async for each in run.follow(take=take):
         data = _event(each)
         if isinstance(each.event, TurnResult) and each.event.ask is not None and isinstance(data, dict):
             data = data | {"ask": to_json(await asyncio.to_thread(find_ask_turn, repository, each.event.node))}
-        yield _kind(each), data
+        yield _kind(each.event), data
 
 
-def _kind(each: RunEvent) -> str:
-    if isinstance(each.event, TurnResult):
+def _kind(event: PublishedEvent) -> str:
+    if isinstance(event, TurnResult):
         return "turn"
-    if isinstance(each.event, ApiError):
+    if isinstance(event, ApiError):
         return "error"
-    if isinstance(each.event, ThinkingDelta):
+    if isinstance(event, ThinkingDelta):
         return "thinking"
-    return "text" if isinstance(each.event, TextDelta) else "notice"
+    return "text" if isinstance(event, TextDelta) else "notice"
 
 
 def _event(each: RunEvent) -> Json:

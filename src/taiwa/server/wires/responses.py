@@ -29,8 +29,8 @@ from taiwa.operations.complete import (
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.extension import Extension, read_extension
 from taiwa.server.fields import Fields
-from taiwa.server.responses import EventStream, event, page_for
-from taiwa.server.runs import LiveRun
+from taiwa.server.responses import EventStream, SendNow, event, page_for
+from taiwa.server.runs import LiveRun, take_pieces
 from taiwa.server.sharing import RemoteRun
 from taiwa.server.state import ServerState, caller_of, read_body, start_run, state_of
 from taiwa.server.wire import Route, Wire
@@ -338,7 +338,7 @@ async def create(request: Request) -> "Response | Json":
         _share(state, live)
     if asked.streams:
         leaves = None if asked.stores else lambda: live.run.cancel(abandon=True)
-        return EventStream(stream(live), leaves)
+        return EventStream(partial(stream, live, -1), leaves)
     if asked.background:
         return begun
     await live.run.results()
@@ -418,18 +418,20 @@ def _share(state: ServerState, live: LiveResponse) -> None:
     )
 
 
-async def stream(live: LiveResponse | RemoteResponse, after: int = -1) -> AsyncGenerator[bytes]:
+async def stream(live: LiveResponse | RemoteResponse, after: int, send_now: SendNow) -> AsyncGenerator[bytes]:
     """Yield the events of a response that is being written, those behind a number."""
     writer = EventWriter(live.begun)
+
+    def write(piece: TextDelta | ThinkingDelta) -> bytes:
+        written = (writer.text if isinstance(piece, TextDelta) else writer.thinking)(piece.text)
+        return b"".join(event(each, str(each["type"])) for each in written if _number(each) > after)
+
     for each in writer.begin():
         if _number(each) > after:
             yield event(each, str(each["type"]))
-    async for run_event in live.run.follow():
-        if isinstance(run_event.event, (TextDelta, ThinkingDelta)):
-            write = writer.text if isinstance(run_event.event, TextDelta) else writer.thinking
-            for each in write(run_event.event.text):
-                if _number(each) > after:
-                    yield event(each, str(each["type"]))
+    async for run_event in live.run.follow(take=take_pieces(write, send_now)):
+        if isinstance(run_event.event, (TextDelta, ThinkingDelta)) and (part := write(run_event.event)):
+            yield part
     final = await live.finished()
     if final is not None:
         for each in writer.end(final):
@@ -479,7 +481,7 @@ async def retrieve(request: Request) -> "Response | Json":
         raise invalid("starting_after", "starting_after must be a number of an event", "invalid_value")
     streams = query.get("stream") == "true"
     if live is not None:
-        return EventStream(stream(live, int(after))) if streams else live.begun
+        return EventStream(partial(stream, live, int(after))) if streams else live.begun
     found = await asyncio.to_thread(_find, state_of(request).repository(caller_of(request)), request.path_params["id"])
     if not streams or "begun" not in found.body:
         return found.body["response"]
