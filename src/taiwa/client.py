@@ -1111,7 +1111,7 @@ def checked(text: Prompt, attachments: Attachments = ()) -> Messages:
     if not messages or None in messages:
         hint = "; the type comes first: extract(Order, text)" if isinstance(content, type) else ""
         hint = hint or ("; write taiwa.user(…), or {'role': …, 'content': …}" if parts else "")
-        raise InputError(f"the text must be a str, or a list of messages, got {describe(content)}{hint}")
+        raise InputError(f"the text must be a str, or a list of messages, got {describe(cast('object', text))}{hint}")
     if files:
         raise InputError("attachments belong to a text; give messages theirs: taiwa.user(text, attachments)")
     found = tuple(filter(None, messages))

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeGuard, cast
 
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError, OutputValidationError, TaiwaError
@@ -123,7 +123,11 @@ def load_output_type(target: str) -> OutputType[Any]:
             here = getattr(found, "__name__", module)
             raise InputError(f"{here} has no {name!r}{_suggestion(found, name)}")
         found = getattr(found, name)
-    return found if isinstance(found, OutputType) else OutputType[Any](found)
+    return found if _is_output_type(found) else OutputType[Any](found)
+
+
+def _is_output_type(found: object) -> TypeGuard[OutputType[Any]]:
+    return isinstance(found, OutputType)
 
 
 def _import(module: str) -> object:

@@ -105,7 +105,7 @@ class Page:
         """Render a conversation, whose newest branch ends at `tip`, with the models that can answer and the one that does."""
         window = transcript(self.repository, place.session, place.tip)
         app = self.repository.checkout(tip).app
-        persons = self._persons() if chooses_person(app) else []
+        persons = self._persons() if chooses_person(app) else ()
         return self._render("conversation.html", title=place.session, query="", window=window, persons=persons,
                             models=models, model=model, tip=tip, person=app.values.get("user") or "", end=place.tip,
                             question=self.question(place.session) if place.tip == tip else "",
