@@ -26,7 +26,7 @@ LIMITS = (
     " in Japanese.",
     "It learned from texts that a program wrote. How well it does on words that people wrote is what the evaluations show,"
     " and it is less than on held-out texts of that program.",
-    "A substance whose name it did not learn is to be refused; how often it gives a number all the same was measured.",
+    "A substance whose English name is not in its table of about 1,600 is refused; how often a number is given all the same was measured.",
     "It has no knowledge of the world, and gives none.",
 )
 
