@@ -199,8 +199,8 @@ def _ions() -> tuple[tuple[str, Ion], ...]:
     found: list[tuple[str, Ion]] = []
     metals = frozenset(row[1] for row in _rows("ions.tsv") if row[0] == "+" and row[1] != "NH4")
     for side, mark, charge, names, *partners in _rows("ions.tsv"):
-        words = partners[0].split() if partners else []
-        allowed = frozenset(words) | (metals if "*" in words else frozenset())
+        words: list[str] = partners[0].split() if partners else []
+        allowed = frozenset(words) | (metals if "*" in words else frozenset[str]())
         found.append((side, Ion(mark, int(charge), tuple(names.split("|")), allowed)))
     return tuple(found)
 
