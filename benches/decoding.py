@@ -19,8 +19,8 @@ from taiwa.constraints import Vocabulary
 from taiwa.kernel.messages import JsonSchema, Sampling
 from taiwa.kernel.records import Json
 from taiwa.models.inprocess.decode_loop import DecodeJob, DecodeResult, decode, decode_batch
-from taiwa.models.inprocess.prefix_cache import PrefixCache
-from taiwa.models.inprocess.transformers_network import Network
+from taiwa.models.inprocess.generator import PrefixCache
+from taiwa.models.inprocess.transformers_model import Network
 
 PROMPT = 64
 BASE = "transformers generate(), no constraint"

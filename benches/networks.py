@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from taiwa.constraints import Vocabulary
-from taiwa.models.inprocess.transformers_network import Network, NetworkSequence
+from taiwa.models.inprocess.transformers_model import Network, NetworkSequence
 
 __all__ = ["SHAPES", "Bonus", "Script", "ScriptedTrack", "network", "vocabulary"]
 

@@ -16,7 +16,7 @@ from taiwa.apps.catalog import load_app
 from taiwa.conversation.history import Conversation, add_turn, summarize_window, turns_to_keep
 from taiwa.conversation.turn_prompt import turn_request
 from taiwa.kernel.effects import Complete
-from taiwa.kernel.journal import Entry
+from taiwa.kernel.execution import Entry
 from taiwa.kernel.messages import Response, Usage, assistant
 from taiwa.kernel.records import Json
 from taiwa.sessions.repository import Repository

@@ -47,7 +47,7 @@ def tea(target: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.syspath_prepend(str(target))
     monkeypatch.setenv("PYTHONPATH", str(target), prepend=":")
     monkeypatch.setattr("taiwa.conversation.reducers.KNOWN", dict(KNOWN))
-    monkeypatch.setattr("taiwa.models.registry._loaded", dict(registry._loaded))
+    monkeypatch.setattr("taiwa.models.registry._plugins", dict(registry._plugins))
     yield target
     for cached in (readers._plugin_suffixes, readers.reader_name):
         cached.cache_clear()

@@ -9,9 +9,9 @@ from benches.peers import Begin
 from taiwa.apps.catalog import load_app
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.registry import resolve
-from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.commit_turn import PricedModel
 from taiwa.sessions.repository import Repository
+from taiwa.sessions.session import AsyncSession
 from taiwa.store import Store
 
 MODEL = os.environ.get("BENCH_MODEL", "with-delta")

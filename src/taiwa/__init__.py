@@ -64,8 +64,7 @@ if TYPE_CHECKING:
         ToolError,
         UnsupportedError,
     )
-    from taiwa.kernel.execution import RunResult, replay
-    from taiwa.kernel.journal import Journal
+    from taiwa.kernel.execution import Journal, RunResult, replay
     from taiwa.kernel.messages import (
         Choice,
         Grammar,
@@ -87,9 +86,8 @@ if TYPE_CHECKING:
     from taiwa.kernel.usage_limits import Limits, Prices, RunUsage
     from taiwa.models.scripted import FunctionModel, function_model, scripted_model
     from taiwa.operations.files import document_text
-    from taiwa.sessions.async_session import AsyncSession
     from taiwa.sessions.commit_turn import TurnOptions, TurnResult
-    from taiwa.sessions.session import Session
+    from taiwa.sessions.session import AsyncSession, Session
     from taiwa.structured import OutputType, parse
     from taiwa.tools.function_tool import tool
 
@@ -198,17 +196,15 @@ MODULES = {
     "kernel.attachments": "Attachment",
     "kernel.effects": "Effect Program gather perform",
     "kernel.errors": "AuthenticationError ConfigError ConflictError InputError LimitError ModelError NoValidTokenError OutputValidationError OverloadedError ProtocolError RateLimitError RefusalError StoreError TaiwaError TimeoutError ToolError UnsupportedError",
-    "kernel.execution": "RunResult replay",
-    "kernel.journal": "Journal",
+    "kernel.execution": "Journal RunResult replay",
     "kernel.messages": "Choice Grammar JsonSchema Message Notice Passage Regex Request Response TextDelta Usage assistant system user",
     "kernel.records": "value",
     "kernel.runtime": "AsyncStream Runtime Stream",
     "kernel.usage_limits": "Limits Prices RunUsage",
     "models.scripted": "FunctionModel function_model scripted_model",
     "operations.files": "document_text",
-    "sessions.async_session": "AsyncSession",
     "sessions.commit_turn": "TurnOptions TurnResult",
-    "sessions.session": "Session",
+    "sessions.session": "AsyncSession Session",
     "structured": "OutputType parse",
     "tools.function_tool": "tool",
 }

@@ -73,10 +73,9 @@ from taiwa.operations.generate import answer_checker
 from taiwa.operations.inspect import sessions as list_sessions
 from taiwa.operations.say import change_options, set_options
 from taiwa.plugins import make_retriever
-from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions, TurnResult
 from taiwa.sessions.repository import Repository
-from taiwa.sessions.session import Session, open_priced_model, open_store
+from taiwa.sessions.session import AsyncSession, Session, open_priced_model, open_store
 from taiwa.settings import Settings
 from taiwa.store import Store
 from taiwa.structured import Fix, OutputType, PartialParser

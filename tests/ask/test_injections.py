@@ -13,7 +13,7 @@ from taiwa.ask.result import AskTurnOptions
 from taiwa.conversation.history import begin
 from taiwa.flows.chat import Reply
 from taiwa.kernel.effects import CallTool, Complete, Effect
-from taiwa.kernel.journal import Journal
+from taiwa.kernel.execution import Journal
 from taiwa.kernel.messages import Capability, Passage
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.text import CONTROL

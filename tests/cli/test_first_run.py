@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from taiwa.models.discovery import SERVERS
+from taiwa.models.registry import SERVERS
 from tests.cli.conftest import ModelServer, Place, Taiwa
 from tests.cli.terminal import Terminal
 from tests.peers.faults import head, raw, speech

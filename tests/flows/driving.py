@@ -10,8 +10,7 @@ from taiwa.flows.solve.loops import TRANSCRIPT_CODES
 from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import TaiwaError
-from taiwa.kernel.execution import RunResult, replay
-from taiwa.kernel.journal import Entry, Journal
+from taiwa.kernel.execution import Entry, Journal, RunResult, replay
 from taiwa.kernel.messages import Notice, TextDelta
 from taiwa.kernel.runtime import Retriever, Runtime, Tool
 from taiwa.models.scripted import ScriptedModel, scripted_model

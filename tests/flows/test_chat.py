@@ -12,7 +12,7 @@ from taiwa.conversation.state import StateField
 from taiwa.flows.chat import Reply, say
 from taiwa.kernel.effects import Complete
 from taiwa.kernel.errors import InputError, ModelError, OutputValidationError, OverloadedError, RefusalError
-from taiwa.kernel.journal import Journal
+from taiwa.kernel.execution import Journal
 from taiwa.kernel.messages import FinishReason, JsonSchema, Message, Notice, Response, Text, Thinking, Usage, assistant
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.usage_limits import UsageLimits

@@ -22,7 +22,7 @@ from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.errors import InputError, TaiwaError
 from taiwa.kernel.records import Json, parse_json
 from taiwa.kernel.text import plain
-from taiwa.models.attachments import file_text
+from taiwa.models.http_api.capabilities import file_text
 from taiwa.models.http_api.stream_decoder import SseReader
 from taiwa.models.scripted import function_model
 from taiwa.operations.generate import ExplainOptions, explain

@@ -10,8 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.effects import CallTool, Complete, Effect, Program, perform
-from taiwa.kernel.execution import Execution, RunResult
-from taiwa.kernel.journal import Journal
+from taiwa.kernel.execution import Execution, Journal, RunResult
 from taiwa.kernel.messages import (
     Capability,
     Chunk,

@@ -11,7 +11,7 @@ import pytest
 from taiwa.kernel.async_runtime import MOST_STEP_THREADS, AsyncRuntime, finish_in_thread
 from taiwa.kernel.effects import CallTool, Effect, GetEvidence, Retrieve, gather, perform
 from taiwa.kernel.errors import LimitError
-from taiwa.kernel.journal import Entry, Journal
+from taiwa.kernel.execution import Entry, Journal
 from taiwa.kernel.messages import Evidence, Passage, ToolResult, ToolSpec
 from taiwa.kernel.records import Json
 from taiwa.kernel.usage_limits import UsageLimits

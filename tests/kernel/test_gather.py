@@ -6,8 +6,7 @@ import threading
 import pytest
 
 from taiwa.kernel.effects import Program, gather, notify, perform
-from taiwa.kernel.execution import replay
-from taiwa.kernel.journal import Journal
+from taiwa.kernel.execution import Journal, replay
 from taiwa.kernel.usage_limits import UsageLimits
 from tests.kernel.fakes import Double, Drive, Echo, ask
 

@@ -17,8 +17,7 @@ from taiwa.kernel.effects import (
     perform,
 )
 from taiwa.kernel.errors import ConfigError, InputError, LimitError, ModelError, TaiwaError, ToolError, UnknownToolError
-from taiwa.kernel.execution import replay
-from taiwa.kernel.journal import Journal
+from taiwa.kernel.execution import Journal, replay
 from taiwa.kernel.messages import Notice, Passage, Request, Response, ToolResult, ToolSpec, Usage, assistant, user
 from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Runtime

@@ -8,8 +8,7 @@ import pytest
 
 from taiwa.kernel.effects import Complete, HideOutput, Program, Watcher, WatchResult, gather, notify, perform
 from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.kernel.execution import EffectFinished, EffectStarted, Event, RunResult
-from taiwa.kernel.journal import Journal
+from taiwa.kernel.execution import EffectFinished, EffectStarted, Event, Journal, RunResult
 from taiwa.kernel.messages import (
     Chunk,
     Message,

@@ -8,8 +8,7 @@ import pytest
 
 from taiwa.kernel.effects import Complete, Program, gather, perform
 from taiwa.kernel.errors import ConfigError, LimitError
-from taiwa.kernel.execution import Execution, RunResult, replay
-from taiwa.kernel.journal import Journal
+from taiwa.kernel.execution import Execution, Journal, RunResult, replay
 from taiwa.kernel.messages import Request, Response, ToolResult, Usage, assistant, user
 from taiwa.kernel.usage_limits import Price, RunUsage, UsageLedger, UsageLimits
 from taiwa.models.scripted import scripted_model

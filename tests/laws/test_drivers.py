@@ -8,8 +8,7 @@ from hypothesis import given
 
 from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.errors import TaiwaError
-from taiwa.kernel.execution import Event
-from taiwa.kernel.journal import Journal
+from taiwa.kernel.execution import Event, Journal
 from taiwa.kernel.messages import Chunk, Request, StreamEnd, TextDelta
 from taiwa.kernel.runtime import Runtime
 from taiwa.laws.laws import USAGE, Oracle, ProgramRun, ProgramTerm, oracles, run_program, small_values, terms

@@ -9,8 +9,7 @@ from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.usage_limits import Prices
 from taiwa.models.http_api.anthropic import AnthropicMessages
 from taiwa.models.http_api.capabilities import Finding, ProbeReport, save_report
-from taiwa.models.http_api.openai_chat import ChatCompletions
-from taiwa.models.http_api.openai_dialects import OpenAICodec, held_so
+from taiwa.models.http_api.openai_chat import ChatCompletions, OpenAICodec, held_so
 from taiwa.models.http_api.provider_interface import add_options, split_options
 from taiwa.models.registry import PROVIDERS, find_prices, resolve, resolve_probed
 from taiwa.settings import load

@@ -3,9 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
-from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.commit_turn import TurnResult
-from taiwa.sessions.session import Session
+from taiwa.sessions.session import AsyncSession, Session
 
 Face = Callable[[Session, str], TurnResult]
 

@@ -18,7 +18,7 @@ import sys
 from taiwa.conversation.history import Node
 from taiwa.kernel.effects import Complete
 from taiwa.kernel.errors import ConflictError
-from taiwa.kernel.journal import Entry
+from taiwa.kernel.execution import Entry
 from taiwa.kernel.messages import Request, Response, assistant, user
 from taiwa.store import Store
 

@@ -10,7 +10,7 @@ import pytest
 
 from taiwa.kernel.effects import CallTool, Program, perform
 from taiwa.kernel.errors import ConflictError, InputError, RateLimitError, StoreError
-from taiwa.kernel.journal import Entry, Journal
+from taiwa.kernel.execution import Entry, Journal
 from taiwa.kernel.messages import Response, ToolResult, Usage, assistant
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.usage_limits import Price
@@ -163,7 +163,7 @@ def test_the_journal_of_a_node_is_that_of_the_run_that_made_it(store: Store) -> 
 CUT_OFF = """
 import sys, time
 from taiwa.kernel.effects import Complete, perform
-from taiwa.kernel.journal import Journal
+from taiwa.kernel.execution import Journal
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.messages import Request, StreamEnd, TextDelta, Usage, user
 from taiwa.store import Store

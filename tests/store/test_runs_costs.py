@@ -6,7 +6,7 @@ from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node
 from taiwa.kernel.effects import CallTool
 from taiwa.kernel.errors import RateLimitError
-from taiwa.kernel.journal import Entry
+from taiwa.kernel.execution import Entry
 from taiwa.kernel.messages import ToolResult, Usage
 from taiwa.store import Axis, CostLine, Store
 from tests.store.turns import APP, answered, begin, turn

@@ -3,7 +3,7 @@
 from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node
 from taiwa.kernel.effects import Complete
-from taiwa.kernel.journal import Entry
+from taiwa.kernel.execution import Entry
 from taiwa.kernel.messages import Request, Response, Usage, assistant, user
 from taiwa.store import Store
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Literal, TypeVar, cast, get_args
 
-from taiwa.apps.user_reducers import add_user_reducer
 from taiwa.conversation.app import (
     ALL,
     PLACEHOLDER,
@@ -19,7 +18,7 @@ from taiwa.conversation.app import (
     WindowPolicy,
     fit_params,
 )
-from taiwa.conversation.reducers import reducer, reducer_names
+from taiwa.conversation.reducers import IN_FILE, reducer, reducer_names
 from taiwa.conversation.state import COMPUTED_FIELDS, StateField, check_field, delta_output_type
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError
 from taiwa.kernel.messages import Sampling
@@ -401,14 +400,12 @@ def _computed(entry: Entry, keys: Keys, description: str) -> StateField:
 def _reduce(keys: Keys) -> str:
     name = keys.text("reduce", "set")
     try:
-        if ".py" in name and add_user_reducer(name):
-            return name
-    except ConfigError as error:
-        keys.error("reduce", error.message, "a reducer of your own is written FILE.py:NAME or FILE.py:NAME(ARGUMENT)")
-        return "set"
-    try:
         reducer(name)
     except ConfigError as error:
+        if IN_FILE.fullmatch(name):
+            hint = "a reducer of your own is written FILE.py:NAME or FILE.py:NAME(ARGUMENT)"
+            keys.error("reduce", error.message, hint)
+            return "set"
         if name in reducer_names():  # a plug-in that cannot be used
             keys.error("reduce", error.message, "`taiwa plugins` lists the plug-ins")
             return "set"

@@ -11,15 +11,8 @@ from stat import S_ISDIR, S_ISREG
 from typing import Literal
 
 from taiwa.apps.app_file import APP_NAME, Problem, Problems, quoted, read_app, split_file, suggest
-from taiwa.apps.user_reducers import ReducerFile, pin_files, reducer_files
-from taiwa.conversation.app import (
-    App,
-    AppSource,
-    Param,
-    ReplyMode,
-    fit_params,
-    restore_options,
-)
+from taiwa.conversation.app import App, AppSource, Param, ReplyMode, fit_params, restore_options
+from taiwa.conversation.reducers import ReducerFile, pin_files, reducer_files
 from taiwa.i18n import gettext_noop
 from taiwa.kernel.errors import ConfigError, InputError, check_argument
 from taiwa.kernel.records import Json

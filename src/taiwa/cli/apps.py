@@ -135,7 +135,7 @@ def confirm_(name: str, yes: bool) -> None:
     taiwa apps confirm tutor.md
     """
     from taiwa.apps.catalog import find_path, own_reducers
-    from taiwa.apps.user_reducers import confirm_file
+    from taiwa.conversation.reducers import confirm_file
 
     files = [file for file in own_reducers(find_path(name)) if not file.confirmed]
     for file in files:

@@ -347,7 +347,7 @@ def extract_(
     from taiwa.evals.run import Job
     from taiwa.flows.extract import RepairPolicy
     from taiwa.operations.generate import load_output_type
-    from taiwa.sessions.stored_extract import ExtractRun
+    from taiwa.sessions.batch import ExtractRun
 
     found = read_extractions(data, options.kinds, options.skipped())
     found = replace(found, items=found.items[: options.limit])

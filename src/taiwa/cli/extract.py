@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from taiwa.kernel.attachments import Attachment
     from taiwa.operations.batch import Counts, OnRow
     from taiwa.operations.generate import SchemaStyle
-    from taiwa.sessions.stored_extract import ExtractRun
+    from taiwa.sessions.batch import ExtractRun
 
 USAGE = "extract takes a TEXT, standard input, a file (-f, -a), or --file and the name of a file of texts"
 MODES = ("auto", "native", "tool", "tool_optional", "prompt")
@@ -97,7 +97,7 @@ def extract(
     from taiwa.flows.extract import RepairPolicy
     from taiwa.kernel.messages import Sampling
     from taiwa.operations.generate import load_output_type
-    from taiwa.sessions.stored_extract import ExtractRun
+    from taiwa.sessions.batch import ExtractRun
 
     if file is not None and (text is not None or common.fragments or common.attachments):
         raise InputError(USAGE)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from taiwa.kernel.attachments import Attachment
     from taiwa.kernel.execution import Observer
     from taiwa.kernel.runtime import Interrupts, Tool
-    from taiwa.models.discovery import FoundModel
+    from taiwa.models.registry import FoundModel
     from taiwa.sessions.commit_turn import PricedModel, TurnOptions
     from taiwa.sessions.repository import Repository
     from taiwa.sessions.session import Session
@@ -299,7 +299,7 @@ def choose_first_model(settings: "Settings", *, asking: bool) -> "Settings":
     """
     from taiwa.cli.output import print_notice
     from taiwa.i18n import _
-    from taiwa.models.discovery import find_by_keys, find_servers
+    from taiwa.models.registry import find_by_keys, find_servers
 
     by_keys = find_by_keys(settings)
     if not (asking and sys.stdin.isatty() and sys.stdout.isatty()):

@@ -227,7 +227,7 @@ def list_(common: CommonOptions) -> None:
     """
     from taiwa.kernel.usage_limits import format_cost
     from taiwa.operations.result_json import cost_of, format_time
-    from taiwa.sessions.quota import start_of_day
+    from taiwa.sessions.repository import start_of_day
 
     store = common.repository(reading=True).store
     callers = store.callers.list()

@@ -33,7 +33,7 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json, canonical
 from taiwa.kernel.usage_limits import UsageLimits
-from taiwa.sessions.stored_extract import ExtractRun, first_request
+from taiwa.sessions.batch import ExtractRun, first_request
 
 SETTING = "extract"
 

@@ -14,8 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from taiwa.kernel.effects import CallTool, GetEvidence, Program, Retrieve
 from taiwa.kernel.errors import ToolErrorBoundary
-from taiwa.kernel.execution import Execution, PendingEffect, RunResult
-from taiwa.kernel.journal import Journal
+from taiwa.kernel.execution import Execution, Journal, PendingEffect, RunResult
 from taiwa.kernel.messages import Notice, Request, TextDelta, ToolResult
 from taiwa.kernel.runtime import AsyncModel, AsyncTool, BaseRuntime, check_result, start_in_thread
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import field
 from hashlib import sha256
@@ -134,6 +135,24 @@ class Attachment:
                 "import the conversation again, from an export with attachments"
             )
         return self.data
+
+    @property
+    def base64(self) -> str:
+        """Its bytes in base64.
+
+        Raises:
+            InputError: they are missing.
+        """
+        return b64encode(self.require_data()).decode("ascii")
+
+    @property
+    def data_uri(self) -> str:
+        """The attachment as a data URI, as the protocols of OpenAI take it.
+
+        Raises:
+            InputError: its bytes are missing.
+        """
+        return f"data:{self.media_type};base64,{self.base64}"
 
     @property
     def label(self) -> str:

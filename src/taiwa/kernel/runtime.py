@@ -12,8 +12,7 @@ from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypeGuard, 
 
 from taiwa.kernel.effects import CallTool, Complete, Effect, GetCapabilities, GetEvidence, GetPrice, Program, Retrieve
 from taiwa.kernel.errors import ConfigError, InputError, ToolError, ToolErrorBoundary, UnknownToolError
-from taiwa.kernel.execution import Execution, Observer, PendingEffect, RunResult
-from taiwa.kernel.journal import Journal
+from taiwa.kernel.execution import Execution, Journal, Observer, PendingEffect, RunResult
 from taiwa.kernel.messages import (
     Capability,
     Chunk,

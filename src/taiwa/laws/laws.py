@@ -50,8 +50,7 @@ from taiwa.kernel.effects import (
     unit,
 )
 from taiwa.kernel.errors import InputError, ModelError, OutputValidationError, TaiwaError
-from taiwa.kernel.execution import EffectStarted, Event, Execution, PendingEffect, replay
-from taiwa.kernel.journal import Entry, Journal
+from taiwa.kernel.execution import EffectStarted, Entry, Event, Execution, Journal, PendingEffect, replay
 from taiwa.kernel.messages import Capability, Notice, Request, StreamEnd, TextDelta, ThinkingDelta, Usage, user
 from taiwa.kernel.records import Json, canonical, digest, record, restore, value
 from taiwa.kernel.text import plural

@@ -1,16 +1,20 @@
-"""Providers; how the name of a model (`PROVIDER:MODEL`) is resolved to its server, key and codec; opening models.
+"""Providers; how the name of a model (`PROVIDER:MODEL`) is resolved to its server, key and codec; opening models; those
+that are within reach, by a key in the environment or on a server of this machine.
 
 To add a provider, add a row to `PROVIDERS`. Where its server departs from Chat Completions, add a dialect to
-`http_api.openai_dialects.DIALECTS`; where it can do more or less than the plainest server, add rows to `http_api.capabilities.TABLE`.
+`http_api.openai_chat.DIALECTS`; where it can do more or less than the plainest server, add rows to `http_api.capabilities.TABLE`.
 A provider with a protocol of its own needs a codec: see `http_api.provider_interface`.
 """
 
+import os
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
+from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, get_args
 from urllib.parse import urlsplit
@@ -18,23 +22,24 @@ from urllib.parse import urlsplit
 from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.messages import Capability, Request, Sampling, user
 from taiwa.kernel.records import Json, items_at, parse_json, text_at
-from taiwa.kernel.runtime import AsyncModel, Model
+from taiwa.kernel.runtime import AsyncModel, Model, start_in_thread
 from taiwa.kernel.usage_limits import FREE, Prices
 from taiwa.models.http_api.anthropic import AnthropicMessages
-from taiwa.models.http_api.api_keys import Secret, find_key
+from taiwa.models.http_api.api_keys import Secret, find_key, key_in_environment
 from taiwa.models.http_api.capabilities import Capabilities, capabilities, load_report
 from taiwa.models.http_api.client import HttpModel, RetryPolicy
-from taiwa.models.http_api.connections import BaseUrl, RequestLimits, parse_base_url
-from taiwa.models.http_api.openai_chat import ChatCompletions, TextCompletions
-from taiwa.models.http_api.openai_dialects import DIALECTS, OpenAICodec, ServerDialect
+from taiwa.models.http_api.openai_chat import DIALECTS, ChatCompletions, OpenAICodec, ServerDialect, TextCompletions
 from taiwa.models.http_api.openai_responses import Responses
 from taiwa.models.http_api.provider_interface import (
+    BaseUrl,
     Codec,
     Enforce,
     ModelOptions,
+    RequestLimits,
     Target,
     Wire,
     add_options,
+    parse_base_url,
     parse_model_options,
     split_options,
 )
@@ -401,7 +406,8 @@ class PluginModel(Model, AsyncModel, Protocol):
 OpenedModel: TypeAlias = "HttpModel | LocalModel | BuiltinModel | GgufModel | PluginModel"
 
 _lock = Lock()
-_loaded: "dict[str, LocalModel | BuiltinModel | PluginModel]" = {}
+_plugins: dict[str, PluginModel] = {}
+_loaded: "dict[str, LocalModel | BuiltinModel]" = {}
 _served: "dict[str, GgufModel]" = {}
 """The models of this process by name: one that is opened again is not loaded again."""
 
@@ -427,12 +433,12 @@ def open_model(target: Target, settings: Settings, *, key: Secret | None = None)
         retry = RetryPolicy(settings.attempts, settings.retry_paid)
         return HttpModel(target, key or find_key(target, settings), limits=limits, retry=retry)
     with _lock:
+        if target.base_url == PLUGIN:
+            return _plugins[target.name]
         loaded = _loaded.get(target.name)
         if loaded is None or loaded.capabilities != target.capabilities:
             loaded = _loaded[target.name] = _load(target)
-        from taiwa.models.inprocess.shared import SharedModel
-
-        return loaded.share() if isinstance(loaded, SharedModel) else loaded
+        return loaded.share()
 
 
 def open_server(target: Target, settings: Settings) -> HttpModel:
@@ -468,14 +474,14 @@ def _open_plugin(name: str, plugin: Plugin) -> PluginModel:
         ConfigError: the plug-in fails, or what it returns is not a model of that name.
     """
     with _lock:
-        if name not in _loaded:
+        if name not in _plugins:
             made = cast("PluginModel", plugin.make(name))
             if not all(hasattr(made, part) for part in ("capabilities", "stream", "astream")) or made.name != name:
                 raise ConfigError(
                     f"the {plugin} must return a model named {name!r} with capabilities, stream and astream"
                 )
-            _loaded[name] = made
-        return _loaded[name]
+            _plugins[name] = made
+        return _plugins[name]
 
 
 def _load(target: Target) -> "LocalModel | BuiltinModel":
@@ -564,3 +570,86 @@ def find_prices(prices: Mapping[str, Mapping[str, object]], model: str, *, local
         if key in entry and not isinstance(entry[key], (Decimal, int, float)):
             raise ConfigError(f"prices.{name}.{key} must be a number such as 0.25, got {str(entry[key])[:40]!r}")
     return Prices(**{key: str(entry[key]) for key in (*RATES, "currency") if key in entry})
+
+
+# --- models within reach ----------------------------------------------------------------------------------------------
+
+SECONDS = 0.15
+"""How long all servers of this machine together may take to answer."""
+LARGEST_LIST_BYTES = 2**20
+SERVERS: Mapping[str, str] = {
+    "ollama": "Ollama", "llamacpp": "llama.cpp", "lmstudio": "LM Studio", "vllm": "vLLM", "sglang": "SGLang",
+}  # fmt: skip
+"""The servers that are looked for at their usual ports."""
+OWNERS: Mapping[str, str] = {"llamacpp": "llamacpp", "vllm": "vllm", "sglang": "sglang"}
+"""The owner of a model by which a server makes itself known, where another program often has its port."""
+DEPLOYMENT = "AZURE_OPENAI_DEPLOYMENT"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundModel:
+    """A model within reach, and why it is: the variable with its key, or its server."""
+
+    name: str
+    source: str
+
+
+def find_by_keys(settings: Settings, environ: Mapping[str, str] | None = None) -> tuple[FoundModel, ...]:
+    """Return a model of each provider that has a key in the environment; nothing is sent."""
+    environ = os.environ if environ is None else environ
+    found: list[FoundModel] = []
+    for prefix, provider in PROVIDERS.items():
+        model = environ.get(DEPLOYMENT, "") if prefix == "azure" else provider.suggested
+        if not model or (prefix == "azure" and prefix not in settings.base_urls):
+            continue
+        variable, _ = key_in_environment(provider.key_variable, environ)
+        if variable:
+            found.append(FoundModel(f"{prefix}:{model}", variable))
+    return tuple(found)
+
+
+def find_servers(settings: Settings, seconds: float = SECONDS) -> tuple[FoundModel, ...]:
+    """Ask the servers of this machine at once for their models, and wait at most these seconds in all.
+
+    A server is looked for where the settings have it, else at its usual port; one on another machine is left out.
+    """
+    addresses = {prefix: settings.base_urls.get(prefix, PROVIDERS[prefix].base_url) for prefix in SERVERS}
+    local = {prefix: url for prefix, url in addresses.items() if parse_base_url(url).is_local}
+    # A server that accepts and then says nothing does not keep the program from ending.
+    asked = [start_in_thread(partial(_ask, *server, seconds), "discovery") for server in local.items()]
+    wait(asked, seconds)
+    return tuple(model for answer in asked if answer.done() for model in answer.result())
+
+
+def _ask(prefix: str, url: str, seconds: float) -> Sequence[FoundModel]:
+    """Return the models that a server lists, none if it does not answer."""
+    from http.client import HTTPConnection, HTTPException
+
+    address = urlsplit(url)
+    connection = HTTPConnection(address.hostname or "", address.port, timeout=seconds)
+    try:
+        connection.request("GET", f"{address.path}/models", headers={"accept": "application/json"})
+        response = connection.getresponse()
+        listing = parse_json(response.read(LARGEST_LIST_BYTES)) if response.status == 200 else None
+    except (OSError, HTTPException, ValueError):
+        return ()
+    finally:
+        connection.close()
+    return tuple(
+        FoundModel(_name(prefix, url, model, text_at(item, "owned_by")), f"{SERVERS[prefix]} at {address.netloc}")
+        for item in items_at(listing, "data")
+        if (model := text_at(item, "id")) and "embed" not in model and _fits(model)
+    )
+
+
+def _name(prefix: str, url: str, model: str, owner: str) -> str:
+    """Return the name of a model; that of its address where the port may belong to another program."""
+    return f"{prefix}:{model}" if OWNERS.get(prefix, owner) == owner else f"{url}#{model}"
+
+
+def _fits(model: str) -> bool:
+    try:
+        resolve(f"ollama:{model}")
+    except ConfigError:
+        return False
+    return True

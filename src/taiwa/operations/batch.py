@@ -25,11 +25,21 @@ from taiwa.kernel.messages import Request
 from taiwa.kernel.records import Json, digest
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.operations.say import AskParam, model_of, open_app, request_tokens, set_options
-from taiwa.sessions.batch import BatchInput, BatchRow, ParallelBatch, TurnBatch, committed_rows, run_in_one_session
+from taiwa.sessions.batch import (
+    BatchInput,
+    BatchRow,
+    ExtractBatch,
+    ExtractRun,
+    ParallelBatch,
+    TurnBatch,
+    TypedRow,
+    committed_rows,
+    first_request,
+    run_in_one_session,
+)
 from taiwa.sessions.commit_turn import TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session, open_priced_model
-from taiwa.sessions.stored_extract import ExtractBatch, ExtractRun, TypedRow, first_request
 from taiwa.settings import Settings
 
 BatchMode: TypeAlias = Literal["fold", "map"]

@@ -15,10 +15,10 @@ from taiwa.kernel.records import Json, record
 from taiwa.kernel.text import estimate_tokens
 from taiwa.operations.documents import has_library, open_library
 from taiwa.operations.say import request_tokens
-from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions, TurnResult
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.resent_history import is_relayed, place_after, place_compaction, place_in_session, place_turn
+from taiwa.sessions.session import AsyncSession
 from taiwa.store.refs import BY_CLIENT
 
 

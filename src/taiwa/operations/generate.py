@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from taiwa.constraints.guide import Guide, Whitespace
     from taiwa.constraints.vocabulary import Vocabulary
     from taiwa.models.inprocess.generator import GeneratedText, InProcessModel, LoadedModel
+    from taiwa.sessions.batch import ExtractRun
     from taiwa.sessions.commit_turn import PricedModel, TurnOptions
     from taiwa.sessions.repository import Repository
-    from taiwa.sessions.stored_extract import ExtractRun
     from taiwa.settings import Settings
 
 ConstraintKind: TypeAlias = Literal["", "type", "schema", "regex", "grammar", "choice"]
@@ -216,8 +216,8 @@ def extract(
     Raises:
         ExtractError: no attempt was valid; it holds the attempts and their bill.
     """
+    from taiwa.sessions.batch import extract_one
     from taiwa.sessions.session import open_priced_model
-    from taiwa.sessions.stored_extract import extract_one
 
     done = extract_one(repository, open_priced_model(None, settings), turns, extract_run, text, attachments)
     return ExtractResult(extract_run.output_type.dump(done.value.value), done.value.attempts, done.spent)

@@ -23,7 +23,6 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Response, Thinking
 from taiwa.kernel.records import Json, canonical, record, tag_of
 from taiwa.kernel.text import inert, plain
-from taiwa.models.attachments import data_uri
 from taiwa.operations.result_json import format_time, options_to_json
 from taiwa.operations.results import (
     DiffResult,
@@ -378,7 +377,7 @@ def _figure(attachment: Attachment, language: str) -> str:
     described = escape(describe_attachment(attachment, language))
     if attachment.kind != "images" or not attachment.data:
         return f"<p>{described}</p>"
-    return f'<figure><img src="{data_uri(attachment)}" alt="{escape(attachment.label)}"><figcaption>{described}</figcaption></figure>'
+    return f'<figure><img src="{attachment.data_uri}" alt="{escape(attachment.label)}"><figcaption>{described}</figcaption></figure>'
 
 
 Fill: TypeAlias = Callable[[Iterable[Attachment]], tuple[Attachment, ...]]

@@ -18,11 +18,10 @@ from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.operations.complete import Completion
 from taiwa.operations.documents import FindOptions, find, has_library, open_library
 from taiwa.operations.result_json import ask_to_json, to_json
-from taiwa.sessions.async_session import AsyncSession
+from taiwa.sessions.batch import ExtractRun, extract_one
 from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions, TurnResult
 from taiwa.sessions.repository import Repository
-from taiwa.sessions.session import open_priced_model
-from taiwa.sessions.stored_extract import ExtractRun, extract_one
+from taiwa.sessions.session import AsyncSession, open_priced_model
 from taiwa.settings import Settings
 from taiwa.structured import OutputType
 from taiwa.tools.function_tool import FunctionTool

@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from taiwa.kernel.effects import CallTool, Complete, Effect, Retrieve
 from taiwa.kernel.errors import ConfigError, TaiwaError, ToolError
-from taiwa.kernel.journal import Entry
+from taiwa.kernel.execution import Entry
 from taiwa.kernel.messages import Message, Passage, Response, Text, Thinking, ToolCall, ToolResult, Usage
 from taiwa.kernel.records import Json, parse_json, record, tag_of, value
 from taiwa.sessions.replay import recorded_steps

@@ -41,10 +41,9 @@ from taiwa.operations.results import (
     ValueEntry,
     WhyResult,
 )
-from taiwa.sessions.batch import BatchRow
+from taiwa.sessions.batch import BatchRow, TypedRow
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.replay import ReplayedNode
-from taiwa.sessions.stored_extract import TypedRow
 from taiwa.store import CallRecord, Hit
 from taiwa.structured import Fix
 

@@ -22,7 +22,7 @@ from taiwa.kernel.messages import Capability, JsonSchema, Message, Part, Request
 from taiwa.kernel.records import Json
 from taiwa.kernel.text import estimate_tokens
 from taiwa.kernel.usage_limits import UsageLimits
-from taiwa.models.attachments import file_text
+from taiwa.models.http_api.capabilities import file_text
 from taiwa.models.registry import resolve_probed
 from taiwa.operations.results import RequestPreview, UntrustedApp
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions
@@ -32,7 +32,7 @@ from taiwa.settings import BUILTIN, Settings
 
 if TYPE_CHECKING:
     from taiwa.models.http_api.provider_interface import Target
-    from taiwa.sessions.stored_extract import ExtractRun
+    from taiwa.sessions.batch import ExtractRun
     from taiwa.sessions.stored_solve import ReasonRun
 
 ASSUMED: frozenset[Capability] = frozenset({"json_schema", "tools"})
@@ -318,7 +318,7 @@ def preview_extraction(
     Raises:
         InputError: the text is empty without attachments.
     """
-    from taiwa.sessions.stored_extract import first_request
+    from taiwa.sessions.batch import first_request
 
     request = first_request(extract_run, text, open_priced_model(None, settings).model, attachments)
     return RequestPreview(request, request_tokens(request))

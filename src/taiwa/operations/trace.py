@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from taiwa.kernel.effects import CallTool, Complete, GetEvidence, Retrieve
 from taiwa.kernel.errors import InputError, TaiwaError
-from taiwa.kernel.journal import Entry
+from taiwa.kernel.execution import Entry
 from taiwa.kernel.messages import Evidence, Passage, Request, Response, TokenLogprob, ToolResult
 from taiwa.kernel.records import Json, record, tag_of, value
 from taiwa.operations.result_json import members, to_json
@@ -19,8 +19,8 @@ from taiwa.sessions.repository import Repository
 
 if TYPE_CHECKING:
     from taiwa.kernel.runtime import AnyModel
+    from taiwa.models.inprocess.decode_loop import TokenTrace, TracedToken
     from taiwa.models.inprocess.generator import LoadedModel
-    from taiwa.models.inprocess.token_trace import TokenTrace, TracedToken
 
 DECISION = ("act", "policy", "reasons", "numbers", "scores", "evidence", "query", "queries")
 NOT_SAMPLED = "the text was not sampled from a network, or is not kept as it was sampled"

@@ -12,8 +12,7 @@ from threading import Lock
 
 from taiwa.retrieval.index import IndexScope
 from taiwa.server.errors import ApiError
-from taiwa.sessions.quota import Quota
-from taiwa.sessions.repository import Repository
+from taiwa.sessions.repository import Quota, Repository
 from taiwa.store.served import Caller
 
 LOCAL_CALLER = ""

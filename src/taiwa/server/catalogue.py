@@ -11,7 +11,7 @@ from taiwa.conversation.app import App
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.runtime import AnyModel
-from taiwa.models.attachments import REMEDIES
+from taiwa.models.http_api.capabilities import REMEDIES
 from taiwa.models.http_api.embeddings import open_embedder
 from taiwa.models.registry import resolve_probed
 from taiwa.server.errors import ApiError

@@ -22,9 +22,9 @@ from taiwa.server.catalogue import Catalogue
 from taiwa.server.errors import ApiError
 from taiwa.server.runs import LiveRun, RunEvent, Runs, Take
 from taiwa.server.sharing import RemoteRun, Sharing
-from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions
 from taiwa.sessions.repository import Repository
+from taiwa.sessions.session import AsyncSession
 from taiwa.store.runs import Run
 
 MOST_KEPT = 256

@@ -19,7 +19,7 @@ from taiwa.kernel.errors import (
     UnsupportedError,
 )
 from taiwa.kernel.records import Json
-from taiwa.sessions.quota import BudgetError
+from taiwa.sessions.repository import BudgetError
 
 INVALID = "invalid_request_error"
 SERVER = "server_error"

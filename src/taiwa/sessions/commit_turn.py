@@ -13,8 +13,7 @@ from taiwa.flows.chat import Reply, compact, complete_turn, say
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.effects import Complete, Effect, Program
 from taiwa.kernel.errors import ConflictError, InputError, StoreError, TaiwaError
-from taiwa.kernel.execution import EffectStarted, Event, Observer, RunResult
-from taiwa.kernel.journal import Entry, Journal
+from taiwa.kernel.execution import EffectStarted, Entry, Event, Journal, Observer, RunResult
 from taiwa.kernel.messages import Message, Notice, Response, TextDelta, ToolResult, Usage
 from taiwa.kernel.records import Json, items_at, record, restore, value
 from taiwa.kernel.runtime import AnyModel, Handler, Interrupts, Retriever, Runtime, Tool

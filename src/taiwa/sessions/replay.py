@@ -10,8 +10,7 @@ from taiwa.conversation.history import Conversation, Node
 from taiwa.flows.chat import Reply, complete_turn, say
 from taiwa.kernel.effects import Complete, Effect, Step
 from taiwa.kernel.errors import ConfigError, OutputValidationError, ReplayError
-from taiwa.kernel.execution import EffectStarted, Event, Observer, replay
-from taiwa.kernel.journal import Entry, Journal
+from taiwa.kernel.execution import EffectStarted, Entry, Event, Journal, Observer, replay
 from taiwa.kernel.messages import Request, Response, user
 from taiwa.kernel.records import value
 from taiwa.sessions.repository import HistoryEntry, Repository

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, cast
 from taiwa.conversation.app import AppSource
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConflictError, StoreError, TaiwaError
-from taiwa.kernel.journal import Entry
+from taiwa.kernel.execution import Entry
 from taiwa.kernel.messages import Response, Usage
 from taiwa.kernel.records import Json, digest, record
 from taiwa.kernel.usage_limits import Price

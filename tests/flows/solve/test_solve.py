@@ -41,8 +41,7 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.http_api.capabilities import capabilities
-from taiwa.models.http_api.openai_chat import ChatCompletions
-from taiwa.models.http_api.openai_dialects import DIALECTS
+from taiwa.models.http_api.openai_chat import DIALECTS, ChatCompletions
 from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_model
 from tests.flows.driving import Drive, transcript
 from tests.flows.solve.abacus import ADDER, BARE, NATIVE, NO_STOP, SPECS, Adder, Echo

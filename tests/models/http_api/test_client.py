@@ -40,7 +40,7 @@ from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.models.http_api import client
 from taiwa.models.http_api.client import HttpModel, RetryPolicy
-from taiwa.models.http_api.connections import RequestLimits
+from taiwa.models.http_api.provider_interface import RequestLimits
 from taiwa.models.registry import resolve
 from tests.models.conftest import Face, Sleeps
 from tests.peers.faults import (

@@ -14,7 +14,8 @@ from taiwa.kernel.errors import (
     TimeoutError,
     UnsupportedError,
 )
-from taiwa.models.http_api.errors import Server, error_from_status, error_in_response, quoted, wait_asked
+from taiwa.models.http_api.errors import error_from_status, error_in_response, quoted, wait_asked
+from taiwa.models.http_api.provider_interface import Server
 
 SERVER = Server("OpenAI", "gpt-x")
 JSON = {"content-type": "application/json"}

@@ -26,7 +26,7 @@ from taiwa.kernel.messages import (
     system,
     user,
 )
-from taiwa.models.http_api.connections import parse_base_url
+from taiwa.models.http_api.provider_interface import parse_base_url
 from taiwa.models.registry import resolve
 
 ASK = (system("Be brief."), user("How are you?"))

@@ -328,7 +328,7 @@ def test_a_typed_answer_is_whole_and_valid(model: LocalModel) -> None:
 def test_a_model_with_windows_is_read_right_though_it_cannot_go_back(folder: Path) -> None:
     from transformers import MistralConfig, MistralForCausalLM
 
-    from taiwa.models.inprocess.transformers_network import Network
+    from taiwa.models.inprocess.transformers_model import Network
 
     torch.manual_seed(0)
     tokenizer = tokenizer_of()
@@ -352,7 +352,7 @@ def test_a_model_with_windows_is_read_right_though_it_cannot_go_back(folder: Pat
 def test_a_head_that_caps_its_logits_is_the_models_own(folder: Path) -> None:
     from transformers import Gemma2Config, Gemma2ForCausalLM
 
-    from taiwa.models.inprocess.transformers_network import Network
+    from taiwa.models.inprocess.transformers_model import Network
 
     torch.manual_seed(0)
     tokenizer = tokenizer_of()
@@ -373,7 +373,7 @@ def test_a_head_that_caps_its_logits_is_the_models_own(folder: Path) -> None:
 def test_a_long_request_is_read_in_parts(generator: TextGenerator[Loaded], monkeypatch: pytest.MonkeyPatch) -> None:
     tokens = generator.loaded.chat_template.tokens(ASK)
     whole = generator.loaded.network.start().read(tokens)
-    monkeypatch.setattr("taiwa.models.inprocess.transformers_network.CHUNK", 5)
+    monkeypatch.setattr("taiwa.models.inprocess.transformers_model.CHUNK", 5)
 
     np.testing.assert_allclose(generator.loaded.network.start().read(tokens), whole, atol=1e-4)
 

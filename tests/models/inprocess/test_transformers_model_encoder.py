@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from taiwa import constraints
 from taiwa.constraints import Vocabulary
 from taiwa.kernel.messages import Regex
-from taiwa.models.inprocess.prefix_cache import splice_tokens
+from taiwa.models.inprocess.generator import splice_tokens
 from taiwa.models.inprocess.transformers_model import TextEncoder
 from tests.peers.tiny import TEXT, tokenizer_of
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from taiwa.kernel.errors import ConfigError
-from taiwa.models.inprocess import transformers_network
+from taiwa.models.inprocess import transformers_model
 from taiwa.models.inprocess.transformers_model import (
     LocalModel,
     ModelSpec,
@@ -127,7 +127,7 @@ def test_without_the_extra_its_name_is_told(monkeypatch: pytest.MonkeyPatch, mod
     def missing(name: str) -> object:
         raise ImportError(name=name)
 
-    monkeypatch.setattr(transformers_network, "import_module", missing)
+    monkeypatch.setattr(transformers_model, "import_module", missing)
 
     with pytest.raises(ConfigError, match=r"pip install 'taiwa\[local\]'"):
         LocalModel(f"local:{model}").generator()

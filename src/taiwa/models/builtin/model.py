@@ -11,16 +11,14 @@ from taiwa import constraints
 from taiwa.constraints.guide import Guide
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Chunk, Regex, Request, StreamEnd, TextDelta, Usage
-from taiwa.models.attachments import fit_attachments
 from taiwa.models.builtin.confidence import confidence
 from taiwa.models.builtin.copy_constraint import CopyGuide, find_digits
 from taiwa.models.builtin.name_check import UNKNOWN, check_names
 from taiwa.models.builtin.network import Network, load_weights
 from taiwa.models.builtin.requests import ANSWER, OUTPUTS, BuiltinPrompt, read_request, refusal_text, unsupported
 from taiwa.models.builtin.tokenizer import Tokens, builtin_tokens
-from taiwa.models.http_api.capabilities import Capabilities, capabilities
-from taiwa.models.inprocess.generator import InProcessModel, PreparedRequest
-from taiwa.models.inprocess.prefix_cache import Encode
+from taiwa.models.http_api.capabilities import Capabilities, capabilities, fit_attachments
+from taiwa.models.inprocess.generator import Encode, InProcessModel, PreparedRequest
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

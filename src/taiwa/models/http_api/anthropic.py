@@ -23,10 +23,9 @@ from taiwa.kernel.messages import (
     Usage,
 )
 from taiwa.kernel.records import Json, count_at, item_at, items_at, parse_json, text_at, to_json
-from taiwa.models.attachments import base64_data, fit_attachments
-from taiwa.models.http_api.capabilities import Capabilities, reasons_adaptively, takes_effort
-from taiwa.models.http_api.errors import Server, error_from_status, error_in_response, protocol_error
-from taiwa.models.http_api.provider_interface import NO_OPTIONS, Decoder, ModelOptions, WireRequest
+from taiwa.models.http_api.capabilities import Capabilities, fit_attachments, reasons_adaptively, takes_effort
+from taiwa.models.http_api.errors import error_from_status, error_in_response, protocol_error
+from taiwa.models.http_api.provider_interface import NO_OPTIONS, Decoder, ModelOptions, Server, WireRequest
 from taiwa.models.http_api.stream_decoder import CallIds, ResponseBuilder, StreamDecoder, ToolCallBuilder
 
 VERSION = "2023-06-01"
@@ -264,7 +263,7 @@ def _add_texts(turn: _Turn, message: Message) -> None:
 
 def encode_attachment(attachment: Attachment) -> Block:
     """Encode an image or a PDF as a block."""
-    source: Block = {"type": "base64", "media_type": attachment.media_type, "data": base64_data(attachment)}
+    source: Block = {"type": "base64", "media_type": attachment.media_type, "data": attachment.base64}
     if attachment.kind == "images":
         return {"type": "image", "source": source}
     return {"type": "document", "source": source, "title": attachment.label}

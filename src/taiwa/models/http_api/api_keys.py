@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import NoReturn, cast
 
 from taiwa.kernel.errors import ConfigError, TaiwaError
-from taiwa.models.http_api.connections import parse_base_url
-from taiwa.models.http_api.provider_interface import Target
+from taiwa.models.http_api.provider_interface import Target, parse_base_url
 from taiwa.settings import Settings
 from taiwa.yamlfile import write_private
 

@@ -1,4 +1,5 @@
-"""Capabilities of models: a table by kind of server and name of model, corrected by a probe and by the user.
+"""Capabilities of models: a table by kind of server and name of model, corrected by a probe and by the user; the attachments that a
+model can read.
 
 Sources are the documentation of the providers and the code of the servers, as of 2026. An unknown model gets the capabilities
 that every server has; a probe (`probe_server`) or an override in the config adds the rest.
@@ -6,15 +7,15 @@ that every server has; a probe (`probe_server`) or an override in the config add
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal, cast, get_args
 
-from taiwa.kernel.attachments import InputKind
-from taiwa.kernel.errors import ConfigError, UnsupportedError
-from taiwa.kernel.messages import Capability, Usage
+from taiwa.kernel.attachments import Attachment, InputKind
+from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
+from taiwa.kernel.messages import Capability, Message, Part, Request, Text, Usage
 from taiwa.kernel.records import Json, item_at, parse_json, text_at
 from taiwa.models.http_api.provider_interface import Target
 from taiwa.settings import Settings
@@ -272,3 +273,57 @@ def _read(path: Path) -> dict[str, Json]:
     if not isinstance(data, dict):
         raise ConfigError(f"{path} is not the JSON that `taiwa probe` writes; delete it and probe again")
     return data
+
+
+# --- attachments ------------------------------------------------------------------------------------------------------
+
+SETTING = "or, if its server can, set `{kind}: true` for it in the config (capabilities)"
+REMEDIES = {
+    "images": "cannot read images ({name}); choose a model that can",
+    "pdf": "cannot read PDFs ({name}); attach its text (--attach-as-text; in Python taiwa.document_text), choose a model that can",
+}
+
+
+def fit_attachments(
+    request: Request, model: str, inputs: Collection[InputKind] = (), *, fixed: bool = False
+) -> Request:
+    """Return a request whose text files are text; `inputs` are the other kinds that the model reads.
+
+    A `fixed` model cannot read more than that, whatever its settings are.
+
+    Raises:
+        UnsupportedError: the model cannot read an attachment.
+        InputError: the bytes of an attachment are missing, or a message of another role than the user's has one.
+    """
+    if not any(isinstance(part, Attachment) for message in request.messages for part in message.parts):
+        return request
+    messages = (_fit_message(message, model, inputs, fixed=fixed) for message in request.messages)
+    return replace(request, messages=tuple(messages))
+
+
+def _fit_message(message: Message, model: str, inputs: Collection[InputKind], *, fixed: bool) -> Message:
+    parts: list[Part] = []
+    for part in message.parts:
+        if isinstance(part, Attachment):
+            if message.role != "user":
+                raise InputError(f"only a message of the user can have attachments, and {part.label} is in another")
+            if part.kind is not None and part.kind not in inputs:
+                remedy = REMEDIES[part.kind].format(name=part.label)
+                setting = "" if fixed else f", {SETTING.format(kind=part.kind)}"
+                raise UnsupportedError(f"{model!r} {remedy}{setting}", capability=part.kind)
+        parts.append(file_text(part) if isinstance(part, Attachment) and part.kind is None else part)
+    return replace(message, parts=tuple(parts))
+
+
+def file_text(attachment: Attachment) -> Text:
+    """Return a text file as text: its name, and its content in a fence that the content cannot close.
+
+    >>> print(file_text(Attachment.from_bytes(b"two teas", "order.txt")).text)
+    order.txt
+    ```
+    two teas
+    ```
+    """
+    content = attachment.text
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", content)), 3)
+    return Text(f"{attachment.label}\n{fence}\n{content.removesuffix(chr(10))}\n{fence}")

@@ -1,4 +1,4 @@
-"""Calls to model servers over HTTP, blocking and asynchronous: deadlines, retries, size limits, masked API keys.
+"""Calls to model servers over HTTP, blocking and asynchronous: deadlines, retries, size limits, masked API keys, kept connections.
 
 httpx2 carries the bytes: HTTP/1.1, TLS, proxies, kept connections. It is imported at the first call. Calls run as coroutines, where
 a deadline or a cancellation ends any wait; a blocking call runs its coroutine on an event loop in a thread of this module.
@@ -15,22 +15,25 @@ import zlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import KW_ONLY, InitVar, dataclass, field
+from functools import partial
 from itertools import count
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Self, TypeVar, cast
+from urllib.request import getproxies, proxy_bypass
 
 from taiwa.kernel.errors import ConfigError, ModelError, OverloadedError, ProtocolError, RateLimitError, TimeoutError
 from taiwa.kernel.messages import Capability, Chunk, FailedAttempt, Notice, Request, StreamEnd, user
 from taiwa.models.http_api.api_keys import MASK, Secret, mask_error
-from taiwa.models.http_api.connections import (
-    Connections,
-    Pool,
+from taiwa.models.http_api.errors import Stage, connection_faults, map_fault, quoted, wait_asked
+from taiwa.models.http_api.provider_interface import (
+    DEFAULT_PORTS,
+    BaseUrl,
+    Enforce,
     RequestLimits,
-    connection_faults,
+    Target,
+    WireRequest,
     parse_base_url,
 )
-from taiwa.models.http_api.errors import Stage, map_fault, quoted, wait_asked
-from taiwa.models.http_api.provider_interface import Enforce, Target, WireRequest
 
 if TYPE_CHECKING:
     import httpx2
@@ -147,6 +150,108 @@ class Deadline:
     def until_next_byte(self) -> float:
         """Seconds that a wait for a further byte may take now."""
         return min(self._limits.between, self.left)
+
+
+# --- connections ------------------------------------------------------------------------------------------------------
+
+KEPT_SECONDS = 20.0
+"""How long an idle connection is kept open."""
+POOL_CALLS = 16
+"""Calls at a time in one connection pool."""
+
+
+def _proxy(base: BaseUrl) -> "httpx2.Proxy | None":
+    """Return the proxy that the environment names for a server, none for a loopback address."""
+    import httpx2
+
+    if base.is_local or proxy_bypass(base.host):
+        return None
+    proxies = getproxies()
+    url = proxies.get(base.scheme) or proxies.get("all")
+    if not url:
+        return None
+    if "://" not in url:
+        url = f"http://{url}"
+    scheme = url.partition("://")[0]
+    with suppress(httpx2.InvalidURL, ValueError):
+        proxy = httpx2.Proxy(url)
+        if scheme in DEFAULT_PORTS and proxy.url.host:
+            return proxy
+    raise ConfigError(
+        f"unsupported {scheme[:20]!r} proxy for {base.host}; set HTTPS_PROXY to an http:// or https:// URL, "
+        "or name the host in NO_PROXY"
+    )
+
+
+class Pool:
+    """A connection pool, the number of calls that use it, and when the last one ended."""
+
+    def __init__(self, transport: "httpx2.AsyncHTTPTransport") -> None:
+        self.transport = transport
+        self.calls = 0
+        self.used = time.monotonic()
+
+    def __enter__(self) -> "httpx2.AsyncHTTPTransport":
+        self.calls += 1
+        return self.transport
+
+    def __exit__(self, *_: object) -> None:
+        self.calls -= 1
+        self.used = time.monotonic()
+
+    async def aclose(self) -> None:
+        """Close its connections."""
+        with suppress(*connection_faults()):
+            await self.transport.aclose()
+
+
+class Connections:
+    """The connections of one event loop to one server.
+
+    httpcore2 looks at all connections of a pool twice a call, so there are several pools. A call takes the first one with room:
+    few calls at a time share few connections. The client of httpx2 above its transport would add cookies, redirects, default
+    headers and a proxy of its own, all of which would be switched off here.
+    """
+
+    def __init__(self, base: BaseUrl) -> None:
+        import ssl
+
+        import httpx2
+
+        # Loading the certificates takes as long as fifty calls; without TLS there is nothing to verify.
+        tls = httpx2.create_ssl_context() if base.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        # The caller decides how many calls run at once; one that waited for a connection here would look slow.
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEPT_SECONDS)
+        self._open = partial(httpx2.AsyncHTTPTransport, verify=tls, limits=limits, proxy=_proxy(base))
+        self._pools: list[Pool] = []
+        self._keeper = self._keep()
+
+    async def _keep(self) -> AsyncGenerator[None]:
+        """Hold the connections: an event loop that ends closes its generators, this one too."""
+        try:
+            yield
+        finally:
+            for pool in self._pools:
+                await pool.aclose()
+
+    async def pool(self) -> Pool:
+        """Return a pool with room for a call."""
+        if not self._pools:
+            await anext(self._keeper, None)
+        latest = time.monotonic() - KEPT_SECONDS
+        old = [pool for pool in self._pools[1:] if not pool.calls and pool.used < latest]
+        self._pools[:] = [pool for pool in self._pools if pool not in old]
+        for pool in old:
+            await pool.aclose()
+        for pool in self._pools:
+            if pool.calls < POOL_CALLS:
+                return pool
+        self._pools.append(Pool(self._open()))
+        return self._pools[-1]
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._keeper.aclose()
 
 
 # --- blocking calls ---------------------------------------------------------------------------------------------------
@@ -283,7 +388,7 @@ class HttpModel:
 
     def holding(self, hold: Enforce) -> "HttpModel":
         """Return the same model with another way to treat what its server does not enforce; it has its own connections."""
-        from taiwa.models.http_api.openai_dialects import held_so
+        from taiwa.models.http_api.openai_chat import held_so
 
         return HttpModel(held_so(self.target, hold), self._key, limits=self.limits, retry=self.retry, clock=self.clock)
 

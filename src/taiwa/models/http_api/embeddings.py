@@ -15,8 +15,7 @@ from taiwa.kernel.text import plural
 from taiwa.models.http_api.anthropic import AnthropicMessages
 from taiwa.models.http_api.api_keys import find_key
 from taiwa.models.http_api.client import HttpModel, RetryPolicy
-from taiwa.models.http_api.connections import RequestLimits, parse_base_url
-from taiwa.models.http_api.provider_interface import WireRequest
+from taiwa.models.http_api.provider_interface import RequestLimits, WireRequest, parse_base_url
 from taiwa.models.registry import resolve
 from taiwa.retrieval import Index
 from taiwa.retrieval.hybrid import Embedder, HybridIndex, Vectors, unit_rows

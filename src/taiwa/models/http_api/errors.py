@@ -6,6 +6,7 @@ import re
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
+from functools import cache
 from math import isfinite
 from time import time
 from typing import Literal, NamedTuple, TypeAlias, cast
@@ -22,7 +23,7 @@ from taiwa.kernel.errors import (
 )
 from taiwa.kernel.records import Json, count_at, item_at, parse_json, text_at
 from taiwa.kernel.text import join_surrogates
-from taiwa.models.http_api.connections import BaseUrl, RequestLimits
+from taiwa.models.http_api.provider_interface import BaseUrl, RequestLimits, Server
 
 QUOTED = 300
 """The most characters of a server's text in an error message."""
@@ -117,13 +118,6 @@ SECRET = re.compile(
     r"|\b(?=[A-Za-z_-]*\d)(?=[\d_-]*[A-Za-z])[A-Za-z0-9_]{32,}\b"
 )
 TITLE = re.compile(r"<title[^>]*>(.{0,200}?)</title", re.IGNORECASE | re.DOTALL)
-
-
-class Server(NamedTuple):
-    """The server and the model that errors name."""
-
-    label: str
-    model: str
 
 
 class ErrorBody(NamedTuple):
@@ -341,6 +335,14 @@ TABLE = {
     "proxy": FaultMapping(ProtocolError, "the proxy on the way to {host} fails; check HTTPS_PROXY, or name the host in NO_PROXY", unsent=True),
 }  # fmt: skip
 UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EADDRNOTAVAIL})
+
+
+@cache
+def connection_faults() -> tuple[type[Exception], ...]:
+    """Return the exceptions of connections, which `map_fault` maps."""
+    import httpx2
+
+    return (httpx2.TransportError, OSError)
 
 
 def map_fault(

@@ -21,11 +21,10 @@ from taiwa.kernel.messages import (
     Usage,
 )
 from taiwa.kernel.records import Json, count_at, item_at, items_at, text_at, to_json
-from taiwa.models.attachments import data_uri, fit_attachments
-from taiwa.models.http_api.errors import Server, error_in_response, protocol_error
-from taiwa.models.http_api.openai_chat import MOST_LOGPROBS, read_logprobs
-from taiwa.models.http_api.openai_dialects import JSON_HEADERS, OpenAICodec
-from taiwa.models.http_api.provider_interface import Decoder, WireRequest
+from taiwa.models.http_api.capabilities import fit_attachments
+from taiwa.models.http_api.errors import error_in_response, protocol_error
+from taiwa.models.http_api.openai_chat import JSON_HEADERS, MOST_LOGPROBS, OpenAICodec, read_logprobs
+from taiwa.models.http_api.provider_interface import Decoder, Server, WireRequest
 from taiwa.models.http_api.stream_decoder import CallIds, ResponseBuilder, StreamDecoder, ToolCallBuilder
 
 ENCRYPTED = "reasoning.encrypted_content"
@@ -166,7 +165,7 @@ class Responses(OpenAICodec):
 
 def encode_attachment(attachment: Attachment) -> Json:
     """Encode an image or a PDF as a content part."""
-    uri = data_uri(attachment)
+    uri = attachment.data_uri
     if attachment.kind == "images":
         return {"type": "input_image", "image_url": uri, "detail": "auto"}
     return {"type": "input_file", "filename": attachment.label, "file_data": uri}

@@ -1,22 +1,127 @@
-"""The interface between a provider protocol and the HTTP client: codecs, decoders, wire requests, targets.
+"""The interface between a provider protocol and the HTTP client: codecs, decoders, wire requests, targets and their base URLs.
 
 A codec turns a `Request` into the bytes of one POST, and the bytes of its response into chunks. It does no I/O. There are four,
-one for each wire: `openai_chat.ChatCompletions`, `openai_responses.Responses`, `openai_completions.TextCompletions`, with a dialect
-per server, and `anthropic.AnthropicMessages`. A new provider that speaks one of them is a row in `taiwa.models.registry.PROVIDERS`;
+one for each wire: `openai_chat.ChatCompletions`, `openai_responses.Responses`, `openai_chat.TextCompletions`, with a dialect per
+server, and `anthropic.AnthropicMessages`. A new provider that speaks one of them is a row in `taiwa.models.registry.PROVIDERS`;
 one with a protocol of its own is a new module here with a `Codec`, built on `stream_decoder` and `errors`, which
 `taiwa.models.registry` puts into the `Target`.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
-from typing import Literal, Protocol, TypeAlias, cast, get_args
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import Literal, NamedTuple, Protocol, TypeAlias, cast, get_args
+from urllib.parse import quote, urlsplit
 
 from taiwa.kernel.attachments import InputKind
 from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.messages import Capability, Chunk, Enforcement, Request
-from taiwa.models.http_api.connections import parse_base_url
-from taiwa.models.http_api.errors import Server
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+API_VERSION = re.compile(r"api-version=([0-9A-Za-z-]+)")
+FORM = "http://HOST:PORT/v1"
+SAFE_IN_URL = "/%:@!$&'()*+,;=-._~?[]"
+
+
+@dataclass(frozen=True, slots=True)
+class BaseUrl:
+    """A base URL in its parts; an error may show its text."""
+
+    scheme: str
+    host: str
+    port: int | None
+    path: str
+    api_version: str = ""
+    """The version that Azure expects in the query of every request."""
+
+    @property
+    def authority(self) -> str:
+        """The host and port as the `Host` header has them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port is None else f"{host}:{self.port}"
+
+    @property
+    def origin(self) -> str:
+        """The scheme, host and port, to which a key is bound; a default port is left out."""
+        return f"{self.scheme}://{self.authority}"
+
+    def __str__(self) -> str:
+        return f"{self.origin}{self.path}{self._query}"
+
+    @property
+    def _query(self) -> str:
+        return f"?api-version={self.api_version}" if self.api_version else ""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a loopback address, which is never reached through a proxy."""
+        if self.host == "localhost" or self.host.endswith(".localhost"):
+            return True
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def check_transport(self) -> None:
+        """Check that a key may be sent.
+
+        Raises:
+            ConfigError: others could read it on its way.
+        """
+        if self.scheme == "http" and not self.is_local:
+            raise ConfigError(
+                f"a key is not sent over plain HTTP to {self.origin}; use https://, or a tunnel to 127.0.0.1"
+            )
+
+    def join(self, path: str) -> str:
+        """Return the URL of a path below it, quoted for the wire."""
+        return quote(f"{replace(self, api_version='')}/{path.lstrip('/')}", safe=SAFE_IN_URL) + self._query
+
+
+@lru_cache(maxsize=64)
+def parse_base_url(text: str, what: str = "the base URL") -> BaseUrl:
+    """Parse and check a base URL, which `what` names in errors; they never repeat one that may contain a password or a key.
+
+    Raises:
+        ConfigError: it is not an HTTP address, or contains more than one, such as a password.
+    """
+    try:
+        url = urlsplit(text)
+        port, name = url.port, url.hostname or ""
+        host = name if ":" in name else name.encode("idna").decode("ascii")
+    except ValueError:  # UnicodeError, for a name that DNS cannot hold, is one of them
+        raise ConfigError(f"{what} contains an invalid URL; use {FORM}") from None
+    if "@" in url.netloc:
+        raise ConfigError(f"{what} contains a user name or password in its URL; remove it and use `taiwa keys set`")
+    version = API_VERSION.fullmatch(url.query)
+    if (url.query and version is None) or url.fragment:
+        raise ConfigError(f"{what} contains a query or a fragment in its URL; remove the '?' or '#' and what follows")
+    if url.scheme not in DEFAULT_PORTS or not host or port == 0 or not text.isprintable():
+        raise ConfigError(f"{what} is not a web address; use {FORM}")
+    port = None if port == DEFAULT_PORTS[url.scheme] else port
+    return BaseUrl(url.scheme, host, port, url.path.rstrip("/"), version[1] if version else "")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLimits:
+    """Limits of one call: seconds to connect, to the first byte, between two bytes, and in total with retries; and bytes."""
+
+    connect: float = 10.0
+    first_byte: float = 300.0
+    between: float = 120.0
+    total: float = 600.0
+    response_bytes: int = 64 * 2**20
+
+
+class Server(NamedTuple):
+    """The server and the model that errors name."""
+
+    label: str
+    model: str
+
 
 ConstraintWire: TypeAlias = Literal["response_format", "structured_outputs", "fields", "gbnf", "llguidance"]
 """JSON Schema only · vLLM's field · SGLang's own fields · llama.cpp's grammars · the same, with llguidance as the engine."""

@@ -24,7 +24,8 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.records import Json, item_at, parse_json
 from taiwa.kernel.text import SurrogateJoiner, join_surrogates
-from taiwa.models.http_api.errors import Server, error_in_response, protocol_error
+from taiwa.models.http_api.errors import error_in_response, protocol_error
+from taiwa.models.http_api.provider_interface import Server
 
 LARGEST_EVENT_BYTES = 16 * 2**20
 LARGEST_RESPONSE_BYTES = 64 * 2**20

@@ -1,7 +1,9 @@
-"""The decode loop of models in this process: protocols of a backend, sampling, and generation under a guide."""
+"""The decode loop of models in this process: protocols of a backend, sampling, generation under a guide, and
+the trace of an answer: what the constraint allowed, what the model preferred, and which token came.
+"""
 
 from codecs import getincrementaldecoder
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import isnan
@@ -9,8 +11,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
-from taiwa.constraints.guide import GuideState, count_allowed, empty_mask, mask_tokens
-from taiwa.constraints.vocabulary import Vocabulary
+from taiwa.constraints.guide import Explanation, GuideState, count_allowed, empty_mask, mask_tokens
+from taiwa.constraints.vocabulary import Vocabulary, common_prefix
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.messages import FinishReason, Sampling, TokenLogprob
 
@@ -267,6 +269,12 @@ def _mask_bias() -> "NDArray[np.float32]":
     return np.where(bits == 1, np.float32(0), np.float32("-inf"))
 
 
+def _best(logits: "Logits", count: int) -> "Tokens":
+    """Return the tokens with the largest logits, at least one, in descending order."""
+    best = np.argpartition(-logits, count - 1)[:count]
+    return best[np.argsort(-logits[best], kind="stable")]
+
+
 def log_probability(logits: "Logits", index: int) -> float:
     """Return the log probability of one of the logits (n,)."""
     top = float(logits.max())
@@ -472,12 +480,129 @@ class _Decoder:
             logits = np.full_like(unmasked, -np.inf)
             logits[rows] = unmasked[rows]
         logprob = log_probability(logits, token)
-        count = min(self._job.top_logprobs, choices)
-        best = np.argpartition(-logits, count - 1)[:count]
-        best = best[np.argsort(-logits[best], kind="stable")]
+        best = _best(logits, min(self._job.top_logprobs, choices))
         shift = logprob - float(logits[token])
         top = tuple((self._token_text(int(each)), float(logits[each]) + shift) for each in best)
         return TokenLogprob(self._token_text(token), logprob, top)
 
     def _token_text(self, token: int) -> str:
         return self._job.vocabulary.tokens[token].decode("utf-8", "replace")
+
+
+# --- reading an answer again ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A token that could have come: its bytes, whether the mask allowed it, and its probability with and without the mask."""
+
+    text: bytes
+    allowed: bool
+    probability: float
+    unmasked: float
+
+
+@dataclass(frozen=True, slots=True)
+class TracedToken:
+    """A token of an answer at its position.
+
+    `forced` says that no other one was possible. `probability` is that of the model under the mask, `unmasked` without it, both
+    at temperature 1. `allowed` tokens were possible, None without a constraint; `here` says where in the source that is.
+    `alternatives` are the tokens that the model preferred most, this one included where it is one of them.
+    """
+
+    text: bytes
+    forced: bool
+    probability: float
+    unmasked: float
+    allowed: int | None
+    here: Explanation
+    alternatives: tuple[Alternative, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenTrace:
+    """The tokens of an answer.
+
+    `exact` says that they are the ones which the model sampled; otherwise the text is divided as the tokenizer does.
+    `refused` says why the constraint does not allow the rest of the text, if it does not.
+    """
+
+    tokens: tuple[TracedToken, ...]
+    exact: bool
+    refused: str = ""
+
+
+def read_tokens(
+    sequence: TokenSequence,
+    unread: Sequence[int],
+    state: GuideState | None,
+    vocabulary: Vocabulary,
+    tokens: Sequence[int],
+    most: int,
+) -> tuple[tuple[TracedToken, ...], str]:
+    """Read tokens one after the other, `most` alternatives for each; return those that the guide allows, and why not the rest."""
+    found: list[TracedToken] = []
+    try:
+        found.extend(_read(sequence, unread, state, vocabulary, tokens, most))  # what was read before an error stays
+    except (InputError, NoValidTokenError) as error:
+        return tuple(found), error.message
+    return tuple(found), ""
+
+
+def _read(
+    sequence: TokenSequence,
+    unread: Sequence[int],
+    state: GuideState | None,
+    vocabulary: Vocabulary,
+    tokens: Sequence[int],
+    most: int,
+) -> Iterator[TracedToken]:
+    mask = None if state is None else empty_mask(len(vocabulary))
+    certain = 0
+    for number, token in enumerate(tokens):
+        logits = sequence.read(unread)
+        allowed = None
+        here = Explanation()
+        if state is not None and mask is not None:
+            state.mask(mask)
+            allowed = np.unpackbits(mask.view(np.uint8), bitorder="little")[: len(logits)].view(np.bool_)
+            here = state.explain(token)
+            if not allowed[token]:
+                raise InputError(here.why or f"{vocabulary.show(token)} is not allowed")
+            certain = max(certain, number + common_prefix(state.forced(), tokens[number:]))
+            state = state.advance(token)
+        yield _traced(vocabulary, token, logits, allowed, here, most, forced=number < certain)
+        unread = [token]
+
+
+def _traced(
+    vocabulary: Vocabulary,
+    token: int,
+    logits: "Logits",
+    allowed: "NDArray[np.bool_] | None",
+    here: Explanation,
+    most: int,
+    *,
+    forced: bool,
+) -> TracedToken:
+    unmasked = _softmax(logits)
+    masked = unmasked if allowed is None else _softmax(np.where(allowed, logits, np.float32("-inf")))
+    best = _best(logits, min(most, len(logits))) if most else ()
+    alternatives = tuple(
+        Alternative(
+            vocabulary.tokens[each], allowed is None or bool(allowed[each]), float(masked[each]), float(unmasked[each])
+        )
+        for each in map(int, best)
+    )
+    possible = None if allowed is None else int(allowed.sum())
+    return TracedToken(
+        vocabulary.tokens[token], forced or possible == 1, float(masked[token]), float(unmasked[token]), possible, here,
+        alternatives,
+    )  # fmt: skip
+
+
+def _softmax(logits: "Logits") -> "NDArray[np.float64]":
+    weights = np.exp(logits.astype(np.float64) - float(logits.max()))
+    weights /= weights.sum()
+    return weights

@@ -1,15 +1,19 @@
-"""Models in this process: a request becomes tokens, the decode loop answers it; blocking and async."""
+"""Models in this process: a request becomes tokens, the decode loop answers it; blocking and async. What a model has read is kept
+for requests that begin alike (`PrefixCache`), and a model that is opened several times is loaded once (`SharedModel`).
+"""
 
 import asyncio
-from abc import abstractmethod
-from collections.abc import AsyncGenerator, Generator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from threading import Lock
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, Self, TypeAlias, TypeVar
 
 from taiwa import constraints
 from taiwa.constraints.guide import Guide, GuideState, Whitespace, intersection
+from taiwa.constraints.vocabulary import common_prefix
 from taiwa.kernel.errors import ConfigError, InputError, ModelError, UnsupportedError
 from taiwa.kernel.messages import (
     Capability,
@@ -23,17 +27,231 @@ from taiwa.kernel.messages import (
     TextDelta,
     Usage,
 )
-from taiwa.models.attachments import fit_attachments
-from taiwa.models.http_api.capabilities import Capabilities
+from taiwa.models.http_api.capabilities import Capabilities, fit_attachments
 from taiwa.models.http_api.constraint_encoding import enforcement_of
-from taiwa.models.inprocess.decode_loop import Backend, DecodeJob, DecodeResult, TokenSequence, decode, decode_batch
-from taiwa.models.inprocess.prefix_cache import CachedPrefix, Encode, PrefixCache
-from taiwa.models.inprocess.shared import SharedModel
-from taiwa.models.inprocess.token_trace import TokenTrace, read_tokens, trace_as_far
+from taiwa.models.inprocess.decode_loop import (
+    Backend,
+    DecodeJob,
+    DecodeResult,
+    TokenSequence,
+    TokenTrace,
+    decode,
+    decode_batch,
+    read_tokens,
+)
 
 DEFAULT_MAX_TOKENS = 4_096
 MOST_TRACED = 2_000
 """Tokens of an answer that are read again."""
+
+
+class SharedModel(ABC):
+    """A model that is released when the last of those that opened it closes it; the next request loads it again."""
+
+    def __init__(self) -> None:
+        self._openers = 0
+        self._openers_lock = Lock()
+
+    def share(self) -> Self:
+        """Count one more opener, which closes it."""
+        with self._openers_lock:
+            self._openers += 1
+        return self
+
+    def close(self) -> None:
+        """Release the model, unless another opener still has it."""
+        with self._openers_lock:
+            self._openers = max(self._openers - 1, 0)
+            if self._openers:
+                return
+        self._release()
+
+    async def aclose(self) -> None:
+        """As `close`, in a thread."""
+        await asyncio.to_thread(self.close)
+
+    @abstractmethod
+    def _release(self) -> None:
+        """Free what the model holds."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+# --- reuse of what the model has read ---------------------------------------------------------------------------------
+
+Encode: TypeAlias = Callable[[str], Sequence[int]]
+"""Divide a text, or a part of one, into tokens."""
+ToBytes: TypeAlias = Callable[[int], bytes]
+"""Return the bytes of a token; none for a special token."""
+
+WINDOWS = (1, 2, 4, 8, 16, 32)
+"""Numbers of last tokens that are divided again, until the first of them keeps its end."""
+MAX_SEQUENCES = 4
+MIN_COMMON_TOKENS = 8
+"""A sequence with a shorter common prefix is not worth reusing."""
+
+
+@dataclass(frozen=True, slots=True)
+class CachedPrefix:
+    """A sequence to continue: the tokens of the prompt, those of the answer so far, and those that it has not read."""
+
+    sequence: TokenSequence
+    prompt: tuple[int, ...]
+    answer: tuple[int, ...]
+    unread: tuple[int, ...]
+
+    @property
+    def length(self) -> int:
+        """The number of tokens of prompt and answer."""
+        return len(self.prompt) + len(self.answer)
+
+    @property
+    def reused(self) -> int:
+        """The number of these that were read before."""
+        return self.length - len(self.unread)
+
+
+class PrefixCache:
+    """Keeps the last few sequences of a backend, in total at most as many tokens as one context has."""
+
+    def __init__(self, backend: Backend, encode: Encode) -> None:
+        self._backend = backend
+        self._encode = encode
+        self._entries: list[tuple[TokenSequence, tuple[int, ...]]] = []
+        """Sequences, each with the tokens of its prompt: those up to where the answer begins."""
+        self._lock = Lock()
+
+    def take(self, prompt: tuple[int, ...], prefix: str) -> CachedPrefix:
+        """Take the sequence that has read most of a prompt and the beginning of an answer out of the cache, or a new one.
+
+        After an interrupted answer, the prefix is its text with a tool result appended: the tokens that the model sampled
+        stay as they are, as far as the prefix repeats their text.
+        """
+        with self._lock:
+            answer = self._answer_tokens(prompt, prefix)
+            text = (*prompt, *answer)
+            best = max(self._entries, key=lambda entry: common_prefix(entry[0].tokens, text), default=None)
+            common = common_prefix(best[0].tokens, text) if best is not None else 0
+            if best is None or common < min(MIN_COMMON_TOKENS, len(text)):
+                return CachedPrefix(self._backend.start(), prompt, answer, text)
+            common = min(common, len(text) - 1)  # the logits after the last token are not kept, so it is read again
+            sequence = best[0]
+            if len(sequence.tokens) - common > common and len(self._entries) < MAX_SEQUENCES:
+                sequence = sequence.fork()  # its own continuation is long enough to be kept as well
+            else:
+                self._entries.remove(best)
+        sequence.rollback(len(sequence.tokens) - common)
+        return CachedPrefix(sequence, prompt, answer, text[common:])
+
+    def put_back(self, sequence: TokenSequence, prompt: tuple[int, ...]) -> None:
+        """Return a sequence to the cache; the caller must not use it any more."""
+        with self._lock:
+            self._entries.append((sequence, prompt))
+            while len(self._entries) > 1 and (
+                len(self._entries) > MAX_SEQUENCES
+                or sum(len(kept.tokens) for kept, _ in self._entries) > self._backend.context
+            ):
+                del self._entries[0]
+
+    def clear(self) -> None:
+        """Remove all sequences."""
+        with self._lock:
+            self._entries.clear()
+
+    def _answer_tokens(self, prompt: tuple[int, ...], prefix: str) -> tuple[int, ...]:
+        """Divide the beginning of an answer, with the tokens that were sampled for it where a sequence has them."""
+        if not prefix:
+            return ()
+        text = prefix.encode("utf-8", "replace")
+        best: tuple[int, ...] = ()
+        length = 0
+        for sequence, of_prompt in self._entries:
+            tokens = sequence.tokens
+            if of_prompt == prompt and tuple(tokens[: len(prompt)]) == prompt:
+                sampled = tuple(tokens[len(prompt) :])
+                repeated = sampled[: self._count_repeated(sampled, text)]
+                size = len(self._backend.vocabulary.decode(repeated))
+                if size > length:
+                    best, length = repeated, size
+        while best and length < len(text) and text[length] & 0xC0 == 0x80:  # within a character
+            length -= len(self._to_bytes(best[-1]))
+            best = best[:-1]
+        rest = text[length:].decode("utf-8", "replace")
+        spliced = splice_tokens((*prompt, *best), rest, self._to_bytes, self._encode)
+        if tuple(spliced[: len(prompt)]) != prompt:  # the tokens of the prompt must not change
+            return (*best, *self._encode(rest))
+        return tuple(spliced[len(prompt) :])
+
+    def _to_bytes(self, token: int) -> bytes:
+        return self._backend.vocabulary.decode((token,))
+
+    def _count_repeated(self, sampled: Sequence[int], text: bytes) -> int:
+        """Return how many of the sampled tokens the text begins with."""
+        end = 0
+        for count, token in enumerate(sampled):
+            start, end = end, end + len(self._to_bytes(token))
+            if start == end or text[start:end] != self._to_bytes(token):
+                return count
+        return len(sampled)
+
+
+def splice_tokens(tokens: Sequence[int], text: str, to_bytes: ToBytes, encode: Encode) -> list[int]:
+    """Return the tokens of a tokenised text with more text appended, dividing as little as possible again.
+
+    >>> words = ["1", "12", "123", "2", "3", " "]
+    >>> def longest(text: str) -> list[int]:
+    ...     found = []
+    ...     while text:
+    ...         found.append(max((i for i, word in enumerate(words) if text.startswith(word)), key=lambda i: len(words[i])))
+    ...         text = text[len(words[found[-1]]):]
+    ...     return found
+    >>> splice_tokens([0, 5, 1], "3 1", lambda token: words[token].encode(), longest)
+    [0, 5, 2, 5, 0]
+    """
+    if not text:
+        return list(tokens)
+    for window in WINDOWS:
+        start = max(len(tokens) - window, 0)
+        following = _divide_after_first(tokens[start:], text, to_bytes, encode)
+        if following is not None:
+            return [*tokens[: start + 1], *following]
+        if start == 0:
+            break
+    # Divide everything after the last special token again.
+    start = max((index + 1 for index, token in enumerate(tokens) if not to_bytes(token)), default=0)
+    before = _decode(b"".join(map(to_bytes, tokens[start:])))
+    if before is None:
+        return [*tokens, *encode(text)]
+    return [*tokens[:start], *encode(before + text)]
+
+
+def _divide_after_first(last: Sequence[int], text: str, to_bytes: ToBytes, encode: Encode) -> list[int] | None:
+    """Return the tokens after the first one of `last`; None if that one would end elsewhere, or within a character."""
+    if not last:
+        return None
+    head = to_bytes(last[0])
+    if not head:  # a special token has no text that could change
+        rest = _decode(b"".join(map(to_bytes, last[1:])))
+        return None if rest is None else list(encode(rest + text))
+    whole = _decode(b"".join(map(to_bytes, last)))
+    if whole is None:
+        return None
+    divided = list(encode(whole + text))
+    ends = [0, *accumulate(len(to_bytes(token)) for token in divided)]
+    if ends[-1] != len((whole + text).encode()) or len(head) not in ends:
+        return None
+    return divided[ends.index(len(head)) :]
+
+
+def _decode(data: bytes) -> str | None:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,16 +390,16 @@ class TextGenerator(Generic[AnyLoaded]):
         Raises:
             InputError, ModelError: see `stream`.
         """
-        tokens = self._sampled_again(request, text)
-        exact = tokens is not None
+        sampled = self._sampled_again(request, text)
+        exact = sampled is not None
         started = self._start(request, CompileOptions())
         vocabulary = started.job.vocabulary
         try:
-            found = list(vocabulary.encode(text)) if tokens is None else tokens
-            readings = read_tokens(
+            found = list(vocabulary.encode(text)) if sampled is None else sampled
+            tokens, refused = read_tokens(
                 started.prefix.sequence, started.job.unread, started.job.state, vocabulary, found[:MOST_TRACED], most
             )
-            return trace_as_far(readings, exact=exact)
+            return TokenTrace(tokens, exact, refused)
         finally:
             self.prefix_cache.put_back(started.prefix.sequence, started.prefix.prompt)
 

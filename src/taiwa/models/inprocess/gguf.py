@@ -23,11 +23,9 @@ from taiwa.isolation import environment_without_secrets
 from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.messages import Capability, Chunk, Request
 from taiwa.models.http_api.client import HttpModel
-from taiwa.models.http_api.connections import RequestLimits
-from taiwa.models.http_api.openai_chat import ChatCompletions
-from taiwa.models.http_api.openai_dialects import held_so
-from taiwa.models.http_api.provider_interface import Enforce, Target, parse_integer, parse_options
-from taiwa.models.inprocess.shared import SharedModel
+from taiwa.models.http_api.openai_chat import ChatCompletions, held_so
+from taiwa.models.http_api.provider_interface import Enforce, RequestLimits, Target, parse_integer, parse_options
+from taiwa.models.inprocess.generator import SharedModel
 
 FORM = "use gguf:FILE.gguf, optionally with ?context=8192&threads=4&slots=1&layers=0"
 MAGIC = b"GGUF"

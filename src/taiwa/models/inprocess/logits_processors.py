@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from taiwa.constraints.guide import Coverage, Guide, GuideState, empty_mask
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import InputError, NoValidTokenError
-from taiwa.models.inprocess.transformers_network import torch
+from taiwa.models.inprocess.transformers_model import torch
 
 if TYPE_CHECKING:
     import numpy as np

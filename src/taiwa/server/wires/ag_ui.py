@@ -33,9 +33,9 @@ from taiwa.server.runs import LiveRun, RunEvent, take_pieces
 from taiwa.server.state import ServerState, caller_of, read_body, start_run, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.stateless import checked_tools
-from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
+from taiwa.sessions.session import AsyncSession
 from taiwa.store.refs import check_name
 from taiwa.store.served import ServedObject
 

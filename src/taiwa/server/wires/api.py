@@ -46,10 +46,10 @@ from taiwa.server.sharing import Followable
 from taiwa.server.state import ServerState, caller_of, language_of, read_body, repository_of, state_of
 from taiwa.server.wire import COUNT, LIMIT, TEXT, Described, Route, Wire
 from taiwa.server.wires.responses import is_response
-from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.replay import replay_history
 from taiwa.sessions.repository import Repository
+from taiwa.sessions.session import AsyncSession
 from taiwa.store import Store
 from taiwa.store.runs import Axis
 

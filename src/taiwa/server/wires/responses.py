@@ -34,19 +34,8 @@ from taiwa.server.runs import LiveRun, take_pieces
 from taiwa.server.sharing import RemoteRun
 from taiwa.server.state import ServerState, caller_of, read_body, start_run, state_of
 from taiwa.server.wire import Route, Wire
-from taiwa.server.wires.chat_completions import (
-    read_effort,
-    read_format,
-    read_function,
-    read_tool_choice,
-)
-from taiwa.server.wires.conversations import (
-    conversation_of,
-    find_item,
-    pending_messages,
-    read_metadata,
-    take_pending,
-)
+from taiwa.server.wires.chat_completions import read_effort, read_format, read_function, read_tool_choice
+from taiwa.server.wires.conversations import conversation_of, find_item, pending_messages, read_metadata, take_pending
 from taiwa.server.wires.file_search import RESULTS, FileSearch, check_indexes, read_file_search, with_searches
 from taiwa.server.wires.file_search import TYPE as FILE_SEARCH
 from taiwa.server.wires.files import with_files
@@ -60,9 +49,9 @@ from taiwa.server.wires.response_events import (
     write_response_usage,
 )
 from taiwa.server.wires.stateless import MOST_LOGPROBS, checked_tools, refuse_penalties
-from taiwa.sessions.async_session import AsyncSession
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
+from taiwa.sessions.session import AsyncSession
 from taiwa.store.served import ServedObject
 
 READ = frozenset(

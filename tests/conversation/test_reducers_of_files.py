@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from taiwa.apps.catalog import check, load, load_source, own_reducers
-from taiwa.apps.user_reducers import confirm_file
 from taiwa.conversation.app import App
 from taiwa.conversation.history import add_turn, begin
+from taiwa.conversation.reducers import confirm_file
 from taiwa.flows.chat import say
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.runtime import Runtime

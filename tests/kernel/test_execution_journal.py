@@ -7,8 +7,7 @@ import pytest
 
 from taiwa.kernel.effects import CallTool, Complete, GetCapabilities, Program, WatchResult, gather, notify, perform
 from taiwa.kernel.errors import InputError, ReplayError, StoreError, TaiwaError, ToolError
-from taiwa.kernel.execution import RunResult, replay
-from taiwa.kernel.journal import Entry, Journal
+from taiwa.kernel.execution import Entry, Journal, RunResult, replay
 from taiwa.kernel.messages import Request, Response, ToolResult, user
 from taiwa.kernel.records import canonical
 from taiwa.kernel.usage_limits import UsageLimits

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.constraints.vocabulary import Vocabulary, common_prefix
-from taiwa.models.inprocess.prefix_cache import splice_tokens
+from taiwa.models.inprocess.generator import splice_tokens
 
 WORDS = ("1", "2", "3", "12", "123", "23", " ", "  ", " a", "a", "ab", "b", "文", "文b", "\n", "\n\n")
 MADE = Vocabulary(

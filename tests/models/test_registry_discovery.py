@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.models.discovery import SERVERS, FoundModel, find_by_keys, find_servers
-from taiwa.models.registry import PROVIDERS, resolve
+from taiwa.models.registry import PROVIDERS, SERVERS, FoundModel, find_by_keys, find_servers, resolve
 from taiwa.settings import Settings, load
 from tests.peers.faults import FaultServer, head, raw, silence
 

@@ -1,4 +1,4 @@
-from taiwa.models.inprocess.prefix_cache import PrefixCache
+from taiwa.models.inprocess.generator import PrefixCache
 from tests.constraints.vocabularies import with_bytes
 from tests.models.inprocess.stub_network import StubNetwork
 

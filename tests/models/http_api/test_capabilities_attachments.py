@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.messages import Message, Request, Text, assistant, system, user
-from taiwa.models.attachments import data_uri, file_text
 from taiwa.models.builtin.model import BuiltinModel
+from taiwa.models.http_api.capabilities import file_text
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.registry import resolve
 from tests.files import FILES, PDF, PNG, TEXT
@@ -252,7 +252,7 @@ def test_missing_bytes_are_an_error_before_the_call() -> None:
 
 @given(attachments)
 def test_a_data_uri_holds_the_type_and_the_bytes(attachment: Attachment) -> None:
-    head, _, data = data_uri(attachment).partition(",")
+    head, _, data = attachment.data_uri.partition(",")
 
     assert head == f"data:{attachment.media_type};base64"
     assert b64decode(data) == FILES[attachment.media_type]

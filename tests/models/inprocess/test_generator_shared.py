@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from taiwa.models.builtin.model import BuiltinModel
-from taiwa.models.inprocess.shared import SharedModel
+from taiwa.models.inprocess.generator import SharedModel
 from taiwa.models.registry import open_model, resolve
 from taiwa.settings import Settings, load
 

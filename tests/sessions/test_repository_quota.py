@@ -12,8 +12,7 @@ from taiwa.kernel.messages import Request, Response, Usage, assistant
 from taiwa.kernel.usage_limits import Prices
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.sessions.commit_turn import PricedModel
-from taiwa.sessions.quota import ANSWER, DAY, MINUTE, BudgetError, Quota
-from taiwa.sessions.repository import Repository
+from taiwa.sessions.repository import ANSWER, DAY, MINUTE, BudgetError, Quota, Repository
 from taiwa.sessions.session import Session
 from taiwa.store import Store
 from tests.database import Database

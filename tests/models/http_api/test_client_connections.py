@@ -1,7 +1,8 @@
 import asyncio
 import time
 
-from taiwa.models.http_api.connections import KEPT_SECONDS, POOL_CALLS, Connections, parse_base_url
+from taiwa.models.http_api.client import KEPT_SECONDS, POOL_CALLS, Connections
+from taiwa.models.http_api.provider_interface import parse_base_url
 
 LOCAL = parse_base_url("http://127.0.0.1:1/v1")
 

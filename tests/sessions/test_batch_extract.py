@@ -12,10 +12,9 @@ from taiwa.kernel.messages import Request, Usage
 from taiwa.kernel.usage_limits import Prices, UsageLimits
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.sessions import batch
-from taiwa.sessions.batch import BatchInput
+from taiwa.sessions.batch import BatchInput, ExtractBatch, ExtractRun, TypedRow, extract_one, first_request
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions
 from taiwa.sessions.repository import Repository
-from taiwa.sessions.stored_extract import ExtractBatch, ExtractRun, TypedRow, extract_one, first_request
 from taiwa.store import Store
 from taiwa.structured import OutputType
 from tests.database import Database
