@@ -86,6 +86,12 @@ class Message:
         return "".join(part.text for part in self.parts if isinstance(part, Text))
 
     @property
+    def ordered_text(self) -> str:
+        """The text as a request has it: transient parts last; parts that are not the model's stand apart by a blank line."""
+        texts = sorted((part for part in self.parts if isinstance(part, Text)), key=lambda part: part.transient)
+        return ("" if self.role == "assistant" else "\n\n").join(part.text for part in texts if part.text)
+
+    @property
     def thinking(self) -> tuple[Thinking, ...]:
         """The reasoning of the message."""
         return tuple(part for part in self.parts if isinstance(part, Thinking))

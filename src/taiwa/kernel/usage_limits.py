@@ -23,7 +23,7 @@ def currency_units(nano: int | None) -> Decimal | None:
     return None if nano is None else Decimal(nano) / 10**9
 
 
-def format_cost(cost_nano: int | None, currency: str = "USD") -> str:
+def format_cost(cost_nano: int | None) -> str:
     """Write a cost for display.
 
     >>> format_cost(1_234_000), format_cost(0), format_cost(None)
@@ -33,7 +33,7 @@ def format_cost(cost_nano: int | None, currency: str = "USD") -> str:
     if cost is None:
         return "unknown"
     text = f"{cost:f}"
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {currency}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} USD"
 
 
 NANO_PER_MILLION = 1000

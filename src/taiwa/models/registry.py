@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence, Set
 from concurrent.futures import wait
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from difflib import get_close_matches
@@ -132,9 +133,8 @@ def resolve(
     *,
     base_urls: Mapping[str, str] | None = None,
     overrides: Mapping[str, Mapping[str, bool]] | None = None,
-    aliases: Mapping[str, str] | None = None,
 ) -> Target:
-    """Resolve the name of a model: `openai:gpt-…`, `openrouter:vendor/model`, `http://host:port/v1#model`, or an alias of one.
+    """Resolve the name of a model: `openai:gpt-…`, `openrouter:vendor/model`, `http://host:port/v1#model`.
 
     Options may follow the name of a model on a server: `openai:gpt-…?effort=low`, see `ModelOptions`. `base_urls` moves a
     provider or adds one under its own name; `overrides` sets, by model name, what its server can do.
@@ -145,7 +145,6 @@ def resolve(
     base_urls = base_urls or {}
     if not name.isprintable() or not name:
         raise ConfigError(f"the name of a model must be one word: {FORMS}")
-    name = expand_alias(name, aliases or {})
     bare, text = split_options(name)
     override = (overrides or {}).get(name) or (overrides or {}).get(bare)
     prefix, colon, model = name.partition(":")
@@ -167,7 +166,7 @@ def resolve(
     if not colon or (prefix not in PROVIDERS and prefix not in base_urls):
         if colon and (plugin := find_plugin("models", prefix)) is not None:
             return Target(name, PLUGIN, model, None, _open_plugin(name, plugin).capabilities, inside=True)
-        known_names = (*PROVIDERS, *IN_PROCESS, *base_urls, *plugin_names("models"), *(aliases or {}))
+        known_names = (*PROVIDERS, *IN_PROCESS, *base_urls, *plugin_names("models"))
         raise ConfigError(_unknown(name, known_names))
     if not model:
         raise ConfigError(f"{name!r} does not name a model; add one after the colon, as in '{prefix}:MODEL'")
@@ -249,21 +248,19 @@ def _target(
         label = f"the server at {where}"
         if provider.dialect == "anthropic":
             label = f"Anthropic at {where}" if is_moved else "Anthropic"
-        codec = AnthropicMessages(model, _with_messages(known, options), label, options)
-        known = codec.capabilities
+        able = known.capabilities & {"stop", "tools", "json_schema", "cache", "prefix"}
+        known = replace(known, capabilities=able - {"prefix"} if options.reasons else able)
+        codec = AnthropicMessages(model, known, label, options)
     else:
         dialect = DIALECTS["plain" if provider.dialect == "anthropic" else provider.dialect]
         if dialect is DIALECTS["plain"] or is_moved:  # errors name the address that the user set
             dialect = replace(dialect, label=f"{dialect.label} at {where}")
         known = _with_wire(wire, known, dialect, prefix)
-        kinds: dict[Wire, type[OpenAICodec]] = {
-            "chat": ChatCompletions, "responses": Responses, "completions": TextCompletions
-        }  # fmt: skip
-        codec = kinds[wire](model, dialect, known, options=options)
+        kind = {"responses": Responses, "completions": TextCompletions}.get(wire, ChatCompletions)
+        codec = kind(model, dialect, known, options=options)
         _check_options(wire, dialect, options)
     required = prefix if prefix in PROVIDERS and not provider.self_hosted else ""
-    variable = provider.key_variable
-    return Target(name, base_url, model, codec, known.capabilities, variable, required, known.inputs, wire)
+    return Target(name, base_url, model, codec, known.capabilities, provider.key_variable, required, known.inputs, wire)
 
 
 def _wire(provider: Provider, model: str, *, is_moved: bool) -> Wire:
@@ -281,11 +278,6 @@ def _wire(provider: Provider, model: str, *, is_moved: bool) -> Wire:
         return "completions"
     known = capabilities("openai", model)
     return "chat" if is_moved or known.sampling or "tools" not in known.capabilities else "responses"
-
-
-def _with_messages(known: Capabilities, options: ModelOptions) -> Capabilities:
-    able = known.capabilities & {"stop", "tools", "json_schema", "cache", "prefix"}
-    return replace(known, capabilities=able - {"prefix"} if options.reasons else able)
 
 
 def _with_wire(wire: Wire, known: Capabilities, dialect: ServerDialect, prefix: str) -> Capabilities:
@@ -636,20 +628,17 @@ def _ask(prefix: str, url: str, seconds: float) -> Sequence[FoundModel]:
     finally:
         connection.close()
     return tuple(
-        FoundModel(_name(prefix, url, model, text_at(item, "owned_by")), f"{SERVERS[prefix]} at {address.netloc}")
+        # The address names the model where the port may belong to another program.
+        FoundModel(
+            f"{prefix}:{model}" if OWNERS.get(prefix) in (None, text_at(item, "owned_by")) else f"{url}#{model}",
+            f"{SERVERS[prefix]} at {address.netloc}",
+        )
         for item in items_at(listing, "data")
         if (model := text_at(item, "id")) and "embed" not in model and _fits(model)
     )
 
 
-def _name(prefix: str, url: str, model: str, owner: str) -> str:
-    """Return the name of a model; that of its address where the port may belong to another program."""
-    return f"{prefix}:{model}" if OWNERS.get(prefix, owner) == owner else f"{url}#{model}"
-
-
 def _fits(model: str) -> bool:
-    try:
-        resolve(f"ollama:{model}")
-    except ConfigError:
-        return False
-    return True
+    with suppress(ConfigError):
+        return bool(resolve(f"ollama:{model}").model)
+    return False

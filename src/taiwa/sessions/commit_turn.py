@@ -61,10 +61,6 @@ class PricedModel:
 
         return price
 
-    def runtime_options(self, options: RuntimeOptions) -> RuntimeOptions:
-        """Add the price of the model to options of a runtime."""
-        return {"price": self.price, **options}
-
 
 @value(tag="turn-options")
 class TurnOptions:
@@ -127,20 +123,15 @@ class TurnInput:
 
     def to_json(self) -> dict[str, Json]:
         """Return what another process needs to commit the turn."""
-        recorded: dict[str, Json] = {"reason": self.reason, "replaces": self.replaces}
-        if self.attachments:
-            recorded["attachments"] = [each.reference() for each in self.attachments]
-        if self.messages:
-            recorded["messages"] = record(self.messages)
-        if self.branches:
-            recorded["branches"] = True
-        if self.compacts:
-            recorded["compacts"] = True
-        if self.transcript is not None:
-            recorded["transcript"] = record(self.transcript)
-        if self.prefix:
-            recorded["prefix"] = self.prefix
-        return recorded
+        more: dict[str, Json] = {
+            "attachments": [each.reference() for each in self.attachments],
+            "messages": record(self.messages),
+            "branches": self.branches,
+            "compacts": self.compacts,
+            "transcript": record(self.transcript),
+            "prefix": self.prefix,
+        }
+        return {"reason": self.reason, "replaces": self.replaces} | {name: part for name, part in more.items() if part}
 
 
 @value
@@ -206,12 +197,10 @@ class ActiveTurn:
             return self.resources.program(turn_input.text)(turn_input.base)
         if turn_input.messages:
             return complete_turn(turn_input.messages, turn_input.attachments, turn_input.prefix)(turn_input.base)
-        specs = [tool.spec for tool in self.tools]
-        text, attachments = turn_input.text, turn_input.attachments
-        begun = say(
-            text, attachments, strict=options.strict, repairs=options.repairs, tools=specs, prefix=turn_input.prefix
-        )
-        return begun(turn_input.base)
+        return say(
+            turn_input.text, turn_input.attachments, strict=options.strict, repairs=options.repairs,
+            tools=[tool.spec for tool in self.tools], prefix=turn_input.prefix,
+        )(turn_input.base)  # fmt: skip
 
     @property
     def journal(self) -> Journal:
@@ -276,26 +265,18 @@ class ActiveTurn:
             ConflictError: another process moved the session; the turn is kept as a branch, which the message names.
         """
         turn_input = self.turn_input
-        expected = turn_input.expected
         try:
-            committed = self._committed(self.session, after, expected)
+            committed = self._committed(self.session, after, turn_input.expected)
         except ConflictError:
             if not turn_input.may_branch:
                 raise ConflictError(moved_message(self.session, self._keep(after))) from None
             self.session = branch_name(after)
             committed = self._committed(self.session, after, None)
         parent = turn_input.follows or str(after.new_nodes[1].parent)
+        place = self.session, committed.tip, parent
+        state, response = committed.state, reply.response
         result = TurnResult(
-            reply.text,
-            reply.delta,
-            reply.warnings,
-            self.session,
-            committed.tip,
-            parent,
-            spent,
-            state=committed.state,
-            calls=calls,
-            response=reply.response,
+            reply.text, reply.delta, reply.warnings, *place, spent, state=state, calls=calls, response=response
         )
         if self.resources is not None:
             from taiwa.ask.result import AskResult
@@ -389,7 +370,7 @@ def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedMo
     )  # fmt: skip
     turn_input = _with_bytes(repository, turn_input)
     tools, paid = repository.tools_of(base.app), store.runs.journal(run.id)
-    resources = _reopen_resources(repository, base, recorded)
+    resources = _open_resources(repository, base, priced_model, recorded)
     session = run.ref
     if has_moved:
         session, turn_input = store.refs.free_name(run.ref), replace(turn_input, branches=True, may_branch=True)
@@ -407,40 +388,29 @@ def _tip(repository: Repository, session: str) -> str | None:
     return None if found is None else found[2]
 
 
-def _check_trust(repository: Repository, base: Conversation) -> None:
-    """Check that an app may search documents.
+def _open_resources(
+    repository: Repository, base: Conversation, priced_model: PricedModel, recorded: dict[str, Json] | None = None
+) -> "RagResources | None":
+    """Open the indexes of a turn of the flow `ask`; one that was interrupted goes on with its recorded options.
 
     Raises:
-        InputError: it came with an import, and is not trusted.
+        InputError: the app came with an import, and may not search documents.
     """
+    if base.app.flow != "ask":
+        return None
     if not repository.store.nodes.is_trusted(base.app.hash):
         name = base.app.name
         raise InputError(
             f"the app {name!r} came with an import and may not search documents; see `taiwa apps trust {name}`"
         )
-
-
-def _open_resources(repository: Repository, base: Conversation, priced_model: PricedModel) -> "RagResources | None":
-    """Open the indexes of a turn of the flow `ask`."""
-    if base.app.flow != "ask":
-        return None
-    _check_trust(repository, base)
+    from taiwa.ask.result import options_from_delta
     from taiwa.sessions.stored_ask import NoModel, open_rag_resources
 
-    without_model = isinstance(priced_model.model, NoModel)
-    return open_rag_resources(base.app, repository, without_model=without_model, is_first_turn=not base.count)
-
-
-def _reopen_resources(repository: Repository, base: Conversation, recorded: dict[str, Json]) -> "RagResources | None":
-    """Open the indexes of an interrupted turn."""
-    if base.app.flow != "ask":
+    options = None if recorded is None else options_from_delta(recorded)
+    if recorded is not None and options is None:
         return None
-    _check_trust(repository, base)
-    from taiwa.ask.result import options_from_delta
-    from taiwa.sessions.stored_ask import reopen_rag_resources
-
-    options = options_from_delta(recorded)
-    return None if options is None else reopen_rag_resources(base.app, repository, options)
+    without_model = isinstance(priced_model.model, NoModel)
+    return open_rag_resources(base.app, repository, options, without_model=without_model, is_first_turn=not base.count)
 
 
 def sink(repository: Repository, run: int, priced_model: PricedModel) -> Callable[[Entry], None]:
@@ -464,20 +434,18 @@ def sink(repository: Repository, run: int, priced_model: PricedModel) -> Callabl
     return write
 
 
-def request_counter(repository: Repository, run: int, priced_model: PricedModel) -> Observer:
-    """Return the observer that counts a model call of a run in the store before it is made."""
+def run_observers(repository: Repository, run: int, priced_model: PricedModel) -> tuple[Observer, ...]:
+    """Return what counts each model call of a run in the store before it is made, and before that reserves its cost, where the
+    owner of the repository has a budget.
+    """
+    name = priced_model.model.name
 
-    def observe(event: Event) -> None:
+    def count(event: Event) -> None:
         if isinstance(event, EffectStarted) and isinstance(event.effect, Complete):
-            repository.store.runs.count_request(run, priced_model.model.name)
+            repository.store.runs.count_request(run, name)
 
-    return observe
-
-
-def quota_observers(repository: Repository, run: int, priced_model: PricedModel) -> tuple[Observer, ...]:
-    """Return what reserves the cost of each call of a run, where the owner of the repository has a budget."""
     quota = repository.quota
-    return () if quota is None else (quota.observer(run, priced_model.model.name, priced_model.price),)
+    return (count,) if quota is None else (quota.observer(run, name, priced_model.price), count)
 
 
 def run_outside_sessions(
@@ -487,7 +455,6 @@ def run_outside_sessions(
     program: Program[T],
     text: str,
     recorded: Json,
-    observers: Iterable[Observer] = (),
 ) -> Iterator[TextDelta | Notice | RunResult[T]]:
     """Run a program in a run of the store; yield text and notices as they arrive, then `RunResult`.
 
@@ -498,11 +465,9 @@ def run_outside_sessions(
         if repository.quota is not None:
             repository.quota.admit()
         run = runs.begin("", None, None, text, recorded)
-    reserving = quota_observers(repository, run, priced_model)
-    observers = (*reserving, request_counter(repository, run, priced_model), *observers)
     runtime = Runtime(
         priced_model.model, tools=options.tools, limits=options.limits, price=priced_model.price,
-        interrupts=options.interrupts, observers=observers,
+        interrupts=options.interrupts, observers=run_observers(repository, run, priced_model),
     )  # fmt: skip
     with runs.ending(run):
         yield from runtime.stream(program, Journal((), sink(repository, run, priced_model)))

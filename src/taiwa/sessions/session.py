@@ -31,9 +31,8 @@ from taiwa.sessions.commit_turn import (
     TurnOptions,
     TurnResult,
     begin_turn,
-    quota_observers,
-    request_counter,
     resume_turn,
+    run_observers,
 )
 from taiwa.sessions.repository import Repository, ValueOrigin
 from taiwa.settings import BUILTIN, Settings
@@ -280,9 +279,7 @@ class BaseSession:
         return replace(limits, cost=max(limits.cost - known, 0))
 
     def _runtime_options(self, turn: ActiveTurn) -> RuntimeOptions:
-        counter = request_counter(self.repository, turn.run, self.priced_model)
-        reserving = quota_observers(self.repository, turn.run, self.priced_model)
-        observers = (*self._observers, *reserving, counter)
+        observers = (*self._observers, *run_observers(self.repository, turn.run, self.priced_model))
         return {**turn.runtime_options, "observers": observers, "limits": self._remaining_limits()}
 
     def _settle(self, turn: ActiveTurn, done: "RunResult[TurnValue]") -> TurnResult:

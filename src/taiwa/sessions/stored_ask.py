@@ -155,81 +155,66 @@ class RagResources:
 
 
 def open_rag_resources(
-    app: App, repository: "Repository", *, without_model: bool, is_first_turn: bool = False
+    app: App,
+    repository: "Repository",
+    recorded: AskTurnOptions | None = None,
+    *,
+    without_model: bool,
+    is_first_turn: bool = False,
 ) -> RagResources:
-    """Open the indexes of a turn; the first turn has a notice if the handbook stands in for an index.
+    """Open the indexes of a turn, with the options of one that was interrupted where they are `recorded`; the first turn has a
+    notice if the handbook stands in for an index.
 
     Raises:
         InputError: an index, folder, user, policy or method of assessment does not exist.
         ConfigError: the policy requires a model and there is none, or the user profile is invalid.
     """
-    options = _options(app, repository, without_model=without_model)
+    options = recorded or _options(app, repository, without_model=without_model)
+    handlers = UserProfiles(repository.store).handlers
     with ExitStack() as stack:
         if repository.retriever is not None and not app.values.get("in"):
-            from taiwa.retrieval.analyzer import Analyzer
+            if recorded is None:
+                from taiwa.retrieval.analyzer import Analyzer
 
-            handlers = UserProfiles(repository.store).handlers
-            return RagResources(
-                replace(options, terms=Analyzer().name), repository.retriever, handlers, stack.pop_all()
-            )
+                options = replace(options, terms=Analyzer().name)
+            return RagResources(options, repository.retriever, handlers, stack.pop_all())
+        from taiwa.retrieval import ScopedRetriever
+
         indexes = _indexes(app, repository, stack)
-        shipped = indexes[0].name == BUNDLED_HANDBOOK and not app.values.get("in")
-        options = replace(options, terms=indexes[0].analyzer.name, notice=NOTICE if shipped and is_first_turn else "")
-        return _resources(app, repository, options, indexes, stack)
+        if recorded is None:
+            shipped = indexes[0].name == BUNDLED_HANDBOOK and not app.values.get("in")
+            notice = NOTICE if shipped and is_first_turn else ""
+            options = replace(options, terms=indexes[0].analyzer.name, notice=notice)
+        if (settings := repository.settings) is not None:
+            from taiwa.models.http_api.embeddings import with_embeddings
 
-
-def reopen_rag_resources(app: App, repository: "Repository", options: AskTurnOptions) -> RagResources:
-    """Open the indexes of an interrupted turn with its recorded options."""
-    with ExitStack() as stack:
-        if repository.retriever is not None and not app.values.get("in"):
-            return RagResources(options, repository.retriever, UserProfiles(repository.store).handlers, stack.pop_all())
-        indexes = _indexes(app, repository, stack)
-        return _resources(app, repository, options, indexes, stack)
-
-
-def _resources(
-    app: App, repository: "Repository", options: AskTurnOptions, indexes: "list[Index]", stack: ExitStack
-) -> RagResources:
-    from taiwa.retrieval import ScopedRetriever
-    from taiwa.retrieval.attributes import documents_that_fit
-
-    if (settings := repository.settings) is not None:
-        from taiwa.models.http_api.embeddings import with_embeddings
-
-        indexes = [with_embeddings(index, settings) for index in indexes]
-    principals = frozenset[str]() if repository.scope is None else repository.scope.principals
-    filters = app.answer_options.filters
-    fits = None if filters is None else documents_that_fit(filters, repository.store.served.attributes)
-    within = ScopedRetriever(indexes, principals.union(_strings(app.values.get("as"))), fits=fits)
-    return RagResources(options, within, UserProfiles(repository.store).handlers, stack.pop_all())
+            indexes = [with_embeddings(index, settings) for index in indexes]
+        principals = frozenset[str]() if repository.scope is None else repository.scope.principals
+        within = ScopedRetriever(indexes, principals.union(_strings(app.values.get("as"))))
+        return RagResources(options, within, handlers, stack.pop_all())
 
 
 def _options(app: App, repository: "Repository", *, without_model: bool) -> AskTurnOptions:
     """Read the parameters of an app as options of its turns."""
     values = app.values
-    policy = str(values.get("policy") or "look_first")
-    table = read_policy(policy) if policy.startswith("---\n") else None
+    name = str(values.get("policy") or "look_first")
+    table = read_policy(name) if name.startswith("---\n") else None
     if table is None:
-        policy_named(policy)
+        policy_named(name)
+    else:
+        name = table.name
     named = str(values.get("assess_by") or "auto")
-    assess_by: dict[str, AssessBy] = {each: each for each in ASSESS_BY}
-    if named not in assess_by:
+    method = next((each for each in ASSESS_BY if each == named), None)
+    if method is None:
         raise InputError(f"unknown method of assessment {named!r}; choose one of {', '.join(ASSESS_BY)}")
-    method: AssessBy = "no-model" if without_model else assess_by[named]
-    if (policy in POLICIES_WITH_MODEL or table is not None) and method == "no-model":
-        name = policy if table is None else table.name
+    method = "no-model" if without_model else method
+    if (name in POLICIES_WITH_MODEL or table is not None) and method == "no-model":
         raise ConfigError(f"policy {name!r} requires the scores of a model; pass -m, or use look_first")
     most = values.get("max_questions")
     clarify = ClarifyOptions(
-        policy if table is None else table.name,
-        most if isinstance(most, int) else None,
-        method,
-        MAX_PASSAGES,
-        earlier_sessions=EARLIER_SESSIONS,
-        catalogue_version=dialogue_version(),
-        locale=user_language(),
-        table=table,
-    )
+        name, most if isinstance(most, int) else None, method, MAX_PASSAGES, earlier_sessions=EARLIER_SESSIONS,
+        catalogue_version=dialogue_version(), locale=user_language(), table=table,
+    )  # fmt: skip
     profile = profile_of(str(values.get("user") or ""), repository.store)
     sampling = merge_sampling(app.sampling, app.answer_options.sampling)
     return AskTurnOptions(clarify, profile, app.instructions, sampling=sampling)

@@ -1,6 +1,6 @@
 """The Anthropic Messages protocol, as a codec (no I/O)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from json import dumps
 from typing import TypeAlias
@@ -18,7 +18,6 @@ from taiwa.kernel.messages import (
     Request,
     Sampling,
     Text,
-    ToolCall,
     ToolResult,
     Usage,
 )
@@ -106,7 +105,9 @@ class AnthropicMessages:
             body["stop_sequences"] = self._stops(request.stop)
         if request.top_logprobs:
             raise UnsupportedError(f"{self.label} does not return log probabilities", capability="logprobs")
-        output = self._effort(options)
+        # How much the model reasons and writes; older models have a budget instead.
+        effort = {"none": "", "minimal": "low"}.get(options.effort, options.effort)
+        output: dict[str, Json] = {"effort": effort} if effort and takes_effort(self.model) else {}
         if request.constraint is not None:
             output["format"] = self._format(request.constraint)
         if output:
@@ -136,11 +137,6 @@ class AnthropicMessages:
     def origin(self) -> str:
         """What can read the reasoning of this model."""
         return f"messages:{self.label}:{self.model}"
-
-    def _effort(self, options: ModelOptions) -> dict[str, Json]:
-        """Return how much the model reasons and writes; older models have a budget instead."""
-        effort = {"none": "", "minimal": "low"}.get(options.effort, options.effort)
-        return {"effort": effort} if effort and takes_effort(self.model) else {}
 
     def _reasoning(self, request: Request, options: ModelOptions) -> dict[str, Json]:
         """Return the field that turns reasoning on or off, and the limit that has room for it.
@@ -289,11 +285,23 @@ def _turns(messages: Sequence[Message], origin: str) -> list[_Turn]:
     for message in messages:
         if message.role == "assistant":
             turn = _open_turn(turns, "assistant")
-            turn.lasting += [dict(block) for block in _signed(message, origin)]
+            turn.lasting += [
+                dict(part.data)
+                for part in message.signed_thinking
+                if part.origin == origin and isinstance(part.data, dict) and part.data.get("type") in SIGNED
+            ]
             # One block: the server joins the texts anyway, and they are split differently after a continued answer.
             if message.text.strip():
                 turn.lasting.append(_text(message.text))
-            turn.lasting += [_use(call, ids) for call in message.tool_calls]
+            turn.lasting += [
+                {
+                    "type": "tool_use",
+                    "id": ids.of_call(call),
+                    "name": call.name,
+                    "input": _parse_arguments(call.arguments),
+                }
+                for call in message.tool_calls
+            ]
         results = [_result(part, ids) for part in message.parts if isinstance(part, ToolResult)]
         if message.role != "assistant" or results:
             turn = _open_turn(turns, "user")
@@ -306,12 +314,6 @@ def _turns(messages: Sequence[Message], origin: str) -> list[_Turn]:
     return [turn for turn in turns if turn.lasting or turn.transient]
 
 
-def _signed(message: Message, origin: str) -> Iterator[Block]:
-    for part in message.signed_thinking:
-        if part.origin == origin and text_at(part.data, "type") in SIGNED and isinstance(part.data, dict):
-            yield part.data
-
-
 def _open_turn(turns: list[_Turn], role: str) -> _Turn:
     """Return the turn to add to: the last one if it has this role, else a new one."""
     while turns and not (turns[-1].lasting or turns[-1].transient):
@@ -319,10 +321,6 @@ def _open_turn(turns: list[_Turn], role: str) -> _Turn:
     if not turns or turns[-1].role != role:
         turns.append(_Turn(role))
     return turns[-1]
-
-
-def _use(call: ToolCall, ids: CallIds) -> Block:
-    return {"type": "tool_use", "id": ids.of_call(call), "name": call.name, "input": _parse_arguments(call.arguments)}
 
 
 def _parse_arguments(text: str) -> dict[str, Json]:
@@ -458,16 +456,12 @@ class _Reader:
         if block is not None and _is_signed(block):
             self._response.end_thinking(text_at(block, "thinking"), block, self._origin)
 
-    def _keep_thinking(self) -> None:
-        """Keep the signed blocks: a block without a signature would be refused."""
-        for block in self._thinking.values():
-            if _is_signed(block):
-                self._response.keep_thinking(text_at(block, "thinking"), block, self._origin)
-
     def _read_finish(self, data: Json) -> None:
         reason = text_at(data, "stop_reason")
         if reason and self._response.finish is None:
-            self._keep_thinking()
+            for block in self._thinking.values():
+                if _is_signed(block):  # one without a signature would be refused
+                    self._response.keep_thinking(text_at(block, "thinking"), block, self._origin)
             self._response.finish = FINISH_REASONS.get(reason, "stop")
             self._response.stop = text_at(data, "stop_sequence") or None
 

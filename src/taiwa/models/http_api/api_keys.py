@@ -91,11 +91,9 @@ class KeyRow:
 
 def key_in_environment(variable: str, environ: Mapping[str, str]) -> tuple[str, str]:
     """Return the variable that holds a key, and the key; two empty texts if none does."""
-    for name in (variable, SYNONYMS.get(variable, "")):
-        text = environ.get(name, "") if name else ""
-        if text:
-            return name, text
-    return "", ""
+    names = (name for name in (variable, SYNONYMS.get(variable, "")) if environ.get(name))
+    name = next(names, "")
+    return name, environ.get(name, "")
 
 
 def find_key(target: Target, settings: Settings, environ: Mapping[str, str] | None = None) -> Secret | None:
@@ -177,4 +175,4 @@ def _read(path: Path) -> dict[str, str]:
 
 
 def _write(path: Path, keys: Mapping[str, str]) -> None:
-    write_private(path, json.dumps(dict(sorted(keys.items())), indent=2) + "\n")
+    write_private(path, json.dumps(keys, indent=2, sort_keys=True) + "\n")

@@ -107,7 +107,8 @@ class EmbeddingEndpoint:
             if len(texts) > 1:
                 half = len(texts) // 2
                 return [*self._request(texts[:half]), *self._request(texts[half:])]
-            if len(texts[0]) <= SHORTEST or not _is_too_long(error):
+            is_too_long = error.status == 413 or "longer than" in error.message or "too long" in error.message
+            if len(texts[0]) <= SHORTEST or not is_too_long:
                 raise
             return self._request([texts[0][: len(texts[0]) // 2]])
 
@@ -260,7 +261,3 @@ def _parse_vector(data: Json) -> Sequence[float]:
 
 def _is_same_model(one: Sequence[float], other: Sequence[float]) -> bool:
     return len(one) == len(other) and sum(a * b for a, b in zip(one, other, strict=True)) > SAME_MODEL
-
-
-def _is_too_long(error: ModelError) -> bool:
-    return error.status == 413 or "longer than" in error.message or "too long" in error.message

@@ -6,6 +6,7 @@ import re
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from math import isfinite
 from time import time
@@ -144,7 +145,11 @@ def error_from_status(status: int, headers: Mapping[str, str], body: bytes, serv
     reported = _parse_body(body)
     if reported is None:
         is_html = "html" in headers.get("content-type", "") or body.lstrip()[:1] == b"<"
-        reported = ErrorBody(_title(body) if is_html else body[: 8 * QUOTED].decode("utf-8", "replace"))
+        text = body.decode("utf-8", "replace")
+        if is_html:
+            found = TITLE.search(text[:20_000])
+            text = f"a web page ({quoted(found[1], 100)})" if found and found[1].strip() else "a web page"
+        reported = ErrorBody(text[: 8 * QUOTED])
     return _error(reported, status, server, wait_asked(headers))
 
 
@@ -167,22 +172,14 @@ def wait_asked(headers: Mapping[str, str]) -> float | None:
     A date is compared with the `Date` header if there is one, so a wrong clock here does no harm.
     """
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        seconds = _number(headers.get(name, ""))
-        if seconds is not None:
-            return max(0.0, seconds * unit)
+        with suppress(ValueError):
+            if isfinite(seconds := float(headers.get(name, ""))):
+                return max(0.0, seconds * unit)
     until = _moment(headers.get("retry-after", ""))
     if until is None:
         return None
     now = _moment(headers.get("date", ""))
     return max(0.0, until - (time() if now is None else now))
-
-
-def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if isfinite(number) else None
 
 
 def _moment(text: str) -> float | None:
@@ -195,12 +192,6 @@ def _moment(text: str) -> float | None:
         return parsedate_to_datetime(text).timestamp()
     except (ValueError, TypeError, OverflowError, IndexError):
         return None
-
-
-def _title(body: bytes) -> str:
-    found = TITLE.search(body[:20_000].decode("utf-8", "replace"))
-    title = quoted(found.group(1), 100) if found else ""
-    return f"a web page ({title})" if title else "a web page"
 
 
 def _parse_body(body: bytes) -> ErrorBody | None:
@@ -274,8 +265,9 @@ def _cause(reported: ErrorBody, status: int | None) -> str:
 
 def _error(reported: ErrorBody, status: int | None, server: Server, wait: float | None) -> ModelError:
     cause = _cause(reported, status)
-    if cause == "missing" and not _names_model(reported, server):
-        cause = "nowhere"
+    names_model = NO_SUCH_MODEL.search(reported.text) is not None or server.model in reported.text
+    if cause == "missing" and not names_model and "missing" not in {CAUSES.get(kind) for kind in reported.kinds}:
+        cause = "nowhere"  # the path of the URL, not a model
     kind, message = MESSAGES[cause]
     text = quoted(reported.text)
     message = message.format(
@@ -292,12 +284,6 @@ def _error(reported: ErrorBody, status: int | None, server: Server, wait: float 
         capability = {"schema": "json_schema", "prefix": "prefix"}.get(cause, reported.parameter)
         return UnsupportedError(message, capability=capability, status=status)
     return kind(message, status=status)
-
-
-def _names_model(reported: ErrorBody, server: Server) -> bool:
-    """Whether a model is missing, not the path of the URL."""
-    kinds = {CAUSES.get(kind) for kind in reported.kinds}
-    return "missing" in kinds or NO_SUCH_MODEL.search(reported.text) is not None or server.model in reported.text
 
 
 # --- faults of the network --------------------------------------------------------------------------------------------

@@ -5,16 +5,17 @@ Typed questions (`Questions`) are sent to `/v1/systemone` of the same server, wh
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from json import dumps
 from math import isfinite
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError, ModelError, UnsupportedError
 from taiwa.kernel.messages import (
     ChoiceQuestion,
+    Constraint,
     FinishReason,
     Message,
     Question,
@@ -42,6 +43,9 @@ from taiwa.models.http_api.provider_interface import (
     WireRequest,
 )
 from taiwa.models.http_api.stream_decoder import CallIds, ResponseBuilder, StreamDecoder, ToolCallBuilder
+
+if TYPE_CHECKING:
+    from taiwa.models.http_api.constraint_encoding import EncodedConstraint
 
 MOST_LOGPROBS = 20
 """The most alternatives of a token that all servers return."""
@@ -177,18 +181,53 @@ class OpenAICodec(ABC):
         fields: dict[str, Json] = {"temperature": sampling.temperature, "top_p": sampling.top_p}
         return {name: number for name, number in fields.items() if number is not None}
 
-    def tool_name(self, request: Request) -> str:
-        """Return the tool that the request demands, `""` where it leaves the choice open.
+    def tools(self, request: Request, form: Callable[[dict[str, Json]], Json], **more: Json) -> dict[str, Json]:
+        """Return the fields of the tools; `form` writes a function, of which the choice of one has only the name.
 
         Raises:
             InputError: `tool_choice` names an unknown tool.
         """
+        self.capabilities.require("tools", self.model)
+        tools: list[Json] = [
+            form({"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters), **more})
+            for tool in request.tools
+        ]
         choice = request.tool_choice
-        if choice in ("auto", "none", "required"):
-            return ""
+        if choice == "auto":
+            return {"tools": tools}
+        if choice in ("none", "required"):
+            return {"tools": tools, "tool_choice": choice}
         if choice not in {tool.name for tool in request.tools}:
             raise InputError(f"tool_choice names {choice!r}, which is not a tool of the request")
-        return choice
+        return {"tools": tools, "tool_choice": form({"name": choice})}
+
+    def constrained(
+        self, constraint: Constraint, wire: ConstraintWire, prefix: str = "", *, strict: bool
+    ) -> "EncodedConstraint":
+        """Return the fields of a constraint; see `ConstraintEncoder`.
+
+        Raises:
+            UnsupportedError: the server does not enforce it.
+        """
+        from taiwa.models.http_api.constraint_encoding import ConstraintEncoder
+
+        if isinstance(constraint, Questions):
+            raise UnsupportedError(
+                f"{self.dialect.label} takes typed questions only with wire=chat", capability="decisions"
+            )
+        known = self.capabilities
+        encoder = ConstraintEncoder(self.dialect.label, self.model, wire, known, strict, self.enforce)
+        return encoder.encode(constraint, prefix)
+
+    def check_stops(self, stops: Sequence[str]) -> None:
+        """Check the number of stop strings.
+
+        Raises:
+            UnsupportedError: the server accepts fewer.
+        """
+        if len(stops) > self.dialect.stops:
+            what = f"accepts at most {self.dialect.stops} stop strings, got {len(stops)}"
+            raise UnsupportedError(f"{self.dialect.label} {what}", capability="stop")
 
 
 def held_so(target: Target, enforce: Enforce) -> Target:
@@ -219,22 +258,13 @@ class ChatCompletions(OpenAICodec):
         body |= self._sampling(request.sampling) | self._effort(request.sampling)
         if request.stop:
             self.capabilities.require("stop", self.model)
-            if len(request.stop) > dialect.stops:
-                raise UnsupportedError(
-                    f"{dialect.label} accepts at most {dialect.stops} stop strings, got {len(request.stop)}",
-                    capability="stop",
-                )
+            self.check_stops(request.stop)
             body["stop"] = list(request.stop)
         if request.tools:
-            body |= self._tools(request)
+            body |= self.tools(request, lambda function: {"type": "function", "function": function})
         enforcement = None
         if request.constraint is not None:
-            from taiwa.models.http_api.constraint_encoding import ConstraintEncoder
-
-            encoder = ConstraintEncoder(
-                dialect.label, self.model, dialect.constraints, self.capabilities, dialect.strict, self.enforce
-            )
-            encoded = encoder.encode(request.constraint, request.prefix)
+            encoded = self.constrained(request.constraint, dialect.constraints, request.prefix, strict=dialect.strict)
             body |= encoded.fields
             enforcement = encoded.enforcement
         if request.top_logprobs:
@@ -279,21 +309,6 @@ class ChatCompletions(OpenAICodec):
             body[self.dialect.seed] = sampling.seed
         return body
 
-    def _tools(self, request: Request) -> dict[str, Json]:
-        self.capabilities.require("tools", self.model)
-        tools: list[Json] = [
-            {
-                "type": "function",
-                "function": {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)},
-            }
-            for tool in request.tools
-        ]
-        if name := self.tool_name(request):
-            return {"tools": tools, "tool_choice": {"type": "function", "function": {"name": name}}}
-        return (
-            {"tools": tools} if request.tool_choice == "auto" else {"tools": tools, "tool_choice": request.tool_choice}
-        )
-
     def _effort(self, sampling: Sampling) -> dict[str, Json]:
         """Return the field of how much the model reasons."""
         options = self.options.with_effort(sampling.effort)
@@ -327,10 +342,7 @@ def _encode_message(message: Message, ids: CallIds, origin: str) -> list[Json]:
         for index, call in enumerate(message.tool_calls)
     ]
     results = [part for part in message.parts if isinstance(part, ToolResult)]
-    lasting = [part.text for part in message.parts if isinstance(part, Text) and part.text and not part.transient]
-    transient = [part.text for part in message.parts if isinstance(part, Text) and part.text and part.transient]
-    # Texts of the model are joined as it wrote them; a blank line separates texts of other roles.
-    text = ("" if message.role == "assistant" else "\n\n").join(lasting + transient)
+    text = message.ordered_text
     if message.role == "tool" and not results:
         results, text = [ToolResult(text)], ""
     answers: list[Json] = [
@@ -651,10 +663,7 @@ class TextCompletions(OpenAICodec):
         stops = [*request.stop]
         if _is_dialogue(request.messages) and len(stops) < dialect.stops:
             stops.append(TURN_STOP)
-        if len(stops) > dialect.stops:
-            raise UnsupportedError(
-                f"{dialect.label} accepts at most {dialect.stops} stop strings, got {len(stops)}", capability="stop"
-            )
+        self.check_stops(stops)
         body: dict[str, Json] = {"model": self.model, "prompt": prompt(request), "stream": True}
         if dialect.usage:
             body["stream_options"] = {"include_usage": True}
@@ -669,14 +678,7 @@ class TextCompletions(OpenAICodec):
             body["logprobs"] = min(request.top_logprobs, MOST_LOGPROBS)
         enforcement = None
         if request.constraint is not None:
-            from taiwa.models.http_api.constraint_encoding import KINDS, ConstraintEncoder
-
-            if type(request.constraint) not in KINDS:
-                raise UnsupportedError("the completions protocol has no typed questions", capability="decisions")
-            encoder = ConstraintEncoder(
-                dialect.label, self.model, dialect.constraints, self.capabilities, enforce=self.enforce
-            )
-            encoded = encoder.encode(request.constraint, request.prefix)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # one of KINDS
+            encoded = self.constrained(request.constraint, dialect.constraints, request.prefix, strict=False)
             body |= encoded.fields
             enforcement = encoded.enforcement
         return WireRequest("completions", to_json(body), JSON_HEADERS, enforcement)

@@ -9,17 +9,7 @@ from dataclasses import dataclass, replace
 
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import UnsupportedError
-from taiwa.kernel.messages import (
-    Constraint,
-    Enforcement,
-    FinishReason,
-    Message,
-    Questions,
-    Request,
-    Text,
-    ToolResult,
-    Usage,
-)
+from taiwa.kernel.messages import Constraint, Enforcement, FinishReason, Message, Request, ToolResult, Usage
 from taiwa.kernel.records import Json, count_at, item_at, items_at, text_at, to_json
 from taiwa.models.http_api.capabilities import fit_attachments
 from taiwa.models.http_api.errors import error_in_response, protocol_error
@@ -53,9 +43,10 @@ class Responses(OpenAICodec):
                 )
         instructions, rest = _split(request.messages)
         previous, rest = self._previous(rest) if self.options.store else ("", rest)
+        ids = CallIds(self.dialect.call_id, self.dialect.call_form)
         body: dict[str, Json] = {
             "model": self.model,
-            "input": self._input(rest),
+            "input": [item for message in rest for item in self._items(message, ids)],
             "stream": True,
             "store": self.options.store,
             **self.sampling(request.sampling),
@@ -79,7 +70,7 @@ class Responses(OpenAICodec):
         if any(options.values()):
             body["reasoning"] = {name: option for name, option in options.items() if option}
         if request.tools:
-            body |= self._tools(request)
+            body |= self.tools(request, lambda function: {"type": "function", **function}, strict=False)
         enforcement = None
         if request.constraint is not None:
             text, enforcement = self._format(request.constraint)
@@ -105,16 +96,12 @@ class Responses(OpenAICodec):
                     return text_at(part.data, "id"), messages[at + 1 :]
         return "", messages
 
-    def _input(self, messages: Sequence[Message]) -> list[Json]:
-        ids = CallIds(self.dialect.call_id, self.dialect.call_form)
-        return [item for message in messages for item in self._items(message, ids)]
-
     def _items(self, message: Message, ids: CallIds) -> Iterator[Json]:
         """Yield the items of a message: its reasoning, its results, its attachments and texts, transient ones last, its calls."""
         for part in message.signed_thinking:
             if part.origin == self.origin and text_at(part.data, "type") == "reasoning":
                 yield part.data
-        text = _text(message)
+        text = message.ordered_text
         results = [part for part in message.parts if isinstance(part, ToolResult)]
         if message.role == "tool" and not results:
             results, text = [ToolResult(text)], ""
@@ -130,37 +117,12 @@ class Responses(OpenAICodec):
             arguments = call.arguments or "{}"
             yield {"type": "function_call", "call_id": ids.of_call(call), "name": call.name, "arguments": arguments}
 
-    def _tools(self, request: Request) -> dict[str, Json]:
-        self.capabilities.require("tools", self.model)
-        tools: list[Json] = [
-            {
-                "type": "function", "name": tool.name, "description": tool.description,
-                "parameters": dict(tool.parameters), "strict": False,
-            }
-            for tool in request.tools
-        ]  # fmt: skip
-        if name := self.tool_name(request):
-            return {"tools": tools, "tool_choice": {"type": "function", "name": name}}
-        return (
-            {"tools": tools} if request.tool_choice == "auto" else {"tools": tools, "tool_choice": request.tool_choice}
-        )
-
     def _format(self, constraint: Constraint) -> tuple[dict[str, Json], Enforcement]:
-        from taiwa.models.http_api.constraint_encoding import ConstraintEncoder
-
-        if isinstance(constraint, Questions):
-            raise UnsupportedError("the responses protocol has no typed questions", capability="decisions")
-        strict = self.dialect.strict
-        encoder = ConstraintEncoder(
-            self.dialect.label, self.model, "response_format", self.capabilities, strict, self.enforce
-        )
-        encoded = encoder.encode(constraint)
+        encoded = self.constrained(constraint, "response_format", strict=self.dialect.strict)
         named = item_at(dict(encoded.fields), "response_format", "json_schema")
-        text: dict[str, Json] = (
-            {"text": {"format": {"type": "json_schema", **named}}} if isinstance(named, dict) else {}
-        )
+        text: Json = {"format": {"type": "json_schema", **named}} if isinstance(named, dict) else None
         method = "text.format" if encoded.enforcement.method else ""
-        return text, replace(encoded.enforcement, method=method)
+        return {"text": text} if text else {}, replace(encoded.enforcement, method=method)
 
 
 def encode_attachment(attachment: Attachment) -> Json:
@@ -176,14 +138,7 @@ def _split(messages: Sequence[Message]) -> tuple[str, Sequence[Message]]:
     count = next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
     if count == len(messages):  # a server answers a message
         return "", messages
-    return PARAGRAPH.join(filter(None, map(_text, messages[:count]))), messages[count:]
-
-
-def _text(message: Message) -> str:
-    """Return the texts of a message, transient ones last; those of the model are joined as it wrote them."""
-    texts = [part for part in message.parts if isinstance(part, Text) and part.text]
-    ordered = [part.text for part in texts if not part.transient] + [part.text for part in texts if part.transient]
-    return ("" if message.role == "assistant" else PARAGRAPH).join(ordered)
+    return PARAGRAPH.join(filter(None, (message.ordered_text for message in messages[:count]))), messages[count:]
 
 
 # --- responses --------------------------------------------------------------------------------------------------------
@@ -255,7 +210,9 @@ class _Reader:
         match text_at(item, "type"):
             case "message" if index not in self._written:
                 for part in items_at(item, "content"):
-                    self._read_part(part)
+                    self._response.add_text(text_at(part, "text") or text_at(part, "refusal"))
+                    self._refused = self._refused or text_at(part, "type") == "refusal"
+                    self._response.logprobs += read_logprobs({"logprobs": {"content": items_at(part, "logprobs")}})
             case "function_call":
                 if index not in self._calls:
                     self._read_start(item, index)
@@ -273,11 +230,6 @@ class _Reader:
                     self._response.keep_thinking(text, kept, self._origin)
             case _:
                 pass
-
-    def _read_part(self, part: Json) -> None:
-        self._response.add_text(text_at(part, "text") or text_at(part, "refusal"))
-        self._refused = self._refused or text_at(part, "type") == "refusal"
-        self._response.logprobs += read_logprobs({"logprobs": {"content": items_at(part, "logprobs")}})
 
     def _read_end(self, data: Json) -> None:
         response = self._response

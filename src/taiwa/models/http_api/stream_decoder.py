@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from taiwa.kernel.errors import ModelError, ProtocolError
@@ -302,9 +303,7 @@ class StreamDecoder:
         Raises:
             ModelError: the server reports a failure inside its response, or violates its protocol.
         """
-        if not data and self._failure is None:
-            return []
-        return self._run(lambda: self._feed(data))
+        return self._run(partial(self._feed, data)) if data or self._failure is not None else []
 
     def close(self) -> list[Chunk]:
         """Return the remaining chunks at the end of the bytes.
@@ -357,10 +356,8 @@ class StreamDecoder:
         self._head = head[:HEAD_BYTES]
         if first == b"<" or self._is_html:
             raise protocol_error("sent a web page instead of a response", self._head_text(), self._server)
-        if first in EVENT_STARTS:
-            self._is_stream = True
-        else:
-            self._body = []
+        self._is_stream = first in EVENT_STARTS
+        self._body = None if self._is_stream else []
         return head
 
     def _head_text(self) -> str:

@@ -70,13 +70,12 @@ def parse_gguf_spec(text: str) -> GgufSpec:
     return GgufSpec(Path(file).expanduser(), **numbers)
 
 
-def check_file(spec: GgufSpec) -> GgufSpec:
+def check_file(file: Path) -> None:
     """Check the file before a server is started for it.
 
     Raises:
         ConfigError: it does not exist, or is not a GGUF file.
     """
-    file = spec.file
     if file.is_dir():
         inner = next(iter(sorted(file.glob("*.gguf"))), None)
         raise ConfigError(f"{file} is a folder; {f'did you mean {inner}?' if inner else FORM}")
@@ -89,7 +88,6 @@ def check_file(spec: GgufSpec) -> GgufSpec:
         raise ConfigError(f"cannot read {file} ({error.strerror})") from None
     if head != MAGIC:
         raise ConfigError(f"{file} is not a GGUF file; it begins with {head!r}")
-    return spec
 
 
 class LlamaServer:
@@ -109,7 +107,7 @@ class LlamaServer:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
             env=environment_without_secrets(),
         )  # fmt: skip
-        Thread(target=_keep_log, args=(self._process.stderr, self._log), daemon=True).start()
+        Thread(target=self._keep_log, daemon=True).start()
         try:
             started = self._start()
         except BaseException:
@@ -136,6 +134,12 @@ class LlamaServer:
             raise ConfigError(f"llama.cpp cannot load {self.spec.file}: {self._first_error() or answer['refused']}")
         return answer
 
+    def _keep_log(self) -> None:
+        assert self._process.stderr is not None
+        with self._process.stderr as lines:
+            for line in lines:
+                self._log.append(line.decode("utf-8", "replace").rstrip())
+
     @property
     def log(self) -> tuple[str, ...]:
         """The last lines of the log of llama.cpp."""
@@ -155,28 +159,21 @@ class LlamaServer:
 
     def close(self, *, at_once: bool = False) -> None:
         """End the server, at once or after a short time to finish."""
-        if self._process.stdin is not None:
-            with suppress(OSError):
-                self._process.stdin.close()
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with suppress(OSError):
+            self._process.stdin.close()
         try:
             self._process.wait(0 if at_once else END_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        self._process.stdout.close()
 
     def _first_error(self) -> str:
         """Return the first line of the log that reports an error; later ones are mostly consequences."""
         lines = (LOG_STAMP.sub("", line).strip() for line in self._log)
         return next((line[:200] for line in lines if ERROR_WORDS.search(line)), "")
-
-
-def _keep_log(lines: IO[bytes] | None, log: deque[str]) -> None:
-    if lines is not None:
-        with lines:
-            for line in lines:
-                log.append(line.decode("utf-8", "replace").rstrip())
 
 
 def _read_line(pipe: IO[bytes], deadline: float) -> bytes:
@@ -204,7 +201,8 @@ class GgufModel(SharedModel):
     def __init__(self, target: Target, limits: RequestLimits | None = None, spec: GgufSpec | None = None) -> None:
         super().__init__()
         self.target = target
-        self._starter = _ServerStarter(check_file(spec or parse_gguf_spec(target.model)))
+        self._starter = _ServerStarter(spec or parse_gguf_spec(target.model))
+        check_file(self._starter.spec.file)
         self._limits = limits or RequestLimits()
         self._lock = Lock()
         self._served: tuple[LlamaServer, HttpModel] | None = None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import ConfigError, InputError, ModelError
-from taiwa.kernel.messages import Message, Request, Role, Text, ToolCall, ToolResult
+from taiwa.kernel.messages import Message, Request, Role, ToolCall, ToolResult
 from taiwa.models.http_api.capabilities import Capabilities, capabilities
 from taiwa.models.http_api.provider_interface import parse_integer, parse_options
 from taiwa.models.inprocess.generator import InProcessModel, PreparedRequest
@@ -90,7 +90,7 @@ def find_local_folder(spec: ModelSpec) -> Path | None:
 
 
 def _download(name: str) -> Path:
-    module = hub()
+    module = _import("huggingface_hub")
     try:
         return Path(module.snapshot_download(name, allow_patterns=list(FILES)))
     except (OSError, ValueError, RuntimeError, module.errors.HfHubHTTPError) as error:
@@ -191,7 +191,8 @@ class TextEncoder:
         self.ids: dict[str, int] = {str(each): int(token) for token, each in added if each.special}
         names = sorted(self.ids, key=len, reverse=True)
         self.names = re.compile("|".join(map(re.escape, names))) if names else None
-        self._adds_space = self._find_added_space()
+        first = self._backend.encode("a", add_special_tokens=False).tokens[:1]
+        self._adds_space = any(str(token).startswith(SPACE) for token in first)
 
     def __call__(self, text: str) -> tuple[int, ...]:
         """Return the tokens of any part of a text, without those that mark its beginning or end."""
@@ -199,7 +200,10 @@ class TextEncoder:
             return ()
         backend = self._backend
         if self.names is not None and self.names.search(text):
-            backend = self._plain_backend()
+            if self._plain is None:
+                self._plain = cast("Any", type(backend)).from_str(backend.to_str())
+                self._plain.encode_special_tokens = True
+            backend = self._plain
         if self._adds_space:
             anchor = self.encode_trusted(ANCHOR)
             tokens = tuple(backend.encode(ANCHOR + text, add_special_tokens=False).ids)
@@ -214,16 +218,6 @@ class TextEncoder:
     def start_tokens(self) -> tuple[int, ...]:
         """Return the special tokens with which the tokenizer begins a text."""
         return tuple(token for token in self._backend.encode("").ids if token in self.ids.values())
-
-    def _find_added_space(self) -> bool:
-        tokens = self._backend.encode("a", add_special_tokens=False).tokens
-        return bool(tokens) and str(tokens[0]).startswith(SPACE)
-
-    def _plain_backend(self) -> Any:  # noqa: ANN401  (a tokenizer of the `tokenizers` library)
-        if self._plain is None:
-            self._plain = cast("Any", type(self._backend)).from_str(self._backend.to_str())
-            self._plain.encode_special_tokens = True
-        return self._plain
 
 
 PRIVATE_USE = range(0xE000, 0xF8FF)
@@ -305,12 +299,9 @@ def _turns(messages: tuple[Message, ...]) -> list[tuple[Role, str]]:
 
 def _message_text(message: Message) -> str:
     """Return a message as text, transient parts last; calls and results as text too, because templates differ in them."""
-    texts = sorted((part for part in message.parts if isinstance(part, Text)), key=lambda part: part.transient)
     calls = [f"{part.name}({part.arguments})" for part in message.parts if isinstance(part, ToolCall)]
     results = [part.text for part in message.parts if isinstance(part, ToolResult)]
-    # The parts of an answer are joined as the model wrote them; blocks of other messages are separated by a blank line.
-    text = ("" if message.role == "assistant" else "\n\n").join(part.text for part in texts if part.text)
-    return "\n\n".join(filter(None, [*results, text, *calls]))
+    return "\n\n".join(filter(None, [*results, message.ordered_text, *calls]))
 
 
 def _merge_turns(turns: list[tuple[Role, str]]) -> list[tuple[Role, str]]:
@@ -354,15 +345,6 @@ def transformers() -> Any:  # noqa: ANN401  (as above)
     module = _import("transformers")
     module.utils.logging.disable_progress_bar()
     return module
-
-
-def hub() -> Any:  # noqa: ANN401  (as above)
-    """Import `huggingface_hub`.
-
-    Raises:
-        ConfigError: the extra is not installed.
-    """
-    return _import("huggingface_hub")
 
 
 def _import(name: str) -> Any:  # noqa: ANN401  (as above)
@@ -619,7 +601,9 @@ def load(spec: ModelSpec) -> Loaded:
     device = _device(spec, library)
     if spec.threads:
         library.set_num_threads(spec.threads)
-    dtype = _dtype(spec, device, library)
+    # float32 on a CPU: most compute more slowly with fewer bits
+    auto = library.float32 if device.type == "cpu" else "auto"
+    dtype = auto if spec.dtype == "auto" else getattr(library, spec.dtype)
     if device.type == "cpu":
         width = WIDTHS[str(dtype).rpartition(".")[2]]
         check_memory(folder, sum(count_weights(folder).values()), width, available_memory())
@@ -657,13 +641,6 @@ def _device(spec: ModelSpec, library: Any) -> Any:  # noqa: ANN401  (torch's)
     if device.type == "cuda" and (device.index or 0) >= library.cuda.device_count():
         raise ConfigError(f"device={wanted}: there are {library.cuda.device_count()} GPUs, counted from 0")
     return device
-
-
-def _dtype(spec: ModelSpec, device: Any, library: Any) -> Any:  # noqa: ANN401  (torch's)
-    """Choose float32 on a CPU: most compute more slowly with fewer bits."""
-    if spec.dtype != "auto":
-        return getattr(library, spec.dtype)
-    return library.float32 if device.type == "cpu" else "auto"
 
 
 def _vocabulary(model: Any, tokenizer: Any, encode: TextEncoder, name: str) -> Vocabulary:  # noqa: ANN401  (transformers')
