@@ -33,9 +33,7 @@ def load(path: Path | str, values: Mapping[str, Json] | None = None) -> App:
         InputError: the values do not fit the parameters.
     """
     path = Path(path)
-    text = _text(path)
-    if isinstance(text, Problem):
-        raise ConfigError(text.format(printable_path(path)))
+    text = _read(path)
     text = pin_files(text, path.parent) if ".py:" in text else text
     app = load_text(text, printable_path(path), _stem(path))
     return app if values is None else app.with_params(values)
@@ -84,10 +82,7 @@ def own_reducers(path: Path | str) -> tuple[ReducerFile, ...]:
         ConfigError: the app file or one of them cannot be read.
     """
     path = Path(path)
-    text = _text(path)
-    if isinstance(text, Problem):
-        raise ConfigError(text.format(printable_path(path)))
-    return tuple(reducer_files(text, path.parent))
+    return tuple(reducer_files(_read(path), path.parent))
 
 
 def with_reply(app: App, reply: ReplyMode) -> App:
@@ -121,6 +116,13 @@ def printable_path(path: Path | str) -> str:
 
 def _stem(path: Path) -> str:
     return path.stem.encode("utf-8", "replace").decode()
+
+
+def _read(path: Path) -> str:
+    text = _text(path)
+    if isinstance(text, Problem):
+        raise ConfigError(text.format(printable_path(path)))
+    return text
 
 
 def _text(path: Path) -> str | Problem:

@@ -241,7 +241,9 @@ def wrong_results(
                 result = result_of(part.tool, part.input)
             except TaiwaError as error:
                 result = f"error: {error.message}"
-            if not _agree(part.result, result):
+            # The terms of an equation may be in any order.
+            one, other = (sorted(re.findall(r"[^\s+,→⟶>-]+|-(?=\d)[^\s,]+", each)) for each in (part.result, result))
+            if len(one) != len(other) or not all(map(_close, one, other)):
                 yield worked, part, result
 
 
@@ -327,12 +329,6 @@ def _without(words: str, argument: str) -> str:
 
 def _joined(lines: list[str]) -> str:
     return "\n".join(lines).strip()
-
-
-def _agree(recorded: str, result: str) -> bool:
-    """Whether two results are the same; the terms of an equation may be in any order."""
-    one, other = (sorted(re.findall(r"[^\s+,→⟶>-]+|-(?=\d)[^\s,]+", text)) for text in (recorded, result))
-    return len(one) == len(other) and all(_close(*pair) for pair in zip(one, other, strict=True))
 
 
 def _close(one: str, other: str) -> bool:

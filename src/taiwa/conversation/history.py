@@ -13,7 +13,7 @@ from hashlib import blake2b
 from itertools import groupby
 from operator import attrgetter
 from types import NoneType
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, TypeVar, cast
 
 from taiwa.conversation.app import App
 from taiwa.conversation.state import State, TurnContext, apply_delta, apply_edit, migrate_state, replace_state
@@ -23,6 +23,7 @@ from taiwa.kernel.messages import Message, Text, Thinking, ToolCall, ToolResult,
 from taiwa.kernel.messages import user as user_message
 from taiwa.kernel.records import COMPACT, DIGEST_BYTES, Json, canonical, digest, items_at, parse_json, restore, value
 
+T = TypeVar("T")
 NodeKind = Literal["root", "turn", "summary", "edit", "app"]
 
 
@@ -58,15 +59,17 @@ class Node:
         return self._hash
 
 
-def _restored(data: Json) -> tuple[object, ...]:
-    """Rebuild the values of a record: several, one, or none of None."""
-    if data is None:
-        return ()
+def _restored(data: Json, kind: type[T], what: str) -> tuple[T, ...]:
+    """Rebuild the values of a record, all of one kind: several, one, or none of None."""
     try:
-        found: object = restore(data)
+        found: object = () if data is None else restore(data)
     except CorruptError as error:
         raise InputError(error.message) from None
-    return cast("tuple[object, ...]", found) if isinstance(found, tuple) else (found,)
+    values = cast("tuple[object, ...]", found) if isinstance(found, tuple) else (found,)
+    restored = tuple(each for each in values if isinstance(each, kind))
+    if len(restored) < len(values):
+        raise InputError(f"the {what} of a node cannot be read")
+    return restored
 
 
 def restore_thinking(data: Json) -> tuple[Thinking, ...]:
@@ -75,12 +78,7 @@ def restore_thinking(data: Json) -> tuple[Thinking, ...]:
     Raises:
         InputError: the record holds something else.
     """
-    if not (blocks := _restored(data)):
-        return ()
-    thinking = tuple(block for block in blocks if isinstance(block, Thinking))
-    if len(thinking) < len(blocks):
-        raise InputError("the reasoning of a node cannot be read")
-    return thinking
+    return _restored(data, Thinking, "reasoning")
 
 
 Apps: TypeAlias = Callable[[str], App]
@@ -121,12 +119,10 @@ def restore_messages(data: Json) -> tuple[Message, ...]:
     Raises:
         InputError: the record holds something else.
     """
-    if not (messages := _restored(data)):
-        return ()
-    read = tuple(message for message in messages if isinstance(message, Message) and all(map(_is_part, message.parts)))
-    if len(read) != len(messages):
+    messages = _restored(data, Message, "messages")
+    if not all(_is_part(part) for message in messages for part in message.parts):
         raise InputError("the messages of a node cannot be read")
-    return read
+    return messages
 
 
 def _is_part(part: object) -> bool:
@@ -185,19 +181,8 @@ def add_turn(
     """Add a turn: fold its delta into the state. `messages` are those of the turn, the answer last; `prefix` is that of `Node`."""
     if messages == (user_message(user), assistant(answer)):
         messages = ()
-    app = conversation.app.hash
-    turn = Node(
-        conversation.tip,
-        "turn",
-        app,
-        user,
-        answer,
-        _ordered(delta),
-        attachments=attachments,
-        thinking=thinking,
-        messages=messages,
-        prefix=prefix,
-    )
+    app, delta = conversation.app.hash, _ordered(delta)
+    turn = Node(conversation.tip, "turn", app, user, answer, delta, "", attachments, thinking, messages, prefix)
     return _append(conversation, turn)
 
 
@@ -213,10 +198,8 @@ def edit_state(conversation: Conversation, values: State, author: str = "") -> C
     Raises:
         InputError: a value does not fit its field.
     """
-    return _append(
-        conversation,
-        Node(conversation.tip, "edit", conversation.app.hash, answer=author or None, delta=_ordered(values)),
-    )
+    app, delta = conversation.app.hash, _ordered(values)
+    return _append(conversation, Node(conversation.tip, "edit", app, answer=author or None, delta=delta))
 
 
 def change_app(conversation: Conversation, app: App) -> Conversation:
@@ -309,15 +292,16 @@ def past_turn(name: str, node: Node) -> PastTurn:
 
 def _state_after(conversation: Conversation, node: Node, app: App) -> State:
     state, fields = conversation.state, app.fields
-    if node.kind == "edit":
-        return apply_edit(fields, state, _object(node.delta))
     if node.kind == "app":
         return migrate_state(fields, state)
-    if node.kind != "turn":
+    if node.kind not in ("turn", "edit"):
         return state
-    delta, context = _object(node.delta), TurnContext(conversation.count + 1, node.user or "", node.answer or "", None)
+    delta = _object(node.delta)
+    if node.kind == "edit":
+        return apply_edit(fields, state, delta)
     if not fields:
         return {}
+    context = TurnContext(conversation.count + 1, node.user or "", node.answer or "", None)
     return (replace_state if app.reply == "environment" else apply_delta)(fields, state, delta, context)
 
 

@@ -147,11 +147,11 @@ def _set(_before: Json, delta: Json, _turn: int = 0) -> Json:
 
 
 def _max(before: Json, delta: Json, _turn: int = 0) -> Json:
-    return _number(delta) if before is None else max(_number(before), _number(delta))
+    return max(_number(delta if before is None else before), _number(delta))
 
 
 def _min(before: Json, delta: Json, _turn: int = 0) -> Json:
-    return _number(delta) if before is None else min(_number(before), _number(delta))
+    return min(_number(delta if before is None else before), _number(delta))
 
 
 NUMBERS = ("int", "float")

@@ -276,11 +276,8 @@ def _without_delta(text: str, delta_line: re.Pattern[str], *, needs_delta: bool)
 def _split_delta(rest: str) -> tuple[str, str]:
     """Split the JSON behind a delta line from the text behind it, which is the answer where none came before."""
     start = JSON_NEXT.match(rest)
-    if start is None:
-        return rest, ""
-    try:
-        _, end = json.JSONDecoder().raw_decode(rest, start.end())
-    except (ValueError, RecursionError):
+    end = None if start is None else _object_end(rest, start.end())
+    if start is None or end is None:
         return rest, ""
     fence = FENCE_END.match(rest, end)
     return rest[start.end() : end], rest[end if fence is None else fence.end() :].rstrip()
@@ -364,19 +361,19 @@ class AnswerWatcher:
         return WatchResult(self._parse("".join(self._pieces))[self._shown :])
 
 
-def _fed(watch: Callable[[], Watcher], text: str) -> Watcher:
-    watcher = watch()
-    watcher.feed(text)
-    return watcher
-
-
 def reply_watcher(app: App, prefix: str = "") -> Callable[[], Watcher] | None:
     """Return the factory of the watcher that shows only the answer of an app's replies; None where no watcher is needed.
 
     A typed answer is shown when it is whole, since it may be repaired. Of a reply that goes on behind a `prefix`, the rest is shown.
     """
     if prefix and (watch := reply_watcher(app)) is not None:
-        return partial(_fed, watch, prefix)
+
+        def fed() -> Watcher:
+            watcher = watch()
+            watcher.feed(prefix)
+            return watcher
+
+        return fed
     if app.output_type is not None:
         return HideOutput
     if not app.model_fields:

@@ -153,8 +153,14 @@ class ComputedField:
     about: str
 
 
-def _count(before: Json) -> int:
-    return before if isinstance(before, int) else 0
+def _sum(measure: Callable[[str], int]) -> Callable[[TurnContext], Json]:
+    """Return what adds the measures of both texts of a turn."""
+
+    def add(context: TurnContext) -> Json:
+        before = context.before if isinstance(context.before, int) else 0
+        return before + measure(context.user) + measure(context.answer)
+
+    return add
 
 
 COMPUTED_FIELDS: dict[str, ComputedField] = {
@@ -162,18 +168,8 @@ COMPUTED_FIELDS: dict[str, ComputedField] = {
     "language": ComputedField(
         "str", "und", lambda context: guess_language(context.user), "the language of the last user text"
     ),
-    "tokens": ComputedField(
-        "int",
-        0,
-        lambda context: _count(context.before) + estimate_tokens(context.user) + estimate_tokens(context.answer),
-        "the estimated number of tokens of all turns",
-    ),
-    "characters": ComputedField(
-        "int",
-        0,
-        lambda context: _count(context.before) + len(context.user) + len(context.answer),
-        "the number of characters of all turns",
-    ),
+    "tokens": ComputedField("int", 0, _sum(estimate_tokens), "the estimated number of tokens of all turns"),
+    "characters": ComputedField("int", 0, _sum(len), "the number of characters of all turns"),
 }
 
 WORD_COUNTS = "dict[str, int]"

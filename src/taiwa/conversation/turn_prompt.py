@@ -106,17 +106,14 @@ def turn_request(
 def summary_request(conversation: Conversation, cut: Iterable[PastTurn]) -> Request:
     """Return the request for a summary of the turns that are cut from the window, with the summary so far."""
     app = conversation.app
-    turns: list[Json] = [_for_summary(past) for past in cut]
+    turns: list[Json] = [
+        {"user": past.user, "answer": past.answer}
+        | ({"attachments": [each.label for each in past.attachments]} if past.attachments else {})
+        for past in cut
+    ]
     block = _block(EARLIER, {"summary": conversation.summary, "turns": turns})
     messages = system(app.summary_instructions or SUMMARY_INSTRUCTIONS), user(block)
     return Request(messages, sampling=app.sampling, task="summarize")
-
-
-def _for_summary(past: PastTurn) -> Json:
-    turn: dict[str, Json] = {"user": past.user, "answer": past.answer}
-    if past.attachments:
-        turn["attachments"] = [each.label for each in past.attachments]
-    return turn
 
 
 FIELD_SUMMARY = """\
@@ -215,14 +212,14 @@ def _examples(app: App) -> Iterator[Message]:
 
 
 def _state_view(conversation: Conversation) -> tuple[Part, ...]:
-    app = conversation.app
+    app, state = conversation.app, conversation.state
     if not app.model_fields:
         return ()
-    if app.reply == "environment":
-        shown: dict[str, Json] = {"response": conversation.last_answer}
-        shown |= {field.name: conversation.state[field.name] for field in app.model_fields}
-        return (Text(_block(ENVIRONMENT, shown), transient=True),)
-    return (Text(_block(STATE, _view(app.fields, conversation.state)), transient=True),)
+    if app.reply != "environment":
+        return (Text(_block(STATE, _view(app.fields, state)), transient=True),)
+    shown: dict[str, Json] = {"response": conversation.last_answer}
+    shown |= {field.name: state[field.name] for field in app.model_fields}
+    return (Text(_block(ENVIRONMENT, shown), transient=True),)
 
 
 def _view(fields: Iterable[StateField], state: Mapping[str, Json]) -> dict[str, Json]:

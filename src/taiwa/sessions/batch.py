@@ -369,8 +369,7 @@ class TurnBatch(ParallelBatch[tuple[Reply, Conversation], BatchRow]):
         turn = say(
             row_input.text, row_input.attachments, strict=self.options.strict, repairs=self.options.repairs, tools=specs
         )
-        program = turn(begin(app))
-        return RowProgram(name, program, app.hash, self.options.of_answer, tools)
+        return RowProgram(name, turn(begin(app)), app.hash, self.options.of_answer, tools)
 
     def to_row(self, row_input: BatchInput, done: RunResult[tuple[Reply, Conversation]]) -> BatchRow:
         """Return the row of a turn."""

@@ -17,7 +17,7 @@ from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.errors import ConfigError, ConflictError, CorruptError, InputError
 from taiwa.kernel.records import Json, canonical, record
 from taiwa.sql import Database
-from taiwa.store.nodes import KINDS, OPTIONAL, Nodes, check_content, check_json, short_hash
+from taiwa.store.nodes import KINDS, OPTIONAL, Nodes, check_content, check_json, node_texts, short_hash
 from taiwa.store.refs import Refs, check_name
 from taiwa.store.runs import Runs
 
@@ -56,20 +56,11 @@ def export_lines(
                 known.add(attachment.sha256)
                 yield _line({"blob": attachment.sha256, "base64": b64encode(data).decode("ascii")})
         base = nodes.base(hashed)
-        yield _line({"node": hashed, **_node_fields(node), **({} if base in (None, node.parent) else {"base": base})})
+        of: dict[str, Json] = {"parent": node.parent, "kind": node.kind, "of": node.app, "state": node.state_hash}
+        more: dict[str, Json] = {} if base in (None, node.parent) else {"base": base}
+        yield _line({"node": hashed, **of, **node_texts(node), **more})
         for call in runs.calls(hashed, together=False) if calls else ():
             yield _line({"call": hashed, **asdict(call), "usage": None if call.usage is None else record(call.usage)})
-
-
-def _node_fields(node: Node) -> dict[str, Json]:
-    written: dict[str, Json] = {"parent": node.parent, "kind": node.kind, "of": node.app, "state": node.state_hash}
-    texts: dict[str, Json] = {"user": node.user, "answer": node.answer, "delta": node.delta}
-    if node.attachments:
-        texts["attachments"] = [each.reference() for each in node.attachments]
-    texts["thinking"] = record(node.thinking) or None
-    texts["messages"] = record(node.messages) or None
-    texts["prefix"] = node.prefix or None
-    return written | {name: part for name, part in texts.items() if part is not None}
 
 
 def _line(data: dict[str, Json]) -> str:

@@ -261,6 +261,18 @@ def app_from_row(name: str, body: bytes) -> AppSource:
             raise CorruptError("an app of the store cannot be read; run `taiwa fsck`")
 
 
+def node_texts(node: Node) -> dict[str, Json]:
+    """Return the texts of a node as JSON, without those that it does not have."""
+    texts: dict[str, Json] = {
+        "user": node.user, "answer": node.answer, "delta": node.delta,
+        "attachments": [each.reference() for each in node.attachments] or None,
+        "thinking": record(node.thinking) or None,
+        "messages": record(node.messages) or None,
+        "prefix": node.prefix or None,
+    }  # fmt: skip
+    return {name: part for name, part in texts.items() if part is not None}
+
+
 def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
     """Return the node of a row: kind, hash of the app, hash of the state, body."""
     with decoding("node"):
@@ -370,13 +382,8 @@ class Nodes:
 
     def _insert(self, node: Node, parent: int | None, base: int | None, app: int, turns: int) -> int:
         state = hash_to_bytes(node.state_hash) if node.state_hash else b""
-        texts: dict[str, Json] = {"user": node.user, "answer": node.answer, "delta": check_json(node.delta)}
-        if node.attachments:
-            texts["attachments"] = [each.reference() for each in node.attachments]
-        texts["thinking"] = record(node.thinking) or None
-        texts["messages"] = record(node.messages) or None
-        texts["prefix"] = node.prefix or None
-        body = pack({part: text for part, text in texts.items() if text is not None})
+        check_json(node.delta)
+        body = pack(node_texts(node))
         values = (hash_to_bytes(node.hash), parent, base, node.kind, app, turns, state, body, self._db.clock())
         seq = self._own("node", node.hash, self._db.insert(INSERT, *values))
         self.blobs.link("node", seq, node.attachments)
