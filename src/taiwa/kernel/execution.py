@@ -21,7 +21,7 @@ from taiwa.kernel.effects import (
     Program,
     Watcher,
 )
-from taiwa.kernel.errors import InputError, ModelError, Plain, ReplayError, TaiwaError, describe, restore_error
+from taiwa.kernel.errors import InputError, ModelError, ReplayError, TaiwaError, describe, restore_error
 from taiwa.kernel.messages import (
     Capability,
     Chunk,
@@ -95,12 +95,17 @@ class Entry:
         Raises:
             InputError: the effect or its answer cannot be recorded.
         """
+        error = self.error
+        if error is not None and not isinstance(
+            error, TaiwaError
+        ):  # of another library, whose class may not exist later
+            error = TaiwaError(f"{type(error).__name__}: {error}")
         return {
             "strand": list(self.strand),
             "index": self.index,
             "key": self.key,
             "answer": record(self.answer),
-            "error": record(_error_record(self.error)),
+            "error": None if error is None else record(error.record()),
         }
 
     @classmethod
@@ -108,13 +113,6 @@ class Entry:
         """Rebuild an entry from its record."""
         error = None if data["error"] is None else restore_error(restore(data["error"]))
         return cls(tuple(data["strand"]), data["index"], data["key"], restore(data["answer"]), error)
-
-
-def _error_record(error: object) -> "dict[str, Plain] | None":
-    """Record an error; one of another library becomes a plain `TaiwaError`, because its class may not exist later."""
-    if error is None or isinstance(error, TaiwaError):
-        return None if error is None else error.record()
-    return {"type": TaiwaError.tag, "message": f"{type(error).__name__}: {error}"}
 
 
 class Journal:
@@ -493,17 +491,11 @@ class Execution(Generic[T]):
         entry = self.journal.find(strand.path, index)
         if entry is not None:
             self._answer_from_journal(strand, entry, effect)
-        elif self._recorded_only:
-            self._unrecorded(strand, index, effect)
-        else:
+        elif not self._recorded_only:
             self._start(strand, index, effect)
-
-    def _unrecorded(self, strand: _Strand, index: int, effect: Effect[Any]) -> None:
-        """Handle an effect of a replay that was refused, or not answered because another strand failed."""
-        refusal = self.journal.refusal(strand.path, index)
-        if refusal is not None:
+        elif (refusal := self.journal.refusal(strand.path, index)) is not None:
             self._refuse(strand, index, refusal)
-        elif not self._missing:
+        elif not self._missing:  # not answered, because another strand failed
             self._missing = f"{type(effect).__name__} at {_position(strand, index)}"
 
     def _start(self, strand: _Strand, index: int, effect: Effect[Any]) -> None:
@@ -628,7 +620,7 @@ def _with_children(strand: _Strand) -> list[_Strand]:
 
 
 def _position(strand: _Strand, index: int) -> str:
-    return ".".join(str(step) for step in (*strand.path, index))
+    return ".".join(map(str, (*strand.path, index)))
 
 
 def _close(program: Program[Any]) -> None:

@@ -221,11 +221,10 @@ class BaseRuntime(Generic[M]):
         return self.model
 
     def _capabilities(self, effect: GetCapabilities) -> frozenset[Capability]:
-        none: frozenset[Capability] = frozenset()
         model: object = self.require_model()
         if isinstance(model, ModelsByTask):
             model = model.model_of(effect.task)
-        return cast("frozenset[Capability]", getattr(model, "capabilities", none))
+        return cast("frozenset[Capability]", getattr(model, "capabilities", frozenset()))
 
     def _call_tool(self, effect: CallTool) -> ToolResult:
         tool = self._tools.get(effect.name)

@@ -113,12 +113,8 @@ class Limits:
                 found = Decimal(str(number))
             except InvalidOperation:
                 found = Decimal("NaN")
-            if (
-                isinstance(number, bool)
-                or not found.is_finite()
-                or found < 0
-                or (is_whole and not isinstance(number, int))
-            ):
+            fits = isinstance(number, int) or not is_whole
+            if isinstance(number, bool) or not fits or not found.is_finite() or found < 0:
                 raise InputError(f"{name} must be a {'whole ' if is_whole else ''}number, zero or more, got {number!r}")
 
     @property

@@ -13,7 +13,6 @@ from hashlib import sha256
 from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
-from taiwa.kernel.text import plural
 from taiwa.sql import Database
 from taiwa.store.nodes import COLUMNS, app_from_row, decoding, node_from_row, searchable_texts, unpack
 from taiwa.store.refs import Refs, check_name, composed
@@ -87,7 +86,7 @@ class FsckProblem:
 
 def fsck(db: Database) -> tuple[FsckProblem, ...]:
     """Check the file, every hash, parent, name, body and word of the index, in one snapshot; nothing is changed."""
-    parts = (_file, _apps, _nodes, _blobs, _names, _bodies, _numbers, _index_words)
+    parts = (_file, _nodes, _blobs, _names, _bodies, _numbers, _index_words)
     problems: list[FsckProblem] = []
     with suppress(StoreError), db.transaction(write=False):  # at its end a damaged file may raise once more
         for part in parts:
@@ -109,12 +108,9 @@ def _file(db: Database) -> Iterator[FsckProblem]:
             yield FsckProblem(f"{table} {row}", f"refers to a row of {target} that does not exist")
 
 
-def _apps(db: Database) -> Iterator[FsckProblem]:
+def _nodes(db: Database) -> Iterator[FsckProblem]:
     for hashed, name, body in db.rows("SELECT hash, name, body FROM app"):
         yield from _content(f"app {hashed.hex()}", hashed, partial(app_from_row, name, body))
-
-
-def _nodes(db: Database) -> Iterator[FsckProblem]:
     parents: dict[int, int | None] = {}
     turns: dict[int, int] = {}
     last = -(2**62)
@@ -192,9 +188,8 @@ def _bodies(db: Database) -> Iterator[FsckProblem]:
             try:
                 unpack(body)
             except CorruptError:
-                yield FsckProblem(
-                    f"{table} {which.hex() if isinstance(which, bytes) else which}", "its body cannot be read"
-                )
+                where = which.hex() if isinstance(which, bytes) else which
+                yield FsckProblem(f"{table} {where}", "its body cannot be read")
 
 
 def _numbers(db: Database) -> Iterator[FsckProblem]:
@@ -219,15 +214,12 @@ def _index_words(db: Database) -> Iterator[FsckProblem]:
         except CorruptError:
             continue  # reported already
         if indexed.pop(seq, 0) != sum(map(hash, words)):
-            yield FsckProblem(
-                f"node {hashed.hex()}",
-                "its words are missing from the search index; run `taiwa gc`, which empties the index",
-            )
+            what = "its words are missing from the search index; run `taiwa gc`, which empties the index"
+            yield FsckProblem(f"node {hashed.hex()}", what)
     if indexed:
-        yield FsckProblem(
-            "search",
-            f"{plural(len(indexed), 'text')} {'is' if len(indexed) == 1 else 'are'} indexed that {'does' if len(indexed) == 1 else 'do'} not exist; run `taiwa gc`, which empties the index",
-        )
+        texts = "text is indexed that does" if len(indexed) == 1 else "texts are indexed that do"
+        what = f"{len(indexed):,} {texts} not exist; run `taiwa gc`, which empties the index"
+        yield FsckProblem("search", what)
 
 
 KEPT_MOVES = 1000

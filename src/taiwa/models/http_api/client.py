@@ -423,17 +423,14 @@ class HttpModel:
         # a protocol's own headers, its version for one, are those of any of its calls
         call = self.codec.encode(Request((user("x"),)))
         own = tuple(header for header in call.headers if header[0] != "content-type")
-        return self._whole("GET", WireRequest(path, b"", own))
+        return self.send(WireRequest(path, b"", own), "GET")
 
-    def send(self, call: WireRequest) -> bytes:
+    def send(self, call: WireRequest, method: str = "POST") -> bytes:
         """Return the response to a call as it comes, for calls that no `Request` expresses.
 
         Raises:
             ModelError: the call failed.
         """
-        return self._whole("POST", call)
-
-    def _whole(self, method: str, call: WireRequest) -> bytes:
         items = _iterate(self._attempts(method, call, _Attempt.whole))
         return b"".join(item for item in items if isinstance(item, bytes))
 

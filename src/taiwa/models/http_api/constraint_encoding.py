@@ -205,7 +205,9 @@ class ConstraintEncoder:
         if prefix:
             return self._encode_rest_of_schema(schema, prefix)
         if self.wire == "llguidance":
-            grammar = self._schema_to_gbnf(schema) if _has_open_numbers(schema) else None
+            # Servers write exponents for numbers of any size that no reader of JSON takes.
+            is_open = any(keyword == "type" and _are_numbers_open(here) for _, here, keyword in _keywords(schema))
+            grammar = self._schema_to_gbnf(schema) if is_open else None
             if grammar is not None:
                 return EncodedConstraint({"grammar": grammar}, Enforcement("grammar", _clauses_of(constraint)))
             return _encode_for_llguidance(json.dumps(schema, ensure_ascii=False))
@@ -271,9 +273,7 @@ def _is_small_regex(pattern: str) -> bool:
     return len(pattern) <= LONGEST_REGEX and regex_size(pattern) <= LARGEST_REGEX
 
 
-@lru_cache(maxsize=CACHED)
-def _regex_to_gbnf(pattern: str, prefix: str) -> str:
-    return regex_to_gbnf(pattern, prefix)
+_regex_to_gbnf = lru_cache(maxsize=CACHED)(regex_to_gbnf)
 
 
 @lru_cache(maxsize=CACHED)
@@ -291,12 +291,8 @@ def _encode_for_llguidance(schema: str) -> EncodedConstraint:
     )
 
 
-def _has_open_numbers(schema: Mapping[str, Json]) -> bool:
-    """Say whether a schema allows numbers of any size: servers write exponents for them that no reader of JSON takes."""
-    return any(keyword == "type" and _are_numbers_open(here) for _, here, keyword in _keywords(schema))
-
-
 def _are_numbers_open(schema: Mapping[str, Json]) -> bool:
+    """Say whether a schema allows numbers of any size."""
     lower, upper = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
     if not types(schema) & {"number", "integer"} or listed_values(schema) is not None:
         return False
@@ -376,10 +372,8 @@ def find_violation(request: Request, text: str) -> tuple[str, ...]:
         case ToolCallsInText():
             name, fits = "tools", _fits_tool_calls(constraint, text)
         case Grammar():
-            name, fits = (
-                "grammar",
-                len(text) > LONGEST_ANSWER or (guide := _grammar_guide(constraint)) is None or guide.accepts(text),
-            )
+            guide = None if len(text) > LONGEST_ANSWER else _grammar_guide(constraint)
+            name, fits = "grammar", guide is None or guide.accepts(text)
         case _:
             return ()
     return () if fits else (clause("", name),)

@@ -202,9 +202,7 @@ def _check(name: str, request: Request, judge: Callable[[Response], Verdict]) ->
     answer = yield from _complete(request)
     if isinstance(answer, ModelError):
         finding = _failed(name, answer)
-    elif answer.finish == "refusal" or (
-        not answer.text and not answer.message.tool_calls and answer.finish == "length"
-    ):
+    elif answer.finish == "refusal" or (answer.finish == "length" and not (answer.text or answer.message.tool_calls)):
         finding = Finding(name, "unknown", "the model did not write anything")
     else:
         finding = Finding(name, judge(answer))
@@ -291,12 +289,10 @@ def _usage() -> Program[list[Finding]]:
     if isinstance(answer, Response):
         answer = yield from _complete(request)
     if isinstance(answer, ModelError):
-        findings = [Finding("usage", "unknown", answer.message), Finding("cached tokens", "unknown", answer.message)]
+        findings = [Finding(name, "unknown", answer.message) for name in ("usage", "cached tokens")]
     elif answer.usage is None:
-        findings = [
-            Finding("usage", "ignored"),
-            Finding("cached tokens", "unknown", "the server does not report usage"),
-        ]
+        unknown = Finding("cached tokens", "unknown", "the server does not report usage")
+        findings = [Finding("usage", "ignored"), unknown]
     else:
         cached: Verdict = "enforced" if answer.usage.cache_read_tokens else "ignored"
         findings = [Finding("usage", "enforced"), Finding("cached tokens", cached)]
