@@ -6,7 +6,7 @@ Swapping one app file for another makes another program of the same conversation
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -149,13 +149,8 @@ NO_OPTIONS = AnswerOptions()
 
 def merge_sampling(own: Sampling, given: Sampling) -> Sampling:
     """Return a sampling with the values of another that are not None."""
-    return Sampling(
-        own.temperature if given.temperature is None else given.temperature,
-        own.top_p if given.top_p is None else given.top_p,
-        own.max_tokens if given.max_tokens is None else given.max_tokens,
-        own.seed if given.seed is None else given.seed,
-        given.effort or own.effort,
-    )
+    pairs = zip(astuple(own), astuple(given), strict=True)
+    return Sampling(*(before if after in (None, "") else after for before, after in pairs))
 
 
 def restore_options(data: Json) -> AnswerOptions:

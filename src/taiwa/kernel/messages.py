@@ -5,7 +5,8 @@ Independent of providers, without I/O but the reading of attachments. `collect_r
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
+from operator import add
 from typing import Literal, TypeAlias
 
 from taiwa.kernel.attachments import Attachment, AttachmentSource, read_attachments
@@ -142,13 +143,7 @@ class Usage:
     reasoning_tokens: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cache_read_tokens + other.cache_read_tokens,
-            self.cache_write_tokens + other.cache_write_tokens,
-            self.reasoning_tokens + other.reasoning_tokens,
-        )
+        return Usage(*map(add, astuple(self), astuple(other)))
 
 
 @value(tag="json-schema")

@@ -157,19 +157,9 @@ class BaseSession:
         messages = edited.messages[:-1] if text == (edited.user or "") else ()
         return TurnInput(base, text, reason, tip, files, messages, prefix=prefix)
 
-    def _edit(
-        self,
-        text: str,
-        turn: int,
-        attachments: Iterable[AttachmentSource] | None = None,
-        reason: str = "edit",
-        prefix: str = "",
-    ) -> ActiveTurn:
-        return self._begin(self.edit_input(text, turn, attachments, reason, prefix))
-
     def _retry(self, prefix: str = "") -> ActiveTurn:
         check_argument("prefix", prefix, str, "a str")
-        return self._edit(self.last_turn_text(), -1, reason="retry", prefix=prefix)
+        return self._begin(self.edit_input(self.last_turn_text(), -1, reason="retry", prefix=prefix))
 
     def _resume(self) -> ActiveTurn | None:
         runs = self.repository.store.runs.open_runs(self.name)
@@ -351,7 +341,7 @@ class Session(BaseSession):
         Raises:
             InputError: the conversation has no such turn.
         """
-        return self._run(self._edit(text, turn, attachments))
+        return self._run(self._begin(self.edit_input(text, turn, attachments)))
 
     def resume(self) -> TurnResult | None:
         """Finish an interrupted turn of this session; None without one."""
@@ -370,7 +360,7 @@ class Session(BaseSession):
         self, text: str, *, turn: int = -1, attachments: Iterable[AttachmentSource] | None = None
     ) -> TurnStream:
         """As `edit`, with the events of `stream`."""
-        return Stream(self._events(lambda: self._edit(text, turn, attachments)))
+        return Stream(self._events(lambda: self._begin(self.edit_input(text, turn, attachments))))
 
     def stream_resume(self) -> TurnStream | None:
         """As `resume`, with the events of `stream`."""
@@ -557,7 +547,7 @@ class AsyncSession(BaseSession):
         self, text: str, *, turn: int = -1, attachments: Iterable[AttachmentSource] | None = None
     ) -> TurnResult:
         """As `Session.edit`."""
-        return await self._run(lambda: self._edit(text, turn, attachments))
+        return await self._run(lambda: self._begin(self.edit_input(text, turn, attachments)))
 
     async def resume(self) -> TurnResult | None:
         """As `Session.resume`."""
@@ -592,7 +582,7 @@ class AsyncSession(BaseSession):
         self, text: str, *, turn: int = -1, attachments: Iterable[AttachmentSource] | None = None
     ) -> "AsyncTurnStream":
         """As `Session.stream_edit`."""
-        return AsyncStream(self._events(lambda: self._edit(text, turn, attachments)))
+        return AsyncStream(self._events(lambda: self._begin(self.edit_input(text, turn, attachments))))
 
     async def stream_resume(self) -> "AsyncTurnStream | None":
         """As `Session.stream_resume`."""

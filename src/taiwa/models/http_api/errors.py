@@ -110,6 +110,7 @@ NO_PREFIX = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """The server does not continue an answer: Claude since 4.6, Mistral and others that expect a message of the user last."""
+TEXTS = (("auth", BAD_KEY), ("missing", NO_SUCH_MODEL), ("prefix", NO_PREFIX), ("schema", NO_SUCH_SCHEMA))
 SECRET = re.compile(
     r"(?i:bearer|basic)\s+\S{6,}"
     r"|\bsk-[A-Za-z0-9_.*-]{6,}"
@@ -247,14 +248,9 @@ def _cause(reported: ErrorBody, status: int | None) -> str:
     invalid = status is None or status in (400, 413, 422)
     if (invalid or status == 500) and TOO_LONG.search(reported.text):  # llama.cpp sends 500 for embeddings
         return "long"
-    if invalid and BAD_KEY.search(reported.text):
-        return "auth"
-    if invalid and NO_SUCH_MODEL.search(reported.text):
-        return "missing"
-    if invalid and NO_PREFIX.search(reported.text):
-        return "prefix"
-    if invalid and NO_SUCH_SCHEMA.search(f"{reported.parameter} {reported.text}"):
-        return "schema"
+    for cause, pattern in TEXTS if invalid else ():
+        if pattern.search(f"{reported.parameter} {reported.text}" if cause == "schema" else reported.text):
+            return cause
     if status is not None and status in STATUSES and not (status == 403 and "rate" in named):
         return STATUSES[status]
     for cause in ("auth", "forbidden", "rate", "busy", "time", "missing", "unsupported"):

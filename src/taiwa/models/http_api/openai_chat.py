@@ -25,7 +25,6 @@ from taiwa.kernel.messages import (
     Text,
     TokenLogprob,
     ToolResult,
-    Usage,
     YesNoQuestion,
 )
 from taiwa.kernel.records import Json, count_at, item_at, items_at, text_at, to_json
@@ -42,7 +41,7 @@ from taiwa.models.http_api.provider_interface import (
     Target,
     WireRequest,
 )
-from taiwa.models.http_api.stream_decoder import CallIds, ResponseBuilder, StreamDecoder, ToolCallBuilder
+from taiwa.models.http_api.stream_decoder import CallIds, ResponseBuilder, StreamDecoder, ToolCallBuilder, read_usage
 
 if TYPE_CHECKING:
     from taiwa.models.http_api.constraint_encoding import EncodedConstraint
@@ -68,6 +67,14 @@ FINISH_REASONS: Mapping[str, FinishReason] = {
     "abort": "interrupted",
 }
 
+USAGE = (
+    "prompt_tokens",
+    "completion_tokens",
+    "prompt_tokens_details.cached_tokens|prompt_cache_hit_tokens|num_cached_tokens|cached_tokens",
+    "prompt_tokens_details.cache_write_tokens|prompt_tokens_details.cache_creation_tokens|cache_creation_input_tokens",
+    "completion_tokens_details.reasoning_tokens|reasoning_tokens",
+)
+"""The paths of the counts of a usage report, whatever the server calls them."""
 FAILURES = ("error", "insufficient_system_resource")
 """Finish reasons that report a failure of the server in the middle of its response."""
 
@@ -457,13 +464,8 @@ class ChatReader:
         if isinstance(answers := item_at(data, "answers"), dict):  # typed questions
             self.response.add_text(dumps(answers, ensure_ascii=False, separators=(",", ":")))
             self.response.finish = "stop"
-            input_tokens = count_at(data, "usage", "input_tokens")
-            if input_tokens is None:
-                self.response.usage = None
-            else:
-                output_tokens = count_at(data, "usage", "output_tokens") or 0
-                cached_tokens = count_at(data, "usage", "cached_input_tokens") or 0
-                self.response.usage = Usage(input_tokens, output_tokens, cached_tokens)
+            usage = item_at(data, "usage")
+            self.response.usage = read_usage(usage, "input_tokens", "output_tokens", "cached_input_tokens")
             return
         choices = items_at(data, "choices")
         if not choices or not isinstance(item_at(choices[0], "message"), dict):
@@ -479,7 +481,7 @@ class ChatReader:
             response.model = text_at(data, "model")
         # Most events have no usage; some servers send a growing one with each, of which the last one counts.
         if isinstance(data, dict) and (usage := data.get("usage") or item_at(data.get("x_groq"), "usage")):
-            response.usage = _read_usage(usage) or response.usage
+            response.usage = read_usage(usage, *USAGE) or response.usage
 
     def _read_message(self, message: Json, repeated: str = "") -> None:
         if not isinstance(message, dict):
@@ -593,24 +595,6 @@ class ChatReader:
         response.finish = "refusal" if self._refused else FINISH_REASONS.get(reason, "stop")
         if response.finish == "stop":
             response.stop = text_at(choice, "stop_reason") or text_at(choice, "matched_stop") or None
-
-
-def _read_usage(data: Json) -> Usage | None:
-    """Read a usage report; None without a number of input tokens: a partial usage would be taken for a complete one."""
-    input_tokens = count_at(data, "prompt_tokens")
-    if input_tokens is None:
-        return None
-    details = item_at(data, "prompt_tokens_details")
-    cached = (
-        count_at(details, "cached_tokens")
-        or count_at(data, "prompt_cache_hit_tokens")
-        or count_at(data, "num_cached_tokens")
-        or count_at(data, "cached_tokens")
-    )
-    stored = count_at(details, "cache_write_tokens") or count_at(details, "cache_creation_tokens")
-    stored = stored or count_at(data, "cache_creation_input_tokens")
-    reasoning = count_at(data, "completion_tokens_details", "reasoning_tokens") or count_at(data, "reasoning_tokens")
-    return Usage(input_tokens, count_at(data, "completion_tokens") or 0, cached or 0, stored or 0, reasoning or 0)
 
 
 def read_logprobs(choice: Json) -> Iterator[TokenLogprob]:

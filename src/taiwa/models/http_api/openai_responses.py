@@ -9,17 +9,22 @@ from dataclasses import dataclass, replace
 
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import UnsupportedError
-from taiwa.kernel.messages import Constraint, Enforcement, FinishReason, Message, Request, ToolResult, Usage
+from taiwa.kernel.messages import Constraint, Enforcement, FinishReason, Message, Request, ToolResult
 from taiwa.kernel.records import Json, count_at, item_at, items_at, text_at, to_json
 from taiwa.models.http_api.capabilities import fit_attachments
 from taiwa.models.http_api.errors import error_in_response, protocol_error
 from taiwa.models.http_api.openai_chat import JSON_HEADERS, MOST_LOGPROBS, OpenAICodec, read_logprobs
 from taiwa.models.http_api.provider_interface import Decoder, Server, WireRequest
-from taiwa.models.http_api.stream_decoder import CallIds, ResponseBuilder, StreamDecoder, ToolCallBuilder
+from taiwa.models.http_api.stream_decoder import CallIds, ResponseBuilder, StreamDecoder, ToolCallBuilder, read_usage
 
 ENCRYPTED = "reasoning.encrypted_content"
 LOGPROBS = "message.output_text.logprobs"
 PARAGRAPH = "\n\n"
+USAGE = (
+    "input_tokens", "output_tokens", "input_tokens_details.cached_tokens", "input_tokens_details.cache_write_tokens",
+    "output_tokens_details.reasoning_tokens",
+)  # fmt: skip
+"""The paths of the counts of a usage report."""
 INCOMPLETE: Mapping[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "refusal"}
 
 
@@ -234,7 +239,7 @@ class _Reader:
     def _read_end(self, data: Json) -> None:
         response = self._response
         response.model = text_at(data, "model") or response.model
-        response.usage = _read_usage(item_at(data, "usage"))
+        response.usage = read_usage(item_at(data, "usage"), *USAGE)
         status = text_at(data, "status")
         if status == "failed":
             failure: Json = {"type": "server_error", "message": "it stopped in the middle"}
@@ -245,17 +250,3 @@ class _Reader:
             response.finish = "interrupted" if status == "cancelled" else "refusal" if self._refused else "stop"
         if self._keeps_id and (name := text_at(data, "id")) and status == "completed":
             response.keep_thinking("", {"type": "response", "id": name}, self._origin)
-
-
-def _read_usage(data: Json) -> Usage | None:
-    """Read a usage report; None without a number of input tokens: a partial usage would be taken for a complete one."""
-    input_tokens = count_at(data, "input_tokens")
-    if input_tokens is None:
-        return None
-    return Usage(
-        input_tokens,
-        count_at(data, "output_tokens") or 0,
-        count_at(data, "input_tokens_details", "cached_tokens") or 0,
-        count_at(data, "input_tokens_details", "cache_write_tokens") or 0,
-        count_at(data, "output_tokens_details", "reasoning_tokens") or 0,
-    )

@@ -23,7 +23,7 @@ from taiwa.kernel.messages import (
     ToolResult,
     Usage,
 )
-from taiwa.kernel.records import Json, item_at, parse_json
+from taiwa.kernel.records import Json, count_at, item_at, parse_json
 from taiwa.kernel.text import SurrogateJoiner, join_surrogates
 from taiwa.models.http_api.errors import error_in_response, protocol_error
 from taiwa.models.http_api.provider_interface import Server
@@ -265,6 +265,18 @@ def _with_whole_characters(data: Json) -> Json:
     if isinstance(data, dict):
         return {join_surrogates(name): _with_whole_characters(part) for name, part in data.items()}
     return data
+
+
+def read_usage(data: Json, *paths: str) -> Usage | None:
+    """Read a usage report by the paths of its counts, in the order of `Usage`; of several paths (`|`), the first with a count.
+
+    None without a number of input tokens: a partial usage would be taken for a complete one.
+
+    >>> read_usage({"in": 7, "out": 2, "details": {"cached": 3}}, "in", "out", "cached|details.cached")
+    Usage(input_tokens=7, output_tokens=2, cache_read_tokens=3, cache_write_tokens=0, reasoning_tokens=0)
+    """
+    counts = [[count_at(data, *path.split(".")) for path in each.split("|")] for each in paths]
+    return None if counts[0] == [None] else Usage(*(next(filter(None, each), 0) for each in counts))
 
 
 class EventReader(Protocol):
