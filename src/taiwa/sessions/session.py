@@ -429,94 +429,6 @@ class Session(BaseSession):
         return Runtime(self.priced_model.model, interrupts=self.options.interrupts, **self._runtime_options(turn))
 
 
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-
-
-def open_store(store: str | Path | Store | None, chosen: Settings) -> Store:
-    """Open a store by path, or the configured one."""
-    return store if isinstance(store, Store) else Store.open(chosen.store if store is None else store)
-
-
-def chosen_model(chosen: Settings, app: App | None = None, last: str = "") -> str:
-    """Return the name of the model that answers, "" without one.
-
-    The first of these counts: an argument, the model that wrote the conversation so far (`last`, unless it is the built-in
-    one), the configured one, and that of the app.
-    """
-    earlier = "" if chosen.is_argument("model") or last == BUILTIN else last
-    return earlier or chosen.model or (app.model if app is not None else "") or last
-
-
-def open_priced_model(
-    model: AnyModel | None,
-    chosen: Settings,
-    app: App | None = None,
-    *,
-    last: str = "",
-    prices: Prices | None = None,
-    opened: "dict[str, AnyModel] | None" = None,
-) -> PricedModel:
-    """Open a model with its prices: that of `chosen_model`, else the built-in one; an app of the flow `ask` runs without one.
-
-    `prices` replace those of the settings; a model of `opened` is not opened again, and one that is opened is added to it.
-
-    Raises:
-        ConfigError: the model is unknown, or its key is missing.
-    """
-    if model is not None:
-        return PricedModel(model, prices or find_prices(chosen.prices, model.name))
-    name = chosen_model(chosen, app, last)
-    models = {} if opened is None else opened
-    if app is not None and app.flow == "ask":
-        return _open_models_of_ask(chosen, name, prices, models)
-    return _open_named(name or BUILTIN, chosen, prices, models)
-
-
-def _open_named(name: str, chosen: Settings, prices: Prices | None, opened: dict[str, AnyModel]) -> PricedModel:
-    from taiwa.models.registry import open_model, resolve_probed
-
-    target = resolve_probed(name, chosen)
-    local = target.inside or urlsplit(target.base_url).hostname in LOOPBACK
-    if name not in opened:
-        opened[name] = open_model(target, chosen)
-    return PricedModel(opened[name], prices or find_prices(chosen.prices, target.name, local=local))
-
-
-def _open_models_of_ask(chosen: Settings, name: str, prices: Prices | None, opened: dict[str, AnyModel]) -> PricedModel:
-    """Open the model that answers, and those that judge and rewrite if they are set."""
-    from taiwa.sessions.stored_ask import ModelPerTask, NoModel
-
-    answering = _open_named(name, chosen, prices, opened) if name else PricedModel(NoModel())
-    others = (chosen.judge_model, chosen.rewrite_model)
-    if others == (None, None):
-        return answering
-    named = [None if each is None else _open_named(each, chosen, None, opened) for each in others]
-    judge, rewriting = (None if each is None else each.model for each in named)
-    parts = tuple(each for each in (answering, *named) if each is not None and each.model.name)
-    return PricedModel(ModelPerTask(answering.model, judge, rewriting), answering.rates, parts)
-
-
-def rerun(
-    repository: Repository, revision: str, name: str, priced_model: PricedModel, app: App | None, options: TurnOptions
-) -> Iterator[TurnResult]:
-    """Repeat the turns and edits of a history in a new session, with calls to the model.
-
-    Raises:
-        ConflictError: the session exists already.
-    """
-    if repository.store.refs.has(name):
-        raise ConflictError(f"session {name!r} already exists; choose another name")
-    history = tuple(repository.walk(repository.store.resolve(revision)))
-    session = Session(repository, name, repository.start(app or history[0].after.app), priced_model, options=options)
-    for entry in history:
-        if entry.node.kind == "turn":
-            yield session.say(entry.node.user or "", repository.store.blobs.fill(entry.node.attachments))
-        elif entry.node.kind == "edit" and isinstance(entry.node.delta, dict):
-            session.set_state(entry.node.delta)
-        elif entry.node.kind == "app" and app is None:
-            session.change_app(entry.after.app)
-
-
 # --- on an event loop -------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
@@ -699,3 +611,93 @@ class AsyncSession(BaseSession):
         options = self._runtime_options(turn)
         options["observers"] = (*options.get("observers", ()), *observers)
         return AsyncRuntime(self.priced_model.model, stop=stop, **options)
+
+
+# --- opening ----------------------------------------------------------------------------------------------------------
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def open_store(store: str | Path | Store | None, chosen: Settings) -> Store:
+    """Open a store by path, or the configured one."""
+    return store if isinstance(store, Store) else Store.open(chosen.store if store is None else store)
+
+
+def chosen_model(chosen: Settings, app: App | None = None, last: str = "") -> str:
+    """Return the name of the model that answers, "" without one.
+
+    The first of these counts: an argument, the model that wrote the conversation so far (`last`, unless it is the built-in
+    one), the configured one, and that of the app.
+    """
+    earlier = "" if chosen.is_argument("model") or last == BUILTIN else last
+    return earlier or chosen.model or (app.model if app is not None else "") or last
+
+
+def open_priced_model(
+    model: AnyModel | None,
+    chosen: Settings,
+    app: App | None = None,
+    *,
+    last: str = "",
+    prices: Prices | None = None,
+    opened: "dict[str, AnyModel] | None" = None,
+) -> PricedModel:
+    """Open a model with its prices: that of `chosen_model`, else the built-in one; an app of the flow `ask` runs without one.
+
+    `prices` replace those of the settings; a model of `opened` is not opened again, and one that is opened is added to it.
+
+    Raises:
+        ConfigError: the model is unknown, or its key is missing.
+    """
+    if model is not None:
+        return PricedModel(model, prices or find_prices(chosen.prices, model.name))
+    name = chosen_model(chosen, app, last)
+    models = {} if opened is None else opened
+    if app is not None and app.flow == "ask":
+        return _open_models_of_ask(chosen, name, prices, models)
+    return _open_named(name or BUILTIN, chosen, prices, models)
+
+
+def _open_named(name: str, chosen: Settings, prices: Prices | None, opened: dict[str, AnyModel]) -> PricedModel:
+    from taiwa.models.registry import open_model, resolve_probed
+
+    target = resolve_probed(name, chosen)
+    local = target.inside or urlsplit(target.base_url).hostname in LOOPBACK
+    if name not in opened:
+        opened[name] = open_model(target, chosen)
+    return PricedModel(opened[name], prices or find_prices(chosen.prices, target.name, local=local))
+
+
+def _open_models_of_ask(chosen: Settings, name: str, prices: Prices | None, opened: dict[str, AnyModel]) -> PricedModel:
+    """Open the model that answers, and those that judge and rewrite if they are set."""
+    from taiwa.sessions.stored_ask import ModelPerTask, NoModel
+
+    answering = _open_named(name, chosen, prices, opened) if name else PricedModel(NoModel())
+    others = (chosen.judge_model, chosen.rewrite_model)
+    if others == (None, None):
+        return answering
+    named = [None if each is None else _open_named(each, chosen, None, opened) for each in others]
+    judge, rewriting = (None if each is None else each.model for each in named)
+    parts = tuple(each for each in (answering, *named) if each is not None and each.model.name)
+    return PricedModel(ModelPerTask(answering.model, judge, rewriting), answering.rates, parts)
+
+
+def rerun(
+    repository: Repository, revision: str, name: str, priced_model: PricedModel, app: App | None, options: TurnOptions
+) -> Iterator[TurnResult]:
+    """Repeat the turns and edits of a history in a new session, with calls to the model.
+
+    Raises:
+        ConflictError: the session exists already.
+    """
+    if repository.store.refs.has(name):
+        raise ConflictError(f"session {name!r} already exists; choose another name")
+    history = tuple(repository.walk(repository.store.resolve(revision)))
+    session = Session(repository, name, repository.start(app or history[0].after.app), priced_model, options=options)
+    for entry in history:
+        if entry.node.kind == "turn":
+            yield session.say(entry.node.user or "", repository.store.blobs.fill(entry.node.attachments))
+        elif entry.node.kind == "edit" and isinstance(entry.node.delta, dict):
+            session.set_state(entry.node.delta)
+        elif entry.node.kind == "app" and app is None:
+            session.change_app(entry.after.app)
