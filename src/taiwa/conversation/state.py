@@ -212,7 +212,8 @@ class StateField:
         if self.computed:
             return COMPUTED_FIELDS[self.computed].type
         if self.reducer.delta_kind == "items":
-            item = _item_notation(self.type)
+            inner = get_args(_unbounded(parse_notation(self.type)))
+            item = render_notation(inner[0]) if inner else "any"
             return f"list[{{turn: int, entry: {item}}}]" if self.reduce == "log" else f"list[{item}]"
         if self.reduce == "sum" or self.reducer.max_tokens is not None:
             return kind_of(self.type)
@@ -260,11 +261,6 @@ def kind_of(notation: str) -> str:
 
 def _unbounded(annotation: object) -> object:
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
-
-
-def _item_notation(notation: str) -> str:
-    inner = get_args(_unbounded(parse_notation(notation)))
-    return render_notation(inner[0]) if inner else "any"
 
 
 def value_output_type(field: StateField) -> OutputType[dict[str, Json]]:

@@ -241,13 +241,6 @@ class ActiveTurn:
         repository.remember(committed)
         return committed
 
-    def _keep(self, after: Conversation) -> str:
-        """Commit the turn as a branch of its own and return the name of that: it was paid for."""
-        with self.repository.store.transaction():  # two processes take different names
-            branch = self.repository.store.refs.free_name(self.session)
-            self._committed(branch, after, None)
-        return branch
-
     @property
     def runtime_options(self) -> RuntimeOptions:
         """The tools of the turn and the price of its model; the retriever and handlers of one of the flow `ask`."""
@@ -268,8 +261,11 @@ class ActiveTurn:
         try:
             committed = self._committed(self.session, after, turn_input.expected)
         except ConflictError:
-            if not turn_input.may_branch:
-                raise ConflictError(moved_message(self.session, self._keep(after))) from None
+            if not turn_input.may_branch:  # it was paid for, so it is kept
+                with self.repository.store.transaction():  # two processes take different names
+                    branch = self.repository.store.refs.free_name(self.session)
+                    self._committed(branch, after, None)
+                raise ConflictError(moved_message(self.session, branch)) from None
             self.session = branch_name(after)
             committed = self._committed(self.session, after, None)
         parent = turn_input.follows or str(after.new_nodes[1].parent)

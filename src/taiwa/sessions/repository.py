@@ -35,7 +35,7 @@ from taiwa.kernel.errors import (
     TaiwaError,
 )
 from taiwa.kernel.execution import EffectStarted, Event, Observer
-from taiwa.kernel.messages import Message, Request, Response, Usage
+from taiwa.kernel.messages import Message, Response, Usage
 from taiwa.kernel.records import Json, value
 from taiwa.kernel.runtime import Retriever, Tool
 from taiwa.kernel.text import plural
@@ -111,7 +111,10 @@ class Quota:
 
         def observe(event: Event) -> None:
             if self.max_cost is not None and isinstance(event, EffectStarted) and isinstance(event.effect, Complete):
-                self._reserve(run, _most(event.effect.request), model, price, self.max_cost)
+                request = event.effect.request
+                # An answer that is not limited counts as `ANSWER` tokens.
+                unlimited = max_usage(request, Response(Message("assistant", ()))) + Usage(0, ANSWER)
+                self._reserve(run, max_attempt_usage(request) or unlimited, model, price, self.max_cost)
 
         return observe
 
@@ -125,13 +128,6 @@ class Quota:
         spent = self.store.runs.reserve(run, most, start_of_day(now), bound)
         if spent is not None:
             raise BudgetError(spent, bound, _seconds_left(now))
-
-
-def _most(request: Request) -> Usage:
-    """Bound the tokens of a call; an answer that is not limited counts as `ANSWER` tokens."""
-    limited = max_attempt_usage(request)
-    nothing = Response(Message("assistant", ()))
-    return limited or max_usage(request, nothing) + Usage(0, ANSWER)
 
 
 def start_of_day(now: int) -> int:

@@ -16,7 +16,7 @@ from typing import Literal, cast, get_args
 from taiwa.kernel.attachments import Attachment, InputKind
 from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
 from taiwa.kernel.messages import Capability, Message, Part, Request, Text, Usage
-from taiwa.kernel.records import Json, item_at, parse_json, text_at
+from taiwa.kernel.records import Json, count_at, item_at, parse_json, text_at
 from taiwa.models.http_api.provider_interface import Target
 from taiwa.settings import Settings
 from taiwa.yamlfile import write_private
@@ -222,7 +222,7 @@ def save_report(settings: Settings, report: ProbeReport) -> None:
     """
     path = settings.probes_path
     data = _read(path)
-    data[_report_key(report.base_url, report.model)] = {
+    data[f"{report.base_url}#{report.model}"] = {
         "day": report.day,
         "requests": report.requests,
         "server": report.server,
@@ -237,28 +237,18 @@ def load_report(settings: Settings, target: Target) -> ProbeReport | None:
     Raises:
         ConfigError: the file is invalid.
     """
-    data = _read(settings.probes_path).get(_report_key(target.base_url, target.model))
+    data = _read(settings.probes_path).get(f"{target.base_url}#{target.model}")
     found = item_at(data, "findings")
     if not isinstance(found, dict):
         return None
     findings = tuple(
-        Finding(name, cast("Verdict", verdict), note)
-        for name, (verdict, note) in ((name, _pair(pair)) for name, pair in found.items())
-        if verdict in get_args(Verdict)
+        Finding(name, cast("Verdict", pair[0]), str(pair[1]))
+        for name, pair in found.items()
+        if isinstance(pair, list) and len(pair) > 1 and pair[0] in get_args(Verdict)
     )
-    count = item_at(data, "requests")
-    requests = count if isinstance(count, int) else 0
+    requests = count_at(data, "requests") or 0
     server, day = text_at(data, "server"), text_at(data, "day")
     return ProbeReport(target.model, target.base_url, findings, requests, server=server, day=day)
-
-
-def _report_key(base_url: str, model: str) -> str:
-    return f"{base_url}#{model}"
-
-
-def _pair(pair: Json) -> tuple[str, str]:
-    texts = [each for each in pair if isinstance(each, str)] if isinstance(pair, list) else []
-    return (texts[0], texts[1]) if len(texts) > 1 else ("", "")
 
 
 def _read(path: Path) -> dict[str, Json]:
@@ -304,14 +294,16 @@ def fit_attachments(
 def _fit_message(message: Message, model: str, inputs: Collection[InputKind], *, fixed: bool) -> Message:
     parts: list[Part] = []
     for part in message.parts:
-        if isinstance(part, Attachment):
-            if message.role != "user":
-                raise InputError(f"only a message of the user can have attachments, and {part.label} is in another")
-            if part.kind is not None and part.kind not in inputs:
-                remedy = REMEDIES[part.kind].format(name=part.label)
-                setting = "" if fixed else f", {SETTING.format(kind=part.kind)}"
-                raise UnsupportedError(f"{model!r} {remedy}{setting}", capability=part.kind)
-        parts.append(file_text(part) if isinstance(part, Attachment) and part.kind is None else part)
+        if not isinstance(part, Attachment):
+            parts.append(part)
+            continue
+        if message.role != "user":
+            raise InputError(f"only a message of the user can have attachments, and {part.label} is in another")
+        if part.kind is not None and part.kind not in inputs:
+            remedy = REMEDIES[part.kind].format(name=part.label)
+            setting = "" if fixed else f", {SETTING.format(kind=part.kind)}"
+            raise UnsupportedError(f"{model!r} {remedy}{setting}", capability=part.kind)
+        parts.append(file_text(part) if part.kind is None else part)
     return replace(message, parts=tuple(parts))
 
 

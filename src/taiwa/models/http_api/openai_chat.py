@@ -22,6 +22,7 @@ from taiwa.kernel.messages import (
     Questions,
     Request,
     Sampling,
+    ScaleQuestion,
     Text,
     TokenLogprob,
     ToolResult,
@@ -391,8 +392,7 @@ def _encode_questions(model: str, request: Request, questions: Questions) -> Wir
     Raises:
         InputError: there are too many questions, options or levels, or the text is not valid Unicode.
     """
-    if not 1 <= len(questions.questions) <= MOST_QUESTIONS:
-        raise InputError(f"a request must have 1 to {MOST_QUESTIONS} questions, got {len(questions.questions)}")
+    _check_count("a request", "questions", len(questions.questions), 1, MOST_QUESTIONS)
     if any(message.attachments for message in request.messages):
         raise UnsupportedError("typed questions cannot have images or PDFs", capability="images")
     state: list[Json] = [{"role": message.role, "content": message.text} for message in request.messages]
@@ -405,25 +405,25 @@ def _encode_questions(model: str, request: Request, questions: Questions) -> Wir
 
 
 def _encode_question(name: str, question: Question) -> dict[str, Json]:
-    if isinstance(question, YesNoQuestion):
-        meanings: dict[str, Json] = {"true": question.yes, "false": question.no}
-        criteria: dict[str, Json] = {answer: text for answer, text in meanings.items() if text}
-        encoded: dict[str, Json] = {"type": "noul", "instructions": question.instructions}
-        if criteria:
-            encoded["criteria"] = criteria
-        return encoded
-    if isinstance(question, ChoiceQuestion):
-        if not 1 <= len(question.options) <= MOST_OPTIONS:
-            raise InputError(
-                f"the question {name!r} must have 1 to {MOST_OPTIONS} options, got {len(question.options)}"
-            )
-        options: dict[str, Json] = {option: text or None for option, text in question.options}
-        return {"type": "choice", "instructions": question.instructions, "criteria": options}
-    if not FEWEST_LEVELS <= len(question.levels) <= MOST_LEVELS:
-        raise InputError(
-            f"the scale {name!r} must have {FEWEST_LEVELS} to {MOST_LEVELS} levels, got {len(question.levels)}"
-        )
-    return {"type": "score", "instructions": question.instructions, "criteria": list(question.levels)}
+    kind: str
+    criteria: Json
+    match question:
+        case YesNoQuestion():
+            meanings: dict[str, Json] = {"true": question.yes, "false": question.no}
+            kind, criteria = "noul", {answer: text for answer, text in meanings.items() if text}
+        case ChoiceQuestion():
+            _check_count(f"the question {name!r}", "options", len(question.options), 1, MOST_OPTIONS)
+            kind, criteria = "choice", {option: text or None for option, text in question.options}
+        case ScaleQuestion():
+            _check_count(f"the scale {name!r}", "levels", len(question.levels), FEWEST_LEVELS, MOST_LEVELS)
+            kind, criteria = "score", list(question.levels)
+    encoded: dict[str, Json] = {"type": kind, "instructions": question.instructions}
+    return encoded | {"criteria": criteria} if criteria else encoded
+
+
+def _check_count(what: str, parts: str, count: int, fewest: int, most: int) -> None:
+    if not fewest <= count <= most:
+        raise InputError(f"{what} must have {fewest} to {most} {parts}, got {count}")
 
 
 # --- responses --------------------------------------------------------------------------------------------------------

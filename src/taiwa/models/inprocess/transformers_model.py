@@ -69,8 +69,7 @@ def model_folder(spec: ModelSpec) -> Path:
     Raises:
         ConfigError: the folder does not exist, or does not contain a model that can be loaded.
     """
-    folder = find_local_folder(spec)
-    if folder is None:
+    if (folder := find_local_folder(spec)) is None:
         folder = _download(spec.where)
         _check_folder(folder)
     return folder
