@@ -451,6 +451,7 @@ def run_outside_sessions(
     program: Program[T],
     text: str,
     recorded: Json,
+    observers: Iterable[Observer] = (),
 ) -> Iterator[TextDelta | Notice | RunResult[T]]:
     """Run a program in a run of the store; yield text and notices as they arrive, then `RunResult`.
 
@@ -461,9 +462,10 @@ def run_outside_sessions(
         if repository.quota is not None:
             repository.quota.admit()
         run = runs.begin("", None, None, text, recorded)
+    observers = (*run_observers(repository, run, priced_model), *observers)
     runtime = Runtime(
         priced_model.model, tools=options.tools, limits=options.limits, price=priced_model.price,
-        interrupts=options.interrupts, observers=run_observers(repository, run, priced_model),
+        interrupts=options.interrupts, observers=observers,
     )  # fmt: skip
     with runs.ending(run):
         yield from runtime.stream(program, Journal((), sink(repository, run, priced_model)))

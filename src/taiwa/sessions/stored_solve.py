@@ -1,6 +1,6 @@
 """Stored solving: questions solved with tools, each in a run of the store with its prompt, calls and usage."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -11,7 +11,7 @@ from taiwa.flows.solve.solve import SolveOptions, tool_modes
 from taiwa.flows.solve.solve import solve as flow
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError, ToolError
-from taiwa.kernel.execution import RunResult, first_request
+from taiwa.kernel.execution import Observer, RunResult, first_request
 from taiwa.kernel.messages import Capability, Message, Notice, Request, Sampling, TextDelta
 from taiwa.kernel.records import Json, digest, record
 from taiwa.kernel.runtime import Tool
@@ -147,6 +147,7 @@ def solve_and_store(
     turns: TurnOptions,
     solve_run: ReasonRun,
     question: str,
+    observers: Iterable[Observer] = (),
 ) -> Iterator[SolveEvent]:
     """Solve a question; yield text and notices as they arrive, then `RunResult`. Its calls are stored as they are answered,
     even if it fails.
@@ -157,4 +158,4 @@ def solve_and_store(
     capabilities = priced_model.model.capabilities
     program, options = solve_run.program(question, capabilities), replace(turns, tools=solve_run.tools)
     recorded = solve_run.to_json(solve_run.tool_mode(capabilities))
-    return run_outside_sessions(repository, priced_model, options, program, question, recorded)
+    return run_outside_sessions(repository, priced_model, options, program, question, recorded, observers)
