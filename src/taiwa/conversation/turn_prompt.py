@@ -106,11 +106,10 @@ def turn_request(
 def summary_request(conversation: Conversation, cut: Iterable[PastTurn]) -> Request:
     """Return the request for a summary of the turns that are cut from the window, with the summary so far."""
     app = conversation.app
-    turns: list[Json] = [
-        {"user": past.user, "answer": past.answer}
-        | ({"attachments": [each.label for each in past.attachments]} if past.attachments else {})
-        for past in cut
-    ]
+    turns: list[Json] = []
+    for past in cut:
+        files: dict[str, Json] = {"attachments": [each.label for each in past.attachments]} if past.attachments else {}
+        turns.append({"user": past.user, "answer": past.answer, **files})
     block = _block(EARLIER, {"summary": conversation.summary, "turns": turns})
     messages = system(app.summary_instructions or SUMMARY_INSTRUCTIONS), user(block)
     return Request(messages, sampling=app.sampling, task="summarize")

@@ -224,7 +224,7 @@ class BaseRuntime(Generic[M]):
         model: object = self.require_model()
         if isinstance(model, ModelsByTask):
             model = model.model_of(effect.task)
-        return cast("frozenset[Capability]", getattr(model, "capabilities", frozenset()))
+        return cast("frozenset[Capability]", getattr(model, "capabilities", frozenset[Capability]()))
 
     def _call_tool(self, effect: CallTool) -> ToolResult:
         tool = self._tools.get(effect.name)

@@ -204,10 +204,10 @@ def _options(app: App, repository: "Repository", *, without_model: bool) -> AskT
     else:
         name = table.name
     named = str(values.get("assess_by") or "auto")
-    method = next((each for each in ASSESS_BY if each == named), None)
-    if method is None:
+    known: dict[str, AssessBy] = {each: each for each in ASSESS_BY}
+    if named not in known:
         raise InputError(f"unknown method of assessment {named!r}; choose one of {', '.join(ASSESS_BY)}")
-    method = "no-model" if without_model else method
+    method: AssessBy = "no-model" if without_model else known[named]
     if (name in POLICIES_WITH_MODEL or table is not None) and method == "no-model":
         raise ConfigError(f"policy {name!r} requires the scores of a model; pass -m, or use look_first")
     most = values.get("max_questions")

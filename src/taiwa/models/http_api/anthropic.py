@@ -293,15 +293,9 @@ def _turns(messages: Sequence[Message], origin: str) -> list[_Turn]:
             # One block: the server joins the texts anyway, and they are split differently after a continued answer.
             if message.text.strip():
                 turn.lasting.append(_text(message.text))
-            turn.lasting += [
-                {
-                    "type": "tool_use",
-                    "id": ids.of_call(call),
-                    "name": call.name,
-                    "input": _parse_arguments(call.arguments),
-                }
-                for call in message.tool_calls
-            ]
+            for call in message.tool_calls:
+                given = _parse_arguments(call.arguments)
+                turn.lasting.append({"type": "tool_use", "id": ids.of_call(call), "name": call.name, "input": given})
         results = [_result(part, ids) for part in message.parts if isinstance(part, ToolResult)]
         if message.role != "assistant" or results:
             turn = _open_turn(turns, "user")
