@@ -3,19 +3,21 @@
 import os
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 HERE = Path(__file__).parent
+OLDEST = 20
 INSTALLED = HERE / "node_modules" / "@ag-ui" / "client"
 
 
 def run_node(*arguments: str, given: str = "", timeout: float = 300) -> subprocess.CompletedProcess[str]:
-    """Run node in this folder; skip where it is not installed, and fail there on CI."""
+    """Run node in this folder; skip where it is not installed or older than 20, and fail there on CI."""
     node = shutil.which("node")
-    if node is None or not INSTALLED.is_dir():
-        missing = "no node with the packages of tests/server/node: install nodejs and npm, then run make test"
+    if node is None or not INSTALLED.is_dir() or _version(node) < OLDEST:
+        missing = f"no node {OLDEST} with the packages of tests/server/node: install nodejs and npm, then run make test"
         if os.environ.get("CI"):
             pytest.fail(missing)
         pytest.skip(missing)
@@ -29,3 +31,9 @@ def run_node(*arguments: str, given: str = "", timeout: float = 300) -> subproce
         cwd=HERE,
         check=False,
     )
+
+
+@cache
+def _version(node: str) -> int:
+    told = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=300, check=True).stdout
+    return int(told.removeprefix("v").partition(".")[0])
