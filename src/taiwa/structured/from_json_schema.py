@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
@@ -49,9 +49,7 @@ def _merge(merged: Object, keyword: str, part: Json) -> None:
             key: merge_all_of([have[key], inner]) if key in have else inner for key, inner in part.items()
         }
         return
-    rule = RULES.get(keyword)
-    if rule is not None:
-        merged[keyword] = rule(have, part)
+    merged[keyword] = _both(keyword, have, part)
 
 
 def _merge_all_of(merged: Object, parts: list[Json]) -> None:
@@ -70,24 +68,26 @@ def _types(have: Json, part: Json) -> Json:
     return both[0] if len(both) == 1 else both
 
 
-def _of_lists(merge: Callable[[list[Json], list[Json]], Json]) -> Callable[[Json, Json], Json]:
-    return lambda have, part: merge(have, part) if isinstance(have, list) and isinstance(part, list) else have
+def _both(keyword: str, have: Json, part: Json) -> Json:
+    """Return the value of a keyword in a schema that both are part of; the first where there is none."""
+    if keyword == "type":
+        return _types(have, part)
+    if keyword in ("items", "additionalProperties"):
+        return merge_all_of([have, part])
+    if keyword == "uniqueItems":
+        return have is True or part is True
+    if is_number(have) and is_number(part):
+        return max(have, part) if keyword in LEAST else min(have, part) if keyword in MOST else have
+    if isinstance(have, list) and isinstance(part, list):
+        if keyword == "enum":
+            return [each for each in have if each in part]
+        if keyword == "required":
+            return [*have, *(each for each in part if each not in have)]
+    return have
 
 
-def _of_numbers(choose: Callable[[float, float], float]) -> Callable[[Json, Json], Json]:
-    return lambda have, part: choose(have, part) if is_number(have) and is_number(part) else have
-
-
-RULES: dict[str, Callable[[Json, Json], Json]] = {
-    "type": _types,
-    "enum": _of_lists(lambda have, part: [each for each in have if each in part]),
-    "required": _of_lists(lambda have, part: [*have, *(each for each in part if each not in have)]),
-    **dict.fromkeys(("items", "additionalProperties"), lambda have, part: merge_all_of([have, part])),
-    **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"), _of_numbers(max)),
-    **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"), _of_numbers(min)),
-    "uniqueItems": lambda have, part: have is True or part is True,
-}
-
+LEAST = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
+MOST = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
 MAX_DEPTH = 128
 NOTE_CHARS = 120
 NOTED = """not if then else contains minContains maxContains propertyNames patternProperties dependentRequired dependentSchemas
