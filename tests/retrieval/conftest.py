@@ -7,9 +7,9 @@ from typing import TypeAlias
 import pytest
 
 from taiwa.retrieval import Index, Library
+from taiwa.retrieval.backend import LibraryBackend
 from taiwa.retrieval.postgres import PostgresLibraryBackend
 from taiwa.retrieval.sqlite import SqliteLibraryBackend
-from taiwa.retrieval.tables import LibraryBackend
 from taiwa.sql import PostgresUrl
 from tests.database import Database
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from taiwa.kernel.errors import ConflictError, InputError, StoreError
 from taiwa.retrieval.analyzer import Analyzer
-from taiwa.retrieval.tables import IndexBackend
+from taiwa.retrieval.backend import IndexBackend
 from taiwa.retrieval.types import (
     Audience,
     Batch,

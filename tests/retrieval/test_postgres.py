@@ -17,8 +17,8 @@ from taiwa.kernel.errors import ConflictError, InputError, StoreError
 from taiwa.retrieval import Library
 from taiwa.retrieval import postgres as module
 from taiwa.retrieval.analyzer import Analyzer
+from taiwa.retrieval.backend import IndexBackend
 from taiwa.retrieval.postgres import PostgresLibraryBackend
-from taiwa.retrieval.tables import IndexBackend
 from taiwa.retrieval.types import Batch
 from taiwa.sql import PostgresUrl
 from tests.database import Database

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from taiwa.kernel.messages import Response, Usage, assistant
-from taiwa.store.served import Caller
+from taiwa.store.server_records import Caller
 from tests.server.serving import Serving, serving
 
 Json = dict[str, Any]

@@ -7,7 +7,7 @@ import httpx
 import numpy as np
 import pytest
 
-from taiwa.store.served import Caller
+from taiwa.store.server_records import Caller
 from tests.peers.embedder import EmbeddingServer, topics_of
 from tests.server.serving import KEY, Serving, serving
 

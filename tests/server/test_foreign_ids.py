@@ -10,7 +10,7 @@ import pytest
 
 from taiwa.models.scripted import scripted_model
 from taiwa.server.application import WIRES
-from taiwa.store.served import Caller
+from taiwa.store.server_records import Caller
 from tests.server.serving import Serving, serving
 
 SECRET = "mushrooms for 12,000 yen"

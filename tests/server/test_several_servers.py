@@ -18,7 +18,7 @@ from taiwa.kernel.usage_limits import RunUsage
 from taiwa.server.access import COOKIE_SECONDS, Access
 from taiwa.server.errors import ApiError
 from taiwa.server.runs import RunEvent
-from taiwa.server.sharing import event_from_json, event_to_json
+from taiwa.server.shared_store import event_from_json, event_to_json
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.store import Store
 from tests.database import Database

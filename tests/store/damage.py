@@ -29,7 +29,7 @@ from taiwa.conversation.app import AppSource
 from taiwa.kernel.attachments import Attachment
 from taiwa.models.scripted import scripted_model
 from taiwa.store import Store
-from taiwa.store.served import ServedObject
+from taiwa.store.server_records import ServedObject
 from tests.files import PDF, PNG, TEXT
 
 __all__ = ["COMMANDS", "DAMAGES", "damage", "failures", "golden_copy", "newest_copy"]

@@ -1,7 +1,8 @@
 """Check citations: whether the words that a model quotes are in the passage and support its claim, and how far its text is safe.
 
 `find_quotation` ignores what copying changes (widths, case, white space, quotation marks, dashes, emphasis), and nothing else: a
-quotation that is not found supports no claim. `supports` compares a claim with a quotation that was found.
+quotation that is not found supports no claim. `supports` compares a claim with a quotation that was found. `answer.check_answer`
+applies both to an answer.
 """
 
 import re

@@ -177,7 +177,7 @@ def add_(common: CommonOptions, name: str, max_cost: str | None, rate: str | Non
     from secrets import token_urlsafe
 
     from taiwa.kernel.errors import InputError
-    from taiwa.store.served import Caller
+    from taiwa.store.server_records import Caller
 
     if not CALLER_NAME.fullmatch(name):
         raise InputError(f"invalid name {name[:80]!r}; use letters, digits, - _ and . (at most 60)")

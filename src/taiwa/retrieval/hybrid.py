@@ -22,8 +22,8 @@ from taiwa.kernel.errors import ConfigError, InputError, TaiwaError
 from taiwa.kernel.messages import Message, Passage
 from taiwa.kernel.records import parse_json, value
 from taiwa.retrieval.analyzer import Analyzer
+from taiwa.retrieval.backend import IndexBackend
 from taiwa.retrieval.index import FUSION_DEPTH, NO_PRINCIPALS, Index, NearPassages, reciprocal_ranks
-from taiwa.retrieval.tables import IndexBackend
 from taiwa.retrieval.types import ENOUGH, Gain
 from taiwa.safetensors_file import FLOATS, parse_header, read_tensor
 

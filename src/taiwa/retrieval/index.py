@@ -14,8 +14,8 @@ from unicodedata import normalize
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, StoreError
 from taiwa.kernel.messages import Evidence, Message, Passage
 from taiwa.retrieval.analyzer import Analyzer
+from taiwa.retrieval.backend import IndexBackend, LibraryBackend
 from taiwa.retrieval.ingest import Progress, RefreshReport, RuleListing, list_rules, refresh
-from taiwa.retrieval.tables import IndexBackend, LibraryBackend
 from taiwa.retrieval.types import DocumentListing, IndexSummary, PassageFeedback, Principals, TermCounts
 from taiwa.sql import PostgresUrl, is_postgres_url
 

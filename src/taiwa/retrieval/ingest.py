@@ -25,8 +25,8 @@ from taiwa.retrieval.access import (
     read_rules,
     unmatched_rule,
 )
+from taiwa.retrieval.backend import IndexBackend
 from taiwa.retrieval.readers import MISSING, IsolatedReader, document_format, reader_name
-from taiwa.retrieval.tables import IndexBackend
 from taiwa.retrieval.types import Batch, Document, FileFacts, UnreadableError, reason_of
 
 LARGEST_FILE = 64 << 20

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from taiwa.kernel.errors import ConflictError, CorruptError, InputError, StoreError
 from taiwa.kernel.messages import Passage
 from taiwa.retrieval.analyzer import Analyzer
-from taiwa.retrieval.tables import (
+from taiwa.retrieval.backend import (
     LIBRARY,
     PASSAGES,
     IndexBackend,

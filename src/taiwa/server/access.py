@@ -13,7 +13,7 @@ from threading import Lock
 from taiwa.retrieval.index import IndexScope
 from taiwa.server.errors import ApiError
 from taiwa.sessions.repository import Quota, Repository
-from taiwa.store.served import Caller
+from taiwa.store.server_records import Caller
 
 LOCAL_CALLER = ""
 """The caller who has the token of the server, and everybody where it has none."""

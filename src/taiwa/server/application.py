@@ -18,8 +18,8 @@ from taiwa.server.access import COOKIE_SECONDS
 from taiwa.server.errors import INTERNAL, INVALID, ApiError, api_error
 from taiwa.server.guard import Guard
 from taiwa.server.openapi import document
+from taiwa.server.request_context import ServerState, state_of
 from taiwa.server.responses import json_response
-from taiwa.server.state import ServerState, state_of
 from taiwa.server.wire import Endpoint, Route, Wire
 from taiwa.server.wires import (
     ag_ui,

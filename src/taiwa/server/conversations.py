@@ -21,7 +21,7 @@ from taiwa.operations.complete import Completion
 from taiwa.server.catalogue import Catalogue
 from taiwa.server.errors import ApiError
 from taiwa.server.runs import LiveRun, RunEvent, Runs, Take
-from taiwa.server.sharing import RemoteRun, Sharing
+from taiwa.server.shared_store import RemoteRun, Sharing
 from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import AsyncSession

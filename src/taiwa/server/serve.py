@@ -24,9 +24,9 @@ from taiwa.server.catalogue import Catalogue, EmbeddingModel, check_served
 from taiwa.server.conversations import FollowedRuns
 from taiwa.server.indexing import Indexing, uploads_folder
 from taiwa.server.options import ServerOptions
+from taiwa.server.request_context import ServerState
 from taiwa.server.runs import Runs
-from taiwa.server.sharing import Sharing
-from taiwa.server.state import ServerState
+from taiwa.server.shared_store import Sharing
 from taiwa.sessions.commit_turn import TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.settings import Settings

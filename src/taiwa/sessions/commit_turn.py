@@ -1,4 +1,7 @@
-"""A turn that survives a crash: begun in the store, journaled while it runs, committed in one transaction."""
+"""A turn that survives a crash: begun in the store, journaled while it runs, committed in one transaction.
+
+What is written when it ends: `Repository.commit`; the tables are in `taiwa.store.schema`.
+"""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress

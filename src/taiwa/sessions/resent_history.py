@@ -23,7 +23,7 @@ from taiwa.kernel.messages import Message, Text
 from taiwa.kernel.records import Json, value
 from taiwa.sessions.commit_turn import TurnInput, branch_name
 from taiwa.sessions.repository import Repository
-from taiwa.store.served import TranscriptEntry
+from taiwa.store.server_records import TranscriptEntry
 
 FIRST_LOOKUP = 4
 """How many of the longest prefixes are looked up at once; an unchanged history is found among them."""

@@ -35,7 +35,7 @@ from taiwa.store.refs import Refs, check_name, composed, conflict_message
 from taiwa.store.runs import Axis, Batches, CostLine, Runs, costs
 from taiwa.store.schema import STORE
 from taiwa.store.search import Hit, search
-from taiwa.store.served import Callers, ServedObjects, SharedRuns, Transcripts
+from taiwa.store.server_records import Callers, ServedObjects, SharedRuns, Transcripts
 from taiwa.store.users import Users
 
 LONGEST_OWNER = 100

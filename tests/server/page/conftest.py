@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from taiwa.models.scripted import scripted_model
-from taiwa.store.served import Caller
+from taiwa.store.server_records import Caller
 from tests.browser import chromium
 from tests.server.page.tab import ANSWER, Tab
 from tests.server.serving import Serving, serving

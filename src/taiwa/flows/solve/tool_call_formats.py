@@ -3,7 +3,7 @@
 `decode` splits a finished transcript into text, calls and results; `encode` is its inverse; `readable_answer` leaves the calls
 out. A scanner finds the calls in a streamed text, however it is cut into chunks: text in, matches out. A call counts where a
 reader would take it for one: outside code blocks and inline code, and where its format allows it. Text that the program inserts is
-skipped and never scanned.
+skipped and never scanned. Calls in the protocol of a provider are put together in `taiwa.models.http_api.stream_decoder`.
 """
 
 import json

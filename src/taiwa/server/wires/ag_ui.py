@@ -26,18 +26,18 @@ from taiwa.operations.complete import Completion, CompletionOptions, Thread, beg
 from taiwa.operations.trace import trace
 from taiwa.server.catalogue import Choice
 from taiwa.server.errors import ApiError, error_to_json, invalid
-from taiwa.server.extension import Extension, read_extension
 from taiwa.server.fields import Fields
+from taiwa.server.request_context import ServerState, caller_of, read_body, start_run, state_of
 from taiwa.server.responses import EventStream, SendNow, event
 from taiwa.server.runs import LiveRun, RunEvent, take_pieces
-from taiwa.server.state import ServerState, caller_of, read_body, start_run, state_of
+from taiwa.server.taiwa_object import Extension, read_extension
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.stateless import checked_tools
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import AsyncSession
 from taiwa.store.refs import check_name
-from taiwa.store.served import ServedObject
+from taiwa.store.server_records import ServedObject
 
 if TYPE_CHECKING:
     from taiwa.kernel.runtime import AnyModel

@@ -37,13 +37,13 @@ from taiwa.server.conversations import (
     texts_after,
 )
 from taiwa.server.errors import ApiError, error_to_json, invalid
-from taiwa.server.extension import read_params
 from taiwa.server.fields import Fields
 from taiwa.server.indexing import IndexRun
+from taiwa.server.request_context import ServerState, caller_of, language_of, read_body, repository_of, state_of
 from taiwa.server.responses import EventStream, SendNow, event
 from taiwa.server.runs import PublishedEvent, RunEvent, Take, take_pieces
-from taiwa.server.sharing import Followable
-from taiwa.server.state import ServerState, caller_of, language_of, read_body, repository_of, state_of
+from taiwa.server.shared_store import Followable
+from taiwa.server.taiwa_object import read_params
 from taiwa.server.wire import COUNT, LIMIT, TEXT, Described, Route, Wire
 from taiwa.server.wires.responses import is_response
 from taiwa.sessions.commit_turn import TurnResult

@@ -35,11 +35,11 @@ from taiwa.kernel.messages import Response as ModelResponse
 from taiwa.kernel.records import Json, parse_json, to_json
 from taiwa.models.http_api.provider_interface import EFFORTS
 from taiwa.server.errors import ApiError, error_to_json, invalid
-from taiwa.server.extension import Extend, read_extension
 from taiwa.server.fields import Fields
+from taiwa.server.request_context import read_body, state_of
 from taiwa.server.responses import SendNow, event
 from taiwa.server.runs import LiveRun, PublishedEvent
-from taiwa.server.state import read_body, state_of
+from taiwa.server.taiwa_object import Extend, read_extension
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.files import FILE_PARTS, with_files
 from taiwa.server.wires.stateless import (

@@ -47,7 +47,7 @@ from taiwa.server.indexing import (
     upload_path,
     without_folder,
 )
-from taiwa.server.state import caller_of, read_body, repository_of, state_of
+from taiwa.server.request_context import caller_of, read_body, repository_of, state_of
 from taiwa.server.wire import COUNT, OFFSET, TEXT, Described, Route, Wire
 from taiwa.settings import Settings
 

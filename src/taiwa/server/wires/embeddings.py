@@ -11,7 +11,7 @@ from taiwa.kernel.records import Json
 from taiwa.kernel.text import estimate_tokens
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.fields import Fields
-from taiwa.server.state import read_body, repository_of, state_of
+from taiwa.server.request_context import read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
 
 if TYPE_CHECKING:

@@ -20,11 +20,11 @@ from taiwa.retrieval.attributes import file_of
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.fields import Fields
 from taiwa.server.indexing import room_for_uploads, uploaded_file
+from taiwa.server.request_context import repository_of
 from taiwa.server.responses import page_for
-from taiwa.server.state import repository_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.documents import Documents, keep, read_form, settings_of, with_documents
-from taiwa.store.served import ServedObject
+from taiwa.store.server_records import ServedObject
 
 PURPOSES = ("assistants", "user_data", "vision", "batch", "fine-tune", "evals")
 MOST_LISTED = 10_000

@@ -16,7 +16,7 @@ from taiwa.operations.complete import Completion
 from taiwa.operations.mcp_tools import McpContext, operation_tools, passage_texts
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.fields import Fields
-from taiwa.server.state import ServerState, caller_of, read_body, state_of, watched_run
+from taiwa.server.request_context import ServerState, caller_of, read_body, state_of, watched_run
 from taiwa.server.wire import Route, Wire
 from taiwa.sessions.commit_turn import PricedModel, TurnResult
 from taiwa.tools.mcp_client import require_mcp

@@ -39,11 +39,11 @@ from taiwa.models.http_api.provider_interface import EFFORTS
 from taiwa.operations.complete import CompletionOptions, Place, estimate_input
 from taiwa.operations.say import request_tokens
 from taiwa.server.errors import ApiError, invalid
-from taiwa.server.extension import Extend, read_extension
 from taiwa.server.fields import Fields
+from taiwa.server.request_context import caller_of, read_body, repository_of, state_of
 from taiwa.server.responses import SendNow, event
 from taiwa.server.runs import LiveRun, PublishedEvent
-from taiwa.server.state import caller_of, read_body, repository_of, state_of
+from taiwa.server.taiwa_object import Extend, read_extension
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.stateless import (
     StatelessRequest,
@@ -57,7 +57,7 @@ from taiwa.server.wires.stateless import (
     required,
 )
 from taiwa.sessions.commit_turn import TurnResult
-from taiwa.store.served import ServedObject
+from taiwa.store.server_records import ServedObject
 
 ROLES = ("user", "assistant", "system")
 READ = frozenset(

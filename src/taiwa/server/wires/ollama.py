@@ -28,11 +28,11 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.records import Json, to_json
 from taiwa.server.errors import ApiError, invalid
-from taiwa.server.extension import Extend, read_extension
 from taiwa.server.fields import Fields
+from taiwa.server.request_context import read_body, state_of
 from taiwa.server.responses import SendNow
 from taiwa.server.runs import LiveRun, PublishedEvent
-from taiwa.server.state import read_body, state_of
+from taiwa.server.taiwa_object import Extend, read_extension
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.chat_completions import read_tools
 from taiwa.server.wires.embeddings import tokens_of, vectors_of

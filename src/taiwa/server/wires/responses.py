@@ -27,12 +27,12 @@ from taiwa.operations.complete import (
     estimate_input,
 )
 from taiwa.server.errors import ApiError, error_to_json, invalid
-from taiwa.server.extension import Extension, read_extension
 from taiwa.server.fields import Fields
+from taiwa.server.request_context import ServerState, caller_of, read_body, start_run, state_of
 from taiwa.server.responses import EventStream, SendNow, event, page_for
 from taiwa.server.runs import LiveRun, take_pieces
-from taiwa.server.sharing import RemoteRun
-from taiwa.server.state import ServerState, caller_of, read_body, start_run, state_of
+from taiwa.server.shared_store import RemoteRun
+from taiwa.server.taiwa_object import Extension, read_extension
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.chat_completions import read_effort, read_format, read_function, read_tool_choice
 from taiwa.server.wires.conversations import conversation_of, find_item, pending_messages, read_metadata, take_pending
@@ -52,7 +52,7 @@ from taiwa.server.wires.stateless import MOST_LOGPROBS, checked_tools, refuse_pe
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import AsyncSession
-from taiwa.store.served import ServedObject
+from taiwa.store.server_records import ServedObject
 
 READ = frozenset(
     """model input instructions previous_response_id conversation stream stream_options store background tools tool_choice

@@ -22,11 +22,11 @@ from taiwa.kernel.messages import Response as ModelResponse
 from taiwa.kernel.records import Json, parse_json
 from taiwa.operations.complete import Completion, CompletionOptions, Place, begin_completion, split_system
 from taiwa.server.errors import invalid
-from taiwa.server.extension import Extend, Extension, extender
 from taiwa.server.fields import Fields
+from taiwa.server.request_context import ServerState, caller_of, start_run, state_of
 from taiwa.server.responses import EventStream, SendNow, json_response
 from taiwa.server.runs import LiveRun, OnEnd
-from taiwa.server.state import ServerState, caller_of, start_run, state_of
+from taiwa.server.taiwa_object import Extend, Extension, extender
 from taiwa.sessions.commit_turn import TurnResult
 
 MOST_TOOLS = 512

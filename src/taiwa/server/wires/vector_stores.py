@@ -18,8 +18,8 @@ from taiwa.retrieval.attributes import documents_that_fit, file_of
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.fields import Fields
 from taiwa.server.indexing import create_upload_index, delete_upload, drop_upload_index, room_for_uploads
+from taiwa.server.request_context import caller_of, read_body, repository_of, state_of
 from taiwa.server.responses import page_for
-from taiwa.server.state import caller_of, read_body, repository_of, state_of
 from taiwa.server.wire import Route, Wire
 from taiwa.server.wires.conversations import read_metadata
 from taiwa.server.wires.documents import Documents, checked_path, keep, with_documents
@@ -27,7 +27,7 @@ from taiwa.server.wires.file_search import MOST_RESULTS, read_filters, score_of
 from taiwa.server.wires.files import find_file, not_found
 from taiwa.server.wires.response_events import Body
 from taiwa.sessions.repository import Repository
-from taiwa.store.served import ServedObject
+from taiwa.store.server_records import ServedObject
 
 MOST_ATTRIBUTES, LONGEST_KEY, LONGEST_VALUE = 16, 64, 512
 MOST_FILES = 500

@@ -1,4 +1,4 @@
-"""The extension of every wire: an object `taiwa` in a request asks for one in the response."""
+"""The extension of every wire, only where it is asked for: an object `taiwa` in a request asks for one in the response."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping

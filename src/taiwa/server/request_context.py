@@ -22,7 +22,7 @@ from taiwa.server.indexing import Indexing
 from taiwa.server.options import ServerOptions
 from taiwa.server.page.views import CountBreaks, count_breaks
 from taiwa.server.runs import LiveRun, OnEnd, Runs
-from taiwa.server.sharing import Sharing
+from taiwa.server.shared_store import Sharing
 from taiwa.sessions.commit_turn import TurnOptions
 from taiwa.sessions.repository import Repository
 

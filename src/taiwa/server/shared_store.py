@@ -18,7 +18,7 @@ from taiwa.server.access import Repositories
 from taiwa.server.errors import SERVER, ApiError
 from taiwa.server.runs import RunEvent, Take
 from taiwa.sessions.commit_turn import TurnResult
-from taiwa.store.served import SharedRun, SharedRuns
+from taiwa.store.server_records import SharedRun, SharedRuns
 
 logger = logging.getLogger("taiwa.server")
 POLL = 0.1
