@@ -179,6 +179,7 @@ def open_rag_resources(
                 options = replace(options, terms=Analyzer().name)
             return RagResources(options, repository.retriever, handlers, stack.pop_all())
         from taiwa.retrieval import ScopedRetriever
+        from taiwa.retrieval.attributes import documents_that_fit
 
         indexes = _indexes(app, repository, stack)
         if recorded is None:
@@ -190,7 +191,9 @@ def open_rag_resources(
 
             indexes = [with_embeddings(index, settings) for index in indexes]
         principals = frozenset[str]() if repository.scope is None else repository.scope.principals
-        within = ScopedRetriever(indexes, principals.union(_strings(app.values.get("as"))))
+        filters = app.answer_options.filters
+        fits = None if filters is None else documents_that_fit(filters, repository.store.served.attributes)
+        within = ScopedRetriever(indexes, principals.union(_strings(app.values.get("as"))), fits=fits)
         return RagResources(options, within, handlers, stack.pop_all())
 
 
