@@ -4,6 +4,7 @@ import operator
 import re
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from taiwa.kernel.records import Json
@@ -69,11 +70,10 @@ def documents_that_fit(
     filters: Json, attributes: Callable[[str], Mapping[str, Mapping[str, Json]]]
 ) -> Callable[[str, str], bool]:
     """Return whether a document, given by its index and its path, fits; `attributes` are those of an index, by the ids of its documents."""
-    known: dict[str, Mapping[str, Mapping[str, Json]]] = {}
+    known = cache(attributes)
 
+    @cache  # a document has many passages
     def fits_document(index: str, path: str) -> bool:
-        if index not in known:
-            known[index] = attributes(index)
-        return fits(filters, known[index].get(file_of(path, index)[0], {}))
+        return fits(filters, known(index).get(file_of(path, index)[0], {}))
 
     return fits_document

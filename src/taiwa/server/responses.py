@@ -15,6 +15,8 @@ from taiwa.server.errors import invalid
 
 SendNow: TypeAlias = Callable[[bytes], bool]
 WRITE = "taiwa.write"
+USED = ("flow", "transport", "disconnected", "response_started", "response_complete")
+"""What `part_writer` needs of uvicorn; without one of these, parts are sent and awaited."""
 """In the scope: the `part_writer` of a request."""
 NO_STORE = {"cache-control": "no-store"}
 EVENT_STREAM = [
@@ -95,7 +97,9 @@ def part_writer(scope: Scope, send: Send) -> SendNow:
     of uvicorn, which costs more than all else that a part passes.
     """
     cycle = getattr(send, "__self__", None)
-    if not isinstance(cycle, RequestResponseCycle) or scope["http_version"] != "1.1" or scope["method"] == "HEAD":
+    if not isinstance(cycle, RequestResponseCycle) or not all(hasattr(cycle, each) for each in USED):
+        return _write_nothing
+    if scope["http_version"] != "1.1" or scope["method"] == "HEAD":
         return _write_nothing
 
     def write(part: bytes) -> bool:

@@ -351,7 +351,7 @@ def _check_linked(nodes: Sequence[Node]) -> None:
     if not nodes:
         raise InputError("a commit must have at least one node")
     for number, (node, following) in enumerate(pairwise(nodes), 2):
-        if following.parent != node.hash:
+        if following.parent != node.hash or following.kind == "root":
             raise InputError(f"node {number} of the commit does not follow the one before it")
 
 

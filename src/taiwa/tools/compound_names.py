@@ -6,7 +6,7 @@ Salts are built from ions; all others stand in a table. One formula may belong t
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import chain
 from math import gcd
@@ -147,7 +147,7 @@ def find_names(text: str) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-@cache
+@lru_cache(1024)
 def nearest_name(text: str) -> str | None:
     """Return the name that a text is, or is a misspelling of; None if there is none, or several of other formulas are as near.
 

@@ -134,3 +134,24 @@ def test_a_rate_of_units_that_have_short_names_only_is_read() -> None:
     solution = "Convert.\n<<unit_conversion: 3 ft/s to ft/min>> 180 ft/min\nTherefore, the answer is 180 ft/min."
 
     assert fits("What is 3 ft/s in ft/min?", solution)
+
+
+@pytest.mark.parametrize(
+    ("question", "equation", "calculation"),
+    [
+        ("How many moles of oxygen react with 2 mol of hydrogen to form water?", "2H2 + O2 -> 2H2O", "2*1/2"),
+        ("How many moles of H2O form when 2 mol of H2 react with O2?", "2H2 + O2 -> 2H2O", "2*2/2"),
+    ],
+)
+def test_what_is_asked_for_may_stand_on_either_side(question: str, equation: str, calculation: str) -> None:
+    named = "Oxygen is O2, hydrogen is H2, water is H2O.\n<<stoichiometry: H2 + O2 -> H2O>>"
+    solution = f"{named} {equation}\n<<calculator: {calculation}>> 1\nTherefore, the answer is 1 mol."
+
+    assert fits(question, solution)
+
+
+def test_a_relative_clause_is_no_comparison() -> None:
+    solution = "Multiply.\n<<calculator: 4*2>> 8\nTherefore, the answer is 8 dollars."
+
+    assert fits("A pen which is red or blue costs 2 dollars. How much do 4 pens cost?", solution)
+    assert not fits("Which is heavier, 4 pens or 2 cups?", solution)

@@ -21,6 +21,9 @@ from taiwa.models.builtin.name_check import check_names, checked_names
             "Sulfur is S, oxygen is O2, sulfur dioxide is SO2.",
         ),
         ("What does a mole of vlorpium oxide weigh?", "Vanadium oxide is V2O5.", "I do not know the formula of vlorpium oxide."),
+        ("How many moles are in 20 g of helium gas?", "Heliumgum is HG.", "Helium is He."),
+        ("What is the molar mass of Potasium Permanganate?", "I do not know the formula of Potasium Permanganate.", "Potassium permanganate is KMnO4."),
+        ("Weigh 2 mol of sodium  chloride.", "Sodium chloride is NaCl.", "Sodium chloride is NaCl."),
         ("A bottle of sylvite: what is its molar mass?", "I do not know the formula of sylvite.", "Sylvite is KCl."),
     ],
 )  # fmt: skip
@@ -62,3 +65,12 @@ def test_a_solution_goes_on_behind_the_checked_line() -> None:
     text = "".join(chunk.text for chunk in BuiltinModel().stream(request) if isinstance(chunk, TextDelta))
 
     assert text.startswith("I do not know the formula of ")
+
+
+@pytest.mark.parametrize("stop", [("\n",), ("KMnO4",)])
+def test_a_stop_string_ends_the_answer_before_the_checked_line_does(stop: tuple[str, ...]) -> None:
+    request = Request((user("What is the molar mass of Potasium Permanganate?"),), task="solve", stop=stop)
+
+    text = "".join(chunk.text for chunk in BuiltinModel().stream(request) if isinstance(chunk, TextDelta))
+
+    assert stop[0] not in text

@@ -16,7 +16,7 @@ from taiwa.models.builtin.tokenizer import Tokens
 
 CONCLUSION = re.compile(r"answer is (?=[^\n]*\d)(?:-?[\d.,e+-]*\d)?\s*([^\n]*?)\.?\s*$|answer is [^\n]*->")
 BEYOND = re.compile(
-    r"how many (atom|molecule|electron|proton|neutron|ion)s?\b|atomic number|\bwhich (?:one )?(?:is|are|has|costs|weighs)\b.* or ",
+    r"how many (atom|molecule|electron|proton|neutron|ion)s?\b|atomic number|(?:^|[.,;!?] ?)which (?:one )?(?:is|are|has|costs|weighs)\b[^.?!]* or [^.?!]*\?",
     re.IGNORECASE,
 )
 """What no tool of the model knows, and what no number answers."""
@@ -114,20 +114,16 @@ def fits(question: str, solution: str) -> bool:
 def _breaks_ratio(question: str, solution: str, left: str, right: str, calculation: str) -> bool:
     """Whether moles are converted by other coefficients than those of the substances that the question gives and asks for."""
     names = {formula: name.strip() for name, formula in NAMED_FORMULA.findall(solution.partition("\n")[0])}
-    sides = [{formula: count or "1" for count, formula in map(_species, side.split(" + "))} for side in (left, right)]
+    coefficients = {
+        formula: count or "1" for side in (left, right) for count, formula in map(_species, side.split(" + "))
+    }
+    spelt = {formula: (formula, names.get(formula, formula)) for formula in coefficients}
+    there = [formula for formula in coefficients if _mention(*spelt[formula]).search(question)]
     for amount, asked, given in RATIO.findall(calculation):
-        for here, there in (sides, sides[::-1]):
-            of = [
-                formula
-                for formula in here
-                if _amount_of(amount, (formula, names.get(formula, formula))).search(question)
-            ]
-            if len(of) == 1:
-                wanted = [
-                    formula for formula in there if _mention(formula, names.get(formula, formula)).search(question)
-                ]
-                if given != here[of[0]] or (len(wanted) == 1 and asked != there[wanted[0]]):
-                    return True
+        of = [formula for formula in coefficients if _amount_of(amount, spelt[formula]).search(question)]
+        others = {coefficients[formula] for formula in there if formula not in of}
+        if len(of) == 1 and (given != coefficients[of[0]] or (others and asked not in others)):
+            return True
     return False
 
 

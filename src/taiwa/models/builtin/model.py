@@ -161,10 +161,28 @@ class BuiltinModel(InProcessModel["Loaded"]):
             if checked == line:
                 yield from read
                 yield from chunks
-                return
-        prefix = checked if UNKNOWN.fullmatch(checked) else f"{checked}\n"
+            else:
+                prefix = checked if UNKNOWN.fullmatch(checked) else f"{checked}\n"
+                yield from self._continued(request, prefix, read, chunks)
+
+    def _continued(self, request: Request, prefix: str, read: list[Chunk], chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        """Yield an answer that begins with a prefix; the one that was begun where the request ends before the prefix does."""
+        written = len(self.generator().loaded.encode(prefix))
+        most = request.sampling.max_tokens
+        if any(stop in prefix for stop in request.stop) or (most is not None and most <= written):
+            yield from read
+            yield from chunks
+            return
         yield TextDelta(prefix)
-        yield from super().stream(replace(request, prefix=prefix))
+        left = request.sampling if most is None else replace(request.sampling, max_tokens=most - written)
+        for chunk in super().stream(replace(request, prefix=prefix, sampling=left)):
+            if isinstance(chunk, StreamEnd) and (used := chunk.usage) is not None:
+                counted = replace(
+                    used, input_tokens=used.input_tokens - written, output_tokens=used.output_tokens + written
+                )
+                yield replace(chunk, usage=counted)
+            else:
+                yield chunk
 
     def _with_confidence(self, end: Chunk, prompt: BuiltinPrompt, text: str) -> Chunk:
         if prompt.task != "solve" or not isinstance(end, StreamEnd):

@@ -17,6 +17,11 @@ NAMED = re.compile(r"(\S(?:(?! is ).){0,80}) is ([A-Z(\[][^\s,]{0,60}?)(?:, |\.\
 LINE = re.compile(rf"(?:{NAMED.pattern})+\Z")
 UNKNOWN = re.compile(r"I do not know the formula of (.{1,100}?)\.\Z")
 MOST_WORDS = 5
+STATE = re.compile(
+    r"^(?:liquid|solid|pure|gaseous|molten|dry|powdered|metallic)\s+|\s+(?:gas|vapou?r|powder|metal|crystals|dust|wire|filings)$",
+    re.IGNORECASE,
+)
+"""Words around a name that change no formula."""
 ALIKE, FOREIGN = 0.8, 0.6
 """How like a name that the network wrote is to what it read, at least; and below what it read something else."""
 PLAIN = re.compile(
@@ -39,11 +44,10 @@ def check_names(question: str, line: str) -> str:
     asked = _Question.read(question)
     line = line.strip()
     if unknown := UNKNOWN.fullmatch(line):
-        refused = unknown[1].lower()
-        is_known = [refused] == [name.lower() for name in asked.names] or any(
-            f" {refused}" in name.lower() for name in asked.names
-        )
-        return asked.line(asked.names) if is_known else asked.refusal(unknown[1])
+        if any(f" {unknown[1].lower()}" in name.lower() for name in asked.names):
+            return asked.line(asked.names)
+        name = asked.name_of(unknown[1])
+        return asked.refusal(unknown[1]) if name is None or {*asked.names} - {name} else asked.line([name])
     return asked.line([found[1] for found in NAMED.finditer(line)]) if LINE.fullmatch(line) else line
 
 
@@ -63,11 +67,13 @@ class _Question:
     @classmethod
     def read(cls, text: str) -> "_Question":
         places = find_names(text)
-        return cls(tuple(named()[text[start:end].lower()][0] for start, end in places), tuple(_spans(text)))
+        return cls(
+            tuple(named()[" ".join(text[start:end].lower().split())][0] for start, end in places), tuple(_spans(text))
+        )
 
     def line(self, written: Sequence[str]) -> str:
         """Return the line for the names that the network wrote; one that it wrote twice or made up stands for one that it left out."""
-        found = {each: self._name_of(each) for each in written}
+        found = {each: self.name_of(each) for each in written}
         left = [name for name in self.names if name not in found.values()]
         names: list[str] = []
         for each in written:
@@ -84,13 +90,14 @@ class _Question:
         """Return the line that says that a name is unknown, as the question has it."""
         return f"I do not know the formula of {self._nearest(written)}."
 
-    def _name_of(self, written: str) -> str | None:
+    def name_of(self, written: str) -> str | None:
+        """Return the name that a written one stands for; None if the table lacks it."""
         if any(written.lower() == name.lower() for name in self.names):
             return named()[written.lower()][0]
         nearest = self._nearest(written)
         if written.lower() in named() and nearest.lower() not in named() and _likeness(nearest, written) >= ALIKE:
             return named()[written.lower()][0]
-        return nearest_name(nearest)
+        return nearest_name(STATE.sub("", nearest))
 
     def _nearest(self, written: str) -> str:
         return max(self.spans, key=lambda span: _likeness(span, written), default=written)

@@ -24,7 +24,7 @@ APP = "ask"
 MOST_RESULTS = 50
 RESULTS = "file_search_call.results"
 DEEPEST = 8
-MOST_FILTERS = 100
+MOST_FILTERS, MOST_VALUES = 100, 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +78,13 @@ def read_filters(body: Fields) -> Json:
     given = body.object("filters")
     if given is None:
         return None
-    _check_filter(given, 0)
+    if _check_filter(given, 0) > MOST_VALUES:
+        raise invalid(given.path, f"filters have more than {MOST_VALUES:,} values", "invalid_value")
     return given.data
 
 
-def _check_filter(given: Fields, depth: int) -> None:
+def _check_filter(given: Fields, depth: int) -> int:
+    """Check a filter, and count the values that it compares with."""
     kind = given.choice("type", (*COMPARISONS, "and", "or"), "")
     if kind in ("and", "or"):
         given.check_names({"type", "filters"})
@@ -91,9 +93,7 @@ def _check_filter(given: Fields, depth: int) -> None:
         if not 0 < len(given.items("filters")) <= MOST_FILTERS:
             at = given.at("filters")
             raise invalid(at, f"{at} must have from 1 to {MOST_FILTERS} filters", "invalid_value")
-        for each in given.objects("filters"):
-            _check_filter(each, depth + 1)
-        return
+        return sum(_check_filter(each, depth + 1) for each in given.objects("filters"))
     given.check_names({"type", "key", "value"})
     given.text("key")
     value, at = given.data.get("value"), given.at("value")
@@ -102,8 +102,9 @@ def _check_filter(given: Fields, depth: int) -> None:
     if kind in ("in", "nin"):
         for index, item in enumerate(given.items("value")):
             _check_value(item, f"{at}[{index}]")
-    else:
-        _check_value(value, at, ordered=kind in ORDERS)
+        return len(given.items("value"))
+    _check_value(value, at, ordered=kind in ORDERS)
+    return 1
 
 
 def _check_value(data: Json, at: str, *, ordered: bool = False) -> None:

@@ -134,10 +134,12 @@ async def update(request: Request) -> Json:
 
     def change(documents: Documents) -> Body:
         index = documents.to_upload(documents.index(_id(request)))
-        record = _record(repository_of(request), index.name)
         known: Body = {} if name is None else {"name": name}
         known |= {} if body.data.get("metadata") is None else {"metadata": metadata}
-        repository_of(request).store.served.put(replace(record, body=record.body | known))
+        store = repository_of(request).store
+        with store.transaction(f"vector_store/{index.name}"):
+            record = _record(repository_of(request), index.name)
+            store.served.put(replace(record, body=record.body | known))
         return _store(request, documents, index)
 
     return await with_documents(request, change)
