@@ -75,26 +75,23 @@ def _first_faults(model: Transformer, tokens: Tokens, group: list[Sample]) -> li
             place for place in range(start, len(ids)) if weights[place] >= WHOLE and best[place - 1] != ids[place]
         ]
         line = group[row].text.partition("\n")[0]
-        behind = next(
-            place
-            for place in range(start, len(ids) + 1)
-            if len(tokens.decode(ids[start:place])) > len(line) or place == len(ids)
-        )
-        if group[row].task == "solve" and faults and faults[0] < behind:
+        if group[row].task == "solve" and faults and line.startswith(tokens.decode(ids[start : faults[0]])):
             written = _first_line(model, tokens, ids[:start])
             if check_names(group[row].prompt, written) == line:
-                faults = [place for place in faults if place >= behind]
+                faults = [place for place in faults if not line.startswith(tokens.decode(ids[start:place]))]
         found.append(tokens.decode([*ids[start : faults[0]], best[faults[0] - 1]]) if faults else None)
     return found
 
 
 def _first_line(model: Transformer, tokens: Tokens, given: list[int]) -> str:
     """The first line of the greedy text, as far as a call of a tool."""
-    ids = list(given)
-    while len(ids) < len(given) + LONGEST_LINE:
+    ids: list[int] = []
+    text = ""
+    while len(ids) < LONGEST_LINE and "\n" not in text and not text.startswith("<"):
         with torch.no_grad():
-            ids.append(int(model.logits(model(torch.tensor([ids]))[0, -1]).argmax()))
-        text = tokens.decode(ids[len(given) :])
-        if "\n" in text or text.startswith("<") or ids[-1] == tokens.special[END]:
-            return text.partition("\n")[0] if ids[-1] != tokens.special[END] else tokens.decode(ids[len(given) : -1])
-    return ""
+            token = int(model.logits(model(torch.tensor([[*given, *ids]]))[0, -1]).argmax())
+        if token == tokens.special[END]:
+            break
+        ids.append(token)
+        text = tokens.decode(ids)
+    return text.partition("\n")[0]

@@ -125,25 +125,23 @@ WORD = re.compile(r"(?:[^\s,;:!?()\"“”.]|\.(?=\d)|\([^\s()]*\))+")
 MOST_WORDS = 5
 
 
-def find_names(text: str) -> tuple[tuple[int, int], ...]:
-    """Return where the names of substances stand in a text, from the left, each as long as possible: (start, end) in characters.
+def find_names(text: str) -> tuple[str, ...]:
+    """Return the names of substances in a text as the table spells them, from the left, each as long as possible.
 
-    >>> text = "How much sulfur dioxide do 2 mol of sulfur (S) give with Iron(III) chloride?"
-    >>> [text[start:end] for start, end in find_names(text)]
-    ['sulfur dioxide', 'sulfur', 'Iron(III) chloride']
+    >>> find_names("How much Sulfur Dioxide do 2 mol of sulfur (S) give with iron(III) chloride?")
+    ('sulfur dioxide', 'sulfur', 'iron(III) chloride')
     """
     words = list(WORD.finditer(text))
-    found: list[tuple[int, int]] = []
+    found: list[str] = []
     at = 0
     while at < len(words):
-        start = words[at].start()
-        ends = (words[last].end() for last in reversed(range(at, min(at + MOST_WORDS, len(words)))))
-        end = next((end for end in ends if " ".join(text[start:end].lower().split()) in named()), None)
-        if end is None:
-            at += 1
-            continue
-        found.append((start, end))
-        at = next((later for later in range(at, len(words)) if words[later].start() >= end), len(words))
+        for last in reversed(range(at, min(at + MOST_WORDS, len(words)))):
+            run = " ".join(text[words[at].start() : words[last].end()].lower().split())
+            if run in named():
+                found.append(named()[run][0])
+                at = last
+                break
+        at += 1
     return tuple(found)
 
 

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 from taiwa.flows.solve.loops import StopAtCall, strip_repetition
 from taiwa.flows.solve.tool_call_formats import TaggedFormat
 from taiwa.kernel.effects import WatchResult
+from tests.flows.solve.streams import watch_pieces
 
 NAMES = ("calculator", "molar_mass")
 PIECES = st.sampled_from(
@@ -31,12 +32,7 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES, max_size=20).map("".join), st.lists(st.integers(1, 30), min_size=1, max_size=8))
 def test_where_a_stream_is_cut_changes_nothing(text: str, sizes: list[int]) -> None:
     whole, watch = TaggedFormat().scanner(NAMES).feed(text), StopAtCall(TaggedFormat().scanner(NAMES))
-    shown_text, cut, at, turn = "", None, 0, 0
-    while at < len(text) and cut is None:
-        step = sizes[turn % len(sizes)]
-        seen = watch.feed(text[at : at + step])
-        shown_text, cut = shown_text + seen.show, seen.cut
-        at, turn = at + step, turn + 1
+    shown_text, cut = watch_pieces(watch, text, sizes)
 
     assert cut == (whole and whole.end)
     assert shown_text == text[:cut]

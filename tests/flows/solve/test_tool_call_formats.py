@@ -21,6 +21,7 @@ from taiwa.flows.solve.tool_call_formats import (
 )
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.messages import ToolSpec
+from tests.flows.solve.streams import watch_pieces
 
 NAMES = ("calculator", "molar_mass", "python")
 SPOKEN = [made() for made in TOOL_CALL_FORMATS.values()]
@@ -115,12 +116,7 @@ def test_an_answer_is_cut_behind_its_first_call_wherever_the_stream_is_cut(
     spoken: ToolCallFormat, text: str, sizes: list[int]
 ) -> None:
     first, watch = spoken.scanner(NAMES).feed(text), StopAtCall(spoken.scanner(NAMES))
-    shown_text, cut, at, turn = "", None, 0, 0
-    while at < len(text) and cut is None:
-        step = sizes[turn % len(sizes)]
-        seen = watch.feed(text[at : at + step])
-        shown_text, cut = shown_text + seen.show, seen.cut
-        at, turn = at + step, turn + 1
+    shown_text, cut = watch_pieces(watch, text, sizes)
 
     assert cut == (first and first.end)
     assert shown_text == text[:cut]

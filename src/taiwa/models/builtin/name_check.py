@@ -66,10 +66,7 @@ class _Question:
 
     @classmethod
     def read(cls, text: str) -> "_Question":
-        places = find_names(text)
-        return cls(
-            tuple(named()[" ".join(text[start:end].lower().split())][0] for start, end in places), tuple(_spans(text))
-        )
+        return cls(find_names(text), tuple(_spans(text)))
 
     def line(self, written: Sequence[str]) -> str:
         """Return the line for the names that the network wrote; one that it wrote twice or made up stands for one that it left out."""

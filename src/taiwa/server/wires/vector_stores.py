@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
@@ -48,12 +48,21 @@ def _record(repository: Repository, name: str) -> ServedObject:
     return found or ServedObject(f"vector_store/{name}", "vector_store", "", None, {"metadata": {}, "attributes": {}})
 
 
-def _set_attributes(repository: Repository, name: str, changed: Mapping[str, Body | None]) -> None:
-    """Set the attributes of files; None forgets those of a file."""
+def _change_record(repository: Repository, name: str, change: Callable[[], Body]) -> None:
+    """Change fields of what the server knows of an index; `change` is called where nobody else changes them."""
     with repository.store.transaction(f"vector_store/{name}"):
         found = _record(repository, name)
-        kept = {key: each for key, each in ({**repository.store.served.attributes(name), **changed}).items() if each}
-        repository.store.served.put(replace(found, body={**found.body, "attributes": cast("Json", kept)}))
+        repository.store.served.put(replace(found, body={**found.body, **change()}))
+
+
+def _set_attributes(repository: Repository, name: str, changed: Mapping[str, Body | None]) -> None:
+    """Set the attributes of files; None forgets those of a file."""
+
+    def change() -> Body:
+        known = {**repository.store.served.attributes(name), **changed}
+        return {"attributes": cast("Json", {file: each for file, each in known.items() if each})}
+
+    _change_record(repository, name, change)
 
 
 def _store(request: Request, documents: Documents, index: Index) -> Body:
@@ -114,9 +123,8 @@ async def create(request: Request) -> Json:
             index = create_upload_index(library, settings, name or "", owner=owner)
         except (InputError, ConflictError):
             index = create_upload_index(library, settings, f"vs_{token_hex(12)}", owner=owner)
-        record = _record(repository_of(request), index.name)
-        known: Body = {**record.body, "name": name, "metadata": metadata, "created_at": int(time.time())}
-        repository_of(request).store.served.put(replace(record, body=known))
+        known: Body = {"name": name, "metadata": metadata, "created_at": int(time.time())}
+        _change_record(repository_of(request), index.name, lambda: known)
         return index, _store(request, documents, index)
 
     index, shown = await with_documents(request, make, writes=True)
@@ -136,10 +144,7 @@ async def update(request: Request) -> Json:
         index = documents.to_upload(documents.index(_id(request)))
         known: Body = {} if name is None else {"name": name}
         known |= {} if body.data.get("metadata") is None else {"metadata": metadata}
-        store = repository_of(request).store
-        with store.transaction(f"vector_store/{index.name}"):
-            record = _record(repository_of(request), index.name)
-            store.served.put(replace(record, body=record.body | known))
+        _change_record(repository_of(request), index.name, lambda: known)
         return _store(request, documents, index)
 
     return await with_documents(request, change)
