@@ -5,9 +5,11 @@ The documents and the docstrings of `src` and `evals` are collected from here, b
 
 import gc
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import chdir
 from doctest import ELLIPSIS
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -29,6 +31,10 @@ PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("deterministic", PATIENT, derandomize=True, database=None, max_examples=50)
 settings.register_profile("explore", PATIENT, derandomize=False, max_examples=1_000, print_blob=True)
 settings.load_profile("deterministic")
+
+# A shell that starts a run in the background makes it ignore Ctrl-C, and so would every process that a test interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What collecting makes stays to the end: looking for garbage in it, again and again, would be a third of that time.
 gc.disable()
@@ -92,6 +98,28 @@ def folder_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the slow tests first, so that the workers end together; the order within a file stays."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+TOGETHER = {
+    "tests/models/inprocess/test_transformers": "torch",
+    "tests/retrieval/test_hybrid.py": "torch",
+    "tests/training/test_torch.py": "torch",
+    "tests/cli/test_generate.py": "torch",
+}
+"""Files that one worker runs, by the beginning of their paths: to load torch takes seconds."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:  # noqa: ANN401  (of xdist, which may not be here)
+    """Deal whole files to the workers, and those that belong together to one."""
+    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
+
+    class Dealing(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            alone = super()._split_scope(nodeid)
+            return next((name for begin, name in TOGETHER.items() if alone.startswith(begin)), alone)
+
+    return Dealing(config, log)
 
 
 def pytest_collection_finish() -> None:

@@ -17,7 +17,7 @@ from benches.peers.constrainers import PEERS
 from taiwa import constraints
 from taiwa.constraints import Vocabulary
 from taiwa.kernel.messages import JsonSchema, Sampling
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.models.inprocess.decode_loop import DecodeJob, DecodeResult, decode, decode_batch
 from taiwa.models.inprocess.generator import PrefixCache
 from taiwa.models.inprocess.transformers_model import Network
@@ -164,7 +164,7 @@ def pipelines(source: Network) -> dict[str, Pipeline]:
 
 
 def masked(source: Network, schema: dict[str, Json]) -> Any:
-    from taiwa.models.inprocess.logits_processors import GuideLogitsProcessor
+    from taiwa.models.inprocess.transformers_model import GuideLogitsProcessor
 
     return GuideLogitsProcessor(constraints.compile(JsonSchema(schema), source.vocabulary, whitespace="compact"))
 

@@ -29,7 +29,7 @@ USAGE = {"prompt_tokens": 700, "completion_tokens": 80, "total_tokens": 780}
 
 def answer(body: bytes) -> tuple[bytes, ...]:
     """The whole HTTP answer to a request, in the pieces in which a server makes it."""
-    asked = json.loads(body)
+    asked = json.loads(body or b'{"model": ""}')
     model = asked["model"]
     text = ANSWER + DELTA if "delta" in model else ANSWER
     tools = asked.get("tools") or [{"function": {"name": ""}}]
@@ -88,7 +88,7 @@ class Connection(asyncio.Protocol):
         if not gap:
             return
         fields = dict(line.split(b": ", 1) for line in start.lower().split(b"\r\n")[1:])
-        length = int(fields[b"content-length"])
+        length = int(fields.get(b"content-length", b"0"))
         if len(rest) >= length:
             self._held = rest[length:]
             self._play(answer(rest[:length]), drips=DRIPPED in rest[:length])

@@ -11,14 +11,21 @@ from dataclasses import dataclass
 
 from benches.measure import Subject
 from benches.tokens import PrefixCache, encoder
-from taiwa.apps.examples import built_in_examples, results
-from taiwa.flows.solve.examples import ExampleCall, WorkedExample, evaluate_parts, render, select_examples
+from taiwa.apps.examples import (
+    ExampleCall,
+    WorkedExample,
+    built_in_examples,
+    evaluate_parts,
+    render,
+    results,
+    select_examples,
+)
 from taiwa.flows.solve.rationale import ToolMode
 from taiwa.flows.solve.solve import SolveOptions, solve
 from taiwa.flows.solve.tool_call_formats import tool_call_format
 from taiwa.kernel.messages import Message, Request, Response, Text, ToolCall
-from taiwa.kernel.records import Json, canonical, record
 from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.serialization import Json, canonical, record
 from taiwa.models.scripted import scripted_model
 from taiwa.tools.registry import builtin_tools
 

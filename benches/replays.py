@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benches.measure import ROOT, Subject, timed
 from evals.recorded.replay import ReplayCounts, replay_rows
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 
 FOLDER = ROOT.parent / "shared" / "data" / "replay_tools"
 CORPORA = {

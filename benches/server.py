@@ -14,7 +14,7 @@ from benches.measure import Subject, median
 from benches.retrieval import SETS, drawn, passages_of, rows
 from benches.storing import appended, each, english
 from taiwa.apps.catalog import load_app
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.retrieval import Library
 from taiwa.retrieval.types import Batch, Chunk, Document, FileFacts
 from taiwa.sessions.repository import Repository

@@ -18,7 +18,7 @@ from taiwa.conversation.turn_prompt import turn_request
 from taiwa.kernel.effects import Complete
 from taiwa.kernel.execution import Entry
 from taiwa.kernel.messages import Response, Usage, assistant
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.sessions.repository import Repository
 from taiwa.store import Store
 

@@ -19,9 +19,9 @@ from taiwa.conversation.app import App, ReplyMode, WindowPolicy
 from taiwa.conversation.history import Conversation, begin
 from taiwa.flows.chat import say
 from taiwa.kernel.messages import Request
-from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Runtime
-from taiwa.models.registry import resolve
+from taiwa.kernel.serialization import Json
+from taiwa.models.providers import resolve
 from taiwa.models.scripted import scripted_model
 
 TURNS = 50

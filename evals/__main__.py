@@ -38,7 +38,7 @@ SET_OPTIONS = (
     ),
     click.option(
         "--passages", type=PATH, multiple=True, metavar="PATH",
-        help="Rows with id and text, or a folder; by default NAME_passages.jsonl beside the data, or its own.",
+        help="Rows with id and text, or a folder; by default NAME_passages.jsonl next to the data, or its own.",
     ),
     click.option("--qrels", type=PATH, multiple=True, metavar="FILE", help="Judgements: q, d and s, or a table (BEIR)."),
     click.option("--language", default="english", show_default=True, metavar="NAME", help="Language of the stemmer."),

@@ -18,10 +18,10 @@ from taiwa.ask.types import Ask
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, Passage, assistant, user
-from taiwa.kernel.records import Json, value
 from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.serialization import Json, value
 from taiwa.retrieval import Index, Library, ScopedRetriever
-from taiwa.sessions.stored_ask import term_weights_of
+from taiwa.sessions.ask_resources import term_weights_of
 
 __all__ = [
     "QUESTIONS",

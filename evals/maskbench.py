@@ -17,7 +17,7 @@ from taiwa.constraints.allowed_tokens import MatcherGuide, MatcherState
 from taiwa.json_schema import Document, Schema, SchemaLocation, is_object
 from taiwa.kernel.errors import TaiwaError
 from taiwa.kernel.messages import JsonSchema
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.serialization import Json, value
 
 __all__ = ["SchemaCoverage", "check_schemas", "coverage_report", "is_writable"]
 

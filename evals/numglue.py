@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from taiwa.evals.tools import Verdict
 from taiwa.kernel.errors import ToolError
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.serialization import Json, value
 from taiwa.tools.chemical_formulas import elements, formula, mass, mass_percent
 from taiwa.tools.stoichiometry import balance
 

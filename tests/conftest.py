@@ -13,7 +13,7 @@ import pytest
 from taiwa.retrieval import ingest
 from taiwa.retrieval.index import Index
 from taiwa.retrieval.readers import IsolatedReader, ReadDocument
-from taiwa.sessions import stored_ask
+from taiwa.sessions import ask_resources
 from tests.database import database, postgres_server
 from tests.peers.llama import LlamaServer
 
@@ -71,7 +71,7 @@ def one_reader_process() -> Iterator[None]:
 def handbook_read_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The bundled handbook is read once a worker; a home without its index gets a copy, which is then brought up to date."""
     kept = tmp_path_factory.mktemp("handbook") / "kept.db"
-    open_handbook = stored_ask._handbook
+    open_handbook = ask_resources._handbook
 
     def copied(place: Path | None, stack: ExitStack) -> Index:
         if place is None:
@@ -85,8 +85,16 @@ def handbook_read_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
         return open_handbook(place, stack)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stored_ask, "_handbook", copied)
+        patch.setattr(ask_resources, "_handbook", copied)
         yield
+
+
+@pytest.fixture
+def no_chart() -> Iterator[pytest.MonkeyPatch]:
+    """Evaluations draw no chart, which takes longer than they do, until the patch is undone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("taiwa.evals.report.draw", lambda *_: ())
+        yield patch
 
 
 @pytest.fixture(scope="session")

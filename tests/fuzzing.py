@@ -9,7 +9,7 @@ from random import Random
 from types import MappingProxyType
 
 from taiwa.kernel.errors import ToolError
-from taiwa.kernel.records import value
+from taiwa.kernel.serialization import value
 from taiwa.tools.registry import builtin_tools
 from tests.steps import lines_run
 

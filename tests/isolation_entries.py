@@ -5,7 +5,7 @@ import sys
 import time
 
 from taiwa.isolation import Handler
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 
 
 def echo(start: dict[str, Json]) -> Handler:

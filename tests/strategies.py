@@ -35,7 +35,7 @@ from taiwa.kernel.messages import (
     ToolSpec,
     Usage,
 )
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from tests.files import FILES
 
 __all__ = [

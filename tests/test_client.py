@@ -29,7 +29,7 @@ from taiwa.kernel.messages import (
     system,
     user,
 )
-from taiwa.kernel.records import value
+from taiwa.kernel.serialization import value
 from taiwa.kernel.usage_limits import Limits, Prices, UsageLimits
 from taiwa.models.scripted import Entry, scripted_model
 from taiwa.store.nodes import Nodes
@@ -397,7 +397,7 @@ def test_a_session_offers_tools_and_keeps_what_is_set_for_its_answers(tmp_path: 
     assert second.messages[0].text.startswith("Be brief.")
     assert "type Order = {" in second.messages[0].text
     assert [each.name for each in third.tools] == ["triple"]
-    with pytest.raises(InputError, match="instructions of its own; a system prompt requires an app without"):
+    with pytest.raises(InputError, match="its own instructions; a system prompt requires an app without"):
         Client(model, store=":memory:").session("translate", params={"target_lang": "English"}, system="Be brief.")
 
 
@@ -613,7 +613,7 @@ class Connected:
 
 def test_the_connections_of_a_loop_are_closed_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = Connected()
-    monkeypatch.setattr("taiwa.models.registry.open_model", lambda target, settings: opened)
+    monkeypatch.setattr("taiwa.models.providers.open_model", lambda target, settings: opened)
 
     async def play() -> bool:
         async with AsyncClient("ollama:m") as client:

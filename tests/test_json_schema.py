@@ -14,7 +14,7 @@ def fits(schema: Any, data: Any) -> bool:
     return Draft202012Validator(schema).is_valid(data)
 
 
-@settings(max_examples=300)
+@settings(max_examples=2 * settings().max_examples)
 @given(cases())
 def test_the_complement_of_a_schema_accepts_all_other_values(case: tuple[dict[str, Any], list[Any]]) -> None:
     schema, values = case
@@ -26,7 +26,7 @@ def test_the_complement_of_a_schema_accepts_all_other_values(case: tuple[dict[st
         assert [fits(written, data) for data in values] == [not fits(schema, data) for data in values]
 
 
-@settings(max_examples=300)
+@settings(max_examples=2 * settings().max_examples)
 @given(MAKERS)
 def test_disjoint_schemas_have_no_common_value(maker: Maker) -> None:
     one, other, values = maker.whole(), maker.whole(), [maker.value() for _ in range(15)]

@@ -12,7 +12,7 @@ import taiwa
 from taiwa import plugins
 from taiwa.conversation.reducers import KNOWN, reducer
 from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.models import registry
+from taiwa.models import providers
 from taiwa.retrieval import readers
 from tests.cli.conftest import Place, Taiwa
 
@@ -47,7 +47,7 @@ def tea(target: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.syspath_prepend(str(target))
     monkeypatch.setenv("PYTHONPATH", str(target), prepend=":")
     monkeypatch.setattr("taiwa.conversation.reducers.KNOWN", dict(KNOWN))
-    monkeypatch.setattr("taiwa.models.registry._plugins", dict(registry._plugins))
+    monkeypatch.setattr("taiwa.models.providers._plugins", dict(providers._plugins))
     yield target
     for cached in (readers._plugin_suffixes, readers.reader_name):
         cached.cache_clear()
@@ -166,7 +166,7 @@ def test_what_is_wrong_with_a_package_is_one_line_that_names_it(other: Taiwa) ->
         ("price", "taiwa-tea"): ("hidden", clash),
         ("calculator", "rival"): (
             "hidden",
-            "the tool 'calculator' of rival 2.0 is hidden by one that was there before",
+            "the tool 'calculator' of rival 2.0 is hidden by an existing one",
         ),
         ("cheap", "rival"): ("broken", "the tool 'cheap' of rival 2.0 must be a tool named 'cheap', not 'price'"),
         ("missing", "rival"): (

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.kernel.errors import ConfigError
-from taiwa.models.registry import find_prices
+from taiwa.models.providers import find_prices
 from taiwa.settings import Settings, config_path, load, remove_value, set_value, show
 from taiwa.sql import PostgresUrl
 from taiwa.yamlfile import Keys, read_settings, remove_setting, set_setting

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from taiwa.constraints import Vocabulary
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 
 __all__ = ["PEERS"]
 

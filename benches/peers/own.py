@@ -8,7 +8,7 @@ from pathlib import Path
 from benches.peers import Begin
 from taiwa.apps.catalog import load_app
 from taiwa.models.http_api.client import HttpModel
-from taiwa.models.registry import resolve
+from taiwa.models.providers import resolve
 from taiwa.sessions.commit_turn import PricedModel
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import AsyncSession

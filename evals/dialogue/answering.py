@@ -17,11 +17,11 @@ from taiwa.ask.read_dialogue import reply_language
 from taiwa.evals.data import Item
 from taiwa.evals.retrieval import CorpusTask, DialogueSample, Finder, QuestionSet, read_sample, sample_item
 from taiwa.evals.run import Job, Measurement
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.retrieval.analyzer import DENSE
 from taiwa.retrieval.index import LOOKED_AT
-from taiwa.sessions.stored_ask import term_weights_of
+from taiwa.sessions.ask_resources import term_weights_of
 
 __all__ = ["CITED", "EXTRACTIVE", "WITHOUT", "AnsweringTask", "answer_items", "normalized_words", "word_f1"]
 

@@ -15,7 +15,7 @@ from taiwa.evals.retrieval import CorpusTask, DialogueSample, QuestionSet, read_
 from taiwa.evals.run import Job, Measurement
 from taiwa.kernel.effects import Program
 from taiwa.kernel.messages import assistant, user
-from taiwa.kernel.records import Json, tag_of
+from taiwa.kernel.serialization import Json, tag_of
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.retrieval.index import LOOKED_AT
 

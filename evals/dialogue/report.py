@@ -42,7 +42,7 @@ from taiwa.evals.report import (
 )
 from taiwa.evals.retrieval import INTERVALS, RANKING_COLUMNS, RETRIEVAL_REPORT, ranking_line, retrieval_report
 from taiwa.evals.run import EvalRow, Evaluation
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 
 __all__ = ["REPORTS", "dialogue_chart", "dialogue_report"]
 

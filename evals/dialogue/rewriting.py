@@ -7,7 +7,7 @@ from taiwa.evals.retrieval import DEPTH, CorpusTask, DialogueSample, Finder, ran
 from taiwa.evals.run import Job, Measurement
 from taiwa.kernel.effects import Program, Retrieve, perform
 from taiwa.kernel.messages import Passage
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 
 __all__ = ["HUMAN_REWRITE", "LAST_TURN", "WEIGHTED_HISTORY", "RewritingTask"]

@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from taiwa.evals.report import NORMAL_95, Interval, Proportion, bootstrap, mean
-from taiwa.kernel.records import value
+from taiwa.kernel.serialization import value
 
 BINS = 10
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from unicodedata import category, normalize
 
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.serialization import Json, value
 
 __all__ = ["LineMatch", "OrderLine", "compared_words", "match_lines", "merge_lines", "order_lines"]
 

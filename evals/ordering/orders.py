@@ -35,8 +35,8 @@ from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.execution import first_request
 from taiwa.kernel.messages import Request
-from taiwa.kernel.records import Json, canonical
 from taiwa.kernel.runtime import Tool
+from taiwa.kernel.serialization import Json, canonical
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.sessions.commit_turn import PricedModel
 from taiwa.tools.registry import find_tools

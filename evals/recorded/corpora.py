@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from taiwa.flows.solve.tool_call_formats import FenceFormat, GsmFormat, ReActFormat, ToolCallFormat
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.serialization import Json, value
 
 __all__ = ["Conversation", "Recording", "Transcript", "read_recordings"]
 

@@ -9,9 +9,9 @@ from evals.recorded.corpora import Conversation
 from evals.recorded.sums import RecordedSum, check_recorded_sum
 from taiwa.kernel.errors import ModelError
 from taiwa.kernel.messages import Message, Request, Text, ToolCall, ToolResult, collect_response, user
-from taiwa.kernel.records import Json, item_at, items_at, text_at, value
+from taiwa.kernel.serialization import Json, item_at, items_at, text_at, value
 from taiwa.models.http_api.provider_interface import Codec
-from taiwa.models.registry import resolve
+from taiwa.models.providers import resolve
 
 __all__ = ["Cut", "ReplayedConversation", "replay_conversation"]
 

@@ -17,7 +17,7 @@ from evals.recorded.native import Cut, ReplayedConversation, replay_conversation
 from evals.recorded.sums import RecordedSum, check_recorded_sum
 from taiwa.flows.solve.loops import StopAtCall
 from taiwa.flows.solve.tool_call_formats import CallText, ResultText, ScanEvent, TextSegment, decode, encode
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.serialization import Json, value
 
 __all__ = ["CHUNKERS", "ReplayCounts", "replay_rows"]
 

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from taiwa.evals.tools import is_rounded
 from taiwa.kernel.errors import ToolError
-from taiwa.kernel.records import value
+from taiwa.kernel.serialization import value
 from taiwa.tools.calculator import calculator
 
 __all__ = ["Agreement", "RecordedSum", "check_recorded_sum"]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from taiwa import programs
     from taiwa.apps.catalog import load_app
-    from taiwa.ask.result import AskResult
+    from taiwa.ask.ask_turn import AskResult
     from taiwa.cli.main import exit_on_error
     from taiwa.client import (
         AsyncClient,
@@ -81,8 +81,8 @@ if TYPE_CHECKING:
         system,
         user,
     )
-    from taiwa.kernel.records import value
     from taiwa.kernel.runtime import AsyncStream, Runtime, Stream
+    from taiwa.kernel.serialization import value
     from taiwa.kernel.usage_limits import Limits, Prices, RunUsage
     from taiwa.models.scripted import FunctionModel, function_model, scripted_model
     from taiwa.operations.files import document_text
@@ -183,7 +183,7 @@ __version__ = "0.1.0"
 
 MODULES = {
     "apps.catalog": "load_app",
-    "ask.result": "AskResult",
+    "ask.ask_turn": "AskResult",
     "cli.main": "exit_on_error",
     "client": "AsyncClient Client Extraction Generation SessionInfo ask extract find generate open route run solve stream stream_extract try_extract",
     "conversation.app": "App",
@@ -198,7 +198,7 @@ MODULES = {
     "kernel.errors": "AuthenticationError ConfigError ConflictError InputError LimitError ModelError NoValidTokenError OutputValidationError OverloadedError ProtocolError RateLimitError RefusalError StoreError TaiwaError TimeoutError ToolError UnsupportedError",
     "kernel.execution": "Journal RunResult replay",
     "kernel.messages": "Choice Grammar JsonSchema Message Notice Passage Regex Request Response TextDelta Usage assistant system user",
-    "kernel.records": "value",
+    "kernel.serialization": "value",
     "kernel.runtime": "AsyncStream Runtime Stream",
     "kernel.usage_limits": "Limits Prices RunUsage",
     "models.scripted": "FunctionModel function_model scripted_model",

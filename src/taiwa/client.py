@@ -1,7 +1,7 @@
 """One client for every operation on language models: `Client` blocks, `AsyncClient` has the same methods as coroutines.
 
-A client holds a model with its connections, tools, a retriever, a store and limits. Each method makes a program and runs it,
-so both clients send the same requests; `run` runs a program of your own.
+A client has a model with its connections, tools, a retriever, a store and limits. Each method creates a program and runs it,
+so both clients send the same requests; `run` runs your own program.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from typing import Any, Generic, Self, TypeAlias, TypedDict, TypeVar, Unpack, ca
 
 from taiwa import settings as configured
 from taiwa.apps.catalog import DEFAULT_APP, load_app
-from taiwa.ask.result import AskResult
+from taiwa.ask.ask_turn import AskResult
 from taiwa.conversation.app import AnswerOptions, App
 from taiwa.conversation.history import Conversation
 from taiwa.flows import extract as extracting
@@ -61,13 +61,12 @@ from taiwa.kernel.messages import (
     system,
     user,
 )
-from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import AnyModel, AsyncStream, Done, Handler, Retriever, Runtime, Stream, Tool
+from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import Limits, Prices, RunUsage, currency_units
 from taiwa.models.http_api.api_keys import Secret
-from taiwa.models.registry import PROVIDERS, open_model, resolve_probed
-from taiwa.operations.ask import AskOptions, open_ask_app
-from taiwa.operations.documents import FindOptions, open_library
+from taiwa.models.providers import PROVIDERS, open_model, resolve_probed
+from taiwa.operations.documents import AskOptions, FindOptions, open_ask_app, open_library
 from taiwa.operations.documents import find as find_passages
 from taiwa.operations.generate import answer_checker
 from taiwa.operations.inspect import sessions as list_sessions
@@ -88,7 +87,7 @@ Messages: TypeAlias = tuple[Message, ...]
 Prompt: TypeAlias = str | Message | Sequence[Message | Mapping[str, str]]
 """A question of the user, or the messages of a dialogue that ends with one: `taiwa.user(…)`, or a dict with role and content."""
 Tools: TypeAlias = Iterable[Tool | Callable[..., Any] | str]
-"""Tools, functions that `@taiwa.tool` could make tools of, or names of built-in tools and of plug-ins."""
+"""Tools, functions that `@taiwa.tool` accepts, or names of built-in tools and plug-ins."""
 Attachments: TypeAlias = Iterable[AttachmentSource]
 """Images, PDFs and text files: their paths, their bytes, or `Attachment` objects."""
 TextConstraint: TypeAlias = Regex | Choice | Grammar
@@ -96,13 +95,13 @@ Handlers: TypeAlias = Mapping[type[Effect[Any]], Handler]
 NO_HANDLERS: Handlers = MappingProxyType({})
 IN_MEMORY = ":memory:"
 MAKERS = {"system": system, "developer": system, "user": user, "assistant": assistant}
-"""What makes a message of a role."""
+"""The functions that create a message, by role."""
 View: TypeAlias = "Callable[[TextDelta | Notice | RunResult[R]], Iterator[E | Done[T]]]"
 """What a stream shows of one event of a run."""
 
 
 class AnswerArguments(TypedDict, total=False):
-    """What every question takes by name; overloads have only the types of their results."""
+    """The keyword arguments of every question; overloads differ only in their result types."""
 
     attachments: Attachments
     system: str
@@ -112,13 +111,13 @@ class AnswerArguments(TypedDict, total=False):
 
 
 class ExtractArguments(AnswerArguments, total=False):
-    """What extractions take."""
+    """The keyword arguments of extractions."""
 
     repair: RepairPolicy
 
 
 class GenerateArguments(AnswerArguments, total=False):
-    """What `generate` takes."""
+    """The keyword arguments of `generate`."""
 
     prefix: str
     tools: Tools
@@ -128,9 +127,9 @@ class GenerateArguments(AnswerArguments, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Generation(Generic[T]):
-    """One answer: its `text`, the `value` that the constraint makes of it, and the bill of all its calls.
+    """One answer: its `text`, the `value` parsed by the constraint, and the bill of all its calls.
 
-    `usage` is None where the server did not report it; `cost` is in currency units, None where the price is unknown.
+    `usage` is None if the server did not report it; `cost` is in currency units, None if the price is unknown.
     """
 
     text: str
@@ -163,7 +162,7 @@ class Extraction(Generic[T]):
 class SessionInfo:
     """A conversation in a list: its first words, the model that wrote last ("": not known), and the cost of all its turns.
 
-    `cost` is in currency units, None where it is not known; `at` is when it moved last.
+    `cost` is in currency units, None if it is not known; `at` is when it moved last.
     """
 
     name: str
@@ -177,7 +176,7 @@ class SessionInfo:
 
 @dataclass(frozen=True, slots=True)
 class SessionStart:
-    """What a session is made of."""
+    """The parts of a session."""
 
     repository: Repository
     name: str
@@ -187,19 +186,20 @@ class SessionStart:
 
 
 class BaseClient:
-    """What both clients hold.
+    """The arguments and properties of both clients.
 
     - `model`: its name (`openai:gpt-…`, `http://127.0.0.1:8080/v1#name`), or a model; None for the configured one.
-    - `tools`: functions with `@taiwa.tool`, for `solve`, for sessions with `plain`, and for apps that name them; names of
-      built-in tools and plug-ins, too.
+    - `tools`: functions with `@taiwa.tool`, for `solve`, for sessions with `plain`, and for apps that name them; also names
+      of built-in tools and plug-ins.
     - `retriever`: an object with `find(query, k)`, or the name of a plug-in, for `find` and `ask`; without one they search indexed folders.
     - `store`: a file, a PostgreSQL URL, `":memory:"` or an open store; None for the configured one. It is opened when a
       conversation needs it.
-    - `limits`: the limits of each call, and of each conversation; a call may set its own. `prices`: those of the model, per million tokens. `handlers`: of effects of your own.
-    - `api_key`: the key for the model, in place of the one that is set. `base_url`: the address of its server, in place of its
-      provider's; with it a model without a provider is the name that the server knows: `Client("qwen3", base_url="http://…/v1")`.
-    - `timeout`: seconds that one answer may take in all. `attempts`: how often a call is tried. `retry_paid`: whether a call
-      that failed is repeated although the server may have charged it. None stands for what is configured.
+    - `limits`: the limits of each call, and of each conversation; a call may set its own. `prices`: prices of the model, per
+      million tokens. `handlers`: handlers of your own effects.
+    - `api_key`: the key for the model, instead of the configured one. `base_url`: the address of its server, instead of its
+      provider's; `model` is then the name that the server uses: `Client("qwen3", base_url="http://…/v1")`.
+    - `timeout`: seconds that one answer may take in total. `attempts`: how often a call is tried. `retry_paid`: whether a
+      failed call is retried although the server may have charged it. None stands for the configured value.
 
     Raises:
         InputError: an argument has the wrong type.
@@ -251,14 +251,14 @@ class BaseClient:
         self.observers = tuple(observers)
         self.handlers = handlers
         self.spent = RunUsage()
-        """The usage of all calls of this client, failed ones included; not that of its sessions."""
+        """The usage of all calls of this client, including failed ones, but not of its sessions."""
         self._own_model = None if isinstance(model, str) else model
         self._prices = prices
         self._opened: dict[str, AnyModel] = {}
         self._store = store
         self._open_store: Store | None = None
         if isinstance(model, str):
-            _ = self.priced_model  # a wrong name or a missing key is an error here, and not at the first question
+            _ = self.priced_model  # a wrong name or a missing key is an error here rather than at the first question
 
     @cached_property
     def settings(self) -> Settings:
@@ -279,7 +279,7 @@ class BaseClient:
         return self._open_model()
 
     def _open_model(self, app: App | None = None, last: str = "") -> PricedModel:
-        """Return the model of a question, or of a conversation with an app that a model wrote `last`."""
+        """Return the model of a question, or of a conversation with an app that the model `last` answered."""
         name = self.settings.model
         if self._key is not None and name not in self._opened:
             if name is None:
@@ -325,10 +325,11 @@ class BaseClient:
     def _start(
         self, app: str | App | None, name: str, params: Mapping[str, Json] | None, changes: AnswerOptions, tools: Tools | None
     ) -> SessionStart:  # fmt: skip
-        """Return what a session is made of: the conversation of that name, or a new one, with changes of its answers.
+        """Return the parts of a session: the conversation of that name, or a new one, with changed answer options.
 
         Raises:
-            InputError: the session exists, and has another app or parameters of its own; the app does not take the changes.
+            InputError: the session exists, and has another app or parameters of its own; the app does not support the
+            changes.
         """
         check_argument("app", app, (str, App, NoneType), "the name or the path of an app, or an App")
         check_argument("name", name, str, "a text")
@@ -363,7 +364,7 @@ class BaseClient:
         )  # fmt: skip
 
     def _turn_options(self, options: TurnOptions | None, limits: Limits | None, start: SessionStart) -> TurnOptions:
-        """Return the options of turns; limits of the call count before those that the conversation keeps, and these before the client's."""
+        """Return the options of turns; limits of the call override those of the conversation, which override the client's."""
         check_argument("options", options, (TurnOptions, NoneType), "taiwa.TurnOptions(…)")
         kept = start.conversation.app.answer_options.limits
         options = options or TurnOptions(limits=self.limits.usage_limits if kept is None else kept)
@@ -374,7 +375,7 @@ class BaseClient:
         )
 
     def _ask_app(self, name: str, options: AskOptions) -> App | None:
-        """Return the app of a new dialogue with documents; None for one that goes on."""
+        """Return the app of a new dialogue with documents; None to continue one."""
         return None if name and self.store.refs.has(name) else open_ask_app(self.settings, options)
 
     def _find(
@@ -433,10 +434,10 @@ class Client(BaseClient):
         self._close_store()
 
     def run(self, program: Program[R], *, tools: Tools | None = None, limits: Limits | None = None) -> R:
-        """Run a program to its value.
+        """Run a program and return its value.
 
         Raises:
-            InputError: it is not a program, for one the function that makes it.
+            InputError: it is not a program, for example the function that creates it.
             TaiwaError: what the program raised; `spent` holds the usage of the run.
         """
         return self._run(program, tools, limits).value
@@ -499,12 +500,12 @@ class Client(BaseClient):
         self, output: object, text: Prompt, *, attachments: Attachments = (), system: str = "", temperature: float | None = 0.0,
         max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None,
     ) -> Any:  # fmt: skip
-        """Extract a value of a type from a text; an invalid answer is sent back with what is wrong.
+        """Extract a value of a type from a text; an invalid answer is sent back with diagnostics.
 
         `output` is a type, a JSON Schema (a dict, or a `JsonSchema`), or fields: `"name, age int"`.
 
         Raises:
-            ExtractError: no attempt was valid; it holds the attempts.
+            ExtractError: no attempt was valid; the error contains the attempts.
             RefusalError: the model refused to answer.
         """
         program = extract_program(output, text, attachments, system, temperature, max_tokens, repair)
@@ -520,7 +521,7 @@ class Client(BaseClient):
         self, output: object, text: Prompt, *, attachments: Attachments = (), system: str = "", temperature: float | None = 0.0,
         max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None,
     ) -> Extraction[Any]:  # fmt: skip
-        """As `extract`, with attempts, repairs and bill; no valid answer is an outcome and not an error."""
+        """As `extract`, with attempts, repairs and bill; return an `Extraction` without a value instead of raising."""
         program = extract_program(output, text, attachments, system, temperature, max_tokens, repair)
         return self._extraction(self._run(_with_error_as_value(program), limits=limits))
 
@@ -534,7 +535,7 @@ class Client(BaseClient):
         self, output: object, text: Prompt, *, attachments: Attachments = (), system: str = "", temperature: float | None = 0.0,
         max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None,
     ) -> Stream[Json, Any]:  # fmt: skip
-        """As `extract`; yield the part of the value that is certain as it grows, as JSON, and last the whole value."""
+        """As `extract`; yield the certain part of the value as it grows, as JSON, and finally the complete value."""
         partials = _Partials(OutputType.of(output))
         program = extract_program(
             partials.output_type, text, attachments, system, temperature, max_tokens, repair, partials.watch
@@ -553,7 +554,7 @@ class Client(BaseClient):
     ) -> Rationale:  # fmt: skip
         """Solve a question step by step with tools, by default those of this client, and else the built-in ones.
 
-        `system` are instructions in place of the built-in ones; more can be set by `options`.
+        `system` replaces the built-in instructions; `options` sets more.
 
         Raises:
             InputError: the question is empty, or an option is not valid.
@@ -582,7 +583,7 @@ class Client(BaseClient):
     ) -> AskResult:  # fmt: skip
         """Answer a question from documents with citations, or ask back; see `find` for `documents` and `audience`.
 
-        `session` names the dialogue: a reply to a question back is asked with the same name.
+        `session` names the dialogue: pass the same name to reply to a question back.
 
         Raises:
             InputError: the question is empty, or an index is not found.
@@ -600,12 +601,12 @@ class Client(BaseClient):
         max_tokens: int | None = None, schema: object = None, limits: Limits | None = None,
         options: TurnOptions | None = None,
     ) -> Session:  # fmt: skip
-        """Open the conversation of that name, or begin one with an app (default: `plain`).
+        """Open the conversation of that name, or create one with an app (default: `plain`).
 
-        `system` are instructions for an app that has none, such as `plain`. The model may call `tools`; without them, those of
-        the client in `plain`, and in other apps those that they name. `schema` is a type: answers are JSON of it then. `limits`
-        hold for all turns of the object together. The conversation keeps these, `temperature` and `max_tokens`, until others are
-        given; `Limits()` takes limits back.
+        `system` sets instructions for an app without any, such as `plain`. The model may call `tools`; without them, those of
+        the client in `plain`, and in other apps those that they name. `schema` is a type: answers are then JSON of this
+        type. `limits` apply to all turns of the object together. The conversation keeps these, `temperature` and
+        `max_tokens`, until you pass others; `Limits()` removes limits.
 
         Raises:
             ConfigError: the app or its model cannot be opened.
@@ -620,7 +621,7 @@ class Client(BaseClient):
         )  # fmt: skip
 
     def sessions(self) -> tuple[SessionInfo, ...]:
-        """List the conversations of the store, the one that moved last first."""
+        """List the conversations of the store, most recent first."""
         return self._sessions()
 
     def delete(self, name: str) -> None:
@@ -941,7 +942,7 @@ def _answer(
     request: Request, tools: tuple[Tool, ...], wire: "Constraint | None", read: "Callable[[str], Any]"
 ) -> Program[Generation[Any]]:
     if tools:
-        from taiwa.flows.chat_tools import complete_with_tools
+        from taiwa.flows.solve.loops import complete_with_tools
 
         response = yield from complete_with_tools(request, [tool.spec for tool in tools], load_app(DEFAULT_APP))
     else:
@@ -1010,7 +1011,7 @@ def solve_tools(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
 def solve_options(
     options: SolveOptions | None, system_text: str | None, temperature: float | None, max_tokens: int | None
 ) -> SolveOptions:
-    """Return options of `solve` with what is given beside them.
+    """Return options of `solve` with individual options on top.
 
     Raises:
         InputError: an argument has the wrong type.
@@ -1040,7 +1041,7 @@ def solve_program(question: str, tools: tuple[Tool, ...], options: SolveOptions)
 
 
 def _tools(tools: Tools) -> tuple[Tool, ...]:
-    """Return tools, those given by their names found.
+    """Return tools; look up those given by name.
 
     Raises:
         InputError: it is not a list of tools.
@@ -1088,7 +1089,7 @@ def _limits(limits: Limits | None) -> Limits | None:
 
 
 def _offers(argument: object, name: str) -> bool:
-    """Return whether an argument is an instance with this attribute, and not its class."""
+    """Return whether an argument is an instance with this attribute, rather than a class."""
     return hasattr(argument, name) and not isinstance(argument, type)
 
 
@@ -1120,7 +1121,7 @@ def checked(text: Prompt, attachments: Attachments = ()) -> Messages:
 
 
 def _message_of(part: object) -> Message | None:
-    """Return a message, or what a dict with role and content stands for; None for anything else."""
+    """Return a message, converted from a dict with role and content if necessary; None for anything else."""
     if isinstance(part, Message) or not isinstance(part, dict):
         return part if isinstance(part, Message) else None
     given = cast("dict[str, object]", part)
@@ -1149,7 +1150,7 @@ def _as_it_is(event: "TextDelta | Notice | RunResult[R]") -> "Iterator[TextDelta
 
 
 class _Partials(Generic[T]):
-    """Follows the first attempt of an extraction while it is written; a repaired answer is not followed."""
+    """The partial values of an extraction's first attempt while it streams; a repaired answer is not followed."""
 
     def __init__(self, output_type: OutputType[T]) -> None:
         self.output_type = output_type
@@ -1163,7 +1164,7 @@ class _Partials(Generic[T]):
         return _PartialWatcher(self._parser)
 
     def view(self, event: "TextDelta | Notice | RunResult[extracting.TypedAnswer[T]]") -> "Iterator[Json | Done[T]]":
-        """Yield what an event of the run shows of the value."""
+        """Yield the partial values that an event of the run adds."""
         if isinstance(event, RunResult):
             value = event.value.value
             yield self.output_type.dump(value)
@@ -1173,7 +1174,7 @@ class _Partials(Generic[T]):
 
 
 class _PartialWatcher:
-    """Passes the text on where it changes the partial value."""
+    """A watcher that passes on text that changes the partial value."""
 
     def __init__(self, parser: PartialParser[Any]) -> None:
         self._parser = parser
@@ -1211,9 +1212,9 @@ def open(
     limits: Limits | None = None, prices: Prices | None = None, options: TurnOptions | None = None,
     retry_paid: bool | None = None,
 ) -> Session:  # fmt: skip
-    """Open the session of that name, or begin one with an app (default: `plain`); see `Client.session`.
+    """Open the session of that name, or create one with an app (default: `plain`); see `Client.session`.
 
-    The session has a client of its own, which `Session.close` closes.
+    The session has its own client, which `Session.close` closes.
     """
     client = Client(model, store=store, prices=prices, retry_paid=retry_paid)
     opened = client.session(

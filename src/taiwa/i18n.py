@@ -1,7 +1,7 @@
 """Texts in the user's language: gettext catalogues of two domains, for English, Japanese and Chinese.
 
-`cli` contains the texts of the command line, `dialogue` the sentences of the program in a conversation. The English
-text is the key; where a compiled catalogue is missing, English is shown.
+`cli` contains the texts of the command line, `dialogue` the program's sentences in a conversation. The English text is the
+key; if a compiled catalogue is missing, English is shown.
 """
 
 import os
@@ -14,13 +14,14 @@ from typing import Protocol
 LANGUAGES = ("en", "ja", "zh")
 DIALOGUE_VERSION = 1
 """Increased with every change of a sentence in the domain `dialogue`. Committed turns contain these sentences, so version N stays
-available: `locale/LANGUAGE/LC_MESSAGES/dialogue-N.po` holds, by the present English texts, the sentences that N worded differently.
+available: `locale/LANGUAGE/LC_MESSAGES/dialogue-N.po` contains, by the present English texts, the sentences that version N
+worded differently.
 """
 ENGLISH_ONLY = -1
-"""The version that is recorded where the compiled catalogues are missing."""
+"""The version to record if the compiled catalogues are missing."""
 LOCALE = Path(__file__).parent / "locale"
 gettext_noop = str
-"""Marks a text for the catalogue that is translated where it is shown."""
+"""Mark a text for the catalogue; it is translated when it is shown."""
 
 
 class Translate(Protocol):
@@ -65,7 +66,7 @@ def ngettext(singular: str, plural: str, n: int, /, **values: object) -> str:
 
 @cache
 def dialogue_catalogue(language: str, version: int = 0) -> Translate:
-    """Return the sentences of a dialogue in a language, as a version of the catalogue words them (0: the present version).
+    """Return the sentences of a dialogue in a language, in a version of the catalogue (0: the present one).
 
     >>> dialogue_catalogue("ja", ENGLISH_ONLY)("What does “{words}” refer to?", words="それ")
     'What does “それ” refer to?'

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, TypeAlias, cast
 
 from taiwa.kernel.errors import ToolError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 
 MODULE = "taiwa.isolation"
 KEPT_STDERR_BYTES = 2_000
@@ -55,13 +55,13 @@ class ProcessLimits:
 
 
 def in_child() -> bool:
-    """Whether this is a child process, in which work starts no further one."""
+    """Whether this is a child process, which starts no further ones."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return getattr(spec, "name", "") == MODULE
 
 
 def environment_without_secrets(kept: Iterable[str] = ()) -> dict[str, str]:
-    """Return the environment for a process of ours without API keys, tokens and passwords, except those that are named."""
+    """Return the environment for a child process without API keys, tokens and passwords, except those in `kept`."""
     named = set(kept)
     return {
         name: text
@@ -71,10 +71,10 @@ def environment_without_secrets(kept: Iterable[str] = ()) -> dict[str, str]:
 
 
 class IsolatedProcess:
-    """One child process; its standard input takes questions, a pipe of its own gives answers, both one line each.
+    """One child process; questions go to its standard input, answers come from a separate pipe, both one line each.
 
     `entry` is `module:function`: in the child, the function is called with `start` and returns the handler of the questions.
-    `name` is what errors call the process. Of the environment it gets no secrets but those named by `secrets`.
+    `name` names the process in errors. It gets no secrets of the environment except those in `secrets`.
     """
 
     def __init__(
@@ -107,10 +107,10 @@ class IsolatedProcess:
         return self._process.poll() is None
 
     def ask(self, question: dict[str, Json], limits: ProcessLimits) -> dict[str, Json]:
-        """Have one question answered.
+        """Answer one question.
 
         Raises:
-            ToolError: `timeout`, `too_large` or `crashed`; the process cannot be used any more and must be ended.
+            ToolError: `timeout`, `too_large` or `crashed`; the process is unusable afterwards and must be ended.
         """
         # The first line reports that the entry was imported; the time that takes does not count for the question.
         if not self._ready:
@@ -123,7 +123,7 @@ class IsolatedProcess:
         return cast("dict[str, Json]", json.loads(line))
 
     def end(self) -> None:
-        """Kill the process and all that it started."""
+        """Kill the process and all processes that it started."""
         try:
             os.killpg(self._process.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):

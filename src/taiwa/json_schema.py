@@ -1,7 +1,7 @@
 """JSON Schema: its keywords, documents with their references and drafts, and the sets of values that schemas accept.
 
-Nothing is fetched: a `$ref` that leaves its document refers to nothing. `oneOf` may be enforced as `anyOf` where its branches are
-proved disjoint; `not` and `if` where their complement is exact.
+Nothing is fetched: a `$ref` that leaves its document is unresolved. `oneOf` may be enforced as `anyOf` if its branches are
+proved disjoint; `not` and `if` if their complement is exact.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias, TypeGuard, cast
 from urllib.parse import unquote, urldefrag, urljoin
 
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import Json, is_number
+from taiwa.kernel.serialization import Json, is_number
 
 Schema: TypeAlias = Mapping[str, Json] | bool
 Steps: TypeAlias = tuple[str | int, ...]
@@ -32,7 +32,7 @@ FORMATS: Mapping[str, str] = {
     "date-time": "syntax only: a leap second is allowed at any time",
     "time": "syntax only: a leap second is allowed at any time",
 } | dict.fromkeys("date duration email hostname ipv4 ipv6 uuid uri".split(), "")
-"""The formats that the mask engine enforces, with what it does not check."""
+"""The formats that the mask engine enforces, and what it does not check."""
 
 APPLICATORS = frozenset(
     "$ref $dynamicRef $recursiveRef allOf anyOf oneOf not if then else dependentSchemas dependencies".split()
@@ -81,7 +81,7 @@ NEVER = 99
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """What a keyword may hold, how to describe that, its subschemas, and the drafts in which it has a meaning.
+    """The allowed values of a keyword, their description, its subschemas, and the drafts that define it.
 
     Drafts are numbered 3, 4, 6, 7, 8 (2019-09) and 9 (2020-12).
     """
@@ -149,7 +149,7 @@ KEYWORDS: Mapping[str, Keyword] = {
 
 
 def check_keywords(schema: Mapping[str, Json], pointer: str) -> None:
-    """Check that each keyword of a schema has a value that it may have.
+    """Check that each keyword of a schema has an allowed value.
 
     Raises:
         InputError: one does not; the message begins with the pointer.
@@ -282,7 +282,7 @@ ROOT = "taiwa:/schema"
 """The base URI of a document that has no `$id`."""
 MAX_LOCATIONS = 200_000
 MAX_PROOF_STEPS = 200_000
-"""The number of cases grows exponentially with the depth of a proof, so proofs stop here."""
+"""The depth limit of proofs, because the number of cases grows exponentially."""
 DRAFTS: Mapping[str, int] = {
     "draft-03": 3,
     "draft-04": 4,
@@ -295,7 +295,7 @@ DRAFT_URI = re.compile(r"https?://json-schema\.org/(draft(?:-0\d|/20\d\d-\d\d))/
 
 
 def join_pointer(pointer: str, *steps: str | int) -> str:
-    """Return the JSON pointer (RFC 6901) of what lies below another one.
+    """Return the JSON pointer (RFC 6901) of a location below another one.
 
     >>> join_pointer("/properties", "a/b", 0)
     '/properties/a~1b/0'
@@ -334,7 +334,7 @@ class SchemaLocation:
 
 
 class Document:
-    """A schema, the URIs and pointers of its parts, and what its draft ignores.
+    """A schema, the URIs and pointers of its parts, and the keywords that its draft ignores.
 
     `ignored` lists the pointer, keyword and reason of each keyword without a meaning in the draft that `$schema` names; they
     are removed from a copy, because a validator ignores them and a guide that enforced them would refuse valid values.
@@ -354,7 +354,7 @@ class Document:
         self._index(self.root)
 
     def _index(self, start: SchemaLocation) -> None:
-        """Record every schema with an identifier of its own, without recursion: documents may be deep."""
+        """Record every schema with its own identifier, without recursion: documents may be deep."""
         waiting = [start]
         while waiting:
             location = waiting.pop()
@@ -384,7 +384,7 @@ class Document:
                 self._by_uri.setdefault(f"{urldefrag(location.base).url}#{anchor}", location)
 
     def is_proof_budget_spent(self) -> bool:
-        """Count one more step of a proof; return whether there were too many, so that the proof must be given up."""
+        """Count one more step of a proof; return whether the budget is exceeded and the proof must be given up."""
         self._proof_steps += 1
         return self._proof_steps > MAX_PROOF_STEPS
 
@@ -679,7 +679,7 @@ COUNTS = {
 
 
 def complement(location: SchemaLocation, document: Document, depth: int = 0) -> Schema | None:
-    """Return the schema of all values that are not valid under another; None if no keywords express exactly these.
+    """Return the schema of all values that another schema rejects; None if keywords cannot express it exactly.
 
     >>> complement(SchemaLocation({"maxLength": 2}, "", ""), Document(True))
     {'type': 'string', 'minLength': 3}
@@ -847,7 +847,7 @@ class _FiniteSearch:
         return True
 
     def blocker(self, schema: Schema, pointer: str) -> str | None:
-        """Return the pointer, or the undecided reference, of what excludes every finite value; None if nothing does."""
+        """Return the pointer or undecided reference of the part that excludes every finite value; None without one."""
         if isinstance(schema, bool):
             return None if schema else pointer
         if schema.get("enum") == []:

@@ -9,8 +9,8 @@
 | `taiwa.retrievers` | name for `Client(retriever=…)` | a class or function without arguments that makes a retriever |
 | `taiwa.tools` | name of a tool | a function with `@taiwa.tool` of that name |
 
-What is built in has precedence. A name that two packages offer belongs to neither, until one of them is switched off in the
-settings (`plugins: {PACKAGE: off}`).
+Built-in names take precedence. A name that two packages offer is refused, until one of them is disabled in the settings
+(`plugins: {PACKAGE: off}`).
 """
 
 import os
@@ -77,7 +77,7 @@ class Plugin:
 
 
 def installed() -> tuple[Plugin, ...]:
-    """Return all plug-ins by kind and name, those that are switched off included."""
+    """Return all plug-ins by kind and name, including disabled ones."""
     off = {_normal(name) for name, is_on in settings.load().plugins.items() if not is_on}
     found = _installed(tuple(sys.path))
     return tuple(Plugin(*each, is_on=_normal(each[3]) not in off) for each in found)
@@ -105,7 +105,7 @@ def _normal(name: str) -> str:
 
 
 def plugin_names(kind: PluginKind) -> tuple[str, ...]:
-    """Return the names of a kind that are switched on."""
+    """Return the enabled names of a kind."""
     return tuple(dict.fromkeys(each.name for each in installed() if each.kind == kind and each.is_on))
 
 
@@ -122,7 +122,7 @@ def find_plugin(kind: PluginKind, name: str) -> Plugin | None:
 
 
 def clash(found: Iterable[Plugin]) -> str:
-    """Say which packages offer the same name."""
+    """Return the message that several packages offer the same name."""
     first, *_, last = found
     return (
         f"{first.package} and {last.package} both offer the {first.kind.removesuffix('s')} {first.name!r}; switch one off: "
@@ -154,7 +154,7 @@ def plugin_app(plugin: Plugin) -> Path:
     module = plugin.value.partition(":")[0]
     try:
         spec = find_spec(module)
-    except Exception as error:  # of a package above the module, which is imported
+    except Exception as error:  # a parent package of the module, which is imported
         raise ConfigError(f"the {plugin} cannot be found: {type(error).__name__}: {error}") from error
     folder = os.path.dirname((spec.origin if spec is not None else None) or "")  # noqa: PTH120
     path = Path(folder, f"{plugin.name}.md")

@@ -55,16 +55,16 @@ class Settings:
 
     @property
     def keys_path(self) -> Path:
-        """The file of API keys, beside the config file."""
+        """The file of API keys, next to the config file."""
         return self.path.parent / "keys.json"
 
     @property
     def probes_path(self) -> Path:
-        """The file of probe results, beside the config file."""
+        """The file of probe results, next to the config file."""
         return self.path.parent / "probes.json"
 
     def chosen_model(self) -> str:
-        """Return the name of the model: the one that is set, else the built-in one."""
+        """Return the name of the configured model, else of the built-in one."""
         return BUILTIN if self.model is None else self.model
 
     def is_argument(self, key: str) -> bool:
@@ -92,7 +92,7 @@ class Setting:
 
 
 class SecretInPlainError(ValueError):
-    """A value that may contain a password: no message may repeat it."""
+    """A value that may contain a password, which messages must not repeat."""
 
 
 def _text(text: str) -> str:
@@ -220,7 +220,7 @@ def _base(environ: Mapping[str, str], variable: str, fallback: str) -> Path:
 
 
 def data_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the folder in which conversations are kept where nothing else is set."""
+    """Return the default folder of conversations."""
     return _base(os.environ if environ is None else environ, "XDG_DATA_HOME", ".local/share")
 
 
@@ -231,7 +231,7 @@ def load(
     *,
     are_flags: bool = False,
 ) -> Settings:
-    """Load all settings; an argument of None is not set. `are_flags`: arguments are named as the command line has them.
+    """Load all settings; an argument of None is not set. `are_flags`: errors name arguments as on the command line.
 
     Raises:
         ConfigError: a key is unknown or a value is invalid; the message has the source and the most similar key.
@@ -396,7 +396,7 @@ def set_value(path: Path, key: str, value: str) -> None:
 
 
 def missing_prices(path: Path, key: str) -> tuple[str, ...]:
-    """Return the keys that the config file lacks beside the key of a price: input and output are set together."""
+    """Return the missing keys of a price in the config file: input and output are set together."""
     head, *name = _keys(key)[:2]
     values = read_settings(_file_text(path), str(path)) if head == "prices" else {}
     required = [(head, *name, rate) for rate in ("input", "output")] if values else []

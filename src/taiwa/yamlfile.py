@@ -1,8 +1,8 @@
-"""The one YAML reader: values with line and column, edited in place without losing a comment, written privately.
+"""The YAML reader: values with line and column; edits in place that keep comments; private files.
 
 It reads PyYAML's events rather than its nodes: events carry positions, need no recursion before the depth is known, and show anchors,
-aliases and tags before anything is built from them. All three are refused, so a document cannot multiply itself or name a
-Python object. Plain scalars mean what YAML 1.2 says: `yes`, `on`, `12:30` and `2024-01-01` are texts. Keys are always texts.
+aliases and tags before anything is built from them. All three are refused, so a document cannot expand exponentially or name
+a Python object. Plain scalars follow YAML 1.2: `yes`, `on`, `12:30` and `2024-01-01` are texts. Keys are always texts.
 """
 
 import math
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from taiwa.kernel.errors import ConfigError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 
 if TYPE_CHECKING:
-    import yaml  # imported where it is used: 30 ms that a run without a config file need not pay
+    import yaml  # imported where it is used: it takes 30 ms, which a run without a config file saves
 
 Plain: TypeAlias = bool | int | float | str | None
 Keys: TypeAlias = tuple[str, ...]
@@ -28,7 +28,7 @@ MAX_CHARS = 4 << 20
 MAX_SETTINGS_CHARS = 256 << 10
 MAX_DEPTH = 20
 MAX_NODES = 100_000
-"""Values of one text; PyYAML reads about 20,000 in a second."""
+"""Maximum number of values of a text; PyYAML reads about 20,000 per second."""
 MAX_SETTINGS_DEPTH = 3
 MAX_DIGITS = 100
 SHOWN_CHARS = 60
@@ -57,14 +57,14 @@ OTHER_HINT = "write `key: value`, one per line, indented alike; a text with spec
 
 @dataclass(frozen=True, slots=True, order=True)
 class Location:
-    """A position in a file; line and column begin at 1, and line 0 means the file as a whole."""
+    """A position in a file; line and column begin at 1, and line 0 means the complete file."""
 
     line: int
     column: int = 1
 
 
 Report: TypeAlias = Callable[[Location, str, str], None]
-"""Takes a problem: where it is, what is wrong, and what to do about it."""
+"""Takes a problem: its location, a description, and a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Keys and values in the order of the file, each key once; `flow` where it is written in braces."""
+    """Keys and values in the order of the file, each key once; `flow` if it is written in braces."""
 
     entries: tuple[Entry, ...]
     at: Location
@@ -120,7 +120,7 @@ class _UnreadableError(Exception):
 def parse_yaml(
     text: str, report: Report, line: int = 1, *, max_chars: int = MAX_CHARS, typed: bool = True
 ) -> Tree | None:
-    """Parse YAML whose first line is the given line of its file; return None where it is empty or unreadable.
+    """Parse YAML whose first line is the given line of its file; return None if it is empty or unreadable.
 
     Every problem goes to `report`; a duplicate key keeps its first value. With `typed=False` every scalar but null keeps its
     text as its value, so that a price is never rounded by a float.
@@ -141,7 +141,7 @@ def parse_yaml(
 
 
 def read_yaml(text: str, where: str, *, max_chars: int = MAX_SETTINGS_CHARS, typed: bool = True) -> Tree | None:
-    """Parse YAML; `where` names the text in errors. None where it is empty.
+    """Parse YAML; `where` names the text in errors. None if it is empty.
 
     Raises:
         ConfigError: the first problem, as `where:line: problem; hint`.
@@ -225,7 +225,7 @@ class _Parser:
                 self.report(entry.at, f"{_quoted(entry.key)} is set twice (first in line {first})", "keep one")
             else:
                 entries[entry.key] = entry
-        # The end mark of a block mapping lies behind the comments below it.
+        # The end mark of a block mapping is after the comments below it.
         span = (start, _index(inner.end_mark) if event.flow_style else end)
         return Table(tuple(entries.values()), at, span, bool(event.flow_style))
 
@@ -242,7 +242,7 @@ class _Parser:
         return Entry(key, tree, self.location(start), (start, tree.span[1]))
 
     def scalar(self, event: "yaml.ScalarEvent", at: Location) -> Scalar:
-        """Build a value; only an unquoted scalar can mean something else than its text."""
+        """Build a value; only an unquoted scalar can mean something other than its text."""
         text = self.whole_characters(event)
         span = (_index(event.start_mark), _index(event.end_mark))
         if event.style is not None:
@@ -279,7 +279,7 @@ class _Parser:
                 self.fail(event, f"the {what} {_quoted(word)}", hint)
 
     def fail(self, event: "yaml.Event", message: str, hint: str) -> NoReturn:
-        """Report a problem and read no further."""
+        """Report a problem and stop reading."""
         self.report(self.location(_index(event.start_mark)), message, hint)
         raise _UnreadableError
 
@@ -300,7 +300,7 @@ class _Parser:
 
 
 def _index(mark: object) -> int:
-    """Return the offset of a mark; PyYAML has two kinds of marks, and its types allow for none."""
+    """Return the offset of a mark; PyYAML has two kinds of marks, and its type stubs allow None."""
     index: object = getattr(mark, "index", 0)
     return index if isinstance(index, int) else 0
 
@@ -339,17 +339,17 @@ def _flatten(tree: Tree, keys: Keys, leaves: dict[Keys, Scalar], where: str) -> 
 
 
 def _settings(text: str, where: str) -> Table | None:
-    """Return the mapping of a file whose settings can be read; None where it sets nothing."""
+    """Return the mapping of a file whose settings can be read; None if it sets nothing."""
     read_settings(text, where)
     root = read_yaml(text, where, typed=False)
     return root if isinstance(root, Table) else None
 
 
 def set_setting(text: str, keys: Keys, value: str, where: str) -> str:
-    """Return the text of a file with one value set; everything else, comments too, stays as it is.
+    """Return the text of a file with one value set; everything else, including comments, stays unchanged.
 
     Raises:
-        ConfigError: the file cannot be read, or is written in a way that has to be edited by hand.
+        ConfigError: the file cannot be read, or must be edited by hand.
     """
     tree: Tree | None = _settings(text, where)
     if tree is None:
@@ -367,7 +367,7 @@ def set_setting(text: str, keys: Keys, value: str, where: str) -> str:
 
 
 def _checked(before: str, after: str, keys: Keys, value: str | None, where: str) -> str:
-    """Return an edited text only if it reads as the old one with this one change: YAML has more forms than are edited here."""
+    """Return an edited text if it parses as the old one with this change; YAML has more forms than are edited here."""
     wanted = {
         old: scalar.text
         for old, scalar in read_settings(before, where).items()
@@ -406,9 +406,9 @@ def _with_line_end(text: str) -> str:
 
 
 def _scalar(text: str) -> str:
-    """Write a text so that it reads back as itself, on one line, inside braces too."""
+    """Write a text on one line so that it parses back unchanged, also inside braces."""
     if UNQUOTED.fullmatch(text) and text.lower() != "null":
-        return text  # PyYAML would quote numbers and names such as `openai:gpt`, which only hides them here
+        return text  # PyYAML would quote numbers and names such as `openai:gpt`, which is unnecessary here
     import yaml
 
     quoted = yaml.safe_dump([text], default_flow_style=True, allow_unicode=True, width=1 << 20).strip()
@@ -416,7 +416,7 @@ def _scalar(text: str) -> str:
 
 
 def remove_setting(text: str, keys: Keys, where: str) -> str:
-    """Return the text of a file without one value (or a whole section), and without the sections that are empty then.
+    """Return the text of a file without one value (or a section), and without sections that become empty.
 
     Raises:
         ConfigError: the key is not set, or the file is written in a way that has to be edited by hand.
@@ -449,7 +449,7 @@ def _cut(text: str, table: Table, key: str) -> str:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file atomically, readable by its owner alone (folder 0700, file 0600).
+    """Replace a file atomically, readable only by its owner (folder 0700, file 0600).
 
     Raises:
         ConfigError: the folder or the file cannot be written.

@@ -9,20 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.apps.examples import built_in_examples, read_shots, results, usable, wrong_results
-from taiwa.flows.solve.examples import (
+from taiwa.apps.examples import (
     ExampleCall,
     WorkedExample,
+    built_in_examples,
     evaluate_parts,
+    read_shots,
     render,
     render_answer_only,
     render_native,
+    results,
+    usable,
+    wrong_results,
 )
 from taiwa.flows.solve.solve import last_number
 from taiwa.flows.solve.tool_call_formats import TOOL_CALL_FORMATS, CallText, TaggedFormat, decode, tool_call_format
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.messages import ToolResult
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.tools.calculator import calculate
 from taiwa.tools.registry import builtin_tools
 from tests.house.source import ROOT

@@ -3,7 +3,7 @@ import pytest
 from taiwa.apps.catalog import convert_param, convert_params, load_text
 from taiwa.conversation.app import Param
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.apps.examples import read_shots, read_transcripts, results, wrong_results
-from taiwa.flows.solve.examples import ExampleCall, render
+from taiwa.apps.examples import ExampleCall, read_shots, read_transcripts, render, results, wrong_results
 from taiwa.flows.solve.tool_call_formats import TOOL_CALL_FORMATS, InlineFormat, TaggedFormat, tool_call_format
 from taiwa.kernel.errors import InputError
 from taiwa.tools.registry import builtin_tools

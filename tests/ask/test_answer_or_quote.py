@@ -6,10 +6,9 @@ import pytest
 
 from taiwa.apps.catalog import load_text
 from taiwa.ask.answer import answer_or_quote
-from taiwa.ask.ask_turn import ask_turn
+from taiwa.ask.ask_turn import AskTurnOptions, ask_turn
 from taiwa.ask.clarify_then_retrieve import ClarifyOptions, ask
 from taiwa.ask.prompts import load_prompts
-from taiwa.ask.result import AskTurnOptions
 from taiwa.conversation.history import begin
 from taiwa.flows.chat import Reply
 from taiwa.kernel.errors import UnsupportedError

@@ -27,7 +27,7 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.runtime import Runtime
 from taiwa.models.http_api.client import HttpModel
-from taiwa.models.registry import resolve
+from taiwa.models.providers import resolve
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.retrieval import InMemoryRetriever
 from tests.ask.scored import LACK, WORRY, digit, scored, written

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from taiwa.apps.catalog import load_text
-from taiwa.ask.ask_turn import ask_turn
+from taiwa.ask.ask_turn import AskTurnOptions, ask_turn
 from taiwa.ask.clarify_then_retrieve import ClarifyOptions
-from taiwa.ask.result import AskTurnOptions
 from taiwa.conversation.history import begin
 from taiwa.flows.chat import Reply
 from taiwa.kernel.effects import CallTool, Complete, Effect

@@ -24,7 +24,7 @@ from taiwa.ask.types import (
     learn_from_feedback,
 )
 from taiwa.kernel.messages import Evidence, assistant, user
-from taiwa.kernel.records import record, restore
+from taiwa.kernel.serialization import record, restore
 from tests.ask.scored import LACK, WORRY, scored
 
 TWO = (Option("Paid leave", 2, "…", ("a", "b")), Option("Sick leave", 1, "…", ("c",)))

@@ -9,18 +9,17 @@ import pytest
 import taiwa
 from taiwa.apps.catalog import load_app
 from taiwa.ask.answer import request_messages
-from taiwa.ask.ask_turn import ask_turn
+from taiwa.ask.ask_turn import AskTurnOptions, ask_turn
 from taiwa.ask.clarify_then_retrieve import ClarifyOptions, clarify
 from taiwa.ask.decide_search_or_clarify import decide
 from taiwa.ask.prompts import read_policy, shipped_policy
-from taiwa.ask.result import AskTurnOptions
 from taiwa.ask.rewrite import rewrite_queries
 from taiwa.ask.types import Advise, Ask, Decision, HandOver, Search, UserProfile
 from taiwa.conversation.history import begin
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Capability, Message, Passage, Response, ToolCall, assistant, user
-from taiwa.kernel.records import record, restore
 from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.serialization import record, restore
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.retrieval import InMemoryRetriever
 from tests.flows.driving import Drive

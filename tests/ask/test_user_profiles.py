@@ -22,7 +22,7 @@ from taiwa.ask.types import (
     parse_verdict,
 )
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import record, restore
+from taiwa.kernel.serialization import record, restore
 
 EVENTS = st.lists(st.builds(Feedback, st.sampled_from(get_args(Verdict)), st.booleans()), max_size=60)
 

@@ -6,7 +6,7 @@ import pytest
 
 from taiwa.conversation.app import restore_options
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from tests.cli.conftest import ModelServer, Place, Taiwa
 
 TOOL = '''\
@@ -213,7 +213,7 @@ def test_instructions_are_for_an_app_without_any(taiwa: Taiwa, model_server: Mod
     refused = taiwa("say", "translate", "-p", "target_lang=English", "--system", "Be brief.", "文")
 
     assert refused.code == 2
-    assert "has instructions of its own" in refused.err
+    assert "has its own instructions" in refused.err
     assert not model_server.requests
 
 

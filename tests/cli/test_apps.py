@@ -101,9 +101,9 @@ def test_a_conversation_says_that_its_app_file_was_changed_and_can_take_it(
     third = taiwa.ok("say", "-s", "t", "Hi")
 
     assert first.err == third.err == ""
-    assert second.err.endswith("t goes on with the old text until: taiwa apps update t\n")
+    assert second.err.endswith("t keeps the old text until: taiwa apps update t\n")
     assert (updated.out, again.out) == (
-        "t goes on with the app file as it is now\n", "the app file of t has not changed\n"
+        "t now uses the current app file\n", "the app file of t has not changed\n"
     )  # fmt: skip
     systems = [request["messages"][0]["content"] for request in model_server.requests]
     assert systems == ["Teach.", "Teach.", "Teach well."]
@@ -122,8 +122,8 @@ def test_an_app_that_was_opened_by_its_path_can_be_changed_too(
     updated = taiwa.ok("apps", "update", "t", str(file))
     third = taiwa.ok("say", str(file), "-s", "t", "Hi")
 
-    assert second.err.endswith(f"t goes on with the old text until: taiwa apps update t {file}\n")
-    assert updated.out == "t goes on with the app file as it is now\n"
+    assert second.err.endswith(f"t keeps the old text until: taiwa apps update t {file}\n")
+    assert updated.out == "t now uses the current app file\n"
     assert third.err == ""
     assert [request["messages"][0]["content"] for request in model_server.requests] == [
         "Teach.",

@@ -19,6 +19,8 @@ from tests.house.source import ROOT
 from tests.peers.faults import Act, Scene, speech, status
 from tests.peers.llama import KEY, LlamaServer
 
+pytestmark = pytest.mark.usefixtures("no_chart")
+
 PRICES = {"input": 1000, "output": 1000}
 TIMES = re.compile(r"What is (\d+) times (\d+)\?")
 GIVEN = re.compile(r"<<calculator: [^>]*>>[ ]*(\d+)?")
@@ -172,8 +174,9 @@ def test_a_tool_that_is_not_exposed_is_in_no_prompt(
 
 
 def test_a_folder_holds_rows_table_summary_and_chart(
-    taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str], place: Any
+    taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str], place: Any, no_chart: pytest.MonkeyPatch
 ) -> None:
+    no_chart.undo()
     model_server.plays(pupil())
     folder = place.folder / "run"
 

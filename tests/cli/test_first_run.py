@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from taiwa.models.registry import SERVERS
+from taiwa.models.providers import SERVERS
 from tests.cli.conftest import ModelServer, Place, Taiwa
 from tests.cli.terminal import Terminal
 from tests.peers.faults import head, raw, speech
@@ -23,7 +23,7 @@ def ollama(model_server: ModelServer, place: Place) -> ModelServer:
 
 def test_a_model_is_chosen_once_and_remembered(ollama: ModelServer, place: Place, taiwa: Taiwa) -> None:
     with Terminal(place.environment(), "say", "Hi") as shown:
-        shown.see("no model is set; these are within reach:")
+        shown.see("no model is set; these are available:")
         shown.see("ollama:qwen3:8b")
         shown.see("builtin")
         shown.see("[1]")
@@ -107,7 +107,7 @@ def test_a_conversation_keeps_the_model_and_not_the_word_for_it(model_server: Mo
         (("openai", "openai:gpt-5"), "'openai' is the name of a provider; choose another word"),
         (("builtin", "openai:gpt-5"), "'builtin' is the name of a provider"),
         (("a:b", "openai:gpt-5"), "an alias must be one word"),
-        (("me", "me"), "the alias 'me' stands for itself: me → me"),
+        (("me", "me"), "the alias 'me' refers to itself: me → me"),
         (("slow", "openai:gpt-5?effort=lots"), "unknown effort 'lots'"),
         (("x", "opnai:gpt-5"), "did you mean 'openai:gpt-5'?"),
         (("nope", "--remove"), "aliases.nope is not set"),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-import taiwa.models.registry  # noqa: F401  (another account may not read what would be imported later)
+import taiwa.models.providers  # noqa: F401  (another account may not read what would be imported later)
 from taiwa.store import Store
 from tests.cli.conftest import Place, Taiwa
 from tests.format_1.write import DATA

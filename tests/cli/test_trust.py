@@ -49,7 +49,7 @@ def test_the_model_of_an_imported_app_is_not_asked(
 
     assert [request["model"] for request in model_server.requests] == ["test-model"] * 2
     assert "taiwa apps trust foreign" in warned
-    assert "came with an import: what it names does not count" in answered.err
+    assert "is not trusted: its model, tools and documents are ignored" in answered.err
 
 
 def test_without_a_configured_model_the_built_in_one_answers_an_imported_app(
@@ -136,7 +136,7 @@ def test_an_imported_app_searches_no_documents(
 
     assert refused.code == 2
     assert refused.err.endswith(
-        "taiwa: the app 'ask' came with an import and may not search documents; see `taiwa apps trust ask`\n"
+        "taiwa: the app 'ask' was imported and may not search documents; see `taiwa apps trust ask`\n"
     )
     shown = taiwa.ok("apps", "trust").lines
     assert shown[0].startswith("ask (")
@@ -195,6 +195,6 @@ def test_an_imported_app_that_is_updated_to_a_file_of_its_name_searches_no_docum
 
     assert refused.code == 2
     assert refused.err.endswith(
-        "taiwa: the app 'ask' came with an import; before it is updated: taiwa apps trust ask\n"
+        "taiwa: the app 'ask' was imported; trust it before updating it: taiwa apps trust ask\n"
     )
     assert taiwa("ask", "What is the key?", "-s", "gift").code == 2

@@ -55,7 +55,7 @@ SYMBOLS = st.sampled_from(["start", "p", "q", "a", "b"])
 BODIES = st.lists(st.lists(SYMBOLS, max_size=2).map(tuple), min_size=1, max_size=3, unique=True)
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 @given(st.fixed_dictionaries({"start": BODIES, "p": BODIES, "q": BODIES}), st.text("ab", max_size=4))
 def test_rules_are_the_same_in_gbnf_or_refused_as_left_recursive(rules: dict[str, list[Body]], text: str) -> None:
     lines = [f"{name}: {' | '.join(' '.join(body) for body in bodies)}" for name, bodies in rules.items()]

@@ -6,7 +6,7 @@ from taiwa.constraints import Vocabulary, compile
 from taiwa.constraints.gbnf import tool_calls_to_gbnf
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import ToolCallsInText, ToolSpec
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from tests.constraints.gbnf_reader import Gbnf
 
 

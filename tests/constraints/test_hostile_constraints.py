@@ -81,7 +81,7 @@ schemas = st.recursive(
 )  # fmt: skip
 
 
-@settings(deadline=None)
+@settings(max_examples=settings().max_examples // 2)
 @given(patterns)
 @example("((a{1,1000}){1,1000}){1,1000}")
 @example("(" * 5_000)
@@ -110,7 +110,7 @@ def test_a_grammar_is_followed_or_refused(grammar: str) -> None:
     )
 
 
-@settings(deadline=None)
+@settings(max_examples=settings().max_examples // 2)
 @given(schemas)
 @example({"type": "string", "pattern": "\udfff"})
 @example({"enum": [float("nan")]})

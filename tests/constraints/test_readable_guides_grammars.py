@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from lark import Lark
 from lark.exceptions import LarkError
@@ -53,6 +53,7 @@ GUIDES = {name: GrammarGuide(grammar, BYTES) for name, (grammar, _) in GRAMMARS.
 
 
 @pytest.mark.parametrize("name", GRAMMARS)
+@settings(max_examples=settings().max_examples // 2)
 @given(data=st.data())
 def test_a_walk_ends_in_a_text_that_lark_parses(name: str, data: st.DataObject) -> None:
     state = GUIDES[name].start()

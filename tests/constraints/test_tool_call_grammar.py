@@ -4,7 +4,7 @@ from taiwa import constraints
 from taiwa.constraints import Vocabulary
 from taiwa.constraints.allowed_tokens import MatcherGuide
 from taiwa.kernel.messages import ToolCallsInText, ToolSpec
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 
 BYTES = Vocabulary.of_bytes()
 TEXT: dict[str, Json] = {"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]}

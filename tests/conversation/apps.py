@@ -8,7 +8,7 @@ from taiwa.conversation.app import ALL, App, AppSource, Example, ReplyMode, Wind
 from taiwa.conversation.history import Conversation, Node, add_turn, apply_nodes, begin
 from taiwa.conversation.state import StateField
 from taiwa.conversation.turn_prompt import turn_request
-from taiwa.kernel.records import Json, canonical, record, restore
+from taiwa.kernel.serialization import Json, canonical, record, restore
 
 TOPICS = StateField("topics", "list[str]", reduce="union", description="what the talk is about")
 DICTIONARY = StateField("dictionary", "dict[str, str | null]", reduce="table")

@@ -20,7 +20,7 @@ from taiwa.conversation.history import (
 )
 from taiwa.conversation.state import StateField
 from taiwa.kernel.errors import CorruptError, InputError
-from taiwa.kernel.records import record, restore
+from taiwa.kernel.serialization import record, restore
 from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app, asked, named, reloaded, talked
 from tests.strategies import texts
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from taiwa.conversation.reducers import BUILT_IN, item_key, reducer
 from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.kernel.records import Json, canonical
+from taiwa.kernel.serialization import Json, canonical
 from tests.strategies import json_values, texts
 
 words = st.lists(st.sampled_from(["a", "b", "Ａ", "A ", "ab", "が", "か\u3099", ""]), max_size=4)

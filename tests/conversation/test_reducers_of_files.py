@@ -111,7 +111,7 @@ def test_a_function_that_fails_leaves_the_state_and_the_turn_goes_on(write: Call
 @pytest.mark.parametrize(
     ("reduce", "message"),
     [
-        ("none.py:highest(3)", "the file none.py is not found"),
+        ("none.py:highest(3)", "the file none.py was not found"),
         ("tops.py:nothing", "has no function or Reducer 'nothing'"),
     ],
 )

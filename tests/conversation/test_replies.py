@@ -12,7 +12,7 @@ from taiwa.conversation.replies import AnswerWatcher, parse_delta, parse_reply, 
 from taiwa.conversation.state import StateField
 from taiwa.conversation.turn_prompt import DELTA_LINE, ENVIRONMENT, MARKERS, format_reply
 from taiwa.kernel.effects import HideOutput
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app
 from tests.models.pieces import PLACES, cut
 from tests.strategies import texts

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.conversation.replies import MemberWatcher
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import whole_characters
 from tests.models.pieces import PLACES, cut
 from tests.strategies import json_values, texts

@@ -13,7 +13,7 @@ from taiwa.conversation.state import (
     replace_state,
 )
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, initial_state
 
 FIELDS = (TOPICS, DICTIONARY, MOOD, TURNS)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from taiwa.conversation.state import COMPUTED_FIELDS, StateField, TurnContext
-from taiwa.kernel.records import canonical
+from taiwa.kernel.serialization import canonical
 from taiwa.kernel.text import estimate_tokens, guess_language
 from tests.conversation.apps import app, talked
 from tests.strategies import texts

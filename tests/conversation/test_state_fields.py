@@ -14,7 +14,7 @@ from taiwa.conversation.state import (
     value_output_type,
 )
 from taiwa.kernel.errors import ConfigError, OutputValidationError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from tests.conversation.apps import initial_state
 
 TYPES = (

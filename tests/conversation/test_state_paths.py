@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from taiwa.conversation.state import MISSING, Change, diff_states, format_path, get_path, parse_path
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from tests.strategies import json_objects, json_values, texts
 
 STATE: Json = {"dictionary": {"文": "sentence", "a.b": "dotted"}, "topics": ["tea", "go"], "mood": None}

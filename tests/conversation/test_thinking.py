@@ -8,8 +8,8 @@ from taiwa.conversation.turn_prompt import turn_request
 from taiwa.flows.chat import say
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, Response, Text, Thinking, assistant, user
-from taiwa.kernel.records import record
 from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.serialization import record
 from taiwa.models.scripted import scripted_model
 from taiwa.store import Store
 

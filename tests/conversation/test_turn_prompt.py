@@ -20,7 +20,7 @@ from taiwa.conversation.turn_prompt import (
     turn_request,
 )
 from taiwa.kernel.messages import Part, Request, Text
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app, asked, reloaded, talked
 from tests.strategies import texts
 

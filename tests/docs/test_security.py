@@ -354,9 +354,9 @@ PROBES: dict[str, Callable[[World, str], bool]] = {
     "the model and its server": sets_model,
     "the tools of a turn": sets_tools,
     "the documents that are searched": sets_documents,
-    "for whom documents are searched": sets_principals,
+    "the principal for whom documents are searched": sets_principals,
     "the user profile": sets_user,
-    "the limit of cost": sets_limit,
+    "the cost limit": sets_limit,
     "the latest conversation": sets_latest,
     "values of the state": sets_state,
 }

@@ -11,7 +11,7 @@ import pytest
 
 from taiwa.cli.main import COMMANDS, SECTIONS, cli
 from taiwa.kernel.usage_limits import Prices
-from taiwa.models.registry import find_prices
+from taiwa.models.providers import find_prices
 from taiwa.settings import load
 from tests.house.source import ROOT
 

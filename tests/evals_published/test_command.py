@@ -51,7 +51,7 @@ def test_extracts_are_measured_without_a_model_and_leave_a_folder(evals: Evals, 
     assert sorted(path.name for path in folder.iterdir()) == [
         "chart.png", "chart.svg", "rows.jsonl", "summary.json", "table.md",
     ]  # fmt: skip
-    assert "4 rows were there before, 0 are left" in again.err
+    assert "4 rows are already finished, 0 remain" in again.err
     assert "leave  extractive, passage withheld" in first.out
     assert len((folder / "rows.jsonl").read_text().splitlines()) == 5
 

@@ -9,7 +9,7 @@ import pytest
 from evals.handbook import HandbookAnswer, ask_handbook, count_answers, read_questions
 from taiwa.apps.catalog import HANDBOOK
 from taiwa.retrieval import Index, Library
-from taiwa.sessions.stored_ask import term_weights_of
+from taiwa.sessions.ask_resources import term_weights_of
 
 ROWS = read_questions()
 LINK = re.compile(r"\]\(([^)#]+)\)")

@@ -53,7 +53,7 @@ def test_a_folder_keeps_rows_table_and_chart(
     assert sorted(path.name for path in folder.iterdir()) == [
         "chart.png", "chart.svg", "rows.jsonl", "summary.json", "table.md",
     ]  # fmt: skip
-    assert "3 rows were there before, 0 are left" in again.err
+    assert "3 rows are already finished, 0 remain" in again.err
 
 
 def test_what_would_be_asked_is_shown_before(evals: Evals, model_server: ModelServer, words: tuple[str, ...]) -> None:

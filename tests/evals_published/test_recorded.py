@@ -20,8 +20,9 @@ from taiwa.flows.solve.tool_call_formats import Scanner
 from taiwa.kernel.effects import WatchResult
 from taiwa.kernel.errors import InputError
 
+SOLUTIONS = "gsm8k_gpt3_calculator"
+"""Every fourth row of the corpus, which is a fair sample, and every one with something odd."""
 CORPORA = (
-    "gsm8k_gpt3_calculator",
     "tora_tora-70b-v1.0_gsm8k",
     "tora_tora-code-34b-v1.0_gsm8k",
     "react_fever_text-davinci-002",
@@ -37,13 +38,13 @@ def rows(folder: Path, name: str) -> list[dict[str, Any]]:
 
 
 @cache
-def tally_of(folder: Path, name: str) -> ReplayCounts:
-    return replay_rows(rows(folder, name))
+def solutions(folder: Path, *, fair: bool) -> ReplayCounts:
+    return replay_rows(row for row in rows(folder, SOLUTIONS) if (row["row"] % 4 == 0) == fair)
 
 
 @pytest.mark.parametrize("name", CORPORA)
 def test_a_corpus_is_played_again_without_a_difference(shared_data: Path, name: str) -> None:
-    tally = tally_of(shared_data, name)
+    tally = replay_rows(rows(shared_data, name))
 
     assert tally.mismatches == ()
     assert tally.texts > 10
@@ -51,30 +52,36 @@ def test_a_corpus_is_played_again_without_a_difference(shared_data: Path, name: 
     assert tally.results >= tally.calls - tally.hazards.get("a call without a result", 0)
 
 
-@pytest.fixture(scope="module")
-def solutions(shared_data: Path) -> ReplayCounts:
-    return tally_of(shared_data, "gsm8k_gpt3_calculator")
+@pytest.mark.parametrize("fair", [True, False])
+def test_solutions_are_played_again_without_a_difference(shared_data: Path, fair: bool) -> None:
+    tally = solutions(shared_data, fair=fair)
+
+    assert tally.mismatches == ()
+    assert tally.texts > 10
+    assert tally.calls > 50
+    assert tally.results >= tally.calls - tally.hazards.get("a call without a result", 0)
 
 
 def test_nearly_every_recorded_calculation_is_read(shared_data: Path) -> None:
-    # The folder holds every fourth row of the corpus and every one with something odd, so every fourth is the fair sample.
-    fair = replay_rows(row for row in rows(shared_data, "gsm8k_gpt3_calculator") if row["row"] % 4 == 0)
+    fair = solutions(shared_data, fair=True)
 
     assert fair.calculated > 3_000
     assert fair.parsed >= 0.998
 
 
-def test_what_is_refused_is_no_arithmetic(solutions: ReplayCounts) -> None:
-    refused = [each.expression for each in solutions.sums if each.agreement == "refused"]
+def test_what_is_refused_is_no_arithmetic(shared_data: Path) -> None:
+    both = [solutions(shared_data, fair=fair) for fair in (True, False)]
+    refused = [each.expression for part in both for each in part.sums if each.agreement == "refused"]
 
     assert refused
     assert all(any(char.isalpha() for char in each) for each in refused)
 
 
-def test_where_our_value_differs_from_the_record_the_record_is_wrong(solutions: ReplayCounts) -> None:
-    differing = [each for each in solutions.sums if each.agreement == "differs"]
+def test_where_our_value_differs_from_the_record_the_record_is_wrong(shared_data: Path) -> None:
+    both = [solutions(shared_data, fair=fair) for fair in (True, False)]
+    differing = [each for part in both for each in part.sums if each.agreement == "differs"]
 
-    assert 0 < len(differing) < solutions.calculated / 250
+    assert 0 < len(differing) < sum(part.calculated for part in both) / 250
     for each in differing:
         tree = ast.parse(each.expression.replace("¾", "(3/4)"), mode="eval")
         assert Fraction(each.got) == worked(tree.body) != Fraction(each.recorded)

@@ -13,7 +13,7 @@ import pytest
 import taiwa
 from taiwa.flows.api import Api, Confirm
 from taiwa.flows.route import NeedsClarification, Routed
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from tests.house.source import ROOT
 
 FILES = sorted((ROOT / "examples").glob("*.py"))

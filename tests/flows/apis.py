@@ -9,9 +9,8 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from taiwa.flows.api import Api
-from taiwa.flows.call_plan import reads, writes
-from taiwa.kernel.records import Json
+from taiwa.flows.api import Api, reads, writes
+from taiwa.kernel.serialization import Json
 
 
 @dataclass

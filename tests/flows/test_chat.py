@@ -239,7 +239,7 @@ def test_an_environment_that_cannot_be_used_leaves_the_state_as_it_was(drive: Dr
     [
         ("length", "the answer was cut off at the length limit"),
         ("interrupted", "the answer was interrupted"),
-        ("refusal", "the model refused to go on"),
+        ("refusal", "the model refused to continue"),
     ],
 )
 def test_an_answer_that_did_not_end_well_is_kept_and_not_repaired(

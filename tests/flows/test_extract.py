@@ -10,8 +10,8 @@ from taiwa.flows.extract import Attempt, ExtractError, RepairPolicy, TypedAnswer
 from taiwa.kernel.effects import WatchResult
 from taiwa.kernel.errors import LimitError, OutputValidationError, RefusalError, TaiwaError, restore_error
 from taiwa.kernel.messages import FinishReason, JsonSchema, Response, TextDelta, Usage, assistant, system, user
-from taiwa.kernel.records import record, restore
 from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.serialization import record, restore
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.scripted import ALL_CAPABILITIES, scripted_model
 from taiwa.structured import Fix, OutputType

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from taiwa.flows.extract import ExtractError, RepairPolicy, apply_patch, extract, path_of_line, read_path
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.messages import Response, Usage, assistant, user
-from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.serialization import Json
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.structured import OutputType
 from tests.files import PNG

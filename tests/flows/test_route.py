@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from taiwa.flows.api import Api
-from taiwa.flows.call_plan import Plan, PlannedCall, reads
+from taiwa.flows.api import Api, Plan, PlannedCall, reads
 from taiwa.flows.extract import ExtractError, RepairPolicy, extract
 from taiwa.flows.route import NeedsClarification, Routed, Routes, route
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.messages import JsonSchema
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.models.scripted import scripted_model
 from taiwa.structured import OutputType, ParseOptions
 from tests.flows.driving import Drive

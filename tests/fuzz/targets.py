@@ -20,13 +20,13 @@ from taiwa.conversation.app import App
 from taiwa.conversation.replies import parse_reply
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.errors import InputError, TaiwaError
-from taiwa.kernel.records import Json, parse_json
+from taiwa.kernel.serialization import Json, parse_json
 from taiwa.kernel.text import plain
 from taiwa.models.http_api.capabilities import file_text
 from taiwa.models.http_api.stream_decoder import SseReader
 from taiwa.models.scripted import function_model
 from taiwa.operations.generate import ExplainOptions, explain
-from taiwa.retrieval.access import audience_of, read_rules
+from taiwa.retrieval.document_access import audience_of, read_rules
 from taiwa.retrieval.readers import read_document, split_into_chunks
 from taiwa.retrieval.types import UnreadableError
 from taiwa.sessions.repository import Repository

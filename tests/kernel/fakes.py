@@ -23,8 +23,8 @@ from taiwa.kernel.messages import (
     Usage,
     user,
 )
-from taiwa.kernel.records import value
 from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.serialization import value
 from taiwa.kernel.usage_limits import UsageLedger
 
 T = TypeVar("T")

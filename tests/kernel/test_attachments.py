@@ -14,7 +14,7 @@ from taiwa.kernel import attachments as module
 from taiwa.kernel.attachments import MAX_COUNT, Attachment, read_attachments, read_reference
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Request, Response, assistant, user
-from taiwa.kernel.records import digest, record, restore
+from taiwa.kernel.serialization import digest, record, restore
 from taiwa.kernel.usage_limits import max_usage
 from tests.files import FILES, PNG, TEXT
 from tests.strategies import attachments, texts

@@ -13,7 +13,7 @@ from taiwa.kernel.effects import CallTool, Effect, GetEvidence, Retrieve, gather
 from taiwa.kernel.errors import LimitError
 from taiwa.kernel.execution import Entry, Journal
 from taiwa.kernel.messages import Evidence, Passage, ToolResult, ToolSpec
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import UsageLimits
 from tests.kernel.fakes import Echo, ask
 

@@ -16,7 +16,7 @@ from taiwa.kernel.errors import (
     error_classes,
     restore_error,
 )
-from taiwa.kernel.records import canonical, record, restore
+from taiwa.kernel.serialization import canonical, record, restore
 from tests.strategies import raised_errors
 
 

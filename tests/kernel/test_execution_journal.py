@@ -9,7 +9,7 @@ from taiwa.kernel.effects import CallTool, Complete, GetCapabilities, Program, W
 from taiwa.kernel.errors import InputError, ReplayError, StoreError, TaiwaError, ToolError
 from taiwa.kernel.execution import Entry, Journal, RunResult, replay
 from taiwa.kernel.messages import Request, Response, ToolResult, user
-from taiwa.kernel.records import canonical
+from taiwa.kernel.serialization import canonical
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.scripted import scripted_model
 from tests.kernel.fakes import Double, Drive, Echo, ask, call, shown

@@ -19,8 +19,8 @@ from taiwa.kernel.effects import (
 from taiwa.kernel.errors import ConfigError, InputError, LimitError, ModelError, TaiwaError, ToolError, UnknownToolError
 from taiwa.kernel.execution import Journal, replay
 from taiwa.kernel.messages import Notice, Passage, Request, Response, ToolResult, ToolSpec, Usage, assistant, user
-from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.models.scripted import scripted_model
 from tests.kernel.fakes import Double, Drive, Echo, ask, call

@@ -68,7 +68,7 @@ def test_without_a_retriever_nothing_can_be_measured() -> None:
 
 
 def test_a_lookup_without_history_keeps_its_name() -> None:
-    from taiwa.kernel.records import digest, record
+    from taiwa.kernel.serialization import digest, record
 
     assert record(Retrieve("q", 3)) == {"~": "retrieve", "query": "q", "k": 3}
     assert digest(Retrieve("q")) != digest(Retrieve("q", history=SAID))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from taiwa.kernel.errors import RateLimitError, restore_error
-from taiwa.kernel.records import digest, record, registry, restore, value
+from taiwa.kernel.serialization import digest, record, registry, restore, value
 
 TAGS = Path(__file__).with_name("tags.json")
 LIST = """
@@ -23,7 +23,7 @@ for module in pkgutil.walk_packages(taiwa.__path__, "taiwa."):
         except ModuleNotFoundError as error:
             assert (error.name or "").partition(".")[0] != "taiwa", error
 from taiwa.kernel.errors import TaiwaError, error_classes
-from taiwa.kernel.records import registry
+from taiwa.kernel.serialization import registry
 def derived(cls):
     return [cls, *(each for below in cls.__subclasses__() for each in derived(below))]
 tags = [cls.tag for cls in derived(TaiwaError) if "tag" in vars(cls)]

@@ -20,7 +20,7 @@ from taiwa.conversation.turn_prompt import turn_request
 from taiwa.kernel.effects import Program, Step
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Request
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.laws import check_laws, laws
 from taiwa.laws.laws import Law, LawResult, check_law, field_laws, reducer_laws
 from taiwa.plugins import Plugin

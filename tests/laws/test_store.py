@@ -10,7 +10,7 @@ from taiwa.apps.catalog import load_source
 from taiwa.conversation.app import App, AppSource
 from taiwa.conversation.history import Conversation, add_turn, begin, edit_state, summarize_window
 from taiwa.conversation.turn_prompt import turn_request
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.sessions import repository as repositories
 from taiwa.sessions.repository import Repository
 from taiwa.store import Store

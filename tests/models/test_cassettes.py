@@ -25,7 +25,7 @@ from taiwa.kernel.messages import (
     collect_response,
 )
 from taiwa.models.http_api.provider_interface import Codec
-from taiwa.models.registry import resolve
+from taiwa.models.providers import resolve
 from tests.conftest import SHARED_DATA
 from tests.models.pieces import cut
 

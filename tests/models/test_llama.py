@@ -33,7 +33,7 @@ from taiwa.models.http_api.api_keys import Secret
 from taiwa.models.http_api.capabilities import ProbeReport
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.probe_server import probe
-from taiwa.models.registry import check_key, resolve, resolve_permissive
+from taiwa.models.providers import check_key, resolve, resolve_permissive
 from taiwa.settings import Settings, load
 from tests.models.conftest import Face
 from tests.peers.llama import KEY, LlamaServer

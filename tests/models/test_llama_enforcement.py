@@ -14,10 +14,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from taiwa.kernel.messages import Enforcement, JsonSchema, Request, Sampling, collect_response, user
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.constraint_encoding import clause
-from taiwa.models.registry import resolve
+from taiwa.models.providers import resolve
 from tests.peers.llama import KEY, LlamaServer
 
 SEEDS = 6

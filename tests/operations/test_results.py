@@ -6,13 +6,20 @@ from pathlib import Path
 import pytest
 
 from taiwa.kernel.messages import Usage
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.models.scripted import scripted_model
 from taiwa.operations import inspect, say
-from taiwa.operations.ask import AskOptions, open_ask_app
 from taiwa.operations.batch import BatchOptions, Counts, open_rows, preview_turns, run_turns
-from taiwa.operations.documents import FindOptions, IndexOptions, find, index_folder, open_library
+from taiwa.operations.documents import (
+    AskOptions,
+    FindOptions,
+    IndexOptions,
+    find,
+    index_folder,
+    open_ask_app,
+    open_library,
+)
 from taiwa.operations.generate import ExplainOptions, explain, load_output_type, parse, render_schema
 from taiwa.operations.result_json import BILL, ask_to_json, members, reported_usage_to_json, to_json, usage_to_json
 from taiwa.operations.results import CostResult, StateResult

@@ -7,17 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-import transformers
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from taiwa.kernel.errors import ConfigError, InputError, ModelError
 from taiwa.kernel.messages import Passage, user
 from taiwa.retrieval import Index, Library, ScopedRetriever
-from taiwa.retrieval.access import SIDECAR
+from taiwa.retrieval.document_access import SIDECAR
 from taiwa.retrieval.hybrid import BertEncoder, HybridIndex, LabelledQuery, gain_of, own_sentences
 from taiwa.retrieval.index import reciprocal_ranks
 from taiwa.retrieval.types import Gain, PassageFeedback
+from tests.lazily import Lazily
+
+tokenizers: Any = Lazily("tokenizers")
+torch: Any = Lazily("torch")
+transformers: Any = Lazily("transformers")
 
 TOPICS = {"leave": ("holiday", "vacation"), "pay": ("salary", "wage"), "trip": ("train", "journey")}
 
@@ -283,10 +285,14 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         max_position_embeddings=16,
     )  # fmt: skip
     transformers.BertModel(config).eval().save_pretrained(folder)
-    tokenizer = Tokenizer(models.WordPiece({word: at for at, word in enumerate(WORDS)}, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer()
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", None, [("[CLS]", 2), ("[SEP]", 3)])
+    tokenizer = tokenizers.Tokenizer(
+        tokenizers.models.WordPiece({word: at for at, word in enumerate(WORDS)}, unk_token="[UNK]")
+    )
+    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+        "[CLS] $A [SEP]", None, [("[CLS]", 2), ("[SEP]", 3)]
+    )
     tokenizer.save(str(folder / "tokenizer.json"))
     return folder
 
@@ -300,7 +306,7 @@ def test_a_model_gives_the_vectors_that_torch_gives(model: Path, first: bool) ->
     ours = BertEncoder(model).embed(texts, "passage")
 
     bert = transformers.BertModel.from_pretrained(model).eval()
-    tokenizer = Tokenizer.from_file(str(model / "tokenizer.json"))
+    tokenizer = tokenizers.Tokenizer.from_file(str(model / "tokenizer.json"))
     tokenizer.enable_truncation(16)
     for text, row in zip(texts, ours, strict=True):
         with torch.no_grad():

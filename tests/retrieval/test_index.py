@@ -11,7 +11,7 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, Passage, user
 from taiwa.kernel.runtime import Retriever, Runtime
 from taiwa.retrieval import Evidence, Index, Library, ScopedRetriever
-from taiwa.retrieval.access import SIDECAR
+from taiwa.retrieval.document_access import SIDECAR
 from tests.retrieval.measured import questions, told_apart
 
 
@@ -70,7 +70,7 @@ def test_an_index_of_no_folder_is_not_brought_up_to_date_with_the_current_one(li
 
 
 def test_a_library_in_memory_is_refused() -> None:
-    with pytest.raises(InputError, match="a library is a file"):
+    with pytest.raises(InputError, match="a library must be a file"):
         Library.open(":memory:")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.retrieval import Index, Library, ingest, readers
-from taiwa.retrieval.access import SIDECAR
+from taiwa.retrieval.document_access import SIDECAR
 from taiwa.retrieval.ingest import Folder
 from tests.retrieval.documents import docx, pdf
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from taiwa.isolation import ProcessLimits
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.retrieval import readers
 from taiwa.retrieval.readers import IsolatedReader, document_format, read_document, reader_name, sections
 from taiwa.retrieval.types import ParsedDocument, UnreadableError

@@ -364,10 +364,13 @@ def test_two_readers_follow_one_run_and_a_reader_that_leaves_does_not_end_it() -
         assert server.turns() == [["Hi"]]
 
 
-def test_a_stopped_run_is_cancelled_and_keeps_its_text() -> None:
+@pytest.mark.parametrize(
+    ("version", "outcome"), [({"protocolVersion": "1.0"}, {"type": "cancelled"}), ({}, None)], ids=["1.0", "before 1.0"]
+)
+def test_a_stopped_run_is_cancelled_and_keeps_its_text(version: Json, outcome: Json | None) -> None:
     model: Any = WaitingModel()
     with serving(model=model) as server:
-        with server.client.stream("POST", "/ag-ui", json=GOOD) as response:
+        with server.client.stream("POST", "/ag-ui", json=GOOD | version) as response:
             events = follow(response.iter_lines())
             while next(events)["type"] != "TEXT_MESSAGE_CONTENT":
                 pass
@@ -377,7 +380,8 @@ def test_a_stopped_run_is_cancelled_and_keeps_its_text() -> None:
         unknown = server.client.post("/ag-ui/threads/t/runs/other/cancel", json={})
 
         assert stopped.json() == {"cancelled": True}
-        assert last["outcome"] == {"type": "cancelled"}
+        assert last["type"] == "RUN_FINISHED"
+        assert last.get("outcome") == outcome
         assert unknown.status_code == 404
         assert server.repository.at("t").turns[-1].answer == "Hello"
 
@@ -404,19 +408,24 @@ def test_a_run_that_a_stopped_server_left_open_is_resumed_where_it_is_sent_again
         assert server.repository.store.runs.open_runs() == ()
 
 
-def test_tools_of_the_client_are_called_and_their_results_answered() -> None:
+@pytest.mark.parametrize(
+    ("version", "named"),
+    [({"protocolVersion": "1.0"}, {"pendingToolCallIds": ["c1"]}), ({}, {})],
+    ids=["1.0", "before 1.0, whose clients take no other field"],
+)
+def test_tools_of_the_client_are_called_and_their_results_answered(version: Json, named: Json) -> None:
     call = Response(
         Message("assistant", (Text("Let me see."), ToolCall("look", '{"at": "sky"}', "c1"))), finish="tool_calls"
     )
     tools = [{"name": "look", "description": "Look.", "parameters": {"type": "object", "properties": {}}}]
     with serving(call, "It is blue.") as server:
         agent = Agent(server)
-        agent.say("How is the sky?", tools=tools)
+        agent.say("How is the sky?", tools=tools, **version)
         pending = agent.outcome
         agent.messages.append({"id": "t1", "role": "tool", "toolCallId": "c1", "content": "blue"})
         answer = agent.run(tools=tools)
 
-        assert pending == {"type": "success", "pendingToolCallIds": ["c1"]}
+        assert pending == {"type": "success", **named}
         assert answer == "It is blue."
         assert [message.role for message in server.model.requests[1].messages] == ["user", "assistant", "tool"]
         assert server.model.requests[0].tools[0].name == "look"

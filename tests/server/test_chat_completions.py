@@ -338,12 +338,18 @@ def test_an_error_of_the_model_has_its_status_whole_and_streamed(
         assert json.loads(data)["error"]["message"] == response.json()["error"]["message"]
 
 
-def test_an_app_that_keeps_a_state_takes_no_tools_of_a_client() -> None:
-    with serving("x") as served:
-        body = {"model": "order", "messages": [{"role": "user", "content": "tea"}], "tools": [WEATHER]}
-        response = served.client.post("/v1/chat/completions", json=body)
-        assert response.status_code == 400
-        assert "keeps a state" in response.json()["error"]["message"]
+def test_an_app_that_keeps_a_state_calls_no_tools_of_a_client() -> None:
+    said = {"model": "order", "messages": [{"role": "user", "content": "tea"}], "tools": [WEATHER]}
+    with serving("One tea.", "Two teas.") as served:
+        for given in ({}, {"tool_choice": "none"}):
+            response = served.client.post("/v1/chat/completions", json=said | given)
+            assert response.json()["choices"][0]["finish_reason"] == "stop"
+        assert WEATHER["function"]["name"] not in {tool.name for each in served.model.requests for tool in each.tools}
+        named = {"type": "function", "function": {"name": WEATHER["function"]["name"]}}
+        for required in ("required", named):
+            response = served.client.post("/v1/chat/completions", json=said | {"tool_choice": required})
+            assert response.status_code == 400
+            assert "keeps a state" in response.json()["error"]["message"]
 
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -90,6 +90,9 @@ def test_the_clients_of_ollama_get_the_same_vectors(served: Serving) -> None:
     assert np.allclose(made.embeddings, [unit("my salary"), unit("holiday")], atol=1e-6)
     assert np.allclose(client.embeddings(name_of(served), "holiday").embedding, made.embeddings[1])
     assert client.embed(name_of(served), []).embeddings == []
+    tagged = f"{name_of(served)}:latest"
+    assert client.embed(tagged, "holiday").model == tagged
+    assert np.allclose(client.embeddings(tagged, "holiday").embedding, made.embeddings[1])
     with pytest.raises(ollama.ResponseError, match="does not exist here"):
         client.embed("other", "a")
 

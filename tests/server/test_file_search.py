@@ -5,11 +5,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-import openai
 import pytest
 
 from taiwa.kernel.attachments import Attachment
+from taiwa.store.server_records import Caller
+from tests.lazily import Lazily
 from tests.server.serving import KEY, Serving, serving
+
+openai: Any = Lazily("openai")
 
 GUIDE = """# Paid leave
 
@@ -34,7 +37,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 
 
 @pytest.fixture
-def client(server: Serving) -> Iterator[openai.OpenAI]:
+def client(server: Serving) -> Iterator[Any]:
     with openai.OpenAI(base_url=server.url, api_key=KEY, max_retries=0) as made:
         yield made
 
@@ -42,7 +45,7 @@ def client(server: Serving) -> Iterator[openai.OpenAI]:
 class Teas(NamedTuple):
     """A vector store of four files, three of them with attributes."""
 
-    client: openai.OpenAI
+    client: Any
     store: str
     files: list[str]
 
@@ -72,7 +75,7 @@ def teas(server: Serving) -> Iterator[Teas]:
 TOOL: Any = {"type": "file_search", "vector_store_ids": ["handbook"]}
 
 
-def test_an_answer_cites_the_files_that_were_searched(client: openai.OpenAI) -> None:
+def test_an_answer_cites_the_files_that_were_searched(client: Any) -> None:
     include: Any = ["file_search_call.results"]
     response = client.responses.create(model="ask@builtin", input=QUESTION, tools=[TOOL], include=include)
 
@@ -93,13 +96,13 @@ def test_an_answer_cites_the_files_that_were_searched(client: openai.OpenAI) -> 
     assert client.responses.retrieve(response.id).output == response.output
 
 
-def test_results_are_shown_only_if_they_are_asked_for(client: openai.OpenAI) -> None:
+def test_results_are_shown_only_if_they_are_asked_for(client: Any) -> None:
     call = client.responses.create(model="ask@builtin", input=QUESTION, tools=[TOOL]).output[0]
     assert call.type == "file_search_call"
     assert call.results is None
 
 
-def test_a_stream_announces_the_search_before_the_text(client: openai.OpenAI) -> None:
+def test_a_stream_announces_the_search_before_the_text(client: Any) -> None:
     events = list(client.responses.create(model="ask@builtin", input=QUESTION, tools=[TOOL], stream=True))
     kinds = [each.type for each in events]
 
@@ -121,7 +124,7 @@ def test_a_stream_announces_the_search_before_the_text(client: openai.OpenAI) ->
         assert "ten days" in stream.get_final_response().output_text
 
 
-def test_a_conversation_goes_on_with_a_search(client: openai.OpenAI) -> None:
+def test_a_conversation_goes_on_with_a_search(client: Any) -> None:
     first = client.responses.create(model="ask@builtin", input=QUESTION, tools=[TOOL])
     second = client.responses.create(
         model="ask@builtin", input="who books trains", tools=[TOOL], previous_response_id=first.id
@@ -129,7 +132,7 @@ def test_a_conversation_goes_on_with_a_search(client: openai.OpenAI) -> None:
     assert "booked by the office in Galway" in second.output_text
 
 
-def test_indexes_are_vector_stores(client: openai.OpenAI) -> None:
+def test_indexes_are_vector_stores(client: Any) -> None:
     (store,) = client.vector_stores.list()
     assert (store.id, store.name, store.file_counts.completed) == ("handbook", "handbook", 1)
     assert client.vector_stores.retrieve("handbook").status == "completed"
@@ -162,7 +165,7 @@ def test_a_search_that_cannot_be_done_is_refused(server: Serving, tools: list[An
     assert response.json()["error"]["message"]
 
 
-def test_a_file_is_kept_listed_read_and_deleted(client: openai.OpenAI) -> None:
+def test_a_file_is_kept_listed_read_and_deleted(client: Any) -> None:
     made = client.files.create(file=("notes/tea.md", b"# Tea"), purpose="assistants")
     picture = client.files.create(file=("a.png", b"\x89PNG"), purpose="vision")
     assert (made.filename, made.bytes, made.purpose, made.status) == ("tea.md", 5, "assistants", "processed")
@@ -177,7 +180,7 @@ def test_a_file_is_kept_listed_read_and_deleted(client: openai.OpenAI) -> None:
         client.files.create(file=("a", b"a"), purpose="other")  # type: ignore[arg-type]
 
 
-def test_files_are_attached_to_a_store_searched_by_their_attributes_and_cited(client: openai.OpenAI) -> None:
+def test_files_are_attached_to_a_store_searched_by_their_attributes_and_cited(client: Any) -> None:
     store = client.vector_stores.create(name="teas", metadata={"a": "b"})
     assert (store.id, store.name, store.metadata, store.file_counts.total) == ("teas", "teas", {"a": "b"}, 0)
     assert client.vector_stores.create(name="teas").id.startswith("vs_")
@@ -218,6 +221,35 @@ def test_files_are_attached_to_a_store_searched_by_their_attributes_and_cited(cl
     assert (batch.status, batch.file_counts.completed) == ("completed", 2)
     assert client.vector_stores.delete(store.id).deleted
     assert client.files.retrieve(files[0].id).filename == "tea.md"
+
+
+def test_a_result_has_the_attributes_that_its_file_has_in_the_store_where_it_was_found(server: Serving) -> None:
+    server.repository.store.callers.add(Caller("ann"), "key-of-ann")
+    with openai.OpenAI(base_url=server.url, api_key="key-of-ann", max_retries=0) as client:
+        content = b"# Oolong\n\nOolong tea is half fermented.\n"
+        file = client.files.create(file=("oolong.md", content), purpose="assistants").id
+        for name in ("one", "two"):
+            store = client.vector_stores.create(name=name).id
+            files = client.vector_stores.files
+            files.create_and_poll(file, vector_store_id=store, attributes={"of": name}, poll_interval_ms=5)
+
+        def found(stores: Any) -> list[Any]:
+            tool: Any = {"type": "file_search", "vector_store_ids": stores}
+            include: Any = ["file_search_call.results"]
+            call, message = client.responses.create(
+                model="ask@builtin", input="is oolong tea fermented", tools=[tool], include=include
+            ).output
+            assert call.type == "file_search_call"
+            assert message.type == "message"
+            assert message.content[0].type == "output_text"
+            assert {each.file_id for each in message.content[0].annotations if each.type == "file_citation"} == {file}
+            assert {each.file_id for each in call.results or []} == {file}
+            return [(each.attributes or {}).get("of") for each in call.results or []]
+
+        for alike in (["one"], ["one@ann"], "one", ["one", "one@ann"]):
+            assert found(alike) == ["one"]
+        assert found(["one", "two"]) == ["one", "two"]
+        assert found(["two@ann", "one"]) == ["two", "one"]
 
 
 WRONG_FILTERS = [
@@ -347,7 +379,7 @@ def test_attributes_that_cannot_be_kept_are_refused(teas: Teas, attributes: Any,
         teas.client.vector_stores.files.update(teas.files[0], vector_store_id=teas.store, attributes=attributes)
 
 
-def test_a_message_names_a_file_by_its_id(server: Serving, client: openai.OpenAI) -> None:
+def test_a_message_names_a_file_by_its_id(server: Serving, client: Any) -> None:
     file = client.files.create(file=("tea.txt", b"green"), purpose="user_data").id
     part: Any = {"type": "input_file", "file_id": file}
     client.responses.create(model="scripted", input=[{"role": "user", "content": [part]}])

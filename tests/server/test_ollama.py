@@ -33,7 +33,7 @@ CALL = Message("assistant", (ToolCall("look_up", '{"x": 1}', "call_1"),))
 
 def post(served: Serving, content: object = "Tea?", **more: object) -> httpx.Response:
     messages = content if isinstance(content, list) else [{"role": "user", "content": content}]
-    return served.client.post("/api/chat", json={"model": "scripted", "messages": messages, **more})
+    return served.client.post("/api/chat", json={"model": "scripted", "messages": messages} | more)
 
 
 def lines(response: httpx.Response) -> list[dict[str, Any]]:
@@ -139,6 +139,16 @@ def test_a_request_without_a_message_only_finds_the_model(idle: Serving) -> None
     assert idle.client.post("/api/generate", json={"model": "scripted"}).json()["done_reason"] == "load"
     assert idle.client.get("/api/version").json()["version"]
     assert idle.model.requests == []
+
+
+def test_a_model_without_a_tag_has_the_tag_latest() -> None:
+    with serving("Green.") as served:
+        answer = post(served, model="scripted:latest", stream=False).json()
+        assert (answer["model"], answer["message"]["content"]) == ("scripted:latest", "Green.")
+        assert served.client.post("/api/generate", json={"model": "scripted:latest"}).json()["done"]
+        assert served.client.post("/api/show", json={"model": "scripted:latest"}).status_code == 200
+        for unknown in ("scripted:8b", "other:latest"):
+            assert served.client.post("/api/show", json={"model": unknown}).status_code == 404
 
 
 def test_the_extension_comes_only_where_it_was_asked_for() -> None:

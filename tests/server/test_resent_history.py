@@ -8,9 +8,9 @@ from taiwa.apps.catalog import load_app, load_text
 from taiwa.conversation.app import AnswerOptions
 from taiwa.conversation.history import START, add_turn, begin
 from taiwa.kernel.messages import Message, Sampling, Text
+from taiwa.operations.resent_history import place_after
 from taiwa.sessions.replay import replay_history
 from taiwa.sessions.repository import Repository
-from taiwa.sessions.resent_history import place_after
 from taiwa.store import Store
 from tests.server.serving import KEY, Serving, requests_of, serving
 

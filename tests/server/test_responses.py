@@ -2,14 +2,17 @@
 
 import json
 import threading
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
-from taiwa.kernel.errors import OverloadedError
+from taiwa.kernel.errors import OverloadedError, StoreError
 from taiwa.kernel.messages import JsonSchema, Message, Request, Response, Text, Thinking, ToolCall, Usage, assistant
 from taiwa.sessions.replay import replay_history
+from tests.peers.faults import FaultServer, head, silence, speech, words
 from tests.server.serving import KEY, Serving, requests_of, serving, sse
 
 TOOL = {
@@ -171,6 +174,37 @@ def test_a_running_response_can_be_cancelled_once() -> None:
         assert again.status_code == 400
 
 
+@pytest.mark.parametrize("pieces", [(), (head(), words("Once"))], ids=["before the first piece", "behind it"])
+def test_a_response_that_is_deleted_while_it_is_written_hangs_up_on_the_model(pieces: tuple[bytes, ...]) -> None:
+    def read(lines: Iterator[str], until: str) -> dict[str, Any]:
+        told = (json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {"))
+        return next(each for each in told if each["type"] == until)
+
+    with FaultServer() as peer, serving(models=(model := f"{peer.base_url}#told",)) as served:
+        peer.plays(silence(*pieces))
+        body = {"model": model, "input": "a", "stream": True}
+        with served.client.stream("POST", "/v1/responses", json=body) as first:
+            lines = first.iter_lines()
+            path = f"/v1/responses/{read(lines, 'response.created')['response']['id']}"
+            with served.client.stream("GET", path, params={"stream": "true"}) as second:
+                others = second.iter_lines()
+                for each in (lines, others) if pieces else ():
+                    read(each, "response.output_text.delta")
+                while not peer.seen:
+                    time.sleep(0.01)
+
+                assert served.client.delete(path).json()["deleted"]
+
+                assert peer.seen[0].closed.wait(30)
+                for each in (lines, others):
+                    assert read(each, "response.failed")["response"]["status"] == "cancelled"
+                    assert [line for line in each if line] == ["data: [DONE]"]
+        assert served.client.get(path).status_code == 404
+        assert (len(peer.seen), served.turns(), served.repository.store.runs.open_runs()) == (1, [], ())
+        peer.plays(speech("Next."))
+        assert text_of(respond(served, "b", model=model)) == "Next."
+
+
 def test_a_failed_response_is_an_error_and_is_kept_as_failed() -> None:
     with serving(OverloadedError("busy"), OverloadedError("busy")) as served:
         assert respond(served, "a", 503)["error"]["message"] == "busy"
@@ -186,6 +220,17 @@ def test_an_answer_that_was_cut_off_is_incomplete() -> None:
     with serving(Response(assistant("So"), "length")) as served:
         made = respond(served, "a")
         assert (made["status"], made["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
+
+
+def test_an_answer_that_cannot_be_stored_is_sent_and_its_run_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr("taiwa.server.wires.responses._store", fail)
+    with serving("Hello!") as served:
+        made = respond(served, "a")
+        assert (made["status"], made["output"][0]["content"][0]["text"]) == ("completed", "Hello!")
+        assert not served.server.state.live
 
 
 def test_a_conversation_is_a_session() -> None:

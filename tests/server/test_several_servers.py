@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from taiwa.kernel.messages import Notice, Response, TextDelta, ToolResult, Usage, assistant
 from taiwa.kernel.usage_limits import RunUsage
-from taiwa.server.access import COOKIE_SECONDS, Access
+from taiwa.server.credentials import COOKIE_SECONDS, Access
 from taiwa.server.errors import ApiError
 from taiwa.server.runs import RunEvent
 from taiwa.server.shared_store import event_from_json, event_to_json
@@ -124,6 +124,19 @@ def test_a_response_that_one_server_writes_is_cancelled_through_another(two: Two
 
     assert cancelled["status"] == "cancelled"
     assert writer.client.get(f"/v1/responses/{name}").json() == cancelled
+
+
+def test_a_response_that_one_server_writes_is_deleted_through_another(two: Two) -> None:
+    writer, other = two
+    name = writer.begin("Count.")
+    writer.wait_until_asked()
+
+    with writer.events(f"/v1/responses/{name}", stream="true") as events:
+        assert other.client.delete(f"/v1/responses/{name}").json()["deleted"]
+        *_, last = events
+
+    assert (last["type"], last["response"]["status"]) == ("response.failed", "cancelled")
+    assert [server.client.get(f"/v1/responses/{name}").status_code for server in two] == [404, 404]
 
 
 def test_of_two_servers_that_answer_in_one_session_one_wins_and_the_other_gets_a_branch(

@@ -9,7 +9,7 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, Response, TokenLogprob, ToolCall, Usage, assistant
 from taiwa.models.builtin.model import BuiltinModel
 from taiwa.models.scripted import scripted_model
-from taiwa.operations.trace import tokens
+from taiwa.operations.inspect import tokens
 from tests.server.serving import Serving, serving
 
 Json = dict[str, Any]

@@ -20,7 +20,7 @@ from taiwa.kernel.errors import (
     OverloadedError,
 )
 from taiwa.kernel.messages import Request, Response, TextDelta, Usage, assistant
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import Prices, UsageLimits
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions, TurnResult

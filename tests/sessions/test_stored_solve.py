@@ -6,8 +6,7 @@ from typing import cast
 import pytest
 
 from taiwa import tool
-from taiwa.apps.examples import built_in_examples
-from taiwa.flows.solve.examples import ExampleCall, WorkedExample
+from taiwa.apps.examples import ExampleCall, WorkedExample, built_in_examples
 from taiwa.flows.solve.rationale import Rationale, ToolMode
 from taiwa.flows.solve.solve import SolveOptions
 from taiwa.kernel.errors import InputError, OverloadedError

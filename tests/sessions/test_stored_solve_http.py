@@ -14,7 +14,7 @@ from taiwa.kernel.effects import Program
 from taiwa.kernel.messages import Notice, TextDelta
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.http_api.client import HttpModel
-from taiwa.models.registry import resolve
+from taiwa.models.providers import resolve
 from taiwa.tools.calculator import calculator
 
 SAID = "The answer: <<calculator: 6 * 7>>"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.kernel.errors import CorruptError, InputError
-from taiwa.kernel.records import Json, canonical
+from taiwa.kernel.serialization import Json, canonical
 from taiwa.store.nodes import COMPRESS_FROM, check_json, hash_to_bytes, pack, unpack
 
 texts = st.text(st.characters(codec="utf-8"))

@@ -11,7 +11,7 @@ import pytest
 
 from taiwa.conversation.app import AppSource
 from taiwa.kernel.errors import StoreError
-from taiwa.kernel.records import digest
+from taiwa.kernel.serialization import digest
 from taiwa.sql import DatabaseSpec, Migration, PostgresUrl
 from taiwa.sql.base import Dialect
 from taiwa.sql.postgres import PostgresDatabase

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node
 from taiwa.kernel.errors import ConflictError, InputError, StoreError
-from taiwa.kernel.records import Json, canonical
+from taiwa.kernel.serialization import Json, canonical
 from taiwa.store import Store
 from tests.store.test_nodes_encoding import jsons, texts
 from tests.store.turns import APP, answered, begin, turn

@@ -63,7 +63,7 @@ def attempt(output_type: OutputType[Any], text: str, options: ParseOptions) -> P
         return error
 
 
-@settings(max_examples=300)
+@settings(max_examples=2 * settings().max_examples)
 @given(
     st.lists(st.sampled_from(UNITS) | st.text(max_size=3), max_size=40).map("".join),
     st.sampled_from(TYPES),

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from taiwa.kernel.errors import OutputValidationError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.structured import OutputType
-from taiwa.structured.diagnostics import find_mismatches
 from taiwa.structured.from_json_schema import type_ir_from_schema
+from taiwa.structured.validators import find_mismatches
 from tests.structured.recorded import outcome, rows, score
 
 

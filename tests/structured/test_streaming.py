@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from taiwa.kernel.errors import OutputValidationError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.structured import OutputType, ParseResult, PartialParser, PartialUpdate
 
 JSON = st.recursive(

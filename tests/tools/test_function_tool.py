@@ -11,8 +11,8 @@ from pydantic import Field
 from taiwa import tool
 from taiwa.kernel.errors import InputError, LimitError, ToolError
 from taiwa.kernel.messages import ToolResult
-from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import AsyncTool, Tool
+from taiwa.kernel.serialization import Json
 from taiwa.tools.function_tool import FunctionTool
 
 

@@ -16,7 +16,7 @@ from taiwa.kernel.errors import ToolError
 from taiwa.kernel.messages import Message, Request, ToolResult, collect_response, user
 from taiwa.kernel.runtime import Runtime
 from taiwa.models.http_api.provider_interface import Codec
-from taiwa.models.registry import resolve
+from taiwa.models.providers import resolve
 from taiwa.tools.function_tool import IsolatedTool
 from taiwa.tools.mcp_client import mcp_tools
 from taiwa.tools.registry import builtin_tools

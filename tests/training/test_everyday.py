@@ -8,7 +8,7 @@ import pytest
 
 from taiwa.models.builtin.confidence import fits
 from taiwa.models.builtin.copy_constraint import CONVERTED, CopyGuide
-from taiwa.models.builtin.requests import TOOLS
+from taiwa.models.builtin.prompts import TOOLS
 from taiwa.models.builtin.tokenizer import builtin_tokens, normalize_text
 from taiwa.tools.registry import builtin_tools
 from tests.steps import lines_run

@@ -3,29 +3,38 @@
 import json
 from copy import deepcopy
 from dataclasses import replace
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+from taiwa.models.builtin.network import Network, load_weights
+from taiwa.models.builtin.tokenizer import Tokens
+from tests.lazily import Lazily
+from training.builtin.corpus import Corpus
+from training.builtin.vocabulary import SPECIAL, write
 
-from taiwa.models.builtin.network import Network, load_weights  # noqa: E402
-from taiwa.models.builtin.tokenizer import Tokens  # noqa: E402
-from training.builtin.corpus import Corpus  # noqa: E402
-from training.builtin.export import begin_from, export  # noqa: E402
-from training.builtin.model import Config, Transformer  # noqa: E402
-from training.builtin.optimise import Optimiser, orthogonal  # noqa: E402
-from training.builtin.train import Plan, read_tokens, train  # noqa: E402
-from training.builtin.vocabulary import SPECIAL, write  # noqa: E402
+torch: Any = Lazily("torch")
+exporting: Any = Lazily("training.builtin.export")
+networks: Any = Lazily("training.builtin.model")
+optimise: Any = Lazily("training.builtin.optimise")
+trainer: Any = Lazily("training.builtin.train")
+pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 
 TOKENS = Tokens(SPECIAL, ("Na", " mol"))
-SMALL = Config(dim=16, layers=2, heads=2, hidden=24, vocab=len(TOKENS), context=64)
 
 
-def model(seed: int = 0) -> Transformer:
+@cache
+def small() -> Any:
+    return networks.Config(dim=16, layers=2, heads=2, hidden=24, vocab=len(TOKENS), context=64)
+
+
+def model(seed: int = 0) -> Any:
     torch.manual_seed(seed)
-    made = Transformer(SMALL)
+    made = networks.Transformer(small())
     with torch.no_grad():
         for each in made.parameters():
             each.add_(torch.randn_like(each) * 0.1)
@@ -35,7 +44,7 @@ def model(seed: int = 0) -> Transformer:
 @pytest.mark.parametrize("shape", [(12, 12), (40, 8), (8, 40)])
 def test_singular_values_are_drawn_near_one(shape: tuple[int, int]) -> None:
     torch.manual_seed(1)
-    values = torch.linalg.svdvals(orthogonal(torch.randn(shape) * 7))
+    values = torch.linalg.svdvals(optimise.orthogonal(torch.randn(shape) * 7))
     assert values.min() > 0.4
     assert values.max() < 1.4
 
@@ -44,13 +53,13 @@ def test_the_directions_stay_what_they_were() -> None:
     torch.manual_seed(2)
     given = torch.randn(10, 6)
     left, _, right = torch.linalg.svd(given, full_matrices=False)
-    turned = left.T @ orthogonal(given) @ right.T
+    turned = left.T @ optimise.orthogonal(given) @ right.T
     assert torch.allclose(turned, torch.diag(turned.diagonal()), atol=1e-3)
 
 
 def test_the_optimiser_learns_and_goes_on_from_a_record() -> None:
     learning, ids = model(), torch.arange(20).view(2, 10)
-    optimiser = Optimiser(learning, matrix_rate=0.02, other_rate=0.003, decay=0.0)
+    optimiser = optimise.Optimiser(learning, matrix_rate=0.02, other_rate=0.003, decay=0.0)
 
     def loss():
         states = learning(ids[:, :-1])
@@ -67,7 +76,7 @@ def test_the_optimiser_learns_and_goes_on_from_a_record() -> None:
 
     other = model(1)
     other.load_state_dict(weights)
-    again = Optimiser(other, matrix_rate=0.02, other_rate=0.003, decay=0.0)
+    again = optimise.Optimiser(other, matrix_rate=0.02, other_rate=0.003, decay=0.0)
     again.restore(kept)
     learning = other
     loss().backward()
@@ -82,16 +91,16 @@ def test_an_exported_model_reckons_in_numpy_as_it_did_in_torch(tmp_path: Path) -
     with torch.no_grad():
         for each in made.parameters():
             each.copy_(each.half().float())
-    torch.save({"config": SMALL.record(), "model": made.state_dict()}, checkpoint)
+    torch.save({"config": small().record(), "model": made.state_dict()}, checkpoint)
     write(TOKENS, vocabulary)
 
-    size = export(checkpoint, vocabulary, tmp_path / "shipped")
+    size = exporting.export(checkpoint, vocabulary, tmp_path / "shipped")
 
     assert (tmp_path / "shipped" / "weights.safetensors").stat().st_mode & 0o777 == 0o644
     weights = load_weights(tmp_path / "shipped" / "weights.safetensors")
     assert set(weights.tensors) == set(weights.config.shapes())
     assert size == (tmp_path / "shipped" / "weights.safetensors").stat().st_size
-    tokens = read_tokens(tmp_path / "shipped" / "vocabulary.json")
+    tokens = trainer.read_tokens(tmp_path / "shipped" / "vocabulary.json")
     ids = [tokens.special["<solve>"], *tokens.encode("3 mol of Na"), tokens.special["<answer>"]]
     with torch.no_grad():
         wanted = made.logits(made(torch.tensor([ids])))[0, -1].numpy()
@@ -109,13 +118,13 @@ def test_what_comes_later_changes_nothing_before() -> None:
 
 def test_a_training_begins_with_exported_weights_and_spells_a_new_token_by_its_parts(tmp_path: Path) -> None:
     kept, checkpoint, vocabulary = model(), tmp_path / "checkpoint.pt", tmp_path / "vocabulary.json"
-    torch.save({"config": SMALL.record(), "model": kept.state_dict()}, checkpoint)
+    torch.save({"config": small().record(), "model": kept.state_dict()}, checkpoint)
     write(TOKENS, vocabulary)
-    export(checkpoint, vocabulary, tmp_path)
+    exporting.export(checkpoint, vocabulary, tmp_path)
     more = Tokens(SPECIAL, ("NaNa", "Na", " mol"))
-    begun = Transformer(replace(SMALL, vocab=len(more)))
+    begun = networks.Transformer(replace(small(), vocab=len(more)))
 
-    begin_from(tmp_path, begun, more)
+    exporting.begin_from(tmp_path, begun, more)
 
     before, after = kept.embed.weight.half().float(), begun.embed.weight
     for written in ("Na", " mol", "x"):
@@ -129,14 +138,19 @@ def test_a_training_begins_with_exported_weights_and_spells_a_new_token_by_its_p
 def test_products_in_bfloat16_give_nearly_the_same_direction() -> None:
     torch.manual_seed(3)
     given = torch.randn(24, 40)
-    assert torch.allclose(orthogonal(given, fast=True), orthogonal(given), atol=0.05)
+    assert torch.allclose(optimise.orthogonal(given, fast=True), optimise.orthogonal(given), atol=0.05)
 
 
-def test_a_training_draws_into_files_and_does_nothing_when_its_time_is_over(tmp_path: Path) -> None:
+def test_a_training_draws_into_files_and_does_nothing_when_its_time_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("training.builtin.train.HELD_OUT", 16)  # to draw as many as a training does takes a while
     write(TOKENS, tmp_path / "vocabulary.json")
-    plan = Plan(tmp_path, 1e-9, workers=1, batch=512, shard=8, compiled=False, config=replace(SMALL, context=512))
+    plan = trainer.Plan(
+        tmp_path, 1e-9, workers=1, batch=512, shard=8, compiled=False, config=replace(small(), context=512)
+    )
     for _ in range(2):
-        train(plan)
+        trainer.train(plan)
 
     logged = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
     assert [row["steps"] for row in logged] == [1, 1]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    from taiwa.models.builtin.tokenizer import Tokens
+    from taiwa.models.builtin.model import Loaded
     from training.builtin.model import Transformer
 
     Parsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  (it has no public name)
@@ -41,6 +41,7 @@ def main() -> int:
 
 def _making(steps: "Parsers") -> None:
     steps.add_parser("vocabulary", help="train the tokenizer")
+    steps.add_parser("wordings", help="write what the desk's dishes and wishes are called")
     training = steps.add_parser("train", help="train the model, or go on")
     training.add_argument("--minutes", type=float, default=120)
     training.add_argument("--workers", type=int, default=2)
@@ -82,6 +83,12 @@ def _vocabulary(given: argparse.Namespace) -> None:
     print(f"{len(found)} tokens")
 
 
+def _wordings(_: argparse.Namespace) -> None:
+    from training.builtin.desk.lexicon import write
+
+    write(SHIPPED / "wordings.json")
+
+
 def _train(given: argparse.Namespace) -> None:
     from training.builtin.model import Config
     from training.builtin.origin import note
@@ -121,37 +128,38 @@ def _measure(given: argparse.Namespace) -> None:
     from training.builtin.corpus import DOMAINS
     from training.builtin.measure import measure, mistakes
 
-    model, tokens = _trained(given.folder)
+    loaded, model = _trained(given.folder)
     names = [given.domain] if given.domain else list(DOMAINS)
     if given.mistakes:
         for name in names:
-            for sample, found in islice(mistakes(model, tokens, name, given.count), given.mistakes):
+            for sample, found in islice(mistakes(loaded, model, name, given.count), given.mistakes):
                 print(f"[{sample.task}: {sample.kind}] {sample.prompt}\n  wanted {sample.text!r}\n  wrote  {found!r}\n")
         return
     table = {
-        name: {kind: [each.exact, each.count] for kind, each in measure(model, tokens, name, given.count).items()}
+        name: {
+            kind: [each.exact, each.count, each.right]
+            for kind, each in measure(loaded, model, name, given.count).items()
+        }
         for name in names
     }
     (given.folder / "held_out.json").write_text(json.dumps(table, indent=1) + "\n", "utf-8")
     for name, kinds in table.items():
-        for kind, (exact, count) in kinds.items():
-            print(f"{name:12} {kind:44} {exact:5} of {count:5} {exact / count:7.1%}")
+        for kind, (exact, count, right) in kinds.items():
+            print(f"{name:12} {kind:44} {exact:5} of {count:5} {exact / count:7.1%}  {right / count:7.1%}")
 
 
-def _trained(folder: Path) -> "tuple[Transformer, Tokens]":
+def _trained(folder: Path) -> "tuple[Loaded, Transformer]":
     """The model of the newest checkpoint; that which ships where nothing was trained."""
-    import torch
+    from taiwa.models.builtin.model import Loaded
+    from taiwa.models.builtin.network import Network, load_weights
+    from training.builtin.export import export, load_exported
 
-    from training.builtin.export import load_exported
-    from training.builtin.model import Config, Transformer
-    from training.builtin.train import read_tokens
-
-    if not (folder / "checkpoint.pt").exists():
-        return load_exported(SHIPPED)
-    kept = torch.load(folder / "checkpoint.pt", map_location="cpu", weights_only=True)
-    model = Transformer(Config(**kept["config"]))
-    model.load_state_dict(kept["model"])
-    return model.eval(), read_tokens(folder / "vocabulary.json")
+    exported = SHIPPED
+    if (folder / "checkpoint.pt").exists():
+        exported = folder / "measured"
+        export(folder / "checkpoint.pt", folder / "vocabulary.json", exported)
+    model, tokens = load_exported(exported)
+    return Loaded(Network(load_weights(exported / "weights.safetensors"), tokens.vocabulary), tokens), model
 
 
 def _evaluate(given: argparse.Namespace) -> None:
@@ -202,7 +210,7 @@ def _all(given: argparse.Namespace) -> int:
 
 
 STEPS: "dict[str, Callable[[argparse.Namespace], int | None]]" = {
-    "vocabulary": _vocabulary, "train": _train, "export": _export, "measure": _measure, "evaluate": _evaluate,
+    "vocabulary": _vocabulary, "wordings": _wordings, "train": _train, "export": _export, "measure": _measure, "evaluate": _evaluate,
     "card": _card, "check": _check, "all": _all,
 }  # fmt: skip
 

@@ -106,19 +106,19 @@ def _data() -> Found:
 
 
 def _held_out(table: Mapping[str, Mapping[str, Sequence[int]]]) -> Found:
-    """How often held-out samples are written exactly, by domain, task and kind, with intervals."""
-    found: Found = {}
-    for domain, kinds in table.items():
-        found[domain] = {
-            kind: {"exact": exact, "of": of, "share": exact / of, "interval": _interval(exact, of)}
-            for kind, (exact, of) in kinds.items()
-            if of
-        }
+    """How often held-out samples are written exactly, and end in the right line, by domain, task and kind, with intervals."""
+    found: Found = {
+        domain: {kind: _counted(*counts) for kind, counts in kinds.items() if counts[1]}
+        for domain, kinds in table.items()
+    }
     every = [kinds["all"] for kinds in table.values() if "all" in kinds]
     if every:
-        exact, of = sum(each[0] for each in every), sum(each[1] for each in every)
-        found["all"] = {"all": {"exact": exact, "of": of, "share": exact / of, "interval": _interval(exact, of)}}
+        found["all"] = {"all": _counted(*map(sum, zip(*every, strict=True)))}
     return found
+
+
+def _counted(exact: int, of: int, right: int) -> Found:
+    return {"exact": exact, "right": right, "of": of, "share": exact / of, "interval": _interval(exact, of)}
 
 
 def _interval(count: int, of: int) -> list[float] | None:

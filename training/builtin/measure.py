@@ -1,61 +1,154 @@
 """How often a trained model writes exactly what a sample holds, on samples that no training has drawn.
 
 A greedy text is the same as the sample's exactly where each of the model's own tokens is the likeliest one behind the sample's
-tokens before it: so one pass tells. Nothing is constrained here; results of tools are given, as they are when they run. The names
-of substances are checked as they are when it runs: where the first line is wrong, it is written out and compared as checked.
+tokens before it: so one pass tells. Where that fails, or a check would change a line, a solution is written as it is when it runs:
+with guides, checks and tools; and so is the reply to an order that fails or would be read again.
 """
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
 import torch
 from torch import Tensor
 
-from taiwa.models.builtin.name_check import check_names
-from taiwa.models.builtin.tokenizer import END, Tokens
+from taiwa.flows.solve.tool_call_formats import TaggedFormat, sanitize_result
+from taiwa.kernel.errors import ToolError
+from taiwa.kernel.messages import Request, ToolResult, collect_response, system, user
+from taiwa.models.builtin.line_check import CALL_END, check_line, is_doubtful, lines_of
+from taiwa.models.builtin.model import BuiltinModel, Loaded
+from taiwa.models.builtin.tokenizer import Tokens
+from taiwa.tools.calculator import calculator
+from taiwa.tools.chemical_formulas import molar_mass
+from taiwa.tools.stoichiometry import stoichiometry
+from taiwa.tools.units import unit_conversion
 from training.builtin.corpus import WHOLE, laid_out, samples
+from training.builtin.desk.serving import Desk
 from training.builtin.model import Transformer
 from training.builtin.samples import Sample
 
-__all__ = ["Measured", "measure", "mistakes"]
+__all__ = ["Measured", "Solver", "measure", "mistakes"]
 
 HELD_OUT_SEED = 7_000_003
 TOGETHER = 24
-LONGEST_LINE = 120
+CALLS = 10
+"""Calls of one solution, at most."""
+INSTRUCTIONS = system(
+    TaggedFormat().instructions([calculator.spec, stoichiometry.spec, molar_mass.spec, unit_conversion.spec])
+)
+CALL = re.compile(r"<<(\w+): ([^\n]*)>>\Z")
+MASS = re.compile(r"<<molar_mass: ([^\n]*)>> ([^\n]*)")
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """How many samples of a kind there were, and how many were written exactly."""
+    """How many samples of a kind there were, how many were written exactly, and how many with the right last line."""
 
     count: int
     exact: int
+    right: int
 
 
-def measure(model: Transformer, tokens: Tokens, domain: str, count: int) -> Mapping[str, Measured]:
+def measure(loaded: Loaded, model: Transformer, domain: str, count: int) -> Mapping[str, Measured]:
     """Measure by kind, with `all` last."""
     counts: Counter[str] = Counter()
+    exact: Counter[str] = Counter()
     right: Counter[str] = Counter()
-    for sample, found in _judged(model, tokens, domain, count):
+    for sample, written in _judged(loaded, model, domain, count):
         for kind in (f"{sample.task}: {sample.kind}", f"all {sample.task.partition('.')[0]}", "all"):
             counts[kind] += 1
-            right[kind] += found is None
-    return {kind: Measured(counts[kind], right[kind]) for kind in sorted(counts)}
+            exact[kind] += written is None
+            right[kind] += written is None or (
+                sample.task == "solve" and _last_line(written) == _last_line(sample.text)
+            )
+    return {kind: Measured(counts[kind], exact[kind], right[kind]) for kind in sorted(counts)}
 
 
-def mistakes(model: Transformer, tokens: Tokens, domain: str, count: int) -> Iterator[tuple[Sample, str]]:
-    """Give the samples that are not written exactly, with what stood there up to the first wrong token."""
-    return ((sample, found) for sample, found in _judged(model, tokens, domain, count) if found is not None)
+def mistakes(loaded: Loaded, model: Transformer, domain: str, count: int) -> Iterator[tuple[Sample, str]]:
+    """Give the samples that are not written exactly, with what was written; of an order, up to the first wrong token."""
+    return ((sample, written) for sample, written in _judged(loaded, model, domain, count) if written is not None)
 
 
-def _judged(model: Transformer, tokens: Tokens, domain: str, count: int) -> Iterator[tuple[Sample, str | None]]:
+def _judged(loaded: Loaded, model: Transformer, domain: str, count: int) -> Iterator[tuple[Sample, str | None]]:
     drawn = [sample for _, sample in islice(samples(HELD_OUT_SEED, domain), count)]
     drawn.sort(key=lambda sample: len(sample.prompt) + len(sample.text))
+    solver = Solver(loaded)
+    desk = Desk(solver)
     for start in range(0, len(drawn), TOGETHER):
         group = drawn[start : start + TOGETHER]
-        yield from zip(group, _first_faults(model, tokens, group), strict=True)
+        for sample, fault in zip(group, _first_faults(model, loaded.tokens, group), strict=True):
+            if sample.task == "desk":
+                written = desk.written(sample, exact=fault is None)
+                yield sample, fault if written is None else None if written == sample.text else written
+            elif sample.task != "solve":
+                yield sample, fault
+            elif fault is None and _is_kept(sample):
+                yield sample, None
+            else:
+                written = solver.solve(sample)
+                yield sample, None if written == sample.text else written
+
+
+def _is_kept(sample: Sample) -> bool:
+    """Whether the checks leave the answer of a sample as it is."""
+    question, text = sample.prompt, sample.text
+    return all(
+        check_line(question, text[:at], line) == line and not is_doubtful(question, text[:at], line)
+        for at, line in lines_of(text)
+    )
+
+
+class Solver(BuiltinModel):
+    """The built-in model with other weights, which solves with its tools."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        super().__init__()
+        self._loaded = loaded
+
+    def load(self) -> Loaded:
+        """Give the weights."""
+        return self._loaded
+
+    def solve(self, sample: Sample) -> str:
+        """Write a solution as the flow does it, up to a call that cannot be read; with the atomic weights of the sample."""
+        text = _given(sample)
+        weights = "integer" if _uses(sample.text, "integer") else "iupac"
+        for _ in range(CALLS):
+            request = Request((INSTRUCTIONS, user(sample.prompt)), stop=(CALL_END,), prefix=text, task="solve")
+            answer = collect_response(self.stream(request))
+            text += answer.text
+            if answer.stop != CALL_END or (call := CALL.search(text + CALL_END)) is None:
+                break
+            text += f"{CALL_END} {_result(call[1], call[2], weights)}"
+        return text
+
+
+def _given(sample: Sample) -> str:
+    """What a sample gives up to the end of what the model does not learn."""
+    last = max((at for at, span in enumerate(sample.answer) if not span.weight), default=-1)
+    return "".join(span.text for span in sample.answer[: last + 1])
+
+
+def _uses(text: str, weights: str) -> bool:
+    found = MASS.findall(text)
+    return bool(found) and all(result == _result("molar_mass", formula, weights) for formula, result in found)
+
+
+def _result(tool: str, written: str, weights: str) -> str:
+    tools: Mapping[str, Callable[[str], ToolResult]] = {
+        "calculator": calculator, "stoichiometry": stoichiometry, "unit_conversion": unit_conversion,
+        "molar_mass": lambda formula: molar_mass(formula, "integer" if weights == "integer" else "iupac"),
+    }  # fmt: skip
+    try:
+        return sanitize_result(tools[tool](written).text)
+    except ToolError as error:
+        return f"error: {error.message}"
+
+
+def _last_line(text: str) -> str:
+    return text.rpartition("\n")[2]
 
 
 def _first_faults(model: Transformer, tokens: Tokens, group: list[Sample]) -> list[str | None]:
@@ -74,24 +167,5 @@ def _first_faults(model: Transformer, tokens: Tokens, group: list[Sample]) -> li
         faults = [
             place for place in range(start, len(ids)) if weights[place] >= WHOLE and best[place - 1] != ids[place]
         ]
-        line = group[row].text.partition("\n")[0]
-        if group[row].task == "solve" and faults and line.startswith(tokens.decode(ids[start : faults[0]])):
-            written = _first_line(model, tokens, ids[:start])
-            if check_names(group[row].prompt, written) == line:
-                faults = [place for place in faults if not line.startswith(tokens.decode(ids[start:place]))]
         found.append(tokens.decode([*ids[start : faults[0]], best[faults[0] - 1]]) if faults else None)
     return found
-
-
-def _first_line(model: Transformer, tokens: Tokens, given: list[int]) -> str:
-    """The first line of the greedy text, as far as a call of a tool."""
-    ids: list[int] = []
-    text = ""
-    while len(ids) < LONGEST_LINE and "\n" not in text and not text.startswith("<"):
-        with torch.no_grad():
-            token = int(model.logits(model(torch.tensor([[*given, *ids]]))[0, -1]).argmax())
-        if token == tokens.special[END]:
-            break
-        ids.append(token)
-        text = tokens.decode(ids)
-    return text.partition("\n")[0]

@@ -1,1 +1,1 @@
-"""Apps: one Markdown file makes one program of the conversation loop."""
+"""Apps: a Markdown file that defines the instructions, state and options of a conversation."""

@@ -22,7 +22,7 @@ from taiwa.conversation.reducers import IN_FILE, reducer, reducer_names
 from taiwa.conversation.state import COMPUTED_FIELDS, StateField, check_field, delta_output_type
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError
 from taiwa.kernel.messages import Sampling
-from taiwa.kernel.records import is_number
+from taiwa.kernel.serialization import is_number
 from taiwa.structured.type_notation import parse_notation, render_notation
 from taiwa.yamlfile import SURROGATE, Entry, Items, Location, Scalar, Table, Tree, parse_yaml, to_json
 
@@ -35,7 +35,7 @@ SHOWN_CHARS = 60
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem of a file; an app with a problem of level `error` cannot be opened."""
+    """A problem in a file; an app with a problem of level `error` cannot be opened."""
 
     line: int
     column: int
@@ -229,7 +229,7 @@ ASK_PARAMS = ("in", "as", "policy", "max_questions", "user", "assess_by")
 """Parameters that the flow `ask` reads."""
 
 RESERVED = {"state": ("response",), "params": (PROMPT,)}
-"""Names that no field may have, because another part of a reply has it, and those that no parameter may have."""
+"""Reserved names of fields, which other parts of a reply use, and reserved names of parameters."""
 
 NOUNS = {"state": "field", "params": "parameter"}
 
@@ -244,7 +244,7 @@ TOOL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 @dataclass(slots=True)
 class Front:
-    """An app without the text below its front matter, with the locations of its name and its parameters."""
+    """The front matter of an app, with the locations of its name and its parameters."""
 
     app: App = field(default_factory=lambda: App(AppSource("", ""), ""))
     name_location: Location = field(default_factory=lambda: Location(1))
@@ -252,7 +252,7 @@ class Front:
 
 
 def read_front(tree: Tree | None, problems: Problems) -> Front:
-    """Read all keys; report the problems and read on."""
+    """Read all keys; report problems and continue."""
     if not isinstance(tree, Table):
         if not problems.fatal:
             at = tree.at if tree else Location(1)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Literal
@@ -15,7 +15,7 @@ from taiwa.conversation.app import App, AppSource, Param, ReplyMode, fit_params,
 from taiwa.conversation.reducers import ReducerFile, pin_files, reducer_files
 from taiwa.i18n import gettext_noop
 from taiwa.kernel.errors import ConfigError, InputError, check_argument
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.plugins import find_plugin, plugin_app, plugin_names
 from taiwa.settings import config_path
 from taiwa.yamlfile import Scalar, Table, parse_yaml, to_json
@@ -33,10 +33,18 @@ def load(path: Path | str, values: Mapping[str, Json] | None = None) -> App:
         InputError: the values do not fit the parameters.
     """
     path = Path(path)
+    app = (_built_in if path.parent == BUILT_IN else _load)(path)
+    return app if values is None else app.with_params(values)
+
+
+def _load(path: Path) -> App:
     text = _read(path)
     text = pin_files(text, path.parent) if ".py:" in text else text
-    app = load_text(text, printable_path(path), _stem(path))
-    return app if values is None else app.with_params(values)
+    return load_text(text, printable_path(path), _stem(path))
+
+
+_built_in = cache(_load)
+"""A file of the package stays as it is."""
 
 
 def load_text(text: str, where: str, name: str) -> App:
@@ -61,9 +69,19 @@ def load_source(source: AppSource) -> App:
         ConfigError: the text has an error, as a text of another version can.
         InputError: the values do not fit the parameters, or the options the app.
     """
-    app = load_text(source.source, f"the stored app {source.name!r}", source.name)
+    app = _shipped(source) or load_text(source.source, f"the stored app {source.name!r}", source.name)
     app = app.with_params(source.params) if isinstance(source.params, dict) and source.params else app
     return app.with_options(restore_options(source.options))
+
+
+def _shipped(source: AppSource) -> App | None:
+    """Return the built-in app of a source, which need not be read again."""
+    if not APP_NAME.fullmatch(source.name):
+        return None
+    with suppress(ConfigError):
+        app = _built_in(BUILT_IN / f"{source.name}.md")
+        return app if app.source == AppSource(source.name, source.source) else None
+    return None
 
 
 def check(path: Path | str) -> tuple[Problem, ...]:
@@ -76,7 +94,7 @@ def check(path: Path | str) -> tuple[Problem, ...]:
 
 
 def own_reducers(path: Path | str) -> tuple[ReducerFile, ...]:
-    """Return the Python files beside an app file that hold its reducers.
+    """Return the Python files next to an app file that contain its reducers.
 
     Raises:
         ConfigError: the app file or one of them cannot be read.
@@ -188,7 +206,7 @@ BUILT_IN_TEXTS = (
     gettext_noop("Write a story together, paragraph by paragraph; a summary keeps it consistent"),
     gettext_noop("Write, explain and mend programs; keeps the topics and a summary of what is being built"),
 )
-"""What the built-in apps say of themselves and their parameters, for the catalogue `cli`."""
+"""Descriptions of the built-in apps and their parameters, for the catalogue `cli`."""
 
 HANDBOOK = Path(__file__).with_name("handbook")
 """Documents of a fictional company, searched if no index is named."""
@@ -210,14 +228,14 @@ class AppListing:
 
 
 def user_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the folder of the user's apps: `$TAIWA_APPS`, or `apps` beside the config file."""
+    """Return the folder of the user's apps: `$TAIWA_APPS`, or `apps` next to the config file."""
     environ = os.environ if environ is None else environ
     named = environ.get("TAIWA_APPS")
     return _expanded(named).absolute() if named else config_path(environ).parent / "apps"
 
 
 def apps(environ: Mapping[str, str] | None = None) -> tuple[AppListing, ...]:
-    """List all apps by name; one of the user hides a built-in one of the same name, and that one a plug-in."""
+    """List all apps by name; a user's app hides a built-in app of the same name, which hides one of a plug-in."""
     listings: dict[str, AppListing] = {}
     for origin, path in _files(environ):
         if path.stem not in listings:
@@ -242,7 +260,7 @@ def load_app(name: str, environ: Mapping[str, str] | None = None) -> App:
 
 
 def load_unchanged(name: str) -> App:
-    """Load an app as `load_app`, without reading a file again that has not changed since: a server does so for every request.
+    """Load an app like `load_app`, but read a file again only if it has changed; a server does this for every request.
 
     Raises:
         ConfigError: the app was not found or has an error.

@@ -1,4 +1,5 @@
-"""Answers as claims with citations: those of a model, or sentences of the passages where it writes no text (`answer_or_quote`).
+"""Answers as claims with citations: written by a model, or sentences of the passages if the model writes no text
+(`answer_or_quote`).
 
 `check_answer` looks up each quotation of a model word for word (`check_citations`).
 """
@@ -19,7 +20,7 @@ from taiwa.flows.extract import extract
 from taiwa.kernel.effects import Program, notify
 from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.messages import Message, Passage, Sampling, passage_key, system, user
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import strip_control
 from taiwa.structured import OutputType
 
@@ -52,7 +53,7 @@ def make_citation(passage: Passage, start: int, end: int, number: int) -> Citati
 
 @value(tag="claim")
 class Claim:
-    """One statement of an answer; without citations no passage supports it."""
+    """One statement of an answer; without citations it is unsupported."""
 
     text: str
     citations: tuple[Citation, ...] = ()
@@ -180,7 +181,7 @@ def request_messages(
 
 
 def check_answer(query: str, output: AnswerOutput, passages: tuple[Passage, ...]) -> Answer:
-    """Look up the quotations of a model; those that do not stand in their passage, or do not support their claim, are refused.
+    """Look up the quotations of a model; refuse those that do not occur in their passage or do not support their claim.
 
     >>> leave = Passage("leave.md", "Everybody has **ten** days.")
     >>> quotations = Quotation(1, "ten days"), Quotation(7, "ten days")
@@ -237,7 +238,7 @@ HISTORY_TERM = 0.4
 """Factor for a term of the history: it helped to find the passage; within it the question's own terms decide."""
 
 LINKING = 0.6
-"""Factor for a part with a link, which refers to another place."""
+"""Factor for a part with a link, which refers to another document."""
 
 MAX_PAIR_CHARACTERS = 240
 
@@ -325,7 +326,7 @@ def spans(
     counts = Counter(term for each in unit_terms for terms in each for term in terms if term in weights)
     number = sum(map(len, units))
     rare = {term: weights[term] * math.log1p((number - count + 0.5) / (count + 0.5)) for term, count in counts.items()}
-    # If terms of the question occur, a passage with terms of the history only does not answer it.
+    # If terms of the question occur anywhere, a passage with only terms of the history does not answer it.
     own = frozenset(term for term in question if term in rare)
     own = frozenset(term for term in own if len(term) > 1) or own  # 給 of 給与 is in 有給休暇 too
     found: list[Span | None] = []

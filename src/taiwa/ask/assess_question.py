@@ -28,7 +28,7 @@ from taiwa.kernel.messages import (
     ToolSpec,
     system,
 )
-from taiwa.kernel.records import Json, parse_json, value
+from taiwa.kernel.serialization import Json, parse_json, value
 from taiwa.structured import OutputType
 
 MIN_MASS = 0.5

@@ -1,7 +1,7 @@
 """The dialogue before an answer: `search → assess → policy → Ask | Search | HandOver | Advise → rewrite → [Retrieve] → answer`.
 
-A model only scores; a pure function decides from the scores and the evidence in the documents. A decision is a value with all
-that it depended on, so it can be stored, shown and repeated.
+A model only scores; a pure function decides from the scores and the evidence in the documents. A decision is a value that
+contains all its inputs, so it can be stored, shown and repeated.
 """
 
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ from taiwa.i18n import dialogue_catalogue
 from taiwa.kernel.effects import GetEvidence, Program, Retrieve, notify, perform
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Evidence, Message, Passage, passage_key, user
-from taiwa.kernel.records import tag_of, value
+from taiwa.kernel.serialization import tag_of, value
 from taiwa.kernel.text import guess_language
 
 AssessBy: TypeAlias = AssessmentMethod | Literal["no-model"]
@@ -74,8 +74,8 @@ FRESH = ClarificationState()
 class ClarifyOptions:
     """Options of the dialogue before retrieval.
 
-    - `policy`: when to ask back, one of `POLICIES`; `max_questions` bounds any policy (None: its own bound).
-    - `assess_by`: how a model assesses the dialogue; `no-model` needs none, and rewrites nothing either.
+    - `policy`: when to ask back, one of `POLICIES`; `max_questions` limits any policy (None: its own limit).
+    - `assess_by`: how a model assesses the dialogue; `no-model` uses none, and rewrites nothing.
     - `k`: number of passages for the answer.
     - `rewrite_context`: turns that the model sees when it rewrites the query; `multiple_queries`: it may write several.
     - `earlier_sessions`: number of earlier dialogues of the user that the assessment sees.
@@ -131,7 +131,7 @@ def ask(
     profile: UserProfile = ANONYMOUS_USER,
     policy: Policy | None = None,
 ) -> Program[Clarified]:
-    """Decide the next act of a dialogue and carry it out: a question back, an answer from passages, or another act.
+    """Decide the next act of a dialogue and perform it: a question back, an answer from passages, or another act.
 
     Raises (when run):
         InputError: the dialogue has no text of the user.
@@ -165,7 +165,7 @@ def clarify(
     option = select_option(last_user_text(dialogue), clarification.offered) if clarification.offered else None
     turns = tuple(dialogue)
     if option is not None and turns[-1].role == "user" and only_names_option(turns[-1].text, option):
-        turns = (*turns[:-1], user(option.label))  # a number has no meaning for a model or an index
+        turns = (*turns[:-1], user(option.label))  # a number alone means nothing to a model or an index
     step = _DialogueStep(turns, options, clarification, profile, policy, option)
     yield from step.search()
     decision = yield from step.decide()
@@ -223,7 +223,7 @@ class _DialogueStep:
 
     @cached_property
     def locale(self) -> str:
-        """The language of the environment; where that decides nothing, Japanese if the passages found are Japanese."""
+        """The language of the environment; if that is unknown, Japanese if the passages found are Japanese."""
         if self.options.locale in ("ja", "zh") or not any(guess_language(each.text) == "ja" for each in self.found[:3]):
             return self.options.locale
         return "ja"
@@ -251,7 +251,7 @@ class _DialogueStep:
         return self.policy is None and (self.options.policy in PUBLISHED if table is None else bool(table.cases))
 
     def search(self) -> Program[None]:
-        """Search with the text as written and measure the evidence, unless the policy decides first."""
+        """Search with the text as written and measure the evidence, unless the policy decides before the search."""
         if self.is_published:
             return
         self.found = yield from perform(Retrieve(self.text, max(FIRST_SEARCH_SIZE, self.options.k), self.history))

@@ -137,7 +137,7 @@ class _PolicyInput:
         return (HandOver(), ("asked_for_person",)) if route == "person" else None
 
     def by_unknown_number(self) -> Choice | None:
-        """Offer the same options again after a number that none of them has."""
+        """Offer the same options again after an invalid number."""
         offered = self.situation.clarification.offered
         rejected = self.situation.route == "none" and is_option_number(last_user_text(self.situation.dialogue))
         if not offered or not rejected or self.no_question_because:
@@ -145,11 +145,11 @@ class _PolicyInput:
         return Ask(self.sentence("Which of these do you mean?"), options=offered), ("no_such_option",)
 
     def by_declined(self) -> Choice | None:
-        """Answer a user who wants no more questions, and state the assumption."""
+        """Answer a user who declined further questions, and state the assumption."""
         return (self.search_with_assumption(), ("declined",)) if self.no_question_because == "declined" else None
 
     def by_reply(self) -> Choice | None:
-        """Ask with the words of a model that answered in words instead of an assessment."""
+        """Ask back with the text of a model that wrote text instead of an assessment."""
         asked = self.new_text(self.assessment.reply if self.assessment else "")
         return (asked, ("model_asked",)) if asked is not None and not self.no_question_because else None
 
@@ -162,7 +162,7 @@ class _PolicyInput:
         return None if asked is None else (asked, ("topic", "options" if asked.options else "words"))
 
     def by_empty_result(self) -> Choice | None:
-        """If nothing was found, ask for other words, else hand over what a human can answer, else report it."""
+        """If nothing was found, ask for other words, else hand over to a human who can answer, else report it."""
         if self.situation.passage_keys:
             return None
         if self.is_true("is_question", self.thresholds.question) is False and not self.is_pure_consultation:
@@ -187,7 +187,7 @@ class _PolicyInput:
         is_weak = self.answerable < self.thresholds.weak_evidence
         question = self.is_true("is_question", self.thresholds.question)
         if not question and not self.is_true("is_consultation", self.thresholds.consultation):
-            # Neither a question nor a consultation, as a correction is: the documents decide.
+            # Neither a question nor a consultation, such as a correction: the documents decide.
             return (Advise("chat"), ("neither",)) if is_weak else None
         if not is_weak:
             return None
@@ -200,7 +200,7 @@ class _PolicyInput:
         return (Advise("consultation"), ("consultation", "weak_evidence")) if self.is_pure_consultation else None
 
     def by_cost(self) -> Choice | None:
-        """Ask back where that is cheaper in expectation than an answer to another question."""
+        """Ask back if its expected cost is lower than that of answering another question than was meant."""
         if not self.asking_is_cheaper:
             return None
         why = "unresolved_references" if self.unresolved_references else "unclear"
@@ -265,7 +265,7 @@ class _PolicyInput:
 
     @property
     def is_pure_consultation(self) -> bool:
-        """Whether the user seeks advice and asks no question; where both are true, the documents decide."""
+        """Whether the user seeks advice without asking a question; if both are true, the documents decide."""
         consultation = self.is_true("is_consultation", self.thresholds.consultation)
         return bool(consultation) and self.is_true("is_question", self.thresholds.question) is False
 

@@ -15,7 +15,7 @@ from typing import cast
 
 from taiwa.ask.types import QUESTIONS, SCORES, Condition, PolicyCase, PolicyFunction, PolicyTable, Thresholds
 from taiwa.kernel.errors import ConfigError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.yamlfile import read_yaml, to_json
 
 SECTION = re.compile(r"^## (\w+)\n\n(.*?)\n(?=\n## |\Z)", re.MULTILINE | re.DOTALL)
@@ -56,7 +56,7 @@ class Prompts:
         return text
 
     def _own(self, section: str, names: Sequence[str]) -> str:
-        """Return the text of a policy with what the scores and questions state that it does not name; "" without one."""
+        """Return the text of a policy, followed by the scores and questions that it does not name; "" without a text."""
         text = self.sections.get(section)
         if text is None:
             return ""
@@ -104,7 +104,7 @@ def read_policy(text: str, where: str = "the policy") -> PolicyTable:
     """Read the text of a policy file; `where` names it in errors.
 
     Raises:
-        ConfigError: the file is malformed, or names what does not exist.
+        ConfigError: the file is malformed, or uses an unknown name.
     """
     found = FRONT.fullmatch(text.replace("\r\n", "\n").strip() + "\n")
     if found is None:

@@ -1,8 +1,8 @@
 """Read a dialogue without a model: its texts, the language to reply in, small talk, and the choice of an option.
 
-The patterns of small talk (greetings, thanks, commands, a request for a human) are in three languages and match whole texts only:
-`thanks` is thanks, and `thanks to whom do I owe the form?` is a question. So small talk costs no call of a model, and is never
-rewritten into a question.
+The patterns of small talk (greetings, thanks, commands, a request for a human) are in three languages and match complete
+texts only: `thanks` is thanks, but `thanks to whom do I owe the form?` is a question. Small talk therefore costs no model
+call, and is never rewritten into a question.
 """
 
 import json
@@ -12,13 +12,13 @@ from unicodedata import normalize
 
 from taiwa.ask.types import Option, Route
 from taiwa.kernel.messages import Message, user
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import guess_language, strip_control
 
 REPLY_LANGUAGES = ("ja", "zh", "en")
 
 MAX_WITHOUT_KANA = 12
-"""A Japanese text of more characters contains kana."""
+"""A longer Japanese text contains kana."""
 
 
 def turns(dialogue: Sequence[Message]) -> tuple[Message, ...]:
@@ -143,7 +143,7 @@ TOPIC = re.compile(
 """The announcement of a question, with its subject."""
 
 REPLIES_ONLY: frozenset[Route] = frozenset({"just_answer", "none"})
-"""Routes of replies to a question only: `all of them` has no meaning at the beginning of a dialogue."""
+"""Routes that apply only to replies to a question back: `all of them` has no meaning at the beginning of a dialogue."""
 
 ALWAYS = re.compile(r"just (?:answer|search)|no more|stop asking|質問|いいから|别|不要再|直接", re.IGNORECASE)
 """Words of `just_answer` that need no question before them."""
@@ -152,7 +152,7 @@ NUMBER = re.compile(r"[(#]?(\d{1,2})[).]?(?:番(?:目)?|号|です|个|，|。)*
 
 
 def detect_route(text: str, *, asked: bool = False) -> Route:
-    """Classify a text; "" where its words alone do not decide. `asked`: it replies to a question back.
+    """Classify a text; "" if its words alone do not decide. `asked`: it is a reply to a question back.
 
     >>> detect_route("ありがとうございます!"), detect_route("Thanks to whom?"), detect_route("担当者につないでください")
     ('thanks', '', 'person')

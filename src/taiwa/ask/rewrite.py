@@ -1,4 +1,4 @@
-"""Rewrite a dialogue as queries that stand alone, check what a rewrite must keep, and retrieve with several queries."""
+"""Rewrite a dialogue as stand-alone queries, check that required terms are kept, and retrieve with several queries."""
 
 import json
 import re
@@ -12,11 +12,11 @@ from taiwa.ask.read_dialogue import reply_language, turns, user_texts
 from taiwa.kernel.effects import Complete, HideOutput, Program, Retrieve, gather, notify, perform
 from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.messages import Message, Passage, Request, Sampling, fuse_rankings, system, user
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import strip_control
 
 MAX_REPLY_CHARACTERS = 60
-"""Length of a reply to a question back up to which all of its words must be kept; of a longer one only names and numbers."""
+"""Length of a reply to a question back up to which all of its words must be kept; in a longer one, only names and numbers."""
 
 NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*%?")
 
@@ -151,8 +151,8 @@ def rewrite_queries(
 ) -> Program[Queries]:
     """Rewrite a dialogue as queries; the prompt is in `language`, or in that of the dialogue, or one of `own_prompts`.
 
-    Required terms that the model omits are added; for a model that cannot write words the raw text is the query. A rewrite that is empty, cut off or in another script is discarded with a
-    warning; then the raw text is the query.
+    Required terms that the model omits are added; for a model that cannot write text the raw text is the query. A rewrite
+    that is empty, cut off or in another script is discarded with a warning; then the raw text is the query.
 
     Raises (when run):
         InputError: the dialogue has no text of the user.
@@ -169,7 +169,7 @@ def rewrite_queries(
     request = Request(messages, sampling=Sampling(max_tokens=MAX_TOKENS), task="rewrite_query")
     try:
         response = yield from perform(Complete(request, HideOutput))
-    except UnsupportedError:  # a model that writes no words; the first search weighs the words of the whole dialogue
+    except UnsupportedError:  # a model that writes no text; the first search weights the words of the whole dialogue
         return Queries(raw)
     written = _lines(response.text, multiple=multiple)
     if not written or response.finish != "stop" or is_other_script(" ".join(written), texts):
@@ -200,7 +200,7 @@ def _lines(text: str, *, multiple: bool) -> tuple[str, ...]:
 
 
 def split_questions(text: str) -> tuple[str, ...]:
-    """Divide a text of several questions, without a model; any other text is returned whole.
+    """Split a text of several questions, without a model; any other text is returned unchanged.
 
     >>> split_questions("How many days of leave are there? Who approves them?")
     ('How many days of leave are there?', 'Who approves them?')

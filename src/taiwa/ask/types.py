@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, get_args
 from taiwa.kernel.effects import Effect
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Evidence, Message, Passage
-from taiwa.kernel.records import value
+from taiwa.kernel.serialization import value
 
 Level: TypeAlias = Literal[1, 2, 3, 4, 5]
 """How true a statement is: 1 certainly, 5 certainly not."""
@@ -24,7 +24,7 @@ class Condition:
 
 @value(tag="policy-case")
 class PolicyCase:
-    """One case of a policy: an act (`ask`, `search`, `hand over`, `advise`) where all conditions hold, and the question to ask."""
+    """One case of a policy: an act (`ask`, `search`, `hand over`, `advise`) if all conditions hold, and the question to ask."""
 
     conditions: tuple[Condition, ...]
     act: str
@@ -69,9 +69,9 @@ P_FALSE = (0.05, 0.45, 0.65, 0.8, 0.95)
 class Assessment:
     """Five scores, 1 (true) to 5 (false), and the questions that could be asked back.
 
-    A score is a whole number where a model wrote it, and the expected level where it was read from probabilities. Then
-    `probabilities` holds them by score, level 1 first, and `confidence` is 1 where one level has all the probability and 0
-    where all levels are equally likely. `own_scores` and `own_questions` are those of a policy file. `reply` is a question back
+    A score is a whole number if a model wrote it, and the expected level if it was computed from probabilities. Then
+    `probabilities` contains them by score, level 1 first, and `confidence` is 1 if one level has all the probability and 0
+    if all levels are equally likely. `own_scores` and `own_questions` are those of a policy file. `reply` is a question back
     of a model that answered in words instead.
     """
 
@@ -167,10 +167,10 @@ class Thresholds:
 PRIOR = 2.0
 
 MIN_TOLERANCE, MAX_TOLERANCE = 0.1, 0.9
-"""Bounds of what feedback can teach: a user is never asked always, and never not at all."""
+"""Bounds of the learned tolerance: feedback can neither force questions back nor rule them out."""
 
 MAX_EVENTS = 24.0
-"""Weight of all feedback together, in events: what was learned can change again."""
+"""Weight of all feedback together, in events, so that the tolerance can change again."""
 
 MIN_UNCLEAR, MAX_UNCLEAR = 1.5, 4.0
 """Bounds within which feedback moves the threshold `unclear`."""
@@ -178,7 +178,7 @@ MIN_UNCLEAR, MAX_UNCLEAR = 1.5, 4.0
 EVIDENCE: dict[tuple[Verdict, bool], tuple[float, float]] = {
     ("good", True): (1.0, 0.0),
     ("bad", True): (0.0, 1.0),
-    ("good", False): (0.0, 0.25),  # a right answer is little evidence on a question that was not asked
+    ("good", False): (0.0, 0.25),  # a right answer is weak evidence about a question that was not asked
     ("bad", False): (0.5, 0.0),  # and a wrong one may have other reasons
     ("should_have_asked", False): (1.0, 0.0),
     ("should_have_asked", True): (1.0, 0.0),
@@ -261,8 +261,8 @@ AdviceKind: TypeAlias = Literal["greeting", "thanks", "farewell", "command", "ch
 """The kinds of replies that need no document."""
 
 Route: TypeAlias = Literal["", "greeting", "thanks", "farewell", "command", "person", "just_answer", "none", "topic"]
-"""What a text is where its words alone decide: `none` rejects all offered options, `person` asks for a human, and `topic` announces
-a question on a subject without asking it."""
+"""Classes of texts recognised by their words alone: `none` rejects all offered options, `person` asks for a human, and
+`topic` announces a question on a subject without asking it."""
 
 
 @value(tag="option")
@@ -332,7 +332,7 @@ class ClarificationState:
 
 @value(tag="situation")
 class Situation:
-    """All that a decision depends on.
+    """Everything that a decision depends on.
 
     - `assessment`: None if no model assessed the dialogue. `evidence`: None if the retriever cannot measure it.
     - `passage_keys`: what a first search found; `options`: what it could be about; `top_share`: the share of all scores that
@@ -360,7 +360,7 @@ class Situation:
 
 @value(tag="decision")
 class Decision:
-    """An act with the policy that chose it, the reasons, and all that it depended on.
+    """An act with the policy that chose it, the reasons, and all its inputs.
 
     `decide(decision.policy, decision.situation)` returns it again. `numbers` are the probabilities and costs that were compared.
     """

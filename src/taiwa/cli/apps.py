@@ -10,7 +10,7 @@ from taiwa.cli.options import CommonOptions, Group, common_options, complete_ses
 from taiwa.cli.output import print_item, print_json, print_line, print_notice, print_preview, print_result, table
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import ConfigError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 
 if TYPE_CHECKING:
     from taiwa.operations.results import UntrustedApp
@@ -27,7 +27,7 @@ def apps() -> None:
     taiwa apps list
     taiwa apps new tutor           create a commented app file
     taiwa apps check tutor.md      list errors with their lines and remedies
-    taiwa apps trust               list the apps that came with imports, and what they name
+    taiwa apps trust               list imported apps, and their models, tools and documents
     taiwa apps render translate -p target_lang=English "文(sentence)です。"
     """
 
@@ -107,9 +107,9 @@ def check_(common: CommonOptions, name: str) -> None:
 @click.argument("path", default="", metavar="[FILE]")
 @common_options("as_json", "store")
 def update_(common: CommonOptions, name: str, path: str) -> None:
-    """Let a conversation, by default the latest, go on with its app file as it is now; state that fits it is kept.
+    """Update a conversation, by default the latest, to the current version of its app file; state that fits it is kept.
 
-    FILE is the app file where it is in no folder of apps.
+    FILE is the app file if it is not in an app folder.
 
     \b
     taiwa apps update tutor-1
@@ -120,7 +120,7 @@ def update_(common: CommonOptions, name: str, path: str) -> None:
     repository = common.repository()
     session = repository.session(name)
     differs = update_app(repository, session, path)
-    changed = _("{session} goes on with the app file as it is now", session=session)
+    changed = _("{session} now uses the current app file", session=session)
     same = _("the app file of {session} has not changed", session=session)
     print_item({"session": session, "changed": differs}, changed if differs else same, as_json=common.as_json)
 
@@ -129,7 +129,7 @@ def update_(common: CommonOptions, name: str, path: str) -> None:
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def confirm_(name: str, yes: bool) -> None:
-    """Confirm the Python files that hold reducers of the app NAME: from now on they run, as long as they do not change.
+    """Confirm the Python files with reducers of the app NAME: they may run as long as they do not change.
 
     \b
     taiwa apps confirm tutor.md
@@ -157,10 +157,10 @@ def confirm_(name: str, yes: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @common_options("as_json", "store")
 def trust(common: CommonOptions, name: str, yes: bool) -> None:
-    """Trust the app NAME, which came with an import: from now on its model, tools and documents count.
+    """Trust the imported app NAME: its model, tools and documents apply from now on.
 
-    What it names is shown first. NAME is that of the app or of a conversation, or the beginning of the app's hash; without NAME
-    the untrusted apps are listed.
+    They are shown first. NAME is the name of the app or of a conversation, or the beginning of the app's hash; without NAME,
+    list the untrusted apps.
 
     \b
     taiwa apps trust

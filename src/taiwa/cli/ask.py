@@ -32,14 +32,14 @@ from taiwa.cli.output import (
 )
 from taiwa.i18n import ngettext
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import plain
 
 if TYPE_CHECKING:
-    from taiwa.ask.result import AskResult
+    from taiwa.ask.ask_turn import AskResult
     from taiwa.ask.types import UserProfile
     from taiwa.conversation.app import App
-    from taiwa.operations.ask import AskOptions
+    from taiwa.operations.documents import AskOptions
     from taiwa.sessions.session import Session
     from taiwa.sessions.users import UserProfiles
 
@@ -92,7 +92,7 @@ def ask(
     taiwa ask -c 2
     taiwa ask "Who approves a journey?" -m openai:NAME --max-questions 1 --json | jq .claims
     """
-    from taiwa.operations.ask import AskOptions
+    from taiwa.operations.documents import AskOptions
     from taiwa.sessions.users import UserProfiles
 
     text = read_prompt(question, common.fragments)
@@ -127,7 +127,7 @@ def _read_profile(user: str) -> "UserProfile | None":
 
 def _app(common: CommonOptions, options: "AskOptions") -> "App | str":
     """Return the app with the options as its parameters; an existing conversation keeps those that it has."""
-    from taiwa.operations.ask import AskOptions, open_ask_app
+    from taiwa.operations.documents import AskOptions, open_ask_app
 
     if common.continue_latest or (common.session and common.repository().store.refs.has(common.session)):
         if options != AskOptions():

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 YES = frozenset({"", "y", "yes", "はい", "是", "好"})
 LOG_LIMIT = 20
 CHECK_INTERVAL = 0.02
-"""Seconds between checks whether the program is inside the answer."""
+"""Seconds between checks of whether the program is inside the answer."""
 
 
 @click.command()
@@ -105,9 +105,9 @@ def chat(common: CommonOptions, app: str) -> None:
 class InterruptHandler:
     """End an answer on Ctrl-C and keep what was written and paid for.
 
-    The key may be pressed while text is printed, or in the middle of a transaction of the store. The interrupt is raised only
-    where the runtime of the turn expects it, within the stream of the model; pressed elsewhere, it waits for the next part of
-    the answer, or until the program waits for one.
+    The key may be pressed while text is printed, or during a transaction of the store. The interrupt is raised only where
+    the runtime of the turn expects it, within the stream of the model; elsewhere it is deferred to the next part of the
+    answer, or until the program waits for one.
     """
 
     def __init__(self) -> None:
@@ -127,7 +127,7 @@ class InterruptHandler:
     def listening(self) -> Generator[None]:
         """Handle Ctrl-C until the turn ends.
 
-        Signals reach the main thread only; in any other one nothing is handled.
+        Signals reach only the main thread; in other threads nothing is handled.
         """
         from taiwa.kernel.runtime import answer_chunks
 
@@ -146,7 +146,7 @@ class InterruptHandler:
                     self._waiting = False
                     raise KeyboardInterrupt
                 frame = frame.f_back
-            signal.setitimer(signal.ITIMER_REAL, CHECK_INTERVAL)  # the model may write nothing more
+            signal.setitimer(signal.ITIMER_REAL, CHECK_INTERVAL)  # the model may not write anything more
 
         before = [(number, signal.signal(number, press)) for number in (signal.SIGINT, signal.SIGALRM)]
         try:
@@ -165,7 +165,7 @@ class Repl:
     lines: "Keyboard | Pipe"
     interrupts: InterruptHandler = field(default_factory=InterruptHandler)
     open_model: "Callable[..., PricedModel] | None" = None
-    """Opens the model of a conversation and its session, or one by its name; without it the session keeps its model."""
+    """Opens the model of a conversation and its session, or a model by its name; without it the session keeps its model."""
     shown: AnswerFormat = field(default_factory=AnswerFormat)
     attachments: "tuple[Attachment, ...]" = ()
     """What is sent with the next text."""
@@ -539,7 +539,7 @@ def _bad(repl: Repl, rest: str) -> None:
 
 def _verdict(repl: Repl, text: str) -> None:
     """Store the user's verdict on the last turn, and print its effect."""
-    from taiwa.ask.result import AskResult
+    from taiwa.ask.ask_turn import AskResult
     from taiwa.ask.types import Feedback, parse_verdict
     from taiwa.sessions.users import UserProfiles
 

@@ -2,21 +2,25 @@
 
 import shlex
 import sys
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import click
 
 from taiwa.cli.options import CommonOptions, Group, common_options
 from taiwa.cli.output import print_json, print_line, print_notice, table
-from taiwa.kernel.errors import AuthenticationError, InputError, ModelError
+from taiwa.kernel.errors import AuthenticationError, ConfigError, InputError, ModelError, TaiwaError
 
 if TYPE_CHECKING:
     from taiwa.models.http_api.api_keys import KeyRow, Secret
     from taiwa.models.http_api.provider_interface import Target
+    from taiwa.plugins import Plugin
 
 
 LONGEST_KEY = 16_384
 """Characters of an API key; a token of a cloud has some thousands."""
+
+PluginState: TypeAlias = Literal["on", "off", "hidden", "broken"]
 
 
 @click.group(cls=Group)
@@ -116,7 +120,7 @@ def set_key_(provider: str, no_check: bool) -> None:
     taiwa keys set openai < key.txt
     """
     from taiwa.models.http_api.api_keys import Secret, set_key
-    from taiwa.models.registry import resolve_server
+    from taiwa.models.providers import resolve_server
     from taiwa.settings import load
 
     settings = load()
@@ -139,7 +143,7 @@ def set_key_(provider: str, no_check: bool) -> None:
 
 def _try(target: "Target", key: "Secret") -> None:
     """Try a key; a wrong key is an error and is not stored, an unreachable server a warning."""
-    from taiwa.models.registry import check_key
+    from taiwa.models.providers import check_key
 
     try:
         check_key(target, key)
@@ -162,7 +166,7 @@ def list_(common: CommonOptions) -> None:
     taiwa keys list
     """
     from taiwa.models.http_api.api_keys import list_keys
-    from taiwa.models.registry import key_variables
+    from taiwa.models.providers import key_variables
     from taiwa.settings import load
 
     settings = load()
@@ -190,7 +194,7 @@ def remove(provider: str) -> None:
     taiwa keys remove openai
     """
     from taiwa.models.http_api.api_keys import remove_key
-    from taiwa.models.registry import resolve_server
+    from taiwa.models.providers import resolve_server
     from taiwa.settings import load
 
     settings = load()
@@ -209,10 +213,8 @@ def plugins(common: CommonOptions) -> None:
     \b
     taiwa plugins
     taiwa plugins --json
-    taiwa config set plugins.SOME-PACKAGE off        use nothing of a package
+    taiwa config set plugins.SOME-PACKAGE off        disable a package
     """
-    from taiwa.operations.plugins import list_plugins
-
     found = list_plugins()
     if common.as_json:
         print_json(
@@ -236,3 +238,84 @@ def plugins(common: CommonOptions) -> None:
     )
     for problem in dict.fromkeys(each.problem for each in found if each.state in ("hidden", "broken")):
         print_notice(problem)
+
+
+@dataclass(frozen=True, slots=True)
+class PluginListing:
+    """A plug-in and whether it can be used; `problem` says why it cannot (`hidden`: by something of the same name)."""
+
+    plugin: "Plugin"
+    state: PluginState
+    problem: str = ""
+
+
+def list_plugins() -> tuple[PluginListing, ...]:
+    """Return all plug-ins by kind and name; enabled ones are loaded, so that broken ones are found.
+
+    Raises:
+        ConfigError: the settings cannot be read.
+    """
+    from taiwa.plugins import installed
+
+    found = installed()
+    return tuple(_listing(each, found) for each in found)
+
+
+def _listing(plugin: "Plugin", found: "tuple[Plugin, ...]") -> PluginListing:
+    from taiwa.plugins import clash
+
+    if not plugin.is_on:
+        return PluginListing(plugin, "off", f"switched off: plugins.{plugin.package}")
+    if plugin.name in _built_in(plugin):
+        return PluginListing(plugin, "hidden", f"the {plugin} is hidden by an existing one")
+    same = [each for each in found if (each.kind, each.name, each.is_on) == (plugin.kind, plugin.name, True)]
+    if len(same) > 1:
+        return PluginListing(plugin, "hidden", clash(same))
+    try:
+        _load(plugin)
+    except TaiwaError as error:
+        return PluginListing(plugin, "broken", error.message)
+    return PluginListing(plugin, "on")
+
+
+def _built_in(plugin: "Plugin") -> set[str]:
+    from taiwa.apps import catalog
+    from taiwa.conversation import reducers
+    from taiwa.models.providers import IN_PROCESS, PROVIDERS
+    from taiwa.retrieval.readers import FORMATS
+    from taiwa.settings import BUILTIN
+    from taiwa.tools.registry import builtin_tools
+
+    match plugin.kind:
+        case "apps":
+            return {each.name for each in catalog.apps() if each.origin != "plug-in"}
+        case "models":
+            return {*PROVIDERS, *IN_PROCESS, BUILTIN}
+        case "readers":
+            return {suffix.removeprefix(".") for suffix in FORMATS}
+        case "reducers":
+            return set(reducers.BUILT_IN)
+        case "tools":
+            return set(builtin_tools())
+        case "retrievers":
+            return set()
+
+
+def _load(plugin: "Plugin") -> None:
+    """Load a plug-in as its users do, but without creating models and retrievers."""
+    from taiwa.apps import catalog
+    from taiwa.conversation import reducers
+    from taiwa.plugins import plugin_app
+    from taiwa.tools.registry import named_tool
+
+    match plugin.kind:
+        case "apps":
+            catalog.load(plugin_app(plugin))
+        case "reducers":
+            reducers.reducer(plugin.name)
+        case "tools":
+            named_tool(plugin.name)
+        case "models" | "readers" | "retrievers":
+            found = plugin.load()
+            if not callable(found):
+                raise ConfigError(f"the {plugin} must be a function or a class, not {plugin.value}")

@@ -1,4 +1,4 @@
-"""The built-in model at work, by ordinary commands in an empty home: on the terminal, and in the page: demo."""
+"""Demonstrate the built-in model by ordinary commands in an empty home, on the terminal or on the page: demo."""
 
 import os
 import shlex
@@ -184,7 +184,7 @@ CONSTRAINT = DemoPart(
 )
 PARTS = (PROBLEMS, ORDER_DESK, QUESTIONS, CONSTRAINT)
 PAUSE, PER_LINE, LONGEST_PAUSE = 1.2, 0.12, 3.0
-"""Seconds to wait on a terminal after a command, after each line that it printed, and at most; there is no pause in a pipe."""
+"""Seconds to wait on a terminal after a command and after each line that it printed, and the maximum; a pipe has no pauses."""
 LONGEST_LINE = 100_000
 
 
@@ -231,7 +231,7 @@ class Demo:
         print_line(_("try next: {command}", command=part.then), "green")
 
     def _step(self, step: DemoStep, text: str, *, free: bool) -> int:
-        """Run a command; with the user's own text its outcome is not checked."""
+        """Run a command; with a text of the user its output is not checked."""
         command = step.command.replace("{text}", _quoted(text))
         print_line(f"$ {command}", "cyan")
         code, printed = _run(command)
@@ -268,7 +268,7 @@ class Demo:
                 print_notice(_("that line is not UTF-8; type it again"), "yellow")
                 continue
             text = "".join(sign for sign in line if category(sign) != "Cc").strip()
-            if not self._lines.isatty():  # a terminal would have shown it while it was typed
+            if not self._lines.isatty():  # a terminal has already echoed it
                 print_line(text)
             return text if text.strip("-") else step.text
 
@@ -282,7 +282,7 @@ class Demo:
     type=click.IntRange(1, 1440),
     default=30,
     show_default=True,
-    help="With --page, end after so many minutes.",
+    help="With --page, end after this many minutes.",
 )
 def demo(*, interactive: bool, page: bool, no_browser: bool, minutes: int) -> None:
     """Watch the built-in model solve problems with tools, take orders, answer from a handbook, and obey a constraint.
@@ -367,7 +367,7 @@ def _run(command: str) -> tuple[int, str]:
 
 @contextmanager
 def at_home(folder: Path) -> Generator[None]:
-    """Use an empty home: settings, keys and conversations of the user are neither read nor written, and nothing is asked."""
+    """Use an empty home: do not read or write settings, keys and conversations of the user, and do not prompt."""
     before, stdin = dict(os.environ), sys.stdin
     for name in [name for name in os.environ if name.startswith("TAIWA_") and name != "TAIWA_LANG"]:
         del os.environ[name]
@@ -399,7 +399,7 @@ def show_page(minutes: int, *, no_browser: bool = False) -> None:
     """Prepare the conversations and serve them until Ctrl-C, or for some minutes."""
     from threading import Timer
 
-    from taiwa.cli import ui
+    from taiwa.cli import serve
     from taiwa.cli.options import CommonOptions
     from taiwa.cli.serve import check_installed
 
@@ -409,14 +409,14 @@ def show_page(minutes: int, *, no_browser: bool = False) -> None:
         prepare()
         common = CommonOptions()
         settings = common.settings()
-        server = ui.page_server(common.repository(settings), settings, 0)
-        ui.print_page(server, opens=not no_browser and ui.has_browser())
+        server = serve.page_server(common.repository(settings), settings, 0)
+        serve.print_page(server, opens=not no_browser and serve.has_browser())
         print_line(_("The demonstration ends after {n} minutes, and what it stored is deleted.", n=minutes))
         timer = Timer(minutes * 60, server.stop)
         timer.daemon = True
         timer.start()
         try:
-            server.run(None if no_browser else ui.opener(server))
+            server.run(None if no_browser else serve.opener(server))
         finally:
             timer.cancel()
 

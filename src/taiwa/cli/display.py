@@ -1,7 +1,7 @@
 """Answers on a terminal: Markdown that is rendered while it is written, and a spinner before the first word.
 
 A block of Markdown that has ended is printed once and stays; only the block that is being written is drawn again. Imported
-where there is a terminal, because rich's renderers are slow to import.
+only on a terminal, because rich's renderers are slow to import.
 """
 
 import time
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 LONG_BLOCK = 4_000
-"""Characters of a block from which on its end is looked for only when it has grown by a quarter."""
+"""Characters of a block above which its end is searched for only after it has grown by a quarter."""
 SPIN_AFTER = 0.3
-"""Seconds before the spinner appears; an answer that comes at once has none."""
+"""Seconds before the spinner appears; an immediate answer shows none."""
 REFRESHES = 12
-"""Drawings a second of what is being written."""
+"""Redraws per second of the unfinished block."""
 
 
 @cache
@@ -44,7 +44,7 @@ def _parser() -> MarkdownIt:
 
 
 class _Heading(Heading):
-    """A heading at the left margin, as the text below it."""
+    """A heading at the left margin, like the text below it."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield Wrapped(self.text)
@@ -62,7 +62,7 @@ class _Paragraph(Paragraph):
 
 
 class Block(Markdown):
-    """Markdown of a model: HTML is text, links show their addresses, and lines end where they were ended."""
+    """Markdown of a model: HTML is text, links show their addresses, and line breaks are kept."""
 
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements, "heading_open": _Heading, "paragraph_open": _Paragraph,
@@ -78,7 +78,7 @@ class Block(Markdown):
 
 
 class Blocks:
-    """Splits Markdown into its blocks while it is written.
+    """A splitter of Markdown into its blocks while it is written.
 
     >>> blocks = Blocks()
     >>> blocks.feed("# Tea\\nGreen"), blocks.feed(" tea.\\n\\n- one\\n"), blocks.rest
@@ -95,7 +95,7 @@ class Blocks:
         self.rest += text
         if "\n" not in text or len(self.rest) < self._look_at:
             return []
-        # Of a line that is being written it is not known what it begins.
+        # An unfinished line does not show yet what it begins.
         lines = self.rest[: self.rest.rfind("\n") + 1].split("\n")
         tokens = _parser().parse("\n".join(lines))
         starts = [token.map[0] for token in tokens if token.level == 0 and token.nesting >= 0 and token.map]
@@ -134,13 +134,13 @@ class AnswerDisplay:
         self._print(rest)
 
     def feed(self, text: str) -> None:
-        """Show the next part of the answer, which holds no control codes."""
+        """Show the next part of the answer, which contains no control codes."""
         self._note = ""
         for block in self._blocks.feed(text):
             self._print(block)
 
     def wait(self, text: str) -> None:
-        """Say what the answer waits for, until it goes on."""
+        """Show what the answer waits for, until it continues."""
         self._note = text
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

@@ -28,7 +28,7 @@ from taiwa.cli.output import (
 from taiwa.cli.solve import ON_ERROR, TOOL_FORMATS, TOOL_MODES
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import ConfigError, InputError, LimitError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,17 +77,16 @@ class EvalOptions:
         return frozenset(split_names(self.only))
 
     def skipped(self) -> "Skipped":
-        """Return what takes the messages about rows of another form; None where the first one stops."""
+        """Return the list that collects messages about rows of another form; None if the first one stops."""
         return None if self.strict else []
 
     def to_run(self, common: CommonOptions) -> "RunOptions":
-        """Return how the evaluation is run.
+        """Return the options of the run.
 
         Raises:
             InputError: an option cannot be used.
         """
-        from taiwa.evals.ray_workers import parse_ray_address, start_workers
-        from taiwa.evals.run import RunOptions
+        from taiwa.evals.run import RunOptions, parse_ray_address, start_workers
 
         workers = None if self.ray is None else partial(start_workers, address=parse_ray_address(self.ray))
         return RunOptions(self.width, common.settings().max_cost_nano, self.out, self.resume, workers)
@@ -129,7 +128,7 @@ def tools_(common: CommonOptions, data: Path, stops: bool) -> None:
     """Run the tools on exercises, without a model.
 
     A row is an exercise with kind, input and gold, or a question whose answer records calculations such as <<48/2=24>>
-    (GSM8K). Questions that require a model are left out of n.
+    (GSM8K). Questions that require a model do not count in n.
 
     \b
     taiwa eval tools --data chemistry.jsonl --json
@@ -235,7 +234,7 @@ def reason_(common: CommonOptions, data: Path, options: EvalOptions, **values: A
         return
     first = [(name, task.first_request(Job(name, found.items[0]))) for name in task.settings]
     count = len(found.items)
-    from taiwa.kernel.records import record
+    from taiwa.kernel.serialization import record
     from taiwa.operations.say import request_text, request_tokens
 
     if common.as_json:
@@ -368,7 +367,7 @@ def extract_(
 @click.option("--data", type=FILE, required=True, multiple=True, metavar="FILE", help="Questions; each FILE is a set.")
 @click.option(
     "--passages", type=PATH, multiple=True, metavar="PATH",
-    help="Rows with id and text, or a folder; by default NAME_passages.jsonl beside the data.",
+    help="Rows with id and text, or a folder; by default NAME_passages.jsonl next to the data.",
 )  # fmt: skip
 @click.option("--language", default="english", show_default=True, metavar="NAME", help="Language of the stemmer.")
 @run_options
@@ -410,7 +409,7 @@ def retrieve_(
 
 @dataclass(frozen=True, slots=True)
 class SetEvaluation:
-    """An evaluation over sets of questions: its items, its task, what a usable row has, its report and its chart."""
+    """An evaluation over sets of questions: its items, its task, the fields of a usable row, its report and its chart."""
 
     items: "Callable[[Sequence[QuestionSet]], tuple[Item, ...]]"
     task: "Callable[[Corpora, Settings | None, Sequence[Item]], Any]"
@@ -470,7 +469,7 @@ def evaluate_sets(
 
 def preview_request(common: CommonOptions, first: "Request", count: int) -> None:
     """Print the first request and the number of rows; nothing is sent."""
-    from taiwa.kernel.records import record
+    from taiwa.kernel.serialization import record
     from taiwa.operations.say import request_text, request_tokens
 
     tokens = request_tokens(first)
@@ -506,8 +505,8 @@ def evaluate(
         if evaluation.kept and not common.as_json:
             print_notice(
                 ngettext(
-                    "{n} row was there before, {left} are left",
-                    "{n} rows were there before, {left} are left",
+                    "{n} row is already finished, {left} remain",
+                    "{n} rows are already finished, {left} remain",
                     evaluation.kept,
                     left=f"{evaluation.left:,}",
                 )

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from taiwa.cli.batch import print_batch_preview, stop_at, write_rows
 from taiwa.cli.options import CommonOptions, common_options, read_prompt, read_whole, row_options, turn_options
 from taiwa.cli.output import (
     attempt_lines,
@@ -20,6 +19,7 @@ from taiwa.cli.output import (
     print_skipped,
     table,
 )
+from taiwa.cli.say import print_batch_preview, stop_at, write_rows
 from taiwa.kernel.errors import InputError, OutputValidationError
 
 if TYPE_CHECKING:

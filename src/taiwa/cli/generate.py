@@ -1,24 +1,31 @@
-"""Generate answers under a constraint."""
+"""Generate answers under a constraint, and explain which tokens it allows: generate, explain."""
 
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from taiwa.cli.options import (
+    NEW_FILE,
     CommonOptions,
     common_options,
     constraint_options,
     pop_constraint,
     read_prompt,
+    read_text,
     whitespace_option,
 )
-from taiwa.cli.output import enforcement_lines, print_line, print_notice, print_result
+from taiwa.cli.output import enforcement_lines, print_line, print_notice, print_result, table
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import UnsupportedError
-from taiwa.kernel.text import plain
+from taiwa.kernel.text import plain, truncate
 
 if TYPE_CHECKING:
-    from taiwa.operations.results import GenerateResult
+    from taiwa.constraints.explain import TokenStep
+    from taiwa.operations.results import ExplainResult, GenerateResult
+
 
 FAILED = 1
 
@@ -53,9 +60,9 @@ FAILED = 1
 def generate(common: CommonOptions, text: str, **values: Any) -> None:  # noqa: ANN401  (what click parsed)
     """Print the answer of a model to TEXT (`-` for standard input), under a type, schema, pattern, grammar or list of words.
 
-    A model in this process (local:FOLDER) is constrained token by token; of another model the server is asked to. Either
-    way the answer is checked, and the exit code is 1 if it does not fit. -v shows the tokens that were forced and how often
-    the model was run. Nothing is stored.
+    A model in this process (local:FOLDER) is constrained token by token; for other models the server is asked to enforce it.
+    The answer is checked in either case, and the exit code is 1 if it does not fit. -v shows the tokens that were forced and
+    how often the model was run. Nothing is stored.
 
     \b
     taiwa generate -m local:./qwen --type shop:Order "Two large lattes, please" -v
@@ -91,7 +98,7 @@ def generate(common: CommonOptions, text: str, **values: Any) -> None:  # noqa: 
             raise UnsupportedError(f"{error.message}; {hint}", capability=error.capability) from None
         raise
     except BaseException:
-        if written:  # what is reported stands on a line of its own
+        if written:  # reports go on a separate line
             click.echo()
         raise
     for answer in found:
@@ -138,3 +145,204 @@ def _print_answer(answer: "GenerateResult", *, is_printed: bool, verbose: bool) 
                 output=f"{answer.usage.output_tokens:,}",
             )
         )
+
+
+# --- explain ----------------------------------------------------------------------------------------------------------
+# Explain a constraint: which tokens it allows at each step of a text, as a table or an HTML page.
+
+SHOWN = 72
+MOST_STATES = 100
+MOST_MOVES = 24
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+KEY = '<p><small><span class="token">token</span> chosen among several · <span class="token forced">token</span> forced: the only token allowed, so the model is not run · <span class="token refused">token</span> refused</small></p>'
+
+
+@click.command()
+@click.argument("text", required=False)
+@constraint_options
+@click.option(
+    "--vocab", metavar="VOCAB", default="small", show_default=True,
+    help="Use these tokens: small, builtin (the built-in model's), bytes, or a tokenizer's FILE.",
+)  # fmt: skip
+@click.option(
+    "--engine", type=click.Choice(["reference", "llguidance"]), default="reference", show_default=True,
+    help="Use the readable guides, or the engine that decoding uses.",
+)  # fmt: skip
+@whitespace_option
+@click.option("--html", "html", metavar="FILE", type=NEW_FILE, help="Write an HTML page that loads nothing.")
+@click.option("--dot", "dot", metavar="FILE", type=NEW_FILE, help="Write the automaton for Graphviz.")
+@common_options("as_json", "verbose", verbose="Show examples of the allowed tokens.")
+def explain(common: CommonOptions, text: str | None, html: Path | None, dot: Path | None, **values: Any) -> None:  # noqa: ANN401
+    """Show how a constraint accepts TEXT (`-` for standard input): the tokens that it allows at each step, and why.
+
+    The exit code is 1 if TEXT is refused. Without TEXT, show the first step and describe the accepted texts. -v shows examples of tokens. The module of module:Type is
+    run, as python -m would. A tokenizer's file is tekken.json, tiktoken ranks, tokenizer.json, or a JSON list of texts that
+    contains "<end>".
+
+    \b
+    taiwa explain --regex "[0-9]{1,3}%" 42%
+    taiwa explain --type shop:Order '{"name": "tea", "cups": 12}' --html order.html
+    taiwa explain --schema order.json --whitespace compact --dot order.dot
+    taiwa explain --grammar sum.lark --vocab tekken.json "1 + (2" -v
+    """
+    from taiwa.operations import generate
+    from taiwa.operations.files import write_file
+
+    kind, source = pop_constraint("explain", values, required=True)
+    options = generate.ExplainOptions(kind, source, values["vocab"], values["engine"], values["whitespace"])
+    found = generate.explain(options, None if text is None else read_text(text))
+    if dot is not None:
+        write_file(dot, generate.draw_automaton(found))
+        print_notice(f"wrote {dot}")
+    if html is not None:
+        write_file(html, page(found))
+        print_notice(f"wrote {html}")
+    if common.as_json:
+        print_result(found)
+    elif html is None and dot is None:
+        _print(found, is_walked=text is not None, examples=common.verbose)
+    if found.walk.refused is not None:
+        raise click.exceptions.Exit(FAILED)
+
+
+def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
+    """Print the steps as a table with the outcome; without a text, a description of the accepted texts."""
+    from taiwa.operations.generate import describe_constraint
+
+    steps = found.walk.steps if is_walked else found.walk.steps[:1]
+    if not is_walked:
+        for line in describe_constraint(found):
+            print_line(line)
+        print_line("")
+    heads = ("", "token", "allowed", "place", "expected")
+    rows = [
+        (
+            str(number), _token(found, step) + (" (forced)" if step.forced and not step.why else ""),
+            f"{step.explanation.count:,}", _place(step), truncate(step.explanation.expected, SHOWN),
+        )
+        for number, step in enumerate(steps)
+    ]  # fmt: skip
+    table(heads, rows, frozenset({0, 2}))
+    for number, step in enumerate(steps):
+        if examples and step.explanation.accepts:
+            print_line(f"  {number}: terminals: {' '.join(step.explanation.accepts)}")
+        if examples and step.explanation.examples:
+            print_line(f"  {number}: allowed: {' '.join(step.explanation.examples)}")
+    if is_walked:
+        print_line("")
+        print_line(_outcome(found), "green" if found.walk.accepted else "yellow")
+
+
+def _token(found: "ExplainResult", step: "TokenStep") -> str:
+    from taiwa.operations.generate import token_text
+
+    return token_text(found.guide.vocabulary, step)
+
+
+def _place(step: "TokenStep") -> str:
+    parts = [f"state {step.place}" if step.place else "", step.explanation.pointer, step.explanation.keyword]
+    return truncate(" ".join(filter(None, parts)), SHOWN)
+
+
+def _outcome(found: "ExplainResult") -> str:
+    last = found.walk.steps[-1]
+    if last.why:
+        return f"refused: {_token(found, last)} is not allowed at step {len(found.walk.steps) - 1}: {last.why}"
+    if not last.final:
+        return "accepted so far; the text cannot end here"
+    return "accepted: the text is complete" + (
+        "" if last.explanation.count <= len(found.guide.vocabulary.end) else "; more may follow"
+    )
+
+
+def page(found: "ExplainResult") -> str:
+    """Write a constraint and the steps of a text as one HTML page that loads and runs nothing; all texts are escaped."""
+    from taiwa.operations.inspect import asset
+
+    title = escape(f"{found.kind} {found.title}")
+    return (
+        f'<!doctype html>\n<html><head><meta charset="utf-8"><title>{title}</title>\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">\n'
+        f'<meta name="viewport" content="width=device-width"><style>\n{asset("masks.css")}</style></head>\n'
+        f"<body><h1>{title}</h1>\n{chr(10).join(_body(found))}\n</body></html>\n"
+    )
+
+
+def _body(found: "ExplainResult") -> Iterator[str]:
+    from taiwa.operations.generate import describe_constraint
+
+    yield from (f"<p>{escape(line)}</p>" for line in list(describe_constraint(found))[:1])
+    if len(found.walk.steps) > 1 or found.walk.refused:
+        yield from _strip(found)
+    yield '<h2>Step by step</h2><div class="wide"><table>'
+    yield "<tr><th></th><th>token</th><th>allowed</th><th>place</th><th>expected</th></tr>"
+    for number, step in enumerate(found.walk.steps):
+        yield _row(found, number, step)
+    yield "</table></div>"
+    yield "<h2>The constraint</h2>"
+    yield from (f"<p><code>{escape(line)}</code></p>" for line in list(describe_constraint(found))[1:])
+    yield f"<details><summary>source</summary><pre><code>{escape(found.source)}</code></pre></details>"
+    yield from _maps(found)
+
+
+def _strip(found: "ExplainResult") -> Iterator[str]:
+    """Write the text as a row of tokens, each a link to its step."""
+    links = [
+        f'<a class="token{_look(step)}" href="#at-{number}">{escape(_seen(_token(found, step)))}</a>'
+        for number, step in enumerate(found.walk.steps)
+        if step.token is not None
+    ]
+    yield f'<div class="strip" dir="auto">{" ".join(links)}</div>'
+    yield KEY
+    last = found.walk.steps[-1]
+    yield f'<p class="{"bad" if last.why else "good" if last.final else ""}">{escape(_outcome(found))}</p>'
+
+
+def _look(step: "TokenStep") -> str:
+    return " refused" if step.why else " forced" if step.forced else ""
+
+
+def _seen(shown: str) -> str:
+    """Return a token without its quotes, spaces alone as a visible character."""
+    bare = shown[1:-1] if len(shown) > 2 and shown[0] == shown[-1] and shown[0] in "'\"" else shown
+    return bare if bare.strip() else bare.replace(" ", "␣")
+
+
+def _row(found: "ExplainResult", number: int, step: "TokenStep") -> str:
+    shown = _token(found, step)
+    token = f'<span class="token{_look(step)}">{escape(_seen(shown))}</span>' if shown else "the end of the text"
+    examples = " ".join(f'<span class="token">{escape(_seen(each))}</span>' for each in step.explanation.examples)
+    lines = (
+        f"state {escape(step.place)}" if step.place else "",
+        f"<code>{escape(step.explanation.pointer)}</code>" if step.explanation.pointer else "",
+        f"<small>{escape(step.explanation.keyword)}</small>" if step.explanation.keyword else "",
+        f"<small>terminals: {escape(' '.join(step.explanation.accepts))}</small>" if step.explanation.accepts else "",
+    )
+    place = "<br>".join(filter(None, lines))
+    why = f'<br><span class="why">{escape(step.why)}</span>' if step.why else ""
+    return (
+        f'<tr id="at-{number}"><td class="number">{number}</td><td>{token}</td><td class="number">{step.explanation.count:,}</td>'
+        f"<td>{place}</td><td>{escape(step.explanation.expected)}{why}<br>{examples}</td></tr>"
+    )
+
+
+def _maps(found: "ExplainResult") -> Iterator[str]:
+    """Write the transitions of the automaton by token, if there are few."""
+    from taiwa.constraints.readable_guides import RegexGuide
+
+    guide = found.guide
+    if not isinstance(guide, RegexGuide):
+        return
+    if len(guide.automaton.moves) > MOST_STATES:
+        yield f"<p><small>The automaton has {len(guide.automaton.moves):,} states, too many to list here.</small></p>"
+        return
+    yield '<h2>Transitions by tokens</h2><div class="wide"><table><tr><th>state</th><th>token → state</th></tr>'
+    for state, row in guide.states_to_token_maps.items():
+        moves = [
+            f'<span class="token">{escape(_seen(guide.vocabulary.show(token)))}</span>&nbsp;→&nbsp;{there}'
+            for token, there in list(row.items())[:MOST_MOVES]
+        ]
+        more = f" and {len(row) - MOST_MOVES:,} more" if len(row) > MOST_MOVES else ""
+        final = " <small>final</small>" if guide.is_end(state) else ""
+        yield f'<tr><td class="number">{state}{final}</td><td>{"&ensp; ".join(moves)}{more}</td></tr>'
+    yield "</table></div>"

@@ -24,7 +24,7 @@ from taiwa.cli.output import (
 )
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import plain, truncate
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from taiwa.retrieval.types import DocumentListing, IndexSummary
 
 SHOWN = 20
-"""Problems that are listed after indexing; the rest is counted."""
+"""The number of problems listed after indexing; the rest is counted."""
 Marks = tuple[tuple[int, int], ...]
 LINES = 3
 NARROWEST = 40
@@ -58,7 +58,7 @@ def index() -> None:
     """Index the documents of FOLDER: Markdown, text, HTML, PDF, DOCX, CSV.
 
     Run it again after changes: only new, changed and deleted files are processed, and an interrupted run is continued.
-    A folder that has the name of a command is written ./list.
+    If a folder has the name of a command, write ./list.
 
     \b
     taiwa index ~/handbook
@@ -285,7 +285,7 @@ def find(common: CommonOptions, query: str, indexes: tuple[str, ...], audience: 
 
 
 def print_passages(found: "tuple[MarkedPassage, ...]") -> None:
-    """Print passages: score and place on one line, then an excerpt."""
+    """Print passages: score and location on one line, then an excerpt."""
     width = max(console().width - 4, NARROWEST) if sys.stdout.isatty() else 96
     for number, each in enumerate(found, start=1):
         passage = each.passage
@@ -323,7 +323,7 @@ def cut(text: str, marks: Marks, cells: int) -> tuple[str, Marks]:
 
 
 def _begin(marks: Marks, length: int, cells: int) -> int:
-    """Return where the part with the most matches begins, with a little text before it."""
+    """Return the start of the part with the most matches, with a little text before it."""
     if not marks:
         return 0
     reach = cells // 2
@@ -355,7 +355,7 @@ def progress() -> "Generator[Progress]":
 
 
 def reporter() -> "Reporter":
-    """Return what prints the progress of indexing."""
+    """Return the function that prints the progress of indexing."""
     from taiwa.operations.documents import Reporter
 
     return Reporter(print_notice, lambda text: print_notice(text, "yellow"), progress)

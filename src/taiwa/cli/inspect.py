@@ -10,7 +10,7 @@ from taiwa.cli.options import NEW_FILE, CommonOptions, Group, common_options, co
 from taiwa.cli.output import bracketed, one_line, print_item, print_line, print_notice, print_result, table
 from taiwa.i18n import _, ngettext, user_language
 from taiwa.kernel.errors import InputError, StoreError
-from taiwa.kernel.records import Json, parse_json
+from taiwa.kernel.serialization import Json, parse_json
 
 if TYPE_CHECKING:
     from taiwa.conversation.history import Conversation, Node
@@ -81,14 +81,14 @@ def print_log(repository: "Repository", revision: str, limit: int, *, as_json: b
         (str(each.turn), each.hash[:12], each.node.kind, each.model, _excerpt(repository, each.node))
         for each in entries
     ]
-    if len(set(models)) < 2:  # the model is of interest where it changed
+    if len(set(models)) < 2:  # show the model only where it changed
         table(("turn", "node", "kind", "text"), [(*row[:3], row[4]) for row in rows], frozenset({0}))
     else:
         table(("turn", "node", "kind", "model", "text"), rows, frozenset({0}))
 
 
 def _print_tree(repository: "Repository", *, as_json: bool) -> None:
-    """Print all histories as one forest: a node with one child is continued, with more it branches."""
+    """Print all histories as one forest: a node with several children is a branching point."""
     from taiwa.operations import inspect
 
     found = inspect.tree(repository)
@@ -126,7 +126,7 @@ def _excerpt(repository: "Repository", node: "Node") -> str:
 
 @click.command()
 @click.argument("revision", required=False, default="", shell_complete=complete_session)
-@click.option("--reasoning", is_flag=True, help="Show what the model thought before it answered, too.")
+@click.option("--reasoning", is_flag=True, help="Also show the reasoning of the model.")
 @common_options("session", "as_json", "store")
 def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
     """Show the turn at REVISION: texts, delta, state, calls and cost.
@@ -183,7 +183,7 @@ def search(common: CommonOptions, text: str, limit: int) -> None:
     """
 
     try:
-        repository = common.repository()  # searching adds new turns to the index where it can
+        repository = common.repository()  # a search adds new turns to the index if the store is writable
     except StoreError:
         repository = common.repository(reading=True)
     hits = repository.store.search(text, limit)
@@ -434,7 +434,7 @@ def export(
     if otel_content:
         raise InputError("--otel-content requires --otel or --otel-endpoint")
     form = form or (_format_of(output) if output else "jsonl")
-    if form == "verifiable" and output is None:  # its texts are written as they are, and a terminal would obey them
+    if form == "verifiable" and output is None:  # its texts may contain control codes
         raise InputError("--format verifiable requires a file: -o FILE.html")
     _write(_exported(repository, revision, form, calls=calls, app=app, attachments=not no_attachments), output)
 
@@ -492,14 +492,14 @@ def _format_of(path: Path) -> str:
 @click.command("import")
 @click.argument("file")
 @click.argument("name", required=False)
-@click.option("--trust", is_flag=True, help="Trust its app, after what it names is shown and confirmed.")
+@click.option("--trust", is_flag=True, help="Trust its app, after showing what it names and asking.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @common_options("as_json", "store")
 def import_(common: CommonOptions, file: str, name: str | None, trust: bool, yes: bool) -> None:
     """Read an exported conversation from FILE (`-` for standard input): all or nothing, every hash checked.
 
-    It does not become the latest conversation. Of an app that comes with it only the words count; its model, tools and
-    documents count once it is trusted, here or with taiwa apps trust.
+    It does not become the latest conversation. An imported app provides only its texts; its model, tools and documents apply
+    once it is trusted, here or with taiwa apps trust.
 
     \b
     taiwa import chat-1.jsonl
@@ -526,6 +526,6 @@ def import_(common: CommonOptions, file: str, name: str | None, trust: bool, yes
             repository.trust(here.app.hash)
         elif apps[0].lines():
             print_notice(
-                _("this does not count until you trust it: taiwa apps trust {app}", app=here.app.name), "yellow"
+                _("this is ignored until you trust the app: taiwa apps trust {app}", app=here.app.name), "yellow"
             )
     print_item(item | {"trusted": trusted or trust}, line, as_json=common.as_json)

@@ -1,6 +1,6 @@
 """Input of a conversation: a terminal with line editing, or the lines of a pipe.
 
-A module of its own because prompt_toolkit is slow to import.
+A separate module, because prompt_toolkit is slow to import.
 """
 
 import os
@@ -21,7 +21,7 @@ FENCE = '"""'
 PROMPT = "› "
 CONTINUATION = "· "
 MAX_BYTES = 8_000_000
-"""Bytes of a text from a pipe; a turn has at most 2,000,000 characters."""
+"""Maximum bytes of a text from a pipe; a turn has at most 2,000,000 characters."""
 
 
 class Pipe:
@@ -70,7 +70,8 @@ class Pipe:
 
 
 class Slashes(Completer):
-    """Completes slash commands at the beginning of a text, and what they take: turns, conversations, apps, fields, files.
+    """The completion of slash commands at the beginning of a text, and of their arguments: turns, conversations, apps,
+    fields, files.
 
     `arguments` yields what a command can take, each with a description.
     """
@@ -121,7 +122,7 @@ class Keyboard:
 
 
 def _keys() -> KeyBindings:
-    """Bind Enter to send, unless a block is open; with Alt, or after Escape, it starts a new line. Pasted lines stay lines."""
+    """Bind Enter to send, unless a block is open; with Alt or after Escape it starts a new line, as do pasted line breaks."""
     keys = KeyBindings()
 
     @keys.add("enter")
@@ -152,7 +153,7 @@ def unfenced(text: str) -> str:
 
 
 def history_of(store: Path | None) -> History:
-    """Return the input history: a file beside the store that only its owner can read; without a store, memory."""
+    """Return the input history: a file next to the store that only its owner can read; without a store, memory."""
     if store is None:
         return InMemoryHistory()
     path = _path(store)

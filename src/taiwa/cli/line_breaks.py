@@ -17,11 +17,11 @@ OPENING = "（［｛〈《「『【〔〖〘〚"
 CLOSING = "、。，．・：；？！）］｝〉》」』】〕〗〙〛…‥ー々ヽヾゝゞ％〜ぁぃぅぇぉっゃゅょゎゕゖァィゥェォッャュョヮヵヶ"
 WIDE = "\u2e80-\u2fff\u3001-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uff60\U00020000-\U0003ffff"
 UNIT = re.compile(rf"[{OPENING}]*(?:[{WIDE}]|[^\s{WIDE}]+)[{CLOSING}]*\s*|\s+")
-"""What stays on one line: a word, or a wide character, with the brackets and stops beside it, and the spaces behind it."""
+"""An unbreakable unit: a word or a wide character, with adjacent brackets and stops, and the following spaces."""
 
 
 def break_offsets(text: str, width: int) -> Iterator[int]:
-    """Yield where a line of text is broken, so that each part has at most `width` cells; a longer word is cut.
+    """Yield the positions at which to break a line, so that each part has at most `width` cells; a longer word is cut.
 
     >>> list(break_offsets("長い文です。次の文", 10))
     [4]
@@ -53,7 +53,7 @@ def wrap(text: Text, width: int) -> list[Text]:
 
 
 class Wrapped:
-    """A text that breaks its lines so."""
+    """A text that breaks its lines by these rules."""
 
     def __init__(self, text: Text) -> None:
         self.text = text

@@ -1,6 +1,6 @@
 """The table of commands, the group that imports them when they run, and the mapping of errors to exit codes.
 
-Help is printed from the table; nothing of `taiwa.operations` is imported here.
+Help is printed from the table; this module imports nothing of `taiwa.operations`.
 """
 
 import errno
@@ -38,7 +38,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
     "Conversations": {
         "chat": CommandEntry("chat", "converse with a model or an app, line by line"),
         "say": CommandEntry("say", "send a text and print the answer"),
-        "batch": CommandEntry("batch", "send every line of a file, in one conversation or each on its own"),
+        "batch": CommandEntry("say", "send every line of a file, in one conversation or each on its own"),
         "resume": CommandEntry("say", "finish a turn that was cut off, without paying again"),
     },
     "History": {
@@ -75,13 +75,13 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "schema": CommandEntry("extract", "print a type as models see it, with its size in tokens"),
     },
     "Constraints": {
-        "explain": CommandEntry("explain", "show which tokens a constraint allows, step by step"),
+        "explain": CommandEntry("generate", "show which tokens a constraint allows, step by step"),
         "generate": CommandEntry("generate", "generate an answer under a type, pattern, grammar or list of words"),
     },
     "Tools": {
         "solve": CommandEntry("solve", "solve a question step by step, with tools"),
-        "tools": CommandEntry("tools", "list, show and call tools"),
-        "mcp": CommandEntry("tools", "serve the tools to MCP clients"),
+        "tools": CommandEntry("solve", "list, show and call tools"),
+        "mcp": CommandEntry("solve", "serve the tools to MCP clients"),
         "eval": CommandEntry("eval", "evaluate tools, models and retrieval on questions with known answers", "eval_"),
     },
     "Documents": {
@@ -91,7 +91,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "user": CommandEntry("ask", "manage user profiles: facts, thresholds and feedback"),
     },
     "Server": {
-        "ui": CommandEntry("ui", "talk in the browser, and see state, branches and causes"),
+        "ui": CommandEntry("serve", "talk in the browser, and see state, branches and causes"),
         "serve": CommandEntry("serve", "serve apps and models to clients of the OpenAI API"),
     },
     "Setup": {
@@ -216,7 +216,7 @@ def completion(shell: str) -> None:
 
 @contextmanager
 def exit_on_error() -> Generator[None]:
-    """End a script as a command ends: an error of taiwa is one line on standard error, and the exit code 1 or 2."""
+    """End a script like a command: print a taiwa error as one line on standard error, and exit with 1 or 2."""
     from taiwa.kernel.errors import TaiwaError
 
     try:
@@ -227,7 +227,7 @@ def exit_on_error() -> Generator[None]:
 
 
 def _without_debug(words: list[str]) -> tuple[list[str], bool]:
-    """Remove `--debug` from the options, wherever it stands."""
+    """Remove `--debug` from the arguments, wherever it is."""
     end = words.index("--") if "--" in words else len(words)
     return [word for word in words[:end] if word != "--debug"] + words[end:], "--debug" in words[:end]
 
@@ -245,7 +245,7 @@ def _prepare_streams() -> None:
 
 
 def _taiwa_error() -> "type[TaiwaError]":
-    """Import the base of our errors only when something was raised; help does not need it."""
+    """Import the base class of our errors only after something was raised; help does not need it."""
     from taiwa.kernel.errors import TaiwaError
 
     return TaiwaError
@@ -261,7 +261,7 @@ def code_of(error: "TaiwaError") -> int:
 
 def _output_error(error: OSError) -> int:
     """Report that the output cannot be written; silently if its reader has closed it."""
-    # Buffered output would be written, and fail, again when the interpreter exits.
+    # Otherwise the interpreter would write buffered output again at exit, and fail again.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr) if error.errno in CLOSED else (sys.stdout,):
         try:

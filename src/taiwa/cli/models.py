@@ -12,11 +12,11 @@ from taiwa.i18n import ngettext
 from taiwa.kernel.attachments import InputKind
 from taiwa.kernel.errors import InputError, ProtocolError
 from taiwa.kernel.messages import Capability
-from taiwa.kernel.records import Json, item_at, parse_json, text_at
+from taiwa.kernel.serialization import Json, item_at, parse_json, text_at
 
 if TYPE_CHECKING:
     from taiwa.models.http_api.provider_interface import Target
-    from taiwa.models.registry import Provider
+    from taiwa.models.providers import Provider
 
 PLACES = {
     "builtin": "built in, in this process",
@@ -24,14 +24,14 @@ PLACES = {
     "gguf": "a llama.cpp server that taiwa starts",
 }
 LIST_SECONDS = 30.0
-"""How long a list of models is waited for."""
+"""Seconds to wait for a list of models."""
 OURS = ("local", "builtin")
 """Base URLs of models that the decode loop of taiwa runs."""
 
 
 @click.group(cls=Group)
 def models() -> None:
-    """Show the known providers and the capabilities of a model's server; give models words of your own.
+    """Show the known providers and the capabilities of a model's server; define aliases of models.
 
     \b
     taiwa models list
@@ -50,7 +50,7 @@ def list_(common: CommonOptions) -> None:
     taiwa models list
     """
     from taiwa.models.http_api.api_keys import list_keys
-    from taiwa.models.registry import IN_PROCESS, PROVIDERS, key_variables
+    from taiwa.models.providers import IN_PROCESS, PROVIDERS, key_variables
     from taiwa.settings import BUILTIN
 
     settings = common.settings()
@@ -93,7 +93,7 @@ def show(common: CommonOptions, name: str | None) -> None:
     taiwa models show openai:gpt-4.1-mini
     """
     from taiwa.models.http_api.capabilities import load_report
-    from taiwa.models.registry import resolve_probed
+    from taiwa.models.providers import resolve_probed
 
     settings = common.settings()
     target = resolve_probed(name or settings.chosen_model(), settings)
@@ -156,7 +156,7 @@ def alias(common: CommonOptions, alias: str | None, name: str | None, remove: bo
     taiwa say -m fast "Hello"
     taiwa models alias fast --remove
     """
-    from taiwa.models.registry import check_alias, resolve_probed
+    from taiwa.models.providers import check_alias, resolve_probed
     from taiwa.settings import remove_value, set_value
 
     settings = common.settings()
@@ -189,7 +189,7 @@ def remote(common: CommonOptions, name: str | None) -> None:
     \b
     taiwa models remote http://127.0.0.1:8080/v1
     """
-    from taiwa.models.registry import expand_alias, open_server, resolve_probed, resolve_server
+    from taiwa.models.providers import expand_alias, open_server, resolve_probed, resolve_server
     from taiwa.settings import BUILTIN
 
     settings = common.settings()
@@ -230,12 +230,12 @@ def probe(common: CommonOptions, name: str | None) -> None:
     """
     from taiwa.models.http_api.capabilities import save_report
     from taiwa.models.http_api.probe_server import probe as probe_model
-    from taiwa.models.registry import open_server, resolve_permissive
+    from taiwa.models.providers import open_server, resolve_permissive
 
     settings = common.settings()
     target = resolve_permissive(name or settings.chosen_model(), settings)
     report = probe_model(open_server(target, settings), print_notice if common.verbose else lambda _: None)
-    # a server of our own has another port each time
+    # our own server has another port each time
     report = replace(report, base_url=target.base_url, day=datetime.now(UTC).date().isoformat())
     save_report(settings, report)
     if common.as_json:

@@ -1,4 +1,4 @@
-"""Options of several commands, the sessions and stores that they open, and the reading of texts and parameters."""
+"""Options shared by several commands, the sessions and stores that they open, and the reading of texts and parameters."""
 
 import os
 import shlex
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from taiwa.kernel.attachments import Attachment
     from taiwa.kernel.execution import Observer
     from taiwa.kernel.runtime import Interrupts, Tool
-    from taiwa.models.registry import FoundModel
+    from taiwa.models.providers import FoundModel
     from taiwa.sessions.commit_turn import PricedModel, TurnOptions
     from taiwa.sessions.repository import Repository
     from taiwa.sessions.session import Session
@@ -35,7 +35,7 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 def complete_session(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
     """Return the conversations whose names begin with a text, for the completion of a shell."""
-    with suppress(TaiwaError):  # completion is silent where the store cannot be read
+    with suppress(TaiwaError):  # completion is silent if the store cannot be read
         refs = CommonOptions().repository(reading=True).store.refs.list()
         return [ref.name for ref in refs if ref.name.startswith(begun)]
     return []
@@ -99,9 +99,9 @@ COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
         "fragments",
         metavar="FILE",
         multiple=True,
-        help="Put a text file behind the prompt (- for standard input); may be given several times.",
+        help="Append a text file to the prompt (- for standard input); may be given several times.",
     ),
-    "raw": click.option("--raw", is_flag=True, help="Print Markdown as it is written, on a terminal too."),
+    "raw": click.option("--raw", is_flag=True, help="Print raw Markdown, even on a terminal."),
     "no_stream": click.option(
         "--no-stream", is_flag=True, help="Print the answer when it is whole, without streaming."
     ),
@@ -141,15 +141,15 @@ COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
     ),
 }
 ANSWERS = ("system", "temperature", "max_tokens", "tool_names", "schema")
-"""The options of answers, which a conversation keeps."""
+"""The options of answers that a conversation keeps."""
 SHOWN = ("raw", "no_stream", "as_json", "verbose")
 """How an answer is printed."""
 PATIENCE = 1.0
-"""Seconds after which a command says that it waits for standard input."""
+"""Seconds after which a command prints that it is waiting for standard input."""
 MOST_MODELS = 9
 """Models from which the first one is chosen."""
 WHOLE = 1_000
-"""Characters of a summary that is not shortened."""
+"""Maximum characters of a summary; longer ones are shortened."""
 NEW_FILE = click.Path(path_type=Path, dir_okay=False)
 CONSTRAINTS = ("type", "schema", "regex", "grammar", "choice")
 
@@ -202,7 +202,7 @@ class CommonOptions:
         return settings
 
     def with_first_model(self, settings: "Settings") -> "Settings":
-        """Return the settings with a model; where none is set, the user is asked once which one within reach to use."""
+        """Return the settings with a model; if none is set, ask the user once which available model to use."""
         if settings.model is not None or self.dry_run:
             return settings
         return choose_first_model(settings, asking=not self.as_json)
@@ -242,7 +242,7 @@ class CommonOptions:
         return find_tools(self.tool_names)
 
     def tool_files(self) -> tuple[str, ...]:
-        """Note the tools of Python files, so that the conversation goes on with them."""
+        """Record the tools of Python files, so that the conversation can load them again."""
         addresses = [name for name in self.tool_names if name.rpartition(":")[0].endswith(".py")]
         if not addresses:
             return ()
@@ -251,10 +251,10 @@ class CommonOptions:
         return tuple(dict.fromkeys(map(remember_tool, addresses)))
 
     def place(self, place: str) -> str:
-        """Return the revision of a place in the conversation of `-s`; without `-s` the place is a revision itself.
+        """Return the revision of a turn in the conversation of `-s`; without `-s` the argument is a revision itself.
 
         Raises:
-            InputError: the place names a conversation too.
+            InputError: the argument names a conversation too.
         """
         if not self.session or not place:
             return place or self.session
@@ -275,7 +275,7 @@ class CommonOptions:
         return read_files(self.attachments, sys.stdin.buffer, as_text=self.attach_as_text)
 
     def repository(self, settings: "Settings | None" = None, *, reading: bool = False) -> "Repository":
-        """Open the store: in memory with `--no-store`. For reading it need not be writable; one that is missing is empty."""
+        """Open the store: in memory with `--no-store`. Reading needs no write access; a missing store is empty."""
         from taiwa.sessions.repository import Repository
         from taiwa.store import Store
 
@@ -285,7 +285,7 @@ class CommonOptions:
         if self.no_store or missing:
             store = Store.open(":memory:")
         elif reading and not isinstance(place, Path):
-            with suppress(StoreError):  # on a server an older format is migrated first
+            with suppress(StoreError):  # on a database server an older format is migrated first
                 store = Store.open(place, readonly=True)
         repository = Repository(store or Store.open(place, readonly=reading and isinstance(place, Path)))
         repository.may_load_tools = True
@@ -295,11 +295,11 @@ class CommonOptions:
 def choose_first_model(settings: "Settings", *, asking: bool) -> "Settings":
     """Return the settings with the model that the user chooses from those within reach, which the config file remembers.
 
-    Without a terminal nothing is asked and no server is looked for; where the environment has a key, a line says so.
+    Without a terminal, do not ask or look for servers; print a line if the environment has a key.
     """
     from taiwa.cli.output import print_notice
     from taiwa.i18n import _
-    from taiwa.models.registry import find_by_keys, find_servers
+    from taiwa.models.providers import find_by_keys, find_servers
 
     by_keys = find_by_keys(settings)
     if not (asking and sys.stdin.isatty() and sys.stdout.isatty()):
@@ -322,12 +322,12 @@ def _ask_model(settings: "Settings", found: "Sequence[FoundModel]") -> "Settings
 
     from taiwa.cli.output import print_notice, table
     from taiwa.i18n import _
-    from taiwa.models.registry import resolve_probed
+    from taiwa.models.providers import resolve_probed
     from taiwa.settings import BUILTIN, set_value
 
     names = [*(each.name for each in found), BUILTIN]
     sources = [*(each.source for each in found), _("the small model that comes with taiwa")]
-    print_notice(_("no model is set; these are within reach:"))
+    print_notice(_("no model is set; these are available:"))
     table(("", "model", "from"), [(str(n), *row) for n, row in enumerate(zip(names, sources, strict=True), 1)])
     while True:
         reply: str = click.prompt(_("model to use from now on (a number, or any name)"), default="1", err=True).strip()
@@ -345,7 +345,7 @@ def _ask_model(settings: "Settings", found: "Sequence[FoundModel]") -> "Settings
 def common_options(*names: str, **helps: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """Add some of the common options to a command, which gets them as its first argument, a `CommonOptions`.
 
-    `helps` say what an option means in this command where it differs from the others.
+    `helps` override the help of options whose meaning differs in this command.
     """
 
     def decorate(command: Callable[..., R]) -> Callable[..., R]:
@@ -363,7 +363,7 @@ def common_options(*names: str, **helps: str) -> Callable[[Callable[..., R]], Ca
 
 
 class Group(click.Group):
-    """A group that lists each command with the whole first sentence of its help."""
+    """A group that lists each command with the complete first sentence of its help."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands."""
@@ -402,7 +402,9 @@ constraint_options = add_options(
         metavar="TYPE",
         help="Use a type: FILE.py:Type, module:Type, FILE.ts:Type, FILE.json, 'name, age int'.",
     ),
-    click.option("--schema", metavar="TYPE", help="Use a type too; a JSON Schema in FILE.json as it is (JSON mode)."),
+    click.option(
+        "--schema", metavar="TYPE", help="Same as --type; a JSON Schema in FILE.json is used unchanged (JSON mode)."
+    ),
     click.option("--regex", metavar="PATTERN", help="Use a regular expression for the whole text."),
     click.option("--grammar", metavar="FILE", help="Use a grammar in Lark's notation that begins with start."),
     click.option("--choice", metavar="A,B,…", help="Use one of these words."),
@@ -500,7 +502,7 @@ def open_session(
 
 
 def _mention_edited_app(session: "Session", path: str) -> None:
-    """Say that an app file was changed since a conversation began, which goes on with the old text."""
+    """Report that an app file has changed since the conversation began, which continues with the old text."""
     from taiwa.cli.output import print_notice
     from taiwa.i18n import _
     from taiwa.operations.say import edited_app
@@ -510,7 +512,7 @@ def _mention_edited_app(session: "Session", path: str) -> None:
             return
     print_notice(
         _(
-            "the file of the app {app} was changed; {session} goes on with the old text until: taiwa apps update {place}",
+            "the file of the app {app} was changed; {session} keeps the old text until: taiwa apps update {place}",
             app=session.app.name,
             session=session.name,
             place=shlex.join(filter(None, (session.name, path))),
@@ -520,13 +522,16 @@ def _mention_edited_app(session: "Session", path: str) -> None:
 
 
 def _warn_of_untrusted(repository: "Repository", settings: "Settings", app: "App") -> None:
-    """Print that what an imported app names does not count, if it names anything."""
+    """Print that an imported app is untrusted, if it names a model, tools or documents."""
     from taiwa.cli.output import print_notice
     from taiwa.i18n import _
     from taiwa.operations.say import untrusted_apps
 
     if any(each.lines() for each in untrusted_apps(repository, settings, app.hash)):
-        text = _("the app {app} came with an import: what it names does not count; see taiwa apps trust", app=app.name)
+        text = _(
+            "the app {app} is not trusted: its model, tools and documents are ignored; see taiwa apps trust",
+            app=app.name,
+        )
         print_notice(text, "yellow")
 
 
@@ -575,7 +580,7 @@ def print_default_model(settings: "Settings", priced_model: "PricedModel") -> No
 
 
 def read_params(words: tuple[str, ...], what: str = "-p") -> dict[str, str]:
-    """Read `KEY=VALUE` words; an error says what they are.
+    """Read `KEY=VALUE` words; `what` names them in errors.
 
     Raises:
         InputError: one has no `=`.
@@ -600,7 +605,7 @@ def read_text(text: str) -> str:
 
     if text != "-":
         try:
-            text.encode()  # the shell passes bytes, and Python marks those that are not UTF-8
+            text.encode()  # the shell passes bytes, and Python escapes those that are not UTF-8 as surrogates
         except UnicodeEncodeError as error:
             raise InputError(f"the text is not UTF-8 at character {error.start + 1:,}") from None
         return text
@@ -612,9 +617,9 @@ def read_text(text: str) -> str:
 
 
 def read_prompt(prompt: str, fragments: tuple[str, ...] = ()) -> str:
-    """Return the text of a turn: the prompt, below it the fragments, and what is piped in; `-` stands for that alone.
+    """Return the text of a turn: the prompt, then the fragments, then piped input; `-` stands for piped input alone.
 
-    Of several fragments each is headed by its name.
+    Several fragments are each headed by their name.
 
     Raises:
         InputError: one is not text, or too large.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self, TypedDict
 import click
 
 from taiwa.i18n import _, gettext_noop, ngettext
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import inert, plain, truncate
 
 if TYPE_CHECKING:
@@ -37,17 +37,17 @@ CUT_OFF = gettext_noop("the turn was cut off; taiwa resume finishes it without p
 STATE_UNCHANGED = "the state was left as it was: "
 WARNINGS = (
     gettext_noop("the answer was cut off at the length limit"),
-    gettext_noop("the model refused to go on"),
+    gettext_noop("the model refused to continue"),
     gettext_noop("the old turns could not be summarised; they stay in the prompt"),
 )
-"""Warnings of a turn that have a translation."""
+"""Translated warnings of a turn."""
 MAX_PLACES = 5
 MAX_CLAUSES = 6
 MAX_SKIPPED = 5
-"""Rows of another form that are shown."""
+"""The number of skipped rows that are shown."""
 SHOWN_CHARS = 200
 NARROWEST = 16
-"""Cells of the last column of a table below which its rows are broken as a whole."""
+"""Width of the last column, in cells, below which complete rows are wrapped."""
 
 
 @cache
@@ -115,7 +115,7 @@ def print_skipped(skipped: Sequence[str]) -> None:
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[int] = frozenset()) -> None:
     """Print aligned columns; wide characters count two cells. Columns `right` are right-aligned; an empty `heads` omits the head line.
 
-    On a terminal that is too narrow the last column is broken between words, or else a row takes several lines.
+    On a narrow terminal the last column is wrapped, or else a row takes several lines.
     """
     from rich.cells import cell_len
 
@@ -158,7 +158,7 @@ def _wrapping(text: str, style: str) -> "Wrapped":
 
 
 class AnswerFormat(TypedDict, total=False):
-    """How an answer is printed: as JSON, with its bill, Markdown as it is written, only when it is whole."""
+    """How an answer is printed: as JSON, with its bill, as raw Markdown, or only when it is complete."""
 
     as_json: bool
     verbose: bool
@@ -167,7 +167,7 @@ class AnswerFormat(TypedDict, total=False):
 
 
 class RawDisplay:
-    """Prints an answer as it is written, as a pipe needs it."""
+    """A display that prints an answer unrendered as it arrives, for pipes."""
 
     def __init__(self) -> None:
         self._is_begun = False
@@ -230,7 +230,9 @@ def print_stream(
     notes = [note for note in notes if note.code not in TRANSCRIPT_CODES]  # the call itself is in the trace
     if as_json:
         print_result(turn)
-    if turn.text or all(note.text != INTERRUPTED for note in notes):  # else nothing was kept that could be warned about
+    if turn.text or all(
+        note.text != INTERRUPTED for note in notes
+    ):  # otherwise nothing was stored that needs a warning
         _print_notes(notes, verbose=verbose)
     if verbose:
         waited = _("first word after {seconds} s", seconds=f"{first:.2f}")
@@ -239,7 +241,7 @@ def print_stream(
 
 
 def print_kept_apart(session: "Session", interrupted: str) -> None:
-    """Say that a turn of a session that has moved since it was interrupted was kept as a branch."""
+    """Report that an interrupted turn was kept as a branch, because its session has moved since."""
     if session.name != interrupted:
         print_notice(
             _(
@@ -257,7 +259,7 @@ def wait_for_turn(
     on_result: Callable[[str], None] = lambda _: None,
     on_wait: Callable[[str], None] = print_notice,
 ) -> "tuple[TurnResult, list[Notice]]":
-    """Return the result of a turn and its notices; its text, the results of its tools and what it waits for are passed on."""
+    """Return the result of a turn and its notices; pass on its text, tool results and waits."""
     from taiwa.kernel.messages import TextDelta
     from taiwa.sessions.commit_turn import TurnResult
 
@@ -328,7 +330,7 @@ def bill_line(spent: "RunUsage") -> str:
             reasoning=f"{usage.reasoning_tokens:,}",
         )  # fmt: skip
     most, cost = spent.usage + spent.estimated, format_cost(spent.cost)
-    # Of a call that was cut off only an upper bound is known.
+    # For a call that was cut off only an upper bound is known.
     if spent.calls_without_usage and spent.estimated.input_tokens:
         tokens = _(
             "at most {input} in + {output} out tokens", input=f"{most.input_tokens:,}", output=f"{most.output_tokens:,}"
@@ -376,7 +378,7 @@ def bracketed(text: str, marks: Iterable[tuple[int, int]]) -> str:
 
 
 def format_place(source: str, heading: Sequence[str], page: int) -> str:
-    """Write where a passage stands: path, headings and page.
+    """Write the location of a passage: path, headings and page.
 
     >>> format_place("a.pdf", ("Leave", "Sick"), 3)
     'a.pdf › Leave › Sick, page 3'

@@ -1,17 +1,24 @@
-"""Serve apps and models to clients of other APIs: serve."""
+"""Serve apps and models to clients of other APIs, and the page that is opened in a browser: serve, ui."""
 
 import os
 import re
 import sys
+import webbrowser
+from collections.abc import Callable
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from taiwa.cli.options import CommonOptions, Group, common_options, principal_option
 from taiwa.cli.output import print_item, print_json, print_line, print_notice, table
+from taiwa.i18n import _
 
 if TYPE_CHECKING:
+    from taiwa.server.serve import TaiwaServer
+    from taiwa.sessions.repository import Repository
     from taiwa.settings import Settings
+
 
 CALLER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 MOST_COST, MOST_RATE = 10**9, 10**6
@@ -118,7 +125,7 @@ def serve(
     else:
         print_notice("no key is needed: every program on this machine can use the server")
     print_line("Ctrl-C stops it; answers that are being written may end, and can be resumed otherwise.")
-    sys.stdout.flush()  # for a reader of a pipe, who waits for the key
+    sys.stdout.flush()  # flush for a program that reads the key from a pipe
     start_log(as_json=options.json_log)
     server.run()
 
@@ -150,7 +157,7 @@ def read_indexes(settings: "Settings", names: tuple[str, ...]) -> tuple[str, ...
 
 @serve.group(cls=Group)
 def keys() -> None:
-    """Manage the keys of named callers, each with conversations, documents, a bill and limits of its own.
+    """Manage the keys of named callers, each with its own conversations, documents, bill and limits.
 
     A key works at once on every running server of the store, and is refused at once when it is revoked.
 
@@ -267,3 +274,116 @@ def revoke_(common: CommonOptions, name: str) -> None:
     """
     common.repository().store.callers.revoke(name)
     print_item({"revoked": name}, f"revoked the key of {name}", as_json=common.as_json)
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+PORT = 7474
+
+
+@click.command()
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help=f"Listen on this port; by default {PORT}, or a free one where that is in use.",
+)
+@click.option(
+    "--app", "apps", metavar="APP", multiple=True, help="Offer this app, by name or file; without it all apps."
+)
+@click.option(
+    "-m", "--model", "models", metavar="MODEL", multiple=True, help="Offer this model; the first one is chosen."
+)
+@click.option(
+    "--in",
+    "indexes",
+    metavar="INDEX|FOLDER",
+    multiple=True,
+    help="Offer the documents of this index; a folder is indexed first.",
+)
+@click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
+@common_options("max_cost", "retry_paid", "store")
+def ui(
+    common: CommonOptions,
+    *,
+    port: int | None,
+    indexes: tuple[str, ...],
+    no_browser: bool,
+    **values: Any,  # noqa: ANN401  (what click parsed)
+) -> None:
+    """Chat in the browser: conversations with every branch, the state after each turn, and the origin of each value.
+
+    It serves only this machine, and opens the page at a one-time address, or prints it if there is no browser.
+    Ctrl-C ends it.
+
+    \b
+    taiwa ui
+    taiwa ui -m ollama:qwen3 --in ~/handbook
+    """
+    check_installed()
+    settings = common.settings()
+    values |= {"indexes": read_indexes(settings, indexes)}
+    server = page_server(common.repository(settings), settings, port, **values)
+    print_page(server, opens=not no_browser and has_browser())
+    server.run(opener(server) if not no_browser else None)
+
+
+def page_server(
+    repository: "Repository",
+    settings: "Settings",
+    port: int | None,
+    **values: Any,  # noqa: ANN401  (the other options of a server)
+) -> "TaiwaServer":
+    """Return a server with a new key, on the given port, else the usual or a free one.
+
+    Raises:
+        ConfigError: the given port is in use.
+    """
+    from secrets import token_urlsafe
+
+    from taiwa.kernel.errors import ConfigError
+    from taiwa.server.options import ServerOptions
+    from taiwa.server.serve import TaiwaServer, start_log
+
+    key = token_urlsafe(24)
+    try:
+        server = TaiwaServer(
+            repository, settings, ServerOptions(port=PORT if port is None else port, token=key, **values)
+        )
+    except ConfigError:
+        if port is not None:
+            raise
+        server = TaiwaServer(repository, settings, ServerOptions(port=0, token=key, **values))
+    start_log(as_json=False, requests=False)
+    return server
+
+
+def print_page(server: "TaiwaServer", *, opens: bool) -> None:
+    """Print the address of the page."""
+    print_line(
+        _("the page opens in your browser; if it does not, open this address, which works once:")
+        if opens
+        else _("open this address in a browser; it works once:")
+    )
+    print_line(f"  {server.login_url}", "cyan")
+    print_line(_("Ctrl-C ends it."))
+    sys.stdout.flush()
+
+
+def has_browser() -> bool:
+    """Report whether this machine has a browser with a window."""
+    if sys.platform.startswith("linux") and not any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))):
+        return False
+    try:
+        webbrowser.get()
+    except webbrowser.Error:
+        return False
+    return True
+
+
+def opener(server: "TaiwaServer") -> Callable[[], None] | None:
+    """Return the function that opens the page when the server listens; None without a browser."""
+    if not has_browser():
+        return None
+    # A foreground browser blocks until it is closed, so it has its own thread.
+    return Thread(target=webbrowser.open, args=(server.login_url,), daemon=True).start

@@ -1,34 +1,47 @@
-"""Solve a question step by step, with tools: solve."""
+"""Solve a question step by step, with tools; list and call tools, and serve them over MCP: solve, tools, mcp."""
 
 import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
 from taiwa.cli.options import (
     NEW_FILE,
     CommonOptions,
+    Group,
     common_options,
     print_default_model,
     read_prompt,
+    read_text,
     server_option,
     turn_options,
 )
-from taiwa.cli.output import bill_line, one_line, pretty, print_line, print_notice, print_preview, print_result
+from taiwa.cli.output import (
+    bill_line,
+    one_line,
+    pretty,
+    print_item,
+    print_json,
+    print_line,
+    print_notice,
+    print_preview,
+    print_result,
+    table,
+)
 from taiwa.i18n import _, gettext_noop
-from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import Json
+from taiwa.kernel.errors import InputError, ToolError
+from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import plain
 
 if TYPE_CHECKING:
-    from taiwa.flows.solve.examples import WorkedExample
+    from taiwa.apps.examples import WorkedExample
     from taiwa.flows.solve.rationale import EndReason, ExecutedCall, Rationale
     from taiwa.kernel.execution import Event, RunResult
     from taiwa.kernel.messages import Notice, TextDelta
@@ -36,6 +49,7 @@ if TYPE_CHECKING:
     from taiwa.kernel.usage_limits import RunUsage
     from taiwa.sessions.stored_solve import ReasonRun, SolveEvent
     from taiwa.settings import Settings
+
 
 FAILED, UNSURE, INTERRUPTED = 1, 4, 130
 TOOL_FORMATS = ("tagged", "inline", "gsm", "react", "fence", "native")
@@ -50,7 +64,7 @@ RESPONSE_MEMBERS = (
     " max_input_tokens=max_usage.input_tokens max_output_tokens=max_usage.output_tokens"
 )
 LONGEST_MARK = 30
-"""Characters within which the text of a failed result begins, behind the mark of its tool-call format."""
+"""Characters within which the text of a failed result begins, after the marker of its tool-call format."""
 ENDINGS: "Mapping[EndReason, str]" = {
     "unsure": gettext_noop(
         "the model is not sure of this, so it gives no answer (--min-confidence 0 takes it all the same); for another model: "
@@ -66,7 +80,7 @@ ENDINGS: "Mapping[EndReason, str]" = {
     "limit": gettext_noop("a limit was reached before the end"),
     "length": gettext_noop("the answer was cut off at the length limit"),
     "interrupted": gettext_noop("stopped; `taiwa cost` lists the calls that were paid for"),
-    "refusal": gettext_noop("the model refused to go on"),
+    "refusal": gettext_noop("the model refused to continue"),
 }
 
 
@@ -213,7 +227,7 @@ def _tools(settings: "Settings", values: Mapping[str, Any], stack: ExitStack) ->
         from taiwa.cli.index import reporter
         from taiwa.operations.documents import find_indexes, open_library
         from taiwa.retrieval import ScopedRetriever
-        from taiwa.tools.search_documents import search_tool
+        from taiwa.tools.registry import search_tool
 
         library = stack.enter_context(open_library(settings))
         indexes = find_indexes(library, values["indexes"], settings, reporter())
@@ -302,7 +316,7 @@ def _opened(path: Path) -> TextIO:
 
 
 def _print_rationale(events: "Iterable[SolveEvent]", notes: "list[Notice]", *, silent: bool) -> "RunResult[Rationale]":
-    """Print a rationale while it is written, calls and results in colour; other notes go to `notes`."""
+    """Print a rationale while it streams, calls and results in colour; other notices go to `notes`."""
     from taiwa.flows.solve.loops import TRANSCRIPT_CODES
     from taiwa.kernel.execution import RunResult
     from taiwa.kernel.messages import Notice
@@ -340,7 +354,7 @@ def _coloured(event: "TextDelta | Notice") -> str:
 
 
 def _print_remarks(done: "RunResult[Rationale]", notes: "Iterable[Notice]", *, verbose: bool) -> None:
-    """Print warnings and how a rationale ended if not by itself; with `verbose` the calls and the bill too."""
+    """Print warnings, and how a rationale ended unless by itself; with `verbose` also the calls and the bill."""
     found = done.value
     for note in notes:
         if note.level == "warning" or (verbose and note.code != "tool_mode"):
@@ -390,7 +404,7 @@ class Trace:
         from taiwa.operations.result_json import members
 
         if isinstance(event, Notice):
-            # The row of the tool is that of its call.
+            # The row of the tool is also that of its call.
             name = "failure" if event.code == "tool" else event.code or "note"
             self.add({"event": name, "text": event.text})
         elif isinstance(event, EffectFinished):
@@ -423,7 +437,7 @@ class Trace:
             self.file.flush()
 
     def lines(self) -> list[str]:
-        """Write the rows as lines; calls and results, which stand in the rationale, are omitted."""
+        """Write the rows as lines, without calls and results, which are in the rationale."""
         from taiwa.flows.solve.loops import TRANSCRIPT_CODES
 
         return [_line(row) for row in self.rows if row["event"] not in TRANSCRIPT_CODES]
@@ -447,3 +461,179 @@ def _line(row: dict[str, Any]) -> str:
     else:
         about = one_line(row["text"], 100)
     return f"{row['at']:7.3f} s  {event:<9} {about}"
+
+
+# --- tools ------------------------------------------------------------------------------------------------------------
+# List, show and call tools, and serve them over MCP: tools, mcp.
+
+
+@click.group(cls=Group)
+def tools() -> None:
+    """List, show and call tools. The built-in tools are exact, and their running time is bounded.
+
+    NAME is a built-in tool, one of your own as FILE.py:NAME or MODULE:NAME, or one of an MCP server that --mcp-server starts.
+
+    \b
+    taiwa tools list
+    taiwa tools call calculator "1,000 × 5%"
+    taiwa tools call molar_mass "CuSO4·5H2O"
+    taiwa tools call molar_mass '{"formula": "NaCl", "weights": "integer"}'
+    taiwa tools call stoichiometry "Fe + O2 -> Fe2O3"
+    taiwa tools call unit_conversion "108 km/h to m/s"
+    taiwa tools call my_tools.py:look_up "a word"
+    taiwa tools list --mcp-server "npx some-server"
+    """
+
+
+@tools.command("list")
+@server_option
+@common_options("as_json")
+def list_(common: CommonOptions, servers: tuple[str, ...]) -> None:
+    """List the tools.
+
+    \b
+    taiwa tools list --json
+    """
+    from taiwa.kernel.errors import ConfigError
+    from taiwa.tools.registry import find_tools, tool_names
+
+    own: list[Tool] = []
+    for name in tool_names():
+        try:
+            own += find_tools([name])
+        except ConfigError as error:  # a plug-in that cannot be used; the others can
+            print_notice(error.message)
+    with _mcp_tools(servers) as foreign:
+        specs = [tool.spec for tool in (*own, *foreign)]
+    if common.as_json:
+        print_json([{"tool": spec.name, "about": _first(spec.description)} for spec in specs])
+    else:
+        table(("tool", "about"), [(spec.name, _first(spec.description)) for spec in specs])
+
+
+@tools.command("show")
+@click.argument("name")
+@server_option
+@common_options("as_json")
+def show_(common: CommonOptions, name: str, servers: tuple[str, ...]) -> None:
+    """Show the tool NAME as models see it: its description and its parameters.
+
+    \b
+    taiwa tools show calculator
+    """
+    with _mcp_tools(servers) as foreign:
+        spec = _found(name, foreign).spec
+    if common.as_json:
+        print_json({"tool": spec.name, "description": spec.description, "parameters": dict(spec.parameters)})
+        return
+    print_line(spec.name, "bold")
+    for line in spec.description.splitlines():
+        print_line(line)
+    print_line("")
+    properties = cast("Mapping[str, Mapping[str, Json]]", spec.parameters["properties"])
+    needed = cast("list[str]", spec.parameters.get("required", []))
+    rows = [
+        (each, _kind(part), "required" if each in needed else str(part.get("default", "")))
+        for each, part in properties.items()
+    ]
+    table(("parameter", "type", "default"), rows)
+
+
+# A word that begins with a minus is an input here: taiwa tools call calculator "-2^2".
+@tools.command("call", context_settings={"ignore_unknown_options": True})
+@click.argument("name")
+@click.argument("input", metavar="INPUT")
+@server_option
+@common_options("as_json")
+def call_(common: CommonOptions, name: str, input: str, servers: tuple[str, ...]) -> None:  # noqa: A002  (what click shows in the help)
+    """Call the tool NAME with INPUT.
+
+    INPUT is the text that the tool needs, a JSON object of all its parameters, or - for standard input.
+
+    \b
+    taiwa tools call calculator "1,000 × 5%"
+    """
+    from taiwa.flows.solve.tool_call_formats import TaggedFormat
+    from taiwa.kernel.errors import ToolErrorBoundary
+
+    try:
+        with _mcp_tools(servers) as foreign, ToolErrorBoundary(name):
+            tool = _found(name, foreign)
+            result = tool.call(TaggedFormat().parse_arguments(tool.spec, read_text(input)))
+    except ToolError as error:
+        if common.as_json:
+            print_json({"tool": name, "error": error.code, "message": error.message, "hint": error.hint})
+        # Unlike a model, the user may see what went wrong inside a tool.
+        more = error.hint or next(iter(error.trace.strip().splitlines()[-1:]), "")
+        raise InputError(f"{name}: {error.message}" + (f" ({more})" if more else "")) from error
+    print_item({"tool": name, "text": result.text, "value": result.value}, result.text, as_json=common.as_json)
+
+
+@contextmanager
+def _mcp_tools(servers: tuple[str, ...]) -> "Generator[tuple[Tool, ...]]":
+    if not servers:
+        yield ()
+        return
+    from taiwa.tools.mcp_client import mcp_tools
+
+    with mcp_tools(*servers) as foreign:
+        yield foreign
+
+
+def _found(name: str, foreign: "tuple[Tool, ...]") -> "Tool":
+    from taiwa.tools.registry import find_tools
+
+    return next((tool for tool in foreign if tool.spec.name == name), None) or find_tools([name])[0]
+
+
+def _first(text: str) -> str:
+    return text.partition("\n")[0]
+
+
+def _kind(part: Mapping[str, Json]) -> str:
+    choices = part.get("enum")
+    if isinstance(choices, list):
+        return " | ".join(f'"{choice}"' for choice in choices)
+    return str(part.get("type", "any"))
+
+
+@click.command()
+@click.option("--tools", "names", metavar="NAMES", help="Serve only these of taiwa's own tools, separated by commas.")
+@click.option("--tool", "own", metavar="FILE.py:NAME", multiple=True, help="Serve your own tool too; also MODULE:NAME.")
+@common_options("model", "max_cost", "store")
+def mcp(common: CommonOptions, names: str | None, own: tuple[str, ...]) -> None:
+    """Serve the tools over MCP on standard input and output, until the input ends.
+
+    Besides the built-in tools it offers `ask` and `find`, which search the indexed documents, and `extract`. A tool named
+    with --tool runs in a separate process, which is killed at its deadline.
+
+    \b
+    taiwa mcp
+    taiwa mcp --tools calculator,molar_mass
+    taiwa mcp --tools ask,find -m ollama:qwen3
+    taiwa mcp --tool my_tools.py:look_up
+
+    \b
+    In the settings of a program that starts MCP servers:
+    {"mcpServers": {"taiwa": {"command": "taiwa", "args": ["mcp"]}}}
+    """
+    from taiwa.operations.mcp_tools import serve_mcp
+    from taiwa.tools.mcp_client import require_mcp
+    from taiwa.tools.registry import builtin_tools, find_tools
+
+    require_mcp()
+    from taiwa.operations.mcp_tools import NAMES, local_context, operation_tools, passage_texts
+
+    if sys.stdin.isatty():
+        click.echo("waiting for an MCP client on standard input; Ctrl-D quits", err=True)
+    chosen = (
+        [*builtin_tools(), *NAMES] if names is None else [name.strip() for name in names.split(",") if name.strip()]
+    )
+    operations: tuple[Tool, ...] = ()
+    texts = None
+    if set(chosen) & set(NAMES):
+        settings = common.settings()
+        context = local_context(common.repository(settings), settings)
+        operations, texts = operation_tools(context), passage_texts(context)
+    simple = find_tools([*(name for name in chosen if name not in NAMES), *own])
+    serve_mcp([*simple, *(tool for tool in operations if tool.spec.name in chosen)], texts)

@@ -4,9 +4,9 @@ A state is a position on a track: one matcher, and the tokens that it has consum
 the matcher itself; a state further back copies the matcher and rolls the copy back when it is used. So states are values,
 and a loop that only advances copies nothing.
 
-The engine leaves the numbers of a JSON text unbounded: digits, decimals, exponent. Without bounds `58347E+3496` is allowed, which
-no reader takes. Within those kept here every number is finite, and every 64-bit integer and every `float` up to 1e99 can be
-written. The patterns of `taiwa.constraints.schema_regex` have the same bounds.
+The engine leaves the numbers of a JSON text unbounded: digits, decimals, exponent. Without bounds `58347E+3496` is allowed,
+which no parser reads. With the bounds used here every number is finite, and every 64-bit integer and every `float` up to
+1e99 can be written. The patterns of `taiwa.constraints.schema_regex` have the same bounds.
 """
 
 import json
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 from taiwa.constraints.guide import LIMIT, Coverage, Explanation, empty_mask, fill_mask, mask_address, mask_tokens
 from taiwa.constraints.vocabulary import Vocabulary, import_llguidance, split_text
 from taiwa.kernel.errors import InputError, NoValidTokenError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -75,10 +75,10 @@ BEGINNING = re.compile(
 )
 """The beginning of a number within the bounds."""
 UNBOUNDED = re.compile(rb"-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?(?:[eE][+-]?[0-9]*)?)?")
-"""The beginning of any number; all else the engine excludes itself."""
+"""The beginning of any number; the engine itself excludes everything else."""
 REST = re.compile(rb"[-+.0-9eE]+")
 TOO_LONG = re.compile(rb"[0-9]{%d}|[eE]\+?[0-9]{3}|[eE]-[0-9]{4}" % (MOST_DIGITS + 1))
-"""What every token contains that exceeds the bounds by itself."""
+"""A pattern in every token that exceeds the bounds by itself."""
 FIRST = frozenset(bytes((byte,)) for byte in b"-+.0123456789eE")
 DIGIT = re.compile(rb"[0-9]")
 SHAPES = 512
@@ -471,7 +471,7 @@ class MatcherState:
         return self._guide.describe(self, token)
 
     def _do(self, work: "Callable[[LLMatcher], T]") -> "T":
-        """Call the matcher; if its tables are full, call a new one."""
+        """Call the matcher, or a new one if its tables are full."""
         matcher = self._matcher()
         result = work(matcher)
         if matcher.is_error():

@@ -2,11 +2,12 @@
 
 A pattern stands for whole texts, as in `re.fullmatch`, in the part of Python's syntax that a finite automaton can represent.
 Refused, with the position: look-around, back-references, word boundaries, possessive and atomic groups, and anchors where
-something else must come before or after. `\\d`, `\\w` and `\\s` are the ASCII ones, as in JSON Schema.
+something else must come before or after. `\\d`, `\\w` and `\\s` are ASCII classes, as in JSON Schema.
 
-An automaton is made by Thompson's construction, the subset construction, and Hopcroft's minimisation. The symbols are the bytes of
-UTF-8, of which tokens are made, or characters, for display. From each state of an automaton a final one can be reached, so its
-only loops are those of the texts themselves, and no pattern is catastrophic; what would exceed the bounds is refused.
+An automaton is built by Thompson's construction, the subset construction, and Hopcroft's minimisation. The symbols are the
+bytes of UTF-8, of which tokens are made, or characters, for display. Every state of an automaton can reach a final one, so
+its only loops are those of the texts themselves, and no pattern takes exponential time; a pattern that would exceed the
+bounds is refused.
 """
 
 import re
@@ -140,7 +141,7 @@ def describe_ranges(ranges: Ranges) -> str:
     >>> print(describe_ranges(invert_ranges(((0x22, 0x22),))))
     any character but '"'
     """
-    whole = merge_ranges((*ranges, SURROGATES))  # no text contains them, so they do not interrupt a range
+    whole = merge_ranges((*ranges, SURROGATES))  # texts contain no surrogates, so they do not interrupt a range
     ranges = whole if len(whole) <= len(ranges) else ranges
     if ranges == ALL:
         return "any character"
@@ -217,7 +218,7 @@ Node: TypeAlias = Chars | Concatenation | Alternation | Repeat | _Anchor
 
 
 def parse_regex(pattern: str, around: "Node | None" = None) -> Node:
-    """Parse a regular expression. `around` may stand on each side without an anchor, for patterns that are searched for.
+    """Parse a regular expression. `around` is allowed on each side without an anchor, for patterns that are searched for.
 
     >>> parse_regex("ab?")
     Concatenation(parts=(Chars(ranges=((97, 97),)), Repeat(part=Chars(ranges=((98, 98),)), least=0, most=1)))
@@ -247,7 +248,7 @@ def _surround(node: Node, around: Node) -> Node:
 
 
 def _drop_anchors(node: Node, *, first: bool, last: bool) -> Node:
-    """Remove the anchors: a pattern stands for whole texts, so they mean nothing at its ends and are wrong elsewhere."""
+    """Remove the anchors: a pattern matches complete texts, so anchors are redundant at its ends and wrong elsewhere."""
     match node:
         case _Anchor(sign, at):
             if not (first if sign == "^" else last):
@@ -683,7 +684,7 @@ class _Nfa:
             self.build(part, here, there)
             here = there
         if most is None:
-            loop = self.add()  # a state of its own: what leaves `here` must not be repeated
+            loop = self.add()  # a separate state: moves that leave `here` must not be repeated
             self.free[here].append(loop)
             again = self.add()
             self.build(part, loop, again)
@@ -794,7 +795,7 @@ def _minimize(rows: Rows, finals: set[int], cuts: Cuts) -> Automaton:
 def _partition(rows: Rows, finals: set[int]) -> list[int]:
     """Return the block of each state by Hopcroft's algorithm (J. Hopcroft, An n log n algorithm, 1971).
 
-    A missing move distinguishes states as any other: all first blocks are splitters, so it is found at once.
+    A missing move distinguishes states like any other; since all first blocks are splitters, it is found at once.
     """
     back: dict[int, defaultdict[int, list[int]]] = {}
     for state, row in enumerate(rows):
@@ -820,7 +821,7 @@ def _partition(rows: Rows, finals: set[int]) -> list[int]:
 
 
 def _split_block(number: int, hit: set[int], members: list[set[int]], block: list[int], todo: set[int]) -> None:
-    """Move the states that were hit to a block of their own; the work is in proportion to them, not to the rest."""
+    """Move the states that were hit to a new block; the work is proportional to their number only."""
     rest = members[number]
     rest -= hit
     members.append(hit)

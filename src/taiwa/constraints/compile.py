@@ -24,7 +24,7 @@ from taiwa.constraints.vocabulary import Vocabulary, import_llguidance
 from taiwa.json_schema import find_unsatisfiable
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.messages import Choice, Grammar, JsonSchema, Regex, ToolCallsInText
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 
 if TYPE_CHECKING:
     from taiwa.constraints.allowed_tokens import Describe
@@ -77,7 +77,7 @@ SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class _Keyed:
-    """A source, equal to others with the same key."""
+    """A source; sources with the same key are equal."""
 
     key: Hashable
     source: object = field(compare=False)
@@ -104,9 +104,10 @@ def compile(
 ) -> MatcherGuide:
     """Compile a constraint for a vocabulary, or return the cached guide.
 
-    `source` is a `JsonSchema`, `Regex`, `Grammar`, `Choice` or `ToolCallsInText`, an `OutputType`, or a type. `strict` refuses what cannot be
-    enforced; otherwise it is left out, the guide's coverage lists it, and the answer must be validated. The keys of an object
-    come in the order of the schema, those in `order` first. `whitespace` is a mode, or a `Regex` of white space.
+    `source` is a `JsonSchema`, `Regex`, `Grammar`, `Choice` or `ToolCallsInText`, an `OutputType`, or a type. With `strict`,
+    a part that cannot be enforced is an error; otherwise it is left out, the guide's coverage lists it, and the answer must
+    be validated. The keys of an object come in the order of the schema, those in `order` first. `whitespace` is a mode, or a
+    `Regex` of white space.
 
     Raises:
         ConfigError: llguidance is not installed.
@@ -124,7 +125,7 @@ def compile(
 
 
 def _cache_key(source: object) -> Hashable:
-    """Return what distinguishes a source from others; schemas differ as well if the order of their keys does."""
+    """Return the cache key of a source; schemas with another order of keys differ."""
     if isinstance(source, ToolCallsInText):
         return repr(source)
     if isinstance(source, JsonSchema):
@@ -171,7 +172,8 @@ class _Compilation:
         try:
             return self._rewritten(rewrite_schema(source.schema, self.order), source)
         except InputError as error:
-            # In merged schemas the engine neither counts keys nor distinguishes patterns, and references may not end.
+            # In merged schemas the engine neither counts keys nor distinguishes patterns, and references may recurse without
+            # end.
             if not re.search(MERGED, error.message) or isinstance(error, UnsupportedConstraintError):
                 raise
         return self._rewritten(rewrite_schema(source.schema, self.order, merged=True), source)

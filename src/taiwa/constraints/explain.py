@@ -1,7 +1,7 @@
-"""Explain a text under a guide token by token: where it stands in its JSON, and which keyword of the schema applies there.
+"""Explain a text under a guide token by token: the position in its JSON, and the keyword of the schema that applies there.
 
-Advisory: for display, never for masks. Where a schema leaves several branches open, all of them are named; what is unknown is
-left out.
+Advisory: for display, never for masks. If several branches of a schema are possible, all of them are named; unknown parts
+are left out.
 """
 
 import json
@@ -15,7 +15,7 @@ from taiwa.constraints.guide import Explanation, Guide, GuideState, check_unicod
 from taiwa.constraints.vocabulary import Vocabulary, common_prefix
 from taiwa.json_schema import Schema, join_pointer, names, resolve_pointer, subschemas
 from taiwa.kernel.errors import InputError, NoValidTokenError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 
 if TYPE_CHECKING:
     from taiwa.constraints.allowed_tokens import MatcherState
@@ -275,7 +275,7 @@ def _why(state: "MatcherState", token: int, allowed: tuple[int, ...]) -> str:
 
 
 def _fitting(state: "MatcherState", written: bytes) -> int:
-    """Return how many bytes of a token are allowed here."""
+    """Return the number of bytes of a token that are allowed here."""
     for length in range(len(written), 0, -1):
         try:
             if state.takes(state.vocabulary.divide(written[:length])):
@@ -292,8 +292,8 @@ MOST_TOKENS = 2000
 class TokenStep:
     """One position in a text: what is allowed there, and the token that follows.
 
-    `token` is None at the last position. `place` is the name of the state, if it has one; `forced` means that the token was the
-    only one, or the one that had to follow; `why` says why it is not allowed, if it is not.
+    `token` is None at the last position. `place` is the name of the state, if it has one; `forced` means that no other token
+    was possible; `why` says why it is not allowed, if it is not.
     """
 
     text: bytes
@@ -313,7 +313,7 @@ class GuideTrace:
 
     @property
     def accepted(self) -> bool:
-        """Whether the text may end where it ends."""
+        """Whether the text may end at its end."""
         return not self.steps[-1].why and self.steps[-1].final
 
     @property

@@ -1,10 +1,10 @@
 """Write constraints as GBNF, the notation of llama.cpp that other servers read as EBNF: patterns, Lark grammars, tool calls.
 
-A pattern is written from its minimal automaton: each state is a rule that ends in one other rule or in nothing. So at every place
-there is only one continuation, which keeps llama.cpp fast (it follows all at once), no rule begins with itself, and no
-repetition is too large for it. GBNF has no lexer: a terminal is read in every possible way, as by Lark's lexer
-`dynamic_complete`; what `%ignore` names may precede each terminal and the end. It has neither intersection nor complement, so for
-tool calls in free text these are computed on automata.
+A pattern is written from its minimal automaton: each state is a rule that ends in one other rule or in nothing. Every
+position therefore has only one continuation, which keeps llama.cpp fast (it follows all of them at once), no rule begins
+with itself, and no repetition is too large. GBNF has no lexer: a terminal is read in every possible way, as by Lark's lexer
+`dynamic_complete`; ignored terminals (`%ignore`) may precede each terminal and the end. It has neither intersection nor
+complement, so for tool calls in free text these are computed on automata.
 """
 
 import json
@@ -44,7 +44,7 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Grammar, ToolCallsInText, ToolSpec
 
 MOST_RULES = 20_000
-"""The maximum number of rules; llama.cpp reads this many in a tenth of a second."""
+"""The maximum number of rules; llama.cpp reads this many in 0.1 s."""
 EMPTY = '""'
 SHORT = {0x0A: "\\n", 0x0D: "\\r", 0x09: "\\t", 0x22: '\\"', 0x5C: "\\\\"}
 SPECIAL = frozenset('"\\[]^-')
@@ -147,7 +147,7 @@ def _char(code: int, *, quoted: bool = False) -> str:
 
 
 def regex_to_gbnf(pattern: str, begun: str = "") -> str:
-    r"""Return the grammar of the texts that match a pattern; with `begun`, of the rest of those that begin so.
+    r"""Return the grammar of the texts that match a pattern; with `begun`, of the rest of the texts that begin with it.
 
     >>> print(regex_to_gbnf("yes|no"))
     root ::= "no" | "yes"
@@ -155,7 +155,7 @@ def regex_to_gbnf(pattern: str, begun: str = "") -> str:
     root ::= [0-9]
 
     Raises:
-        InputError: an automaton cannot hold a text to the pattern, no text that matches begins so, or it is too large.
+        InputError: no automaton can represent the pattern, no matching text begins with `begun`, or it is too large.
     """
     automaton = compile_regex(pattern, chars=True)
     start = automaton.walk(map(ord, begun))
@@ -331,7 +331,7 @@ States: TypeAlias = tuple[int | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class ToolCallGbnf:
-    """The grammar, its automaton, and what of the tools' schemas is not enforced."""
+    """The grammar, its automaton, and the parts of the tools' schemas that are not enforced."""
 
     text: str
     automaton: Automaton
@@ -416,7 +416,7 @@ class _ToolCallBuilder:
         return _trimmed(moves, finals, 0)
 
     def _inputs(self, spec: ToolSpec) -> Iterator[str | Node]:
-        """Yield patterns all of which an input must match."""
+        """Yield the patterns that an input must all match."""
         plain = plain_parameter(spec)
         if plain is None:
             yield self._json(spec)
@@ -471,7 +471,7 @@ def _explore(
     replace: Callable[[States], int | None],
     too_large: str,
 ) -> dict[States, int]:
-    """Append the common states of automata to `moves` and return their numbers, that of the start first.
+    """Append the common states of automata to `moves` and return their numbers, the start first.
 
     `replace` returns the number of a state that takes the place of common ones, -1 if they are left out, otherwise None.
     """

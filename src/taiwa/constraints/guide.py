@@ -1,8 +1,8 @@
 """Which tokens may come next: a guide is a constraint compiled for a vocabulary, and its states give the masks.
 
-States are immutable: `advance` and `rollback` return another state and leave the old one as it was, so a state may be kept and
-continued in two ways. A guide may share work between its states; `fork` returns a state that shares nothing and may be used
-in another thread.
+States are immutable: `advance` and `rollback` return another state and leave the old one unchanged, so a state can be kept
+and continued in two ways. A guide may share work between its states; `fork` returns a state that shares nothing and may be
+used in another thread.
 
 Masks are packed: bit `token % 32` of word `token // 32` says whether the token is allowed; shape ((V+31)//32,), uint32.
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias, runtim
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Choice, Grammar, JsonSchema, Regex, ToolCallsInText
-from taiwa.kernel.records import value
+from taiwa.kernel.serialization import value
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,7 +30,7 @@ LIMIT = 4096
 
 @value(tag="schema-clause")
 class SchemaClause:
-    """One keyword of a schema: the JSON pointer of the schema that contains it, and why it is handled as it is."""
+    """One keyword of a schema: the JSON pointer of the schema that contains it, and the reason for its handling."""
 
     pointer: str
     keyword: str
@@ -45,7 +45,7 @@ class Coverage:
     """How much of a source a guide enforces.
 
     `relaxed` is enforced in part or not at all, so the answer must be validated afterwards; a strict compilation refuses it.
-    `ignored` are keywords without a meaning in JSON Schema. Of a regex, a grammar or a choice everything is enforced.
+    `ignored` are keywords without a meaning in JSON Schema. A regex, a grammar or a choice is enforced completely.
     """
 
     enforced: tuple[SchemaClause, ...] = ()
@@ -178,7 +178,7 @@ class Guide(Protocol):
 
 
 def check_unicode(text: str, what: str) -> None:
-    """Check that a text is one: halves of characters, and bytes that are not UTF-8, cannot be written.
+    """Check that a text is valid Unicode: lone surrogates, and bytes that are not UTF-8, cannot be written.
 
     Raises:
         InputError: it is not; the message names the first of them.
@@ -195,7 +195,7 @@ def check_json(data: object, what: str) -> None:
     """Check that JSON can represent data.
 
     Raises:
-        InputError: it contains halves of characters, numbers that JSON does not have, or too many levels.
+        InputError: it contains lone surrogates, numbers that JSON does not have, or too many levels.
     """
     try:
         check_unicode(json.dumps(data, ensure_ascii=False, allow_nan=False), what)
@@ -216,8 +216,8 @@ def fill_mask(out: "Mask", tokens: Iterable[int]) -> None:
 
 
 Whitespace: TypeAlias = Literal["bounded", "compact", "free"] | Regex
-"""Between the parts of a JSON text: one space, or a line break and at most 24 spaces · nothing · what JSON allows · nothing, or
-what a pattern of one's own matches."""
+"""Between the parts of a JSON text: one space, or a line break and at most 24 spaces · nothing · what JSON allows ·
+nothing, or what a custom pattern matches."""
 
 
 Source: TypeAlias = JsonSchema | Regex | Grammar | Choice | ToolCallsInText
@@ -229,6 +229,13 @@ def empty_mask(size: int) -> "Mask":
     import numpy as np
 
     return np.zeros((size + 31) // 32, dtype=np.uint32)
+
+
+def unpack_mask(mask: "Mask", size: int) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    """Return whether a mask allows each of the first `size` tokens; shape (size,), bool."""
+    import numpy as np
+
+    return np.unpackbits(mask.view(np.uint8), bitorder="little")[:size].view(np.bool_)
 
 
 def mask_address(mask: "Mask", size: int) -> int:
@@ -268,7 +275,7 @@ def mask_tokens(mask: "Mask", limit: int) -> "NDArray[np.intp] | None":
 
 
 def refusal(state: GuideState, vocabulary: Vocabulary, token: int) -> str:
-    """Return why a token that adds no text cannot come here; '' for a token of text."""
+    """Return why a token without text is not allowed here; '' for a token of text."""
     if not 0 <= token < len(vocabulary):
         return f"unknown token {token}; the vocabulary has {len(vocabulary)}"
     if state.is_ended:
@@ -374,7 +381,7 @@ class _IntersectionState:
         return None if tokens is None else tuple(tokens.tolist())
 
     def forced(self) -> tuple[int, ...]:
-        """Return what one of the guides forces, as far as all of them allow it."""
+        """Return the tokens that one of the guides forces, as far as all of them allow it."""
         longest = max((each.forced() for each in self.states), key=len)
         state: GuideState = self
         for place, token in enumerate(longest):

@@ -25,7 +25,7 @@ from taiwa.constraints.guide import LIMIT, Coverage, Explanation, check_unicode,
 from taiwa.constraints.schema_regex import to_regex
 from taiwa.constraints.vocabulary import Vocabulary, common_prefix
 from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.serialization import Json, value
 
 if TYPE_CHECKING:
     from lark import Lark
@@ -98,7 +98,7 @@ class ReadableGuide(ABC, Generic[P]):
     def next_instruction(self, state: "ReadableState[P]", *, write: bool = True) -> Instruction:
         """Return the next instruction of a decode loop: generate a token, or write what must follow.
 
-        Without `write`, the model is asked for every token, also where only one is allowed, and only the end is written.
+        Without `write`, the model is called for every token, even if only one is allowed, and only the end is written.
         """
         if write and (forced := state.forced()):
             return Write(forced)
@@ -185,8 +185,8 @@ class ReadableState(Generic[P]):
     def forced(self) -> tuple[int, ...]:
         """Return the tokens that must follow.
 
-        If the bytes are certain and several tokens could begin them, return those of the tokenizer, without the last of them if what
-        follows is open: the tokenizer might join it with that.
+        If the bytes are certain and several tokens could begin them, return those of the tokenizer. If the text is open
+        after them, leave out the last one, which the tokenizer might join with what follows.
         """
         if self.is_ended or self.is_final:
             return ()
@@ -296,7 +296,7 @@ class TokenTrie:
         path = [place]  # the states after each byte of the last text, as far as it could be read
         for text, shared, tokens in self._rows:
             if len(path) <= shared:
-                continue  # it shares more with the last text than could be read
+                continue  # it shares a longer prefix with the last text than could be read
             del path[shared + 1 :]
             for byte in text[shared:]:
                 there = step(path[-1], byte)
@@ -333,8 +333,8 @@ def choice_regex(words: Sequence[str]) -> str:
 class RegexGuide(ReadableGuide[int]):
     """The texts that match a regular expression, over a vocabulary; its states are those of the automaton.
 
-    If every byte that can follow has a token of its own, each state can be left and tokens are looked up on demand. Otherwise all of
-    them are looked up at once, and those after which no tokens can finish the text are removed.
+    If every byte that can follow has its own token, there are no dead ends and tokens are looked up on demand. Otherwise all
+    of them are looked up at once, and those after which no tokens can finish the text are removed.
 
     >>> from taiwa.constraints import Vocabulary
     >>> guide = RegexGuide("[1-9]", Vocabulary([b"1", b"a", b"<end>"], end=2))
@@ -359,7 +359,7 @@ class RegexGuide(ReadableGuide[int]):
 
     @classmethod
     def of_schema(cls, schema: Json, vocabulary: Vocabulary, space: str = "") -> "RegexGuide":
-        """Return the guide of the JSON texts of a schema; `space` is the pattern of white space between their signs.
+        """Return the guide of the JSON texts of a schema; `space` is the pattern of white space between JSON tokens.
 
         Raises:
             InputError: no regular expression can represent the schema; the message gives pointer and keyword.
@@ -372,7 +372,7 @@ class RegexGuide(ReadableGuide[int]):
 
         Raises:
             InputError: there are none.
-            NoValidTokenError: one of them cannot be written, so that the choice would be another one.
+            NoValidTokenError: one of them cannot be written, which would change the choice.
         """
         guide = cls(choice_regex(words), vocabulary)
         vocabulary.check_spells(words)
@@ -493,7 +493,7 @@ class Rule:
 
 
 MOST_STEPS = 30_000
-"""The most items that are looked at after one byte: in an ambiguous grammar they grow with the square of the text."""
+"""The maximum number of items processed after one byte: in an ambiguous grammar they grow with the square of the length."""
 
 
 class Column:
@@ -624,8 +624,8 @@ class GrammarGuide(ReadableGuide[EarleyState]):
     `dynamic_complete`; priorities do not affect what is allowed and are ignored, lazy repetitions equal greedy ones. Files are not
     imported; Lark's own grammars (`%import common.NUMBER`) are.
 
-    If not every byte has a token of its own, a text might become impossible to finish: so each token is followed to some end of the
-    text before it is allowed, as far as a bounded search goes.
+    If some byte has no token of its own, a text might become impossible to finish: then each token is followed to some end
+    of the text before it is allowed, as far as a bounded search goes.
 
     >>> from taiwa.constraints import Vocabulary
     >>> guide = GrammarGuide('start: "a" start "b" | "c"', Vocabulary([b"a", b"b", b"c", b"<end>"], end=3))
@@ -748,7 +748,7 @@ def read_rules(grammar: str, start: str, *, chars: bool = False, usable: set[int
 
 
 def _check_templates(grammar: str) -> None:
-    """Refuse a template that is used within itself with another one as its argument: Lark would expand it without end."""
+    """Refuse a template that is used within itself with another template as its argument: Lark would expand it without end."""
     _, *parts = DEFINITION.split(NO_NAMES.sub('""', grammar))
     bodies = dict(zip(parts[::2], parts[1::2], strict=True))
     uses = [(name, used) for name, body in bodies.items() for used in re.findall(r"(\w+)[ \t]*\{", body)]

@@ -1,8 +1,8 @@
 r"""JSON Schema as one regular expression, as far as it is finite.
 
-Every text that it matches is valid, but not every valid text matches: the properties stand in the order of the schema and no
-others are written, what has no type nests two levels deep, and so does what refers to itself. A keyword that no pattern can
-represent is refused with its pointer.
+Every text that it matches is valid, but not every valid text matches: properties come in the order of the schema and no
+others are written, and untyped values and recursive types nest two levels deep. A keyword that no pattern can represent is
+refused with its pointer.
 
 A pattern of a string is written as JSON writes it: `"` as `\"`, a new line as `\n`. Each character has one spelling, so `\u` and
 `\/` do not occur: a key that is spelled otherwise would be another key.
@@ -46,7 +46,7 @@ from taiwa.json_schema import (
 )
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Regex
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 
 FRACTION = rf"(\.[0-9]{{1,{MOST_DECIMALS}}})?"
 NO_FRACTION = rf"(\.0{{1,{MOST_DECIMALS}}})?"
@@ -191,7 +191,7 @@ def _in_json(node: Node) -> Node:
 
 
 def _json_ways(ranges: Ranges) -> Iterator[Node]:
-    """Yield the ways in which JSON writes one of some characters."""
+    """Yield the JSON spellings of one of some characters."""
     plain = invert_ranges(merge_ranges((*invert_ranges(ranges), *ESCAPED)))
     if plain:
         yield Chars(plain)
@@ -229,7 +229,7 @@ JSON_SPACE = frozenset(map(ord, " \t\r\n"))
 
 
 def space_regex(whitespace: Whitespace) -> str:
-    """Return the pattern of the white space between the signs of JSON, for `to_regex`.
+    """Return the pattern of the white space between JSON tokens, for `to_regex`.
 
     Raises:
         InputError: the mode is unknown, or a pattern matches other characters.
@@ -250,7 +250,7 @@ def space_regex(whitespace: Whitespace) -> str:
 def to_regex(schema: Json, space: str = "") -> str:
     r"""Return the regular expression of the JSON texts of a schema.
 
-    `space` is the pattern of white space between signs, in parentheses if it has alternatives.
+    `space` is the pattern of white space between tokens, in parentheses if it has alternatives.
 
     >>> to_regex({"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]})
     '\\{"ok":(true|false)\\}'
@@ -419,7 +419,7 @@ class _RegexWriter:
         heads = [self.whole(part, place.at(*keys)) for keys, part in first]
         if rest_of is not None:
             rest = self.whole(rest_of[1], place.at(rest_of[0]))
-        else:  # of anything, if nothing is said
+        else:  # any value, if not specified
             rest = None if first else self.any(place, TYPES)
         if None in heads:
             cut = heads.index(None)
@@ -475,7 +475,7 @@ class _RegexWriter:
         return self.around("{", "}", f"{member}{more}", may_lack=not least)
 
     def members(self, members: list[tuple[str, bool]]) -> str:
-        """Return the pattern of the members of an object in order, of which those that are not required may be left out."""
+        """Return the pattern of the members of an object in order; members that are not required are optional."""
         comma = f"{self.space},{self.space}"
         pivot = next((number for number, (_, required) in enumerate(members) if required), None)
         if pivot is None:  # each of them may be the first, so each is written once for every other before it

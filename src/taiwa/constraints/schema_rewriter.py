@@ -1,10 +1,10 @@
 """Rewrite a JSON Schema into one that llguidance enforces exactly, and list what is left out by pointer and keyword.
 
 The engine refuses some keywords without a path and ignores others silently (those of another draft, keys spelled with escapes,
-options in `x-guidance`). So it never sees a user's schema: it sees one written here, of keywords whose enforcement is tested,
-in which every reference points into the schema itself. What has an exact equivalent among them (a `oneOf` of disjoint
-branches, simple `not`, `if` and `dependentRequired`) is replaced by it; the rest is listed, so that a strict compilation can
-refuse it.
+options in `x-guidance`). Therefore it never receives a user's schema, only one written here with keywords whose enforcement
+is tested, in which every reference points into the schema itself. Keywords with an exact equivalent among them (a `oneOf` of
+disjoint branches, simple `not`, `if` and `dependentRequired`) are replaced by it; the rest is listed, so that a strict
+compilation can refuse it.
 """
 
 from collections import deque
@@ -40,7 +40,7 @@ from taiwa.json_schema import (
     whole,
 )
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 
 MOST_CASES = 5
 """The number of conditions of one schema that split into cases; the engine multiplies the cases."""
@@ -56,7 +56,7 @@ class _SchemaWriter:
         self.schema = cast("Mapping[str, Json]", place.schema)
         self.own: dict[str, Json] = {}
         self.also: list[Schema] = []
-        """Conditions that are rewritten already."""
+        """Conditions that are already rewritten."""
         self._cases = 0
 
     def keep(self, keyword: str, reason: str = "") -> None:
@@ -78,12 +78,12 @@ class _SchemaWriter:
                 self.own[keyword] = value
 
     def location(self, schema: Schema, *steps: str | int) -> SchemaLocation:
-        """Return the location of a schema at, or in the place of the one at, these steps."""
+        """Return the location of the schema at these steps, or of its replacement."""
         base = self.writer.document.base_of(schema, self.place.base)
         return SchemaLocation(schema, join_pointer(self.place.pointer, *steps), base)
 
     def write(self, schema: Schema, *steps: str | int) -> Json:
-        """Rewrite a schema at, or in the place of the one at, these steps."""
+        """Rewrite the schema at these steps, or its replacement."""
         return cast("Json", self.writer.write(self.location(schema, *steps), self.depth + 1))
 
     def inner(self, keyword: str) -> Json:
@@ -237,7 +237,7 @@ def _number(conditions: _SchemaWriter, keyword: str) -> None:
 
 
 def _excluded(conditions: _SchemaWriter, keyword: str, number: float) -> None:
-    """Exclude a bound once more: the engine accepts 10 itself where the values above it end before 11."""
+    """Exclude a bound explicitly: the engine accepts 10 itself if the values above it end before 11."""
     outwards = {"exclusiveMinimum": 1, "exclusiveMaximum": -1}.get(keyword, 0)
     if outwards and float(number).is_integer() and outwards * number >= 0 and "number" in types(conditions.schema):
         edge = nextafter(number, outwards * inf) if number else copysign(LEAST, outwards)
@@ -353,7 +353,7 @@ def _patterns(conditions: _SchemaWriter) -> bool:
 
 
 def _names(conditions: _SchemaWriter) -> None:
-    """Rewrite `propertyNames` as a pattern of keys, if no other rule for keys stands beside it."""
+    """Rewrite `propertyNames` as a pattern of keys, if the schema has no other rule for keys."""
     if is_any(child(conditions.schema, "propertyNames")):
         return
     pattern = _pattern_of(conditions.schema["propertyNames"])
@@ -381,7 +381,7 @@ def _pattern_of(schema: Json) -> str | None:
 
 
 def _unevaluated(conditions: _SchemaWriter, *, patterns: bool) -> None:
-    """Rewrite `unevaluatedProperties`: without applicators beside it, it equals `additionalProperties`."""
+    """Rewrite `unevaluatedProperties`: without adjacent applicators it equals `additionalProperties`."""
     schema = conditions.schema
     if is_any(child(schema, "unevaluatedProperties")):
         return
@@ -458,7 +458,7 @@ class RewrittenSchema:
 def rewrite_schema(schema: Schema, order: tuple[str, ...] = (), *, merged: bool = False) -> RewrittenSchema:
     """Rewrite a schema; the keys in `order` come first in every object that has them.
 
-    `merged` leaves out what the engine supports only for an object that is not merged with another.
+    `merged` leaves out keywords that the engine supports only for objects that are not merged with others.
 
     Raises:
         InputError: it is not a JSON Schema, or has too many parts.

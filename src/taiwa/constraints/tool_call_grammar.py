@@ -1,7 +1,7 @@
 """The grammar of tool calls in free text, generated from the tools' specifications.
 
-Terminals are greedy and do not backtrack: an input that may contain a `)` consumes the one that closes the call. So an input in
-quotes excludes the closing marker, and one without quotes ends where the marker begins.
+Terminals are greedy and do not backtrack: an input that may contain a `)` consumes the one that closes the call. Therefore a
+quoted input excludes the closing marker, and an unquoted one ends where the marker begins.
 """
 
 import json
@@ -23,13 +23,13 @@ from taiwa.json_schema import (
 )
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import ToolCallsInText, ToolSpec
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 
 ANY_VALUE = "any"
 
 
 def marker_free_pattern(mark: str) -> str:
-    """Return a pattern of the texts without a marker; in quotes, their end may begin one.
+    """Return a pattern of the texts without a marker; in quotes, a text may end with the beginning of one.
 
     >>> [bool(re.search(marker_free_pattern(">>"), text)) for text in ("a > b", "a >> b", "a >")]
     [True, False, True]
@@ -67,7 +67,7 @@ def exclude_marker(schema: Mapping[str, Json], mark: str) -> dict[str, Json]:
         if {"$ref", "anyOf", "enum", "const"} & made.keys():
             return made
         kinds = types(schema)
-        if "object" in kinds:  # free keys; if listed keys have a rule of their own beside them, they stay as they are
+        if "object" in kinds:  # arbitrary keys; if listed keys have a rule, they stay unchanged
             rest = made.get("additionalProperties", anything)
             free = "additionalProperties" not in made
             if rest is not False and "patternProperties" not in made and (free or not made.get("properties")):
@@ -117,7 +117,7 @@ def call_markers(calls: ToolCallsInText) -> tuple[str, str]:
 
 
 class ToolCallGrammar:
-    """The grammar of the tools of a request; `missed` lists what of their schemas is not enforced."""
+    """The grammar of the tools of a request; `missed` lists the parts of their schemas that are not enforced."""
 
     def __init__(self, calls: ToolCallsInText) -> None:
         before, after = call_markers(calls)
@@ -207,7 +207,7 @@ class ToolCallGrammar:
             rules.append(f"/{_balanced(*self._pair)}/")
         else:
             rules.append(f"~/{ANY}{lark_pattern(closing)}{ANY}/")
-            # Behind `>` the marker `>>` would begin one character early, where a reader ends the call.
+            # After `>` the marker `>>` would begin one character early, where a parser ends the call.
             rules += [f"~/{ANY}{lark_pattern(head)}/" for head in _overlapping(closing)]
         pattern = schema.get("pattern")
         if isinstance(pattern, str):
@@ -237,7 +237,7 @@ def _balanced(opening: str, closing: str) -> str:
 
 
 def _whole(pattern: str, tool: str, parameter: str) -> str:
-    """Return a pattern that is searched for as one that matches a whole text."""
+    """Convert a pattern that is searched for into one that matches the complete text."""
     bare = re.sub(r"\\.|\[(?:\\.|[^\]])*\]|\([^()]*\)", "", re.sub(r"\\.|\[(?:\\.|[^\]])*\]", "", pattern))
     if "|" in bare and re.search(r"[\^$]", bare):
         where = f"the parameter {parameter} of the tool {tool}"
@@ -258,7 +258,7 @@ def parameter_schemas(spec: ToolSpec) -> Mapping[str, Json]:
 def _single_parameter(spec: ToolSpec) -> tuple[str, Mapping[str, Json], object]:
     """Return the only required parameter, its schema and its type (`json` if other schemas decide); '' if there are several.
 
-    What a call must give is read as by `taiwa.flows.solve.tool_call_formats`.
+    Required parameters are determined as in `taiwa.flows.solve.tool_call_formats`.
     """
     name, *others = names(spec.parameters) or tuple(parameter_schemas(spec)) or ("",)
     schema = parameter_schemas(spec).get(name)

@@ -13,7 +13,7 @@ from struct import pack
 from typing import Any, TypeAlias, cast
 
 from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError
-from taiwa.kernel.records import parse_json, value
+from taiwa.kernel.serialization import parse_json, value
 
 
 def import_llguidance() -> Any:  # noqa: ANN401  (a module)
@@ -48,7 +48,7 @@ PROBES = (
     "🙂",
     "\t\n\n  x",
 )
-"""Texts that must survive encoding and decoding: a table that was read wrongly loses a space or a letter of one of them."""
+"""Texts that must survive encoding and decoding: a wrongly parsed table loses a space or a letter of one of them."""
 
 BLANK = re.compile(r"(?<=\S) (?=\S)")
 
@@ -81,9 +81,9 @@ def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
 class VocabularyReport:
     """Irregularities of a vocabulary.
 
-    `gaps` are ids without bytes, `duplicates` ids that write the same; neither makes a guide wrong. `missing` are bytes of UTF-8 that
-    no token writes and `joined` those that no token writes alone, so some texts, or some places where a text can be divided, are
-    unreachable. `broken` are probe texts that the tokenizer does not return unchanged.
+    `gaps` are ids without bytes, `duplicates` ids with the same bytes; neither makes a guide wrong. `missing` are bytes of
+    UTF-8 that no token contains and `joined` those that no token contains alone, so some texts, or some divisions of a text,
+    are unreachable. `broken` are probe texts that the tokenizer does not return unchanged.
     """
 
     gaps: tuple[int, ...] = ()
@@ -210,7 +210,7 @@ class Vocabulary:
         """Check that the tokens can write each of some words.
 
         Raises:
-            NoValidTokenError: they cannot write one, so that a choice of these words would be another one.
+            NoValidTokenError: they cannot write one, which would change a choice of these words.
         """
         for word in words:
             if not self.spells(word.encode()):
@@ -264,7 +264,7 @@ class Vocabulary:
         return max(map(len, self.tokens_by_text), default=0)
 
     def check(self) -> "VocabularyReport":
-        """Find what prevents constraints from being written with these tokens."""
+        """Report what prevents constraints from being written with these tokens."""
         inside = frozenset(b"".join(self.tokens_by_text))
         return VocabularyReport(
             gaps=tuple(token for token, text in enumerate(self.tokens) if not text),
@@ -332,7 +332,7 @@ class Vocabulary:
         output, if it is larger than the vocabulary.
 
         Raises:
-            InputError: the tokenizer does not tell which bytes its tokens write, or which token ends a text.
+            InputError: the tokenizer does not define which bytes its tokens write, or which token ends a text.
         """
         backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
         if not hasattr(backend, "to_str"):

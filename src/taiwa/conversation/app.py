@@ -1,19 +1,16 @@
-"""An app: instructions, parameters, fields, examples and a window, all data.
-
-Swapping one app file for another makes another program of the same conversation loop.
-"""
+"""An app: instructions, parameters, fields, examples and a window, all as data."""
 
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Literal
 
 from taiwa.conversation.state import StateField, delta_output_type, environment_output_type
 from taiwa.kernel.errors import CorruptError, InputError, OutputValidationError
 from taiwa.kernel.messages import Constraint, JsonSchema, Sampling, ToolSpec
-from taiwa.kernel.records import Json, canonical, digest, record, restore, value
+from taiwa.kernel.serialization import Json, canonical, digest, record, restore, value
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.structured import OutputType
 from taiwa.structured.type_notation import parse_notation
@@ -23,7 +20,7 @@ from taiwa.structured.type_notation import parse_notation
 class AppSource:
     """The text of an app file with the parameters it was opened with; its hash is the identity of an app.
 
-    `options` are the record of the `AnswerOptions` that were set beside the file.
+    `options` are the record of the `AnswerOptions` set in addition to the file.
     """
 
     name: str
@@ -45,12 +42,12 @@ Flow = Literal["chat", "ask"]
 PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
 PROMPT = "PROMPT"
-"""The placeholder of the user's text: with it, each turn sends the instructions anew, around the text, and not before it."""
+"""The placeholder of the user's text: each turn then sends the instructions around the text rather than before it."""
 
 
 @value(tag="app-param")
 class Param:
-    """A parameter of an app, required before its first turn; `ask` is the question to the user."""
+    """A parameter of an app, needed before its first turn; `ask` is the question to the user."""
 
     name: str
     type: str = "str"
@@ -61,7 +58,8 @@ class Param:
 
 @value(tag="window-policy")
 class WindowPolicy:
-    """Which turns a prompt carries: all, or up to `max_size` turns, then the newest `keep` (in chunks, so that caches hold).
+    """Which turns a prompt contains: all, or up to `max_size` turns, then the newest `keep` (in chunks, so that caches
+    apply).
 
     With `summarize` the turns that are cut are summarized, else dropped. The first `keep_first` turns and those whose delta
     sets a field of `keep_setting` are never cut.
@@ -82,19 +80,21 @@ UNSET = Sampling(None)
 
 @value(tag="answer-options")
 class AnswerOptions:
-    """What is set for the answers of a conversation beside its app; what is None, or empty, stays as it is.
+    """Options of the answers of a conversation, in addition to its app; None or empty values change nothing.
 
     - `system`: instructions, appended to those of the app; placeholders in them are not filled in.
     - `sampling`: its values that are not None replace those of the app, for answers and not for summaries.
-    - `tools`: names of tools that the model may call, beside those of the app.
-    - `schema`: the type of answers, which then are JSON that the program checks.
+    - `tools`: names of tools that the model may call, in addition to those of the app.
+    - `schema`: the type of answers, which are then JSON validated by the program.
     - `client_tools`: tools whose calls a client of the server performs itself. The next four are as in `Request`.
-    - `request`: what a client of the server sent with its last request, on top of the others; its next request replaces it.
-    - `tool_files`: the tools among them that a Python file holds, `NAME@HASH` with the hash of that file.
+    - `request`: options that a client of the server sent with its last request, on top of the others; its next request
+      replaces them.
+    - `tool_files`: the tools that are defined in a Python file, `NAME@HASH` with the hash of that file.
     - `limits`: those of each run of the conversation: of the turns that one command, or one opened session, makes.
     - `filters`: which documents are searched, by their attributes: a comparison, or `and` and `or` of several.
 
-    As a change, `""` takes `system` back, an empty `schema` makes the answers text again, and `UsageLimits()` lifts the limits.
+    As a change, `""` removes `system`, an empty `schema` makes the answers text again, and `UsageLimits()` removes the
+    limits.
     """
 
     system: str | None = None
@@ -113,16 +113,16 @@ class AnswerOptions:
 
     @property
     def effective(self) -> "AnswerOptions":
-        """The options that hold for the next turn: these, and on top those of the request."""
+        """The effective options of the next turn: these, and on top those of the request."""
         return self if self.request is None else replace(self, request=None).updated(self.request)
 
     @property
     def shapes_reply(self) -> bool:
-        """Whether they hold what a turn with a state delta, or with tools of its own, cannot follow."""
+        """Whether they contain options that a turn with a state delta, or with the app's own tools, cannot follow."""
         return bool(self.client_tools or self.constraint or self.stop or self.top_logprobs)
 
     def updated(self, changes: "AnswerOptions") -> "AnswerOptions":
-        """Return the options that hold now with changes on top."""
+        """Return the effective options with changes on top."""
         now = self.effective
         tools_of = changes if changes.client_tools else now
         schema = changes.schema or now.schema
@@ -149,12 +149,12 @@ NO_OPTIONS = AnswerOptions()
 
 def merge_sampling(own: Sampling, given: Sampling) -> Sampling:
     """Return a sampling with the values of another that are not None."""
-    pairs = zip(astuple(own), astuple(given), strict=True)
-    return Sampling(*(before if after in (None, "") else after for before, after in pairs))
+    given_values = {each.name: getattr(given, each.name) for each in fields(given)}
+    return replace(own, **{name: each for name, each in given_values.items() if each not in (None, "")})
 
 
 def restore_options(data: Json) -> AnswerOptions:
-    """Rebuild the options of a stored app; None are none.
+    """Rebuild the options of a stored app; None gives empty options.
 
     Raises:
         InputError: the data are not valid options; they may come from a file or another version.
@@ -239,7 +239,7 @@ class App:
 
     @cached_property
     def instructions(self) -> str:
-        """The body with its parameters inserted, or where it is empty the instructions that are set."""
+        """The body with its parameters inserted, or the configured instructions if it is empty."""
         return fill_placeholders(self.body, self.values) if self.body else self.answer_options.system or ""
 
     @cached_property
@@ -259,7 +259,7 @@ class App:
 
     @cached_property
     def output_type(self) -> OutputType[Json] | None:
-        """The type of the answers; None where they are text."""
+        """The type of the answers; None if they are text."""
         schema = self.answer_options.schema
         return None if schema is None else OutputType.from_json_schema(dict(schema.schema), name=schema.name)
 
@@ -296,10 +296,10 @@ class App:
         return replace(self, source=replace(self.source, params=filled or None), values=filled)
 
     def with_options(self, options: AnswerOptions) -> "App":
-        """Return the app with options of its answers in place of those that it has.
+        """Return the app with other options of its answers.
 
         Raises:
-            InputError: a schema is set, and the app has a form of reply of its own.
+            InputError: a schema is set, and the app has its own reply format.
         """
         if options.request == NO_OPTIONS:
             options = replace(options, request=None)
@@ -309,7 +309,7 @@ class App:
             return self
         if options.effective.schema is not None and (self.model_fields or self.flow != "chat"):
             raise InputError(
-                f"the app {self.name!r} has a form of reply of its own; a schema requires an app without, such as plain"
+                f"the app {self.name!r} has its own reply format; a schema requires an app without one, such as plain"
             )
         recorded = None if options == NO_OPTIONS else record(options)
         source = replace(self.source, options=recorded)
@@ -333,7 +333,8 @@ def fit_params(param: Param, data: Json) -> Json:
 
 
 def fill_placeholders(body: str, values: Mapping[str, Json]) -> str:
-    """Insert parameters in a single pass; inserted text is never scanned again: text as it is, null as '', others as JSON.
+    """Insert parameters in a single pass; inserted text is never scanned again. Text is inserted unchanged, null as '',
+    others as JSON.
 
     >>> fill_placeholders("Into {{lang}}.", {"lang": "{{lang}}"})
     'Into {{lang}}.'

@@ -1,8 +1,8 @@
 """A conversation as a value: its nodes, how turns, edits and summaries move it, and the window of turns in the prompt.
 
-A history also has a content address, by which clients that keep no ids and resend it with every request are recognised: it covers
-the turns from the first one, and ignores what clients change on the way: white space, reasoning, ids of calls, system messages, and
-how the text of one role is divided into messages.
+A history also has a content address, which identifies the conversation of clients that keep no ids and resend the history
+with every request. It covers all turns, and ignores what clients change: white space, reasoning, ids of calls, system
+messages, and how the text of one role is divided into messages.
 """
 
 import json
@@ -21,7 +21,17 @@ from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.messages import Message, Text, Thinking, ToolCall, ToolResult, assistant
 from taiwa.kernel.messages import user as user_message
-from taiwa.kernel.records import COMPACT, DIGEST_BYTES, Json, canonical, digest, items_at, parse_json, restore, value
+from taiwa.kernel.serialization import (
+    COMPACT,
+    DIGEST_BYTES,
+    Json,
+    canonical,
+    digest,
+    items_at,
+    parse_json,
+    restore,
+    value,
+)
 
 T = TypeVar("T")
 NodeKind = Literal["root", "turn", "summary", "edit", "app"]
@@ -33,9 +43,9 @@ class Node:
 
     `delta` is the state delta of a turn (the whole new object in `environment` mode), the replaced values of an edit, or the
     kept turns of a summary. `state_hash` names the state after this node. `attachments` are those of the user's message; a
-    node refers to them by their hashes. `thinking` is the signed or encrypted reasoning of a turn, for the server that it came
-    from. `messages` are those of a turn, the answer last, without attachments and reasoning, where they are more than its two
-    texts: calls of a client's tools and their results. `prefix` is what the model was made to begin its answer with.
+    node refers to them by their hashes. `thinking` is the signed or encrypted reasoning of a turn, for the server that it
+    came from. `messages` are those of a turn, the answer last, without attachments and reasoning, if they are more than its
+    two texts: calls of a client's tools and their results. `prefix` is the prefilled beginning of its answer.
     """
 
     parent: str | None
@@ -60,7 +70,7 @@ class Node:
 
 
 def _restored(data: Json, kind: type[T], what: str) -> tuple[T, ...]:
-    """Rebuild the values of a record, all of one kind: several, one, or none of None."""
+    """Rebuild the values of a record, all of one kind: several, one, or none for None."""
     try:
         found: object = () if data is None else restore(data)
     except CorruptError as error:
@@ -152,7 +162,7 @@ class Conversation:
 
     @property
     def stored_tip(self) -> str | None:
-        """The newest node that a store has, or None where the conversation is new."""
+        """The newest node that a store has, or None if the conversation is new."""
         return self.new_nodes[0].parent if self.new_nodes else self.tip
 
     @property
@@ -243,7 +253,7 @@ def apply_nodes(conversation: Conversation, steps: Iterable[tuple[str, Node]], a
 
 
 def _is_plain(app: App, node: Node) -> bool:
-    """Say whether a node is a turn of an app that has no state, so that many of them are followed at once."""
+    """Return whether a node is a turn of an app without state; many of those are applied at once."""
     return node.kind == "turn" and not app.fields and node.app == app.hash and isinstance(node.delta, (NoneType, dict))
 
 
@@ -339,14 +349,14 @@ REASONING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 
 @value(tag="transcript")
 class Transcript:
-    """Where a client's turn stands: its app, and the address of the history before it."""
+    """The position of a client's turn: its app, and the address of the history before it."""
 
     app: str
     address: str = START
 
 
 def split_turns(messages: Sequence[Message]) -> tuple[tuple[tuple[Message, ...], ...], tuple[Message, ...]]:
-    """Divide a history into its turns, each with its answer last, and the messages that are still to be answered."""
+    """Divide a history into its turns, each with its answer last, and the unanswered messages."""
     turns: list[tuple[Message, ...]] = []
     begun: list[Message] = []
     for message in messages:
@@ -377,7 +387,7 @@ def _hashed(text: str) -> str:
 
 
 def _normal_texts(messages: Iterable[Message]) -> list[str] | None:
-    """Write messages of one text each and of alternating roles, which most of a history is, as `_normal` does; None for others."""
+    """Normalise messages of one text each and of alternating roles, the common case, as `_normal` does; None for others."""
     written, last = list[str](), "system"
     for message in messages:
         role, parts = message.role, message.parts
@@ -390,7 +400,7 @@ def _normal_texts(messages: Iterable[Message]) -> list[str] | None:
 
 
 def _normal(role: str, messages: Iterable[Message]) -> str:
-    """Write what counts of the messages of one role as compact JSON; "" where nothing does."""
+    """Write the relevant parts of the messages of one role as compact JSON; "" if there are none."""
     texts, calls, results, files = list[str](), list[object](), list[str](), list[str]()
     for message in messages:
         for part in message.parts:
@@ -415,7 +425,7 @@ def _normal_text(role: str, text: str) -> str:
 
 
 def _collapsed(text: str) -> str:
-    """Make one space of all white space; most texts have no other, which to see takes a fifth of the time of splitting them."""
+    """Collapse white space; most texts need no change, and checking this takes a fifth of the time of splitting them."""
     text = text.strip()
     return text if text.isprintable() and "  " not in text else " ".join(text.split())
 

@@ -3,10 +3,10 @@
 The model never writes state; it answers with a delta, and a reducer folds it in. A reducer that offers `combine` promises
 `step(step(s, a), b) == step(s, combine(a, b))`; `taiwa laws` checks that promise, for reducers of other packages too.
 
-A user's own reducers are functions of a Python file beside the app, confirmed once and then known by the hash of the file.
-`reduce: tops.py:highest(3)` calls `highest(before, delta, 3)`. What is read from disk becomes `tops.py@HASH:highest(3)` in the
-source of the app, so that a stored conversation always means the same code. Confirming a file copies it into the folder
-`reducers` beside the config file, under its hash; nothing else is ever run.
+A user's own reducers are functions of a Python file next to the app, confirmed once and then identified by the hash of the
+file. `reduce: tops.py:highest(3)` calls `highest(before, delta, 3)`. When the app is loaded, this becomes
+`tops.py@HASH:highest(3)` in its source, so that a stored conversation always refers to the same code. Confirming a file
+copies it into the folder `reducers` next to the config file, under its hash; no other code is ever run.
 """
 
 import json
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.kernel.records import Json, canonical, is_number, parse_json, value
+from taiwa.kernel.serialization import Json, canonical, is_number, parse_json, value
 from taiwa.plugins import find_plugin, load_plugin, plugin_names
 from taiwa.settings import config_path
 
@@ -92,7 +92,7 @@ def _union(before: Json, delta: Json, _turn: int = 0) -> Json:
 
 
 def _merge(before: Json, delta: Json, _turn: int = 0) -> Json:
-    """Set the entries of a table; null removes one. Entries set last stand last, because a view shows the newest."""
+    """Set the entries of a table; null removes one. Entries set last come last, because a view shows the newest."""
     new = _dict(delta)
     after = {key: entry for key, entry in _dict(before).items() if key not in new} | new
     return {key: entry for key, entry in after.items() if entry is not None}
@@ -209,7 +209,7 @@ def _plugin(name: str) -> Reducer | None:
 
 
 def reducer(name: str) -> Reducer:
-    """Find a reducer: one of the known names, `last(n)`, `summary(tokens)`, or one of a user's file.
+    """Find a reducer: a known name, `last(n)`, `summary(tokens)`, or a function of a user's file.
 
     Raises:
         ConfigError: the name is unknown, its plug-in cannot be used, or its file was never confirmed or lacks the function.
@@ -239,7 +239,7 @@ _of_files: dict[str, Reducer] = {}
 
 @dataclass(frozen=True, slots=True)
 class ReducerFile:
-    """A Python file that an app names, and the hash of what it holds; `confirmed` says whether it may run."""
+    """A Python file that an app names, and the hash of its content; `confirmed` says whether it may run."""
 
     path: Path
     hash: str
@@ -277,7 +277,7 @@ def reducer_files(text: str, folder: Path) -> Iterator[ReducerFile]:
 
 
 def confirm_file(file: ReducerFile) -> None:
-    """Let a file run from now on: copy what was shown of it, which its hash names.
+    """Allow a file to run: copy the content that was shown, which the hash identifies.
 
     Raises:
         ConfigError: the file has changed since, or cannot be copied.
@@ -297,7 +297,7 @@ def confirm_file(file: ReducerFile) -> None:
 def _of_file(match: re.Match[str]) -> Reducer:
     if match[0] not in _of_files:
         if match["hash"] is None:
-            raise ConfigError(f"the file {match['file']} is not found beside the app")
+            raise ConfigError(f"the file {match['file']} was not found next to the app")
         loaded = _load(match["file"], match["hash"], match["name"])
         if isinstance(loaded, Reducer):
             _of_files[match[0]] = replace(loaded, name=match[0])

@@ -10,7 +10,7 @@ from taiwa.conversation.app import App
 from taiwa.conversation.turn_prompt import DELTA_LINE, ENVIRONMENT
 from taiwa.kernel.effects import HideOutput, Watcher, WatchResult
 from taiwa.kernel.errors import InputError, OutputValidationError
-from taiwa.kernel.records import Json, digest, value
+from taiwa.kernel.serialization import Json, digest, value
 from taiwa.kernel.text import whole_characters
 from taiwa.structured import OutputType, PartialParser
 
@@ -27,7 +27,7 @@ PLAIN_LINE = re.compile(rf"(?m)^[ \t]*{DELTA_LINE}[ \t\r]*(?=[\n{{`]|\Z)\n?")
 JSON_NEXT = re.compile(r"\s*(?:```(?:json)?\s*)?(?=\{)")
 
 INLINE = re.compile(rf"{MARK}{JSON_NEXT.pattern}(?=\{{\s*(?:[\"'}}]|\w+\s*(?::|\Z)|\Z))", re.IGNORECASE)
-"""A mark anywhere, and an object behind it."""
+"""A marker anywhere, followed by an object."""
 
 FENCE_NEXT = re.compile(r"\s*(?:`{1,2}|```(?:|j|js|jso|json)\s*)?")
 
@@ -39,7 +39,7 @@ UNFINISHED = re.compile(
     rf"(?:(?<!\S)[{DECORATION}]+[ \t]*)?(?:@(?:@ ?(?:d(?:e(?:l(?:t)?)?)?)?)?)?\Z|{MARK}{FENCE_NEXT.pattern}\Z",
     re.IGNORECASE,
 )
-"""The end of a text that may become a mark with JSON behind it."""
+"""The end of a text that may become a marker followed by JSON."""
 
 FENCE = r"```(?:json)?[ \t\r]*\n\s*"
 
@@ -53,20 +53,20 @@ CLOSING = {True: re.compile(r"```"), False: re.compile(r"\n[ \t\r]*\n|```")}
 """What ends a malformed object with, and without, a fence."""
 
 END = {True: re.compile(r"\s*`{0,3}\s*\Z"), False: re.compile(r"\s*\Z")}
-"""What may stand behind an object with, and without, a fence at the end of a reply."""
+"""What may follow an object, with and without a fence, at the end of a reply."""
 
 CUT_VALUE = re.compile(r"\s*[\w+.-]*\s*|\\?u?[0-9A-Fa-f]{0,4}")
-"""The rest of a text that ends within a value of JSON, or within an escape."""
+"""The rest of a text that ends within a JSON value or an escape."""
 
 DECODER = json.JSONDecoder()
 
 CANDIDATES = 20
-"""The number of the last places of a text at which a delta without a line of its own is looked for."""
+"""The number of positions at the end of a text at which a delta without its own line is searched for."""
 
 
 @value
 class DeltaSpan:
-    """Where the delta of a reply begins, with its mark and fence, and where its JSON begins."""
+    """The start of the delta of a reply, with its marker and fence, and the start of its JSON."""
 
     start: int
     json: int
@@ -75,9 +75,9 @@ class DeltaSpan:
 def find_delta(text: str, names: Sequence[str], *, exact: bool = False) -> DeltaSpan | None:
     """Find the delta of a reply, or of its beginning, whose state has fields of these names.
 
-    The newest delta line with JSON behind it counts. Without one, the first object behind a mark within a line on which no
-    other text follows, and then an object whose keys are `names`, on lines of its own at the end of the reply. `exact` looks
-    only for a delta line as the prompt asks for it.
+    The last delta line followed by JSON counts; else the first object after a marker within a line, if no other text follows
+    on that line; else an object with keys among `names`, on separate lines at the end of the reply. `exact` accepts only a
+    delta line as the prompt asks for it.
     """
     lines = (PLAIN_LINE if exact else LINE).finditer(text)
     line = next((line for line in reversed([*lines]) if JSON_NEXT.match(text, line.end())), None)
@@ -87,7 +87,7 @@ def find_delta(text: str, names: Sequence[str], *, exact: bool = False) -> Delta
 
 
 def certain_answer(text: str, names: Sequence[str]) -> int:
-    """Return how many characters of a reply that still streams belong to its answer for certain."""
+    """Return the number of characters of a streaming reply that certainly belong to its answer."""
     delta = find_delta(text, names)
     ends = [len(text) if delta is None else delta.start]
     if mark := UNFINISHED.search(text):
@@ -122,7 +122,7 @@ def _unmarked(text: str, names: tuple[str, ...]) -> Iterator[DeltaSpan]:
 
 @lru_cache(maxsize=64)
 def _object_of(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Return the pattern of an object on lines of its own that is empty or whose first key is one of the names."""
+    """Return the pattern of an object on separate lines that is empty or whose first key is one of the names."""
     keys = "|".join(map(re.escape, names))
     return re.compile(rf"^[ \t]*(?P<fence>{FENCE})?(?=\{{\s*(?:\}}|\"(?:{keys})\"\s*:))", re.MULTILINE)
 
@@ -132,7 +132,7 @@ def _newest(found: Iterable[re.Match[str]]) -> Iterable[re.Match[str]]:
 
 
 def _object_end(text: str, start: int) -> int | None:
-    """Return the end of the JSON object at `start`; None if it is not whole, or malformed."""
+    """Return the end of the JSON object at `start`; None if it is incomplete or malformed."""
     try:
         return DECODER.raw_decode(text, start)[1]
     except (ValueError, RecursionError):
@@ -140,14 +140,14 @@ def _object_end(text: str, start: int) -> int | None:
 
 
 def _is_cut(text: str, error: json.JSONDecodeError) -> bool:
-    """Say whether JSON is invalid only because the text ends within it."""
+    """Return whether JSON is invalid only because the text ends within it."""
     return error.msg.startswith("Unterminated") or CUT_VALUE.fullmatch(text, error.pos) is not None
 
 
 class MemberWatcher:
     """Shows the string member `name` of a JSON reply while it streams; `parse` returns the answer of the whole reply.
 
-    Where that answer differs from what was shown, it is shown as well, so that the user sees what is stored.
+    If that answer differs from what was shown, it is shown too, so that the user sees what is stored.
     """
 
     __slots__ = ("_is_whole", "_name", "_parse", "_parser", "_pieces", "_shown")
@@ -189,8 +189,8 @@ OPENED = re.compile(rf"{ENVIRONMENT[0]}{JSON_NEXT.pattern}")
 BEGINS_DELTA = re.compile(r"[\n@*_`~#>]")
 
 SCAN_EACH_CHUNK = 1_000
-"""Characters of held text up to which it is scanned with every chunk; above, only when it has doubled, so that the work is
-linear in the length of the text."""
+"""Characters of held-back text up to which it is scanned with every chunk; above, only when it has doubled, so that the
+work is linear."""
 
 
 @value
@@ -206,9 +206,9 @@ class ParsedReply:
 def parse_reply(app: App, text: str, *, exact: bool = False) -> ParsedReply:
     """Parse a reply into answer and state delta by the app's reply mode.
 
-    A reply without a delta changes nothing, unless a field is required. With `exact` it lacks one, and a delta counts only in
-    the form that the prompt asks for, as in turns that were recorded when this was the rule. Cached, because the watcher of a
-    reply parses it at its end, and the turn does so again.
+    A reply without a delta changes nothing, unless a field is required. With `exact` a delta counts only in the form that
+    the prompt asks for, and a missing one is a problem, as in turns recorded under this rule. Cached, because the watcher of
+    a reply parses it at its end, and the turn does so again.
     """
     if app.output_type is not None:
         return parse_typed(app.output_type, text)
@@ -274,7 +274,7 @@ def _without_delta(text: str, delta_line: re.Pattern[str], *, needs_delta: bool)
 
 
 def _split_delta(rest: str) -> tuple[str, str]:
-    """Split the JSON behind a delta line from the text behind it, which is the answer where none came before."""
+    """Split the JSON after a delta line from the text after it, which is the answer if there was none before."""
     start = JSON_NEXT.match(rest)
     end = None if start is None else _object_end(rest, start.end())
     if start is None or end is None:
@@ -357,14 +357,15 @@ class AnswerWatcher:
         return WatchResult(whole_characters(pending[:end]))
 
     def close(self) -> WatchResult:
-        """Show what was held back and belongs to the answer."""
+        """Show the held-back text that belongs to the answer."""
         return WatchResult(self._parse("".join(self._pieces))[self._shown :])
 
 
 def reply_watcher(app: App, prefix: str = "") -> Callable[[], Watcher] | None:
-    """Return the factory of the watcher that shows only the answer of an app's replies; None where no watcher is needed.
+    """Return the factory of the watcher that shows only the answer of an app's replies; None if no watcher is needed.
 
-    A typed answer is shown when it is whole, since it may be repaired. Of a reply that goes on behind a `prefix`, the rest is shown.
+    A typed answer is shown when it is complete, since it may be repaired. If a reply continues a `prefix`, only the rest is
+    shown.
     """
     if prefix and (watch := reply_watcher(app)) is not None:
 

@@ -1,14 +1,15 @@
-"""The state of a conversation: its fields, those that the program computes, the functions that move it, and paths into it
-(`dictionary.文`, `topics[2]`) with the differences of two states.
+"""The state of a conversation: its fields, computed fields, the functions that change it, and paths into it (`dictionary.文`,
+`topics[2]`) with the differences of two states.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Annotated, Literal, TypeAlias, get_args, get_origin
 
 from taiwa.conversation.reducers import Reducer, reducer
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import estimate_tokens, guess_language
 from taiwa.structured import OutputType
 from taiwa.structured.type_notation import parse_notation, render_notation
@@ -154,7 +155,7 @@ class ComputedField:
 
 
 def _sum(measure: Callable[[str], int]) -> Callable[[TurnContext], Json]:
-    """Return what adds the measures of both texts of a turn."""
+    """Return the function that adds the measures of both texts of a turn."""
 
     def add(context: TurnContext) -> Json:
         before = context.before if isinstance(context.before, int) else 0
@@ -180,9 +181,9 @@ WORD_COUNTS = "dict[str, int]"
 class StateField:
     """One named part of the state.
 
-    `type` is written in the notation of app files; `description` tells the model what belongs here; `max_shown` bounds the
-    number of entries in the state view, never in the state; `computed` names the entry of `COMPUTED_FIELDS` that computes
-    the field, and is empty for a field that the model writes; the model writes a `required` field in every turn.
+    `type` is written in the notation of app files; `description` describes it to the model; `max_shown` limits the number of
+    entries in the state view, never in the state; `computed` names the entry of `COMPUTED_FIELDS` that computes the field,
+    and is empty for a field that the model writes; the model writes a `required` field in every turn.
     """
 
     name: str
@@ -265,22 +266,28 @@ def _unbounded(annotation: object) -> object:
 
 def value_output_type(field: StateField) -> OutputType[dict[str, Json]]:
     """Build the type `{name: value}` of one field's value."""
-    kinds = {field.name: parse_notation(field.value_notation)}
-    return OutputType.fields("State", kinds, required=frozenset(kinds))
+    return _output_type("State", ((field.name, field.value_notation),), frozenset([field.name]))
 
 
 def delta_output_type(fields: Iterable[StateField]) -> OutputType[dict[str, Json]]:
     """Build the type of a state delta: only required fields must be there, and there are no others."""
     written = [field for field in fields if not field.computed]
-    kinds = {field.name: parse_notation(field.delta_notation) for field in written}
-    return OutputType.fields("Delta", kinds, required=frozenset(field.name for field in written if field.required))
+    kinds = tuple((field.name, field.delta_notation) for field in written)
+    return _output_type("Delta", kinds, frozenset(field.name for field in written if field.required))
 
 
 def environment_output_type(fields: Iterable[StateField]) -> OutputType[dict[str, Json]]:
     """Build the type of a whole environment: the response and every field that the model writes."""
-    kinds = {"response": parse_notation("str")}
-    kinds |= {field.name: parse_notation(field.value_notation) for field in fields if not field.computed}
-    return OutputType.fields("Environment", kinds, required=frozenset(kinds))
+    kinds = {"response": "str"} | {field.name: field.value_notation for field in fields if not field.computed}
+    return _output_type("Environment", tuple(kinds.items()), frozenset(kinds))
+
+
+@lru_cache(maxsize=256)
+def _output_type(
+    name: str, notations: tuple[tuple[str, str], ...], required: frozenset[str]
+) -> OutputType[dict[str, Json]]:
+    """Build a type once: every turn asks for those of its app, and to build one takes milliseconds."""
+    return OutputType.fields(name, {key: parse_notation(text) for key, text in notations}, required)
 
 
 def apply_delta(fields: Fields, state: State, delta: Mapping[str, Json], context: TurnContext) -> State:
@@ -297,7 +304,7 @@ def apply_delta(fields: Fields, state: State, delta: Mapping[str, Json], context
 
 
 def replace_state(fields: Fields, state: State, environment: Mapping[str, Json], context: TurnContext) -> State:
-    """Take a whole environment as the new state, as Monadic Chat was first published: each field's reducer bounds its value."""
+    """Take a complete environment as the new state, as in the published Monadic Chat: each field's reducer bounds its value."""
     after = apply_delta(fields, state, {}, context)
     for field in fields:
         if not field.computed and field.name in environment:
@@ -325,7 +332,7 @@ def apply_edit(fields: Fields, state: State, changes: Mapping[str, Json]) -> Sta
 
 
 def migrate_state(fields: Fields, state: State) -> State:
-    """Convert a state to the fields of another app: values that fit are kept, the others start anew."""
+    """Convert a state to the fields of another app: values that fit are kept, the others are reset."""
     return {
         field.name: state[field.name]
         if field.name in state and not _problems(field, state[field.name])
@@ -335,7 +342,7 @@ def migrate_state(fields: Fields, state: State) -> State:
 
 
 def _problems(field: StateField, data: Json) -> str:
-    """Return why a value does not fit its field; '' where it fits."""
+    """Return why a value does not fit its field; '' if it fits."""
     try:
         value_output_type(field).validate({field.name: data})
     except OutputValidationError as error:

@@ -4,9 +4,12 @@
 
 An app with `{{PROMPT}}` has its instructions around the last text of the user instead, in the message that is not kept.
 
-Everything before the bar is byte for byte the beginning of the next prompt, unless a summary lies between. The state view follows
-in a block of its own and is not repeated. Texts of users, models and state are data: they are inserted once, never
-scanned, and what goes into a marked block is written as JSON in which no marker can occur.
+Everything before the bar is byte for byte the beginning of the next prompt, unless a summary lies between. The state view
+follows in a separate block and is not repeated. Texts of users, models and state are data: they are inserted once and never
+scanned, and the content of a marked block is JSON in which no marker can occur.
+
+`flows.solve.loops` adds the instructions for tools that are called in the text, and `ask.answer.request_messages` builds the
+prompts of the flow `ask`.
 """
 
 import json
@@ -19,7 +22,7 @@ from taiwa.conversation.history import Conversation, PastTurn, attach
 from taiwa.conversation.state import StateField, TurnContext, apply_delta
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import JsonSchema, Message, Part, Request, Text, assistant, system, user
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 
 DELTA_LINE = "@@delta"
 
@@ -73,7 +76,7 @@ def turn_request(
 ) -> Request:
     """Return the exact request of the next turn; `constrained` adds the schema of the reply where the reply mode has one.
 
-    `inputs` take the place of the text where a turn begins with other messages.
+    `inputs` replace the text if a turn begins with other messages.
     """
     app = conversation.app
     messages = [*_opening(app)]
@@ -183,7 +186,7 @@ def _opening(app: App) -> tuple[Message, ...]:
 
 
 def contract(app: App) -> str:
-    """Return the instructions on the form of a reply."""
+    """Return the instructions on the format of a reply."""
     described = [f"- {field.name}: {field.description}" for field in app.model_fields if field.description]
     if app.reply == "environment":
         rendered = app.environment_type.render()
@@ -197,7 +200,7 @@ def contract(app: App) -> str:
 
 
 def _examples(app: App) -> Iterator[Message]:
-    """Yield the worked turns in order; in `environment` mode each carries on the environment of the one before."""
+    """Yield the worked turns in order; in `environment` mode each continues the environment of the one before."""
     state = {field.name: field.start for field in app.fields}
     for turn, example in enumerate(app.examples, 1):
         yield user(example.user)

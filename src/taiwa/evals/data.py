@@ -1,8 +1,8 @@
 """Items with expected answers, and readers for them: JSON arrays, objects around one array, and JSON lines.
 
 Questions are read in the forms of NumGLUE and GSM8K, and as rows with `question` and `answer` or `gold`. A row that cannot be
-used is an error that names file, line and field. Where readers are given a list `skipped`, the message goes there and the other
-rows are used; a report says how many were skipped.
+used is an error that names file, line and field. If a reader is given a list `skipped`, the message is appended to it and
+the other rows are used; a report counts skipped rows.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import NoReturn, Self, TypeAlias, TypeVar, cast
 
 from taiwa.apps.catalog import read_bounded
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.serialization import Json, value
 
 
 @value(tag="eval-item")
@@ -37,7 +37,7 @@ class Item:
 class DataSet:
     """The items of a file, its name and the SHA-256 of its bytes; `numbered` data has the types of NumGLUE.
 
-    `skipped` says of each row that was left out where it is and why.
+    `skipped` has the location and reason of each row that was left out.
     """
 
     name: str
@@ -48,7 +48,7 @@ class DataSet:
 
 
 Skipped: TypeAlias = list[str] | None
-"""Takes the messages about rows that cannot be used; None stops at the first one."""
+"""Collects the messages about rows that cannot be used; None stops at the first one."""
 R = TypeVar("R")
 T = TypeVar("T")
 
@@ -182,7 +182,7 @@ def read_fields(path: Path, skipped: Skipped = None) -> tuple[str, tuple[Fields,
 def question_items(
     path: Path, rows: list[tuple[int, Mapping[str, Json]]], kinds: frozenset[str] = frozenset(), skipped: Skipped = None
 ) -> tuple[Item, ...]:
-    """Make items of rows, of those of some `kinds` only where any are given; a row without an id gets its number in the file.
+    """Make items of rows, only of the given `kinds` if there are any; a row without an id gets its number in the file.
 
     Raises:
         InputError: a row has no question or no answer, or two rows have one id.
@@ -209,7 +209,7 @@ def _objects(path: Path, text: str, skipped: Skipped) -> Iterator[tuple[int, Map
 
 
 def _array_start(text: str) -> int | None:
-    """Return where the array of a file begins that is one, or an object around one; None for JSON lines or invalid JSON."""
+    """Return the start of the array in a file that is an array or an object around one; None for JSON lines or invalid JSON."""
     if text.lstrip()[:1] == "[":
         return text.index("[")
     around = AROUND_ARRAY.match(text)

@@ -31,7 +31,7 @@ from taiwa.evals.run import EvalRow, Job, Measurement, ModelTask
 from taiwa.flows.extract import ExtractError
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Request
-from taiwa.kernel.records import Json, canonical
+from taiwa.kernel.serialization import Json, canonical
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.sessions.batch import ExtractRun, first_request
 

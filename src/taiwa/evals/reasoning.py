@@ -1,8 +1,8 @@
 """The evaluation of reasoning with tools: its settings, one question under one setting, the counts of its rationale, its report.
 
 The settings are those of the tables of MultiTool-CoT (Inaba et al., ACL 2023, tables 1 and 2): numbers of worked examples, tools,
-and how a tool is switched off. In mode `execution`, the paper's, the prompt does not change and the model writes the results of
-tools that are switched off. In mode `exposure` such a tool is removed from the instructions and from the worked examples.
+and how a tool is switched off. In mode `execution`, the paper's, the prompt does not change and the model writes the results
+of disabled tools. In mode `exposure` a disabled tool is removed from the instructions and from the worked examples.
 
 Without examples and tools a question is asked by the two cues of zero-shot chain of thought (Kojima et al., NeurIPS 2022): the
 first makes the model reason, the second, after what it wrote, makes it state the answer.
@@ -17,7 +17,17 @@ from itertools import accumulate, takewhile
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast, get_args
 
-from taiwa.apps.examples import built_in_examples, results, usable
+from taiwa.apps.examples import (
+    ResultOf,
+    WorkedExample,
+    built_in_examples,
+    render,
+    render_answer_only,
+    render_native,
+    results,
+    select_examples,
+    usable,
+)
 from taiwa.evals.data import Item
 from taiwa.evals.report import (
     Bar,
@@ -46,14 +56,6 @@ from taiwa.evals.report import (
     with_interval,
 )
 from taiwa.evals.run import EvalRow, Evaluation, Job, Measurement, ModelTask
-from taiwa.flows.solve.examples import (
-    ResultOf,
-    WorkedExample,
-    render,
-    render_answer_only,
-    render_native,
-    select_examples,
-)
 from taiwa.flows.solve.rationale import (
     AnswerSource,
     EndReason,
@@ -71,7 +73,7 @@ from taiwa.kernel.effects import Complete, GetCapabilities, Program, notify, per
 from taiwa.kernel.errors import InputError, RefusalError
 from taiwa.kernel.execution import first_request
 from taiwa.kernel.messages import Message, Request, Sampling, assistant, user
-from taiwa.kernel.records import Json, digest, value
+from taiwa.kernel.serialization import Json, digest, value
 from taiwa.kernel.text import estimate_tokens
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.tools.chemical_formulas import Weights, molar_mass
@@ -243,8 +245,8 @@ Tool: TypeAlias = FunctionTool[Any, Any]
 class ReasoningOptions:
     """How questions are solved. `weights` are those of the molar mass tool; `examples` None means the built-in ones.
 
-    Without a `way` the text of the model is continued or cut, as its server supports: with function calling in some
-    settings only, settings could not be compared.
+    Without a `way`, prefill or stop is used, whichever the server supports: if only some settings used function calling,
+    settings could not be compared.
     """
 
     tools: tuple[str, ...]
@@ -275,7 +277,7 @@ class ReasoningOptions:
     def ordered(self, order: int) -> tuple[WorkedExample, ...]:
         """Return all examples in one order: those with tools of this evaluation first, then those whose results are stated in words.
 
-        The first n of an order begin with the first m of it, so larger numbers only add examples.
+        A larger number of examples only adds to a smaller one.
         """
         pool = self.pool()
         fitting = [one for one in pool if set(one.tools) <= set(self.tools)]
@@ -315,7 +317,7 @@ def _tools_with_weights(names: tuple[str, ...], weights: Weights) -> tuple[Tool,
 
 @dataclass
 class ReasoningTask(ModelTask):
-    """The task of this evaluation. Settings that name a model can be sent to another machine; an open model cannot."""
+    """The task of this evaluation. Settings with the name of a model can be sent to another machine; an open model cannot."""
 
     manner: ReasoningOptions
     plan: tuple[Setting, ...]
@@ -380,7 +382,7 @@ class ReasoningTask(ModelTask):
         """Solve one question and count its rationale."""
         setting, bounds = self._setting(job.setting), self.manner.bounds
         tools = [tool for tool in self.manner.offered() if tool.spec.name in setting.working]
-        # The bounds of the rationale report how it ended; the limits of the run must not be reached first.
+        # The limits of the rationale decide how it ends; the limits of the run must not be reached first.
         most = bounds.max_tool_calls + bounds.max_false_stops + SPARE_CALLS
         limits = replace(limits, requests=most, tool_calls=most)
         done = await self.runtime(limits, tools=tools).run_result(self.program(job))
@@ -520,7 +522,7 @@ def zero_shot(
             ending = "tokens" if ending == "length" else ending
         if ending != "end":
             break
-    # Behind a cue, from the first line of the last answer if possible: explanations may follow.
+    # After a cue, read the first line of the last answer if possible: explanations may follow.
     written = parts[-1].text.strip()
     first = last_number(written.partition("\n")[0]) if steps else ""
     answer = (first or last_number(written)) if ending == "end" else ""

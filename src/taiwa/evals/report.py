@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 from taiwa.evals.run import EvalRow, Evaluation, Header, to_json
 from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import plural
 from taiwa.kernel.usage_limits import RunUsage
 
@@ -79,14 +79,14 @@ def wilson(count: int, of: int, z: float = NORMAL_95) -> Interval:
     share, square = count / of, z * z
     middle = (share + square / (2 * of)) / (1 + square / of)
     half = z / (1 + square / of) * math.sqrt(share * (1 - share) / of + square / (4 * of * of))
-    # At the ends floating-point arithmetic would miss 0 and 1 by the last digit.
+    # At the ends, floating-point arithmetic would miss 0 and 1 by one digit.
     low = 0.0 if count == 0 else max(0.0, middle - half)
     high = 1.0 if count == of else min(1.0, middle + half)
     return low, high
 
 
 def mcnemar(only_this: int, only_that: int) -> float:
-    """Return the probability of a division of the discordant pairs at least as uneven, if neither setting is better.
+    """Return the probability of a split of the discordant pairs at least this uneven, if neither setting is better.
 
     >>> mcnemar(1, 9)
     0.021484375
@@ -161,7 +161,7 @@ COLOURS = ("#1f5fa8", "#c0504d", "#4f8f3a", "#7d5ba6", "#c98a1b")
 
 @value
 class Point:
-    """A share with its interval, in percent; `at` is its place on the axis of a series."""
+    """A share with its interval, in percent; `at` is its position on the axis of a series."""
 
     at: float
     share: float
@@ -392,7 +392,7 @@ def count_errors(rows: Iterable[EvalRow]) -> dict[str, Json]:
 
 
 def usage_and_cost(rows: Sequence[EvalRow], replaced: Iterable[EvalRow] = ()) -> dict[str, Json]:
-    """Return usage and cost of rows, replaced rows included; null where the server did not report it."""
+    """Return usage and cost of rows, replaced rows included; null if the server did not report it."""
     spent = sum((row.spent for row in (*rows, *replaced)), RunUsage())
     known = not spent.calls_without_usage
     usage, most = spent.usage, spent.estimated
@@ -579,7 +579,7 @@ NEUTRAL_FIELDS = frozenset(
     "tokens_at_most cost cost_at_most wall_ms ms_per_item p50_ms p99_ms "
     "never_ask_cost_1 never_ask_cost_3 always_ask_cost_1 always_ask_cost_3".split()
 )
-"""Fields of a line that say nothing about the quality of the model."""
+"""Fields of a line that do not measure the quality of the model."""
 
 
 def lines_by_set(

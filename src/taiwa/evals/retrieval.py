@@ -37,7 +37,7 @@ from taiwa.evals.report import (
 from taiwa.evals.run import EvalRow, Evaluation, Job, Measurement, ModelTask
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Evidence, Message, Passage, assistant, user
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.index import LOOKED_AT, Index, Library, judge, unresolved_references, weight_terms
@@ -56,12 +56,12 @@ INTERVALS = "Intervals at 95 %: Wilson's for shares, DeLong's for AUC, of 1,000 
 
 @value
 class DialogueSample:
-    """A dialogue up to a message of the user, by role (`user` or `assistant`) and text, with what is known of it.
+    """A dialogue up to a message of the user, by role (`user` or `assistant`) and text, with its labels.
 
     `ask`: whether people judged that it requires a clarifying question; None if unknown. `rewrite` is a stand-alone form of
     the last message written by a person. `relevant` are the ids of passages that answer it, `answers` correct answers;
-    `answerable` says whether the documents hold one. `replies` are the user's replies to clarifying questions. `returned` are
-    passages that earlier turns already returned and that are excluded from the search.
+    `answerable` says whether the documents contain one. `replies` are the user's replies to clarifying questions. `returned`
+    are passages that earlier turns already returned, which are excluded from the search.
     """
 
     id: str
@@ -91,7 +91,7 @@ class DialogueSample:
 
     @property
     def excluded(self) -> tuple[str, ...]:
-        """The passages that the dialogue returned already and that are not relevant again."""
+        """The passages that the dialogue has already returned and that are not relevant again."""
         return tuple(name for name in self.returned if name not in self.relevant)
 
 
@@ -206,7 +206,7 @@ def read_question_sets(
         beside = None if shared else sibling_file(path)
         known = shared if beside is None else read_passages(beside, skipped)
         if not known:
-            raise InputError(f"{path}: no passages; pass --passages or add {set_name(path)}_passages.jsonl beside it")
+            raise InputError(f"{path}: no passages; pass --passages or add {set_name(path)}_passages.jsonl next to it")
         left = (*(unread or ()), *(skipped or ()))
         sets.append(QuestionSet(set_name(path), "questions", digest, samples, known, skipped=left))
     return named_sets(sets)

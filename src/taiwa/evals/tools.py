@@ -1,4 +1,4 @@
-"""The tools without a model: exercises worked by them, recorded calculations, and questions decided by a given function.
+"""Evaluate the tools without a model: exercises, recorded calculations, and questions decided by a given function.
 
 An exercise is a row with `id`, `kind`, `input` and `gold`. Kinds: arithmetic, balance, balance_error, molar_mass,
 mass_percent, moles_to_mass, mass_to_moles, stoich.
@@ -18,7 +18,7 @@ from taiwa.evals.report import Proportion, interval_json, is_near, parse_number
 from taiwa.flows.solve.tool_call_formats import tool_call_format
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.messages import ToolResult
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.serialization import Json, value
 from taiwa.tools.chemical_formulas import elements
 from taiwa.tools.registry import builtin_tools
 from taiwa.tools.stoichiometry import equation
@@ -39,7 +39,7 @@ Row = Mapping[str, Json]
 
 @value
 class ToolAnswer:
-    """The answer of the tools to one question beside the expected one; a label that is known to be wrong does not count as a miss."""
+    """The tools' answer to one question, and the expected one; a label known to be wrong does not count as a miss."""
 
     id: str
     kind: str
@@ -60,14 +60,14 @@ Decide: TypeAlias = Callable[[str, str], tuple[str, Verdict] | None]
 
 @dataclass
 class ToolScore:
-    """The answers of the tools to a file, and what is wrong with the rows that were left out."""
+    """The answers of the tools to a file, and the problems of the rows that were left out."""
 
     answers: list[ToolAnswer] = field(default_factory=list[ToolAnswer])
     skipped: tuple[str, ...] = ()
 
     @property
     def share(self) -> Proportion:
-        """The right answers of all that were decided, wrong labels included."""
+        """The share of right answers among all decided ones, including wrong labels."""
         decided = [each for each in self.answers if each.verdict != "undecided"]
         return Proportion(sum(each.right for each in decided), len(decided))
 
@@ -152,13 +152,13 @@ def _calculation(name: str, expression: str, result: str) -> ToolAnswer:
 
 
 def _call_tool(name: str, text: str) -> ToolResult:
-    """Call a tool with input as a model writes it."""
+    """Call a tool with its input as a model would write it."""
     tool = builtin_tools()[name]
     return tool.call(tool_call_format("tagged").parse_arguments(tool.spec, text))
 
 
 def solve_exercise(row: Mapping[str, Json], call: ToolCaller) -> ToolAnswer:
-    """Solve one exercise through tools called by name; a failure is an answer, too."""
+    """Solve one exercise by calling tools by name; a failure is an answer too."""
     kind, gold = str(row.get("kind")), str(row.get("gold"))
     name, solve, got, error = str(row.get("id")), EXERCISE_KINDS.get(kind), "", ""
     if solve is None:
@@ -220,7 +220,7 @@ def _molar_mass(exercise: Json, call: ToolCaller) -> str:
 
 
 def _mass_percent(exercise: Json, call: ToolCaller) -> str:
-    """Return the share of an element, or of a group such as the water of a hydrate, as often as its atoms suffice."""
+    """Return the share of an element, or of a group such as the water of a hydrate, counted as often as its atoms allow."""
     fields = _fields(exercise)
     whole, wanted = _fields(call("molar_mass", str(fields["formula"])).value), str(fields["element"])
     share = _fields(whole["percent"]).get(wanted)

@@ -1,36 +1,23 @@
-"""Python functions as an API for a model: render them, check its plan, execute it with confirmation."""
+"""Python functions as an API for a model: render them, check the plan that it writes, execute it with confirmation."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import ModuleType
-from typing import Any, Literal, TypeAlias, cast
+from types import FunctionType, ModuleType
+from typing import Any, Literal, TypeAlias, TypeVar, cast, get_type_hints
 
-from taiwa.flows.call_plan import (
-    ARGUMENTS,
-    FUNCTION,
-    MAX_STEPS,
-    REFERENCE,
-    STEPS,
-    UNKNOWN,
-    Access,
-    Function,
-    Plan,
-    PlannedCall,
-    Signatures,
-    check_plan,
-    is_assignable,
-    references,
-    signatures,
-)
 from taiwa.kernel.effects import CallTool, Effect, Program, gather, perform
 from taiwa.kernel.errors import InputError, LimitError, OutputValidationError, TaiwaError, ToolError
 from taiwa.kernel.messages import ToolResult, ToolSpec
-from taiwa.kernel.records import Json, canonical, value
 from taiwa.kernel.runtime import Tool
+from taiwa.kernel.serialization import Json, canonical, value
+from taiwa.kernel.text import truncate
 from taiwa.structured import OutputType, ParseOptions, ParseResult
 from taiwa.structured.ir import (
     About,
+    AnyNode,
     ArrayNode,
     LiteralNode,
     NeverNode,
@@ -42,8 +29,504 @@ from taiwa.structured.ir import (
     StringNode,
     TypeIR,
     UnionNode,
+    describe,
+    join_names,
+    literal,
+    members,
+    with_description,
 )
 from taiwa.structured.rendering import to_json_schema, to_typescript
+from taiwa.structured.validators import branch, diagnostics, find_mismatches, pointer
+
+# --- plans ------------------------------------------------------------------------------------------------------------
+# Plans of function calls that a model writes as JSON, as in TypeChat: functions, and the type check before a plan runs.
+
+
+def is_assignable(form: TypeIR, source: Node, wanted: Node) -> bool:
+    """Return whether every value of `given` is a value of `wanted`; both are nodes of one form."""
+    return _Pairs(form).fits(source, wanted)
+
+
+@dataclass(slots=True)
+class _Pairs:
+    """Assumes that pairs under comparison fit: a recursive type fits if no part of it differs."""
+
+    form: TypeIR
+    assumed: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+
+    def fits(self, source: Node, wanted: Node) -> bool:
+        if source == wanted:
+            return True
+        options = members(wanted, self.form)
+        return all(any(self.one(each, option) for option in options) for each in members(source, self.form))
+
+    def one(self, source: Node, wanted: Node) -> bool:
+        """Compare nodes that are neither references nor unions."""
+        if isinstance(source, NeverNode) or isinstance(wanted, AnyNode):
+            return True
+        if isinstance(source, LiteralNode):
+            plain = _without_bounds(wanted)
+            return plain is not None and not any(find_mismatches(self.form, value, plain) for value in source.values)
+        if isinstance(source, StringNode) and isinstance(wanted, StringNode):
+            return wanted.format in ("", source.format)
+        if isinstance(source, NumberNode) and isinstance(wanted, NumberNode):
+            return source.integer or not wanted.integer
+        if isinstance(source, (ArrayNode, ObjectNode)) and isinstance(wanted, (ArrayNode, ObjectNode)):
+            return self.inside(source, wanted)
+        return type(source) is type(wanted) and not isinstance(wanted, LiteralNode)
+
+    def inside(self, source: ArrayNode | ObjectNode, wanted: ArrayNode | ObjectNode) -> bool:
+        """Compare the items of two containers. A form keeps its nodes, so their ids identify them."""
+        pair = (id(source), id(wanted))
+        if pair in self.assumed:
+            return True
+        before = set(self.assumed)
+        self.assumed.add(pair)
+        fits = False
+        if isinstance(source, ArrayNode) and isinstance(wanted, ArrayNode):
+            fits = self.array_fits(source, wanted)
+        elif isinstance(source, ObjectNode) and isinstance(wanted, ObjectNode):
+            fits = self.object_fits(source, wanted)
+        if not fits:
+            self.assumed = before  # results that rest on this assumption may be wrong
+        return fits
+
+    def array_fits(self, source: ArrayNode, wanted: ArrayNode) -> bool:
+        """Compare item by item; every position of a tuple must exist, and no other if it is closed."""
+        ends = isinstance(source.items, NeverNode)
+        if isinstance(wanted.items, NeverNode) and not (ends and len(source.prefix) == len(wanted.prefix)):
+            return False
+        if len(source.prefix) < len(wanted.prefix):
+            return False
+        return all(self.fits(_item(source, at), _item(wanted, at)) for at in range(len(source.prefix) + 1))
+
+    def object_fits(self, source: ObjectNode, wanted: ObjectNode) -> bool:
+        for each in wanted.properties:
+            found = source.get(each.name)
+            if found is None:
+                if each.required or (source.extra is not None and not self.fits(source.extra, each.node)):
+                    return False
+            elif (each.required and not found.required) or not self.fits(found.node, each.node):
+                return False
+        if wanted.extra is None or isinstance(wanted.extra, NeverNode):
+            return True  # keys that the wanted type does not name are dropped when the call is made
+        rest = [each.node for each in source.properties if wanted.get(each.name) is None]
+        rest += [] if source.extra is None else [source.extra]
+        return all(self.fits(node, wanted.extra) for node in rest)
+
+
+def _item(node: ArrayNode, at: int) -> Node:
+    return node.prefix[at] if at < len(node.prefix) else node.items
+
+
+def _without_bounds(node: Node) -> Node | None:
+    """Return the bare type of a node that a literal may fit; None if it depends on the value."""
+    if isinstance(node, StringNode):
+        return None if node.format else StringNode()
+    return NumberNode(integer=node.integer) if isinstance(node, NumberNode) else node
+
+
+F = TypeVar("F", bound=Callable[..., object])
+
+Access: TypeAlias = Literal["read", "write"]
+"""A function that reads has no side effects; one that writes may have."""
+
+UNKNOWN = "unknown"
+
+MARK = "__taiwa_access__"
+
+FOREIGN = ("builtins", "typing", "typing_extensions")
+"""Modules of base classes whose functions are not part of an API: object, Protocol, Generic."""
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}\Z")
+
+
+def reads(function: F) -> F:
+    """Declare that a function of an API changes nothing: it runs in dry runs, in parallel, and without confirmation."""
+    setattr(function, MARK, "read")
+    return function
+
+
+def writes(function: F) -> F:
+    """Declare that a function of an API changes something: it is confirmed, runs alone, and never in a dry run."""
+    setattr(function, MARK, "write")
+    return function
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter; `node` is its type in the form of all signatures."""
+
+    name: str
+    output_type: OutputType[Any]
+    node: Node
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function of an API."""
+
+    name: str
+    about: str
+    access: Access
+    parameters: tuple[Parameter, ...]
+    arguments: OutputType[dict[str, Json]]
+    returns: OutputType[Any]
+    node: Node
+
+    @property
+    def fewest(self) -> int:
+        """The number of required arguments."""
+        return sum(each.required for each in self.parameters)
+
+    @property
+    def head(self) -> str:
+        """Its name and parameters in short: `buy(drink, cups?)`."""
+        return f"{self.name}({', '.join(each.name + ('' if each.required else '?') for each in self.parameters)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Signatures:
+    """All functions of an API by name, and the one form in which their types can be compared."""
+
+    name: str
+    about: str
+    functions: dict[str, Function]
+    form: TypeIR
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A Python function without `self`."""
+
+    name: str
+    function: Callable[..., object]
+    parameters: tuple[inspect.Parameter, ...]
+    types: dict[str, Any]
+
+    @property
+    def all_types(self) -> list[Any]:
+        """The types of its parameters, then that of its result."""
+        return [*(self.types[each.name] for each in self.parameters), self.types["return"]]
+
+    def finish(self, nodes: Iterator[Node], undeclared: Access) -> Function:
+        """Make the function of an API; `nodes` yields the nodes of its types."""
+        parameters: list[Parameter] = []
+        for each in self.parameters:
+            output_type, node = (
+                OutputType(self.types[each.name], name=each.name),
+                _with_default(next(nodes), each.default),
+            )
+            parameters.append(Parameter(each.name, output_type, node, each.default is each.empty))
+        about = " ".join((inspect.getdoc(self.function) or "").split())
+        access: Access = getattr(self.function, MARK, undeclared)
+        required = {each.name for each in parameters if each.required}
+        arguments = OutputType.fields(self.name, {each.name: self.types[each.name] for each in parameters}, required)
+        returns = OutputType(self.types["return"], name="result")
+        return Function(self.name, about, access, tuple(parameters), arguments, returns, next(nodes))
+
+
+def signatures(source: type | ModuleType, undeclared: Access) -> Signatures:
+    """Read the public functions of a class or module, in the order of the source.
+
+    Raises:
+        InputError: a function cannot be called by name with values of known types.
+    """
+    name = source.__name__.rpartition(".")[2]
+    found = tuple(_found(name, each, method, source) for each, method in _given(source).items())
+    if not found:
+        raise InputError(f"{name} has no public functions")
+    types = tuple(part for each in found for part in each.all_types)
+    form = OutputType(cast("Any", tuple)[types]).bare_ir  # one form for all, in which a name means one type
+    assert isinstance(form.root, ArrayNode), "a tuple is a list"
+    nodes = iter(form.root.prefix)
+    functions = {each.name: each.finish(nodes, undeclared) for each in found}
+    about = " ".join(inspect.cleandoc(vars(source).get("__doc__") or "").split())
+    return Signatures(name, about, functions, form)
+
+
+def _given(source: type | ModuleType) -> dict[str, object]:
+    """Return the public attributes that are functions; a class inherits those of its bases."""
+    if isinstance(source, ModuleType):
+        own = {name: part for name, part in vars(source).items() if getattr(part, "__module__", "") == source.__name__}
+        places = [own]
+    else:
+        bases = [each for each in reversed(source.__mro__) if each.__module__ not in FOREIGN]
+        places = [dict(vars(each)) for each in bases]
+    found = {name: part for place in places for name, part in place.items()}
+    kinds = (FunctionType, staticmethod, classmethod)
+    return {name: part for name, part in found.items() if not name.startswith("_") and isinstance(part, kinds)}
+
+
+def _found(api: str, name: str, method: Any, source: type | ModuleType) -> _Found:  # noqa: ANN401  (any kind of method)
+    function: Callable[..., object] = getattr(method, "__func__", method)
+    where = f"{api}.{name}"
+    if name == UNKNOWN or not NAME.match(name):
+        why = "it says that the API cannot do something" if name == UNKNOWN else "use at most 64 letters, digits and _"
+        raise InputError(f"{where}: invalid function name {name!r}: {why}")
+    if inspect.iscoroutinefunction(function):
+        raise InputError(f"{where} is asynchronous; a program calls plain functions")
+    parameters = tuple(inspect.signature(function).parameters.values())
+    if not isinstance(source, ModuleType) and not isinstance(method, staticmethod):
+        parameters = parameters[1:]
+    try:
+        types = get_type_hints(function, include_extras=True)
+    except (NameError, TypeError) as error:
+        raise InputError(f"{where}: its types cannot be read: {error}") from error
+    for each in parameters:
+        if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
+            raise InputError(f"{where}: {each.name!r} must be an ordinary parameter, which can be given by its name")
+    missing = [each for each in (*(part.name for part in parameters), "return") if each not in types]
+    if missing:
+        raise InputError(f"{where}: {missing[0]!r} needs a type")
+    required = [each.default is each.empty for each in parameters]
+    if required != sorted(required, reverse=True):
+        raise InputError(f"{where}: parameters with a default come last, because arguments are given in order")
+    return _Found(name, function, parameters, types)
+
+
+def _with_default(node: Node, default: object) -> Node:
+    if not isinstance(default, (bool, int, float, str, type(None))):
+        return node
+    return with_description(node, About(default=default))
+
+
+STEPS, FUNCTION, ARGUMENTS, REFERENCE = "@steps", "@func", "@args", "@ref"
+
+MAX_STEPS = 100
+
+MAX_LINES = 12
+
+VALUE_CHARS = 60
+
+
+@value(tag="planned-call")
+class PlannedCall:
+    """One call; `{"@ref": n}` in its arguments stands for the result of call n of the plan, which comes before it.
+
+    `step` is the number of the step that contains it: a call in the arguments of another has no step of its own.
+    """
+
+    function: str
+    arguments: tuple[Json, ...]
+    step: int
+
+
+@value(tag="plan")
+class Plan:
+    """A checked program; `unknown` lists what the API cannot do, in the model's words."""
+
+    calls: tuple[PlannedCall, ...]
+    unknown: tuple[str, ...] = ()
+
+
+def check_plan(api: Signatures, data: Json) -> Plan:
+    """Check a program.
+
+    Raises:
+        OutputValidationError: it does not match the API; the diagnostics say what and where.
+    """
+    check = _Check(api)
+    check.program(data)
+    if check.faults:
+        lines = tuple(dict.fromkeys(check.faults))
+        if len(lines) > MAX_LINES:
+            lines = (*lines[:MAX_LINES], f"… and {len(lines) - MAX_LINES} more")
+        raise OutputValidationError(f"not a program of {api.name}: {lines[0]}", diagnostics=lines)
+    return Plan(tuple(call for call in check.calls if call is not None), tuple(check.unknown))
+
+
+def references(argument: Json) -> Iterator[int]:
+    """Return the numbers of the calls that an argument refers to."""
+    return (at for each in _objects(argument) if isinstance(at := each.get(REFERENCE), int))
+
+
+def _objects(data: Json) -> Iterator[dict[str, Json]]:
+    todo = [data]
+    while todo:
+        here = todo.pop()
+        if isinstance(here, dict):
+            yield here
+            todo += here.values()
+        elif isinstance(here, list):
+            todo += here
+
+
+def _is_open(data: Json) -> bool:
+    """Return whether the data contains a reference or a call, or something similar."""
+    return any(REFERENCE in each or FUNCTION in each for each in _objects(data))
+
+
+@dataclass(slots=True)
+class _Check:
+    """The state of a check. `calls` holds the calls so far; None for one with a fault, whose type is unknown."""
+
+    api: Signatures
+    calls: list[PlannedCall | None] = field(default_factory=list["PlannedCall | None"])
+    places: list[int | None] = field(default_factory=list["int | None"])
+    unknown: list[str] = field(default_factory=list[str])
+    faults: list[str] = field(default_factory=list[str])
+    step: int = 0
+
+    def fault(self, path: str, got: Json, complaint: str) -> None:
+        self.faults.append(f"{path} = {truncate(literal(got), VALUE_CHARS)}: {complaint}")
+
+    def program(self, data: Json) -> None:
+        steps = data.get(STEPS) if isinstance(data, dict) else None
+        if not isinstance(steps, list):
+            self.faults.append(f'$["{STEPS}"]: missing (a list of steps)')
+            return
+        if len(steps) > MAX_STEPS:
+            self.faults.append(f'$["{STEPS}"]: has {len(steps)}, must be at most {MAX_STEPS} steps')
+            return
+        for self.step, step in enumerate(steps):
+            self.places.append(self.call(step, f'$["{STEPS}"][{self.step}]'))
+
+    def call(self, data: Json, path: str) -> int | None:
+        """Check a call and those in its arguments; return its number, or None if it has no result."""
+        if not isinstance(data, dict) or not isinstance(data.get(FUNCTION), str):
+            self.fault(path, data, f'must be {{"{FUNCTION}": name, "{ARGUMENTS}": [arguments]}}')
+            return None
+        name, arguments = str(data[FUNCTION]), data.get(ARGUMENTS, [])
+        if not isinstance(arguments, list):
+            self.fault(f'{path}["{ARGUMENTS}"]', arguments, "must be a list")
+            return None
+        if name == UNKNOWN:
+            self.cannot(arguments, path)
+            return None
+        function = self.api.functions.get(name)
+        if function is None:
+            self.fault(f'{path}["{FUNCTION}"]', name, f"must be {UNKNOWN} or one of {join_names(self.api.functions)}")
+            return None
+        return self.known(function, arguments, path)
+
+    def cannot(self, arguments: list[Json], path: str) -> None:
+        text = arguments[0] if len(arguments) == 1 else None
+        if isinstance(text, str):
+            self.unknown.append(text)
+        else:
+            self.fault(f'{path}["{ARGUMENTS}"]', arguments, "must be one string: what the API cannot do")
+
+    def known(self, function: Function, values: list[Json], path: str) -> int:
+        before = len(self.faults)
+        path = f'{path}["{ARGUMENTS}"]'
+        if not function.fewest <= len(values) <= len(function.parameters):
+            self.faults.append(f"{path}: has {len(values)}, must be the arguments of {function.head}")
+        # A call in an argument comes before the call that it is an argument of.
+        pairs = enumerate(zip(values, function.parameters, strict=False))
+        arguments = tuple(self.argument(value, parameter, f"{path}[{at}]") for at, (value, parameter) in pairs)
+        sound = len(self.faults) == before
+        self.calls.append(PlannedCall(function.name, arguments, self.step) if sound else None)
+        return len(self.calls) - 1
+
+    def argument(self, data: Json, parameter: Parameter, path: str) -> Json:
+        """Check an argument; return it with its references as numbers of calls of this plan."""
+        if _is_open(data):
+            whole = self.linked(data, path)
+            self.fits(whole, parameter.node, path)
+            return whole
+        try:
+            parameter.output_type.validate(data)
+        except OutputValidationError as error:
+            self.faults += [f"{path}{line.removeprefix('$')}" for line in error.diagnostics]
+        return data
+
+    def linked(self, data: Json, path: str) -> Json:
+        """Replace calls by references to them, and the numbers of steps by those of calls."""
+        if isinstance(data, list):
+            return [self.linked(each, f"{path}[{at}]") for at, each in enumerate(data)]
+        if not isinstance(data, dict):
+            return data
+        if FUNCTION in data:
+            before = len(self.faults)
+            inner = self.call(data, path)
+            if inner is None and len(self.faults) == before:
+                self.fault(path, cast("Json", data), "gives no result")
+            return {REFERENCE: inner}
+        if REFERENCE in data:
+            return {REFERENCE: self.referred(data, path)}
+        return {key: self.linked(each, f"{path}{_path(key)}") for key, each in data.items()}
+
+    def referred(self, data: dict[str, Json], path: str) -> int | None:
+        at = data[REFERENCE]
+        if not isinstance(at, int) or isinstance(at, bool) or len(data) != 1:
+            self.fault(path, cast("Json", data), f'must be {{"{REFERENCE}": number of a step}} and nothing else')
+        elif not 0 <= at < self.step:
+            earlier = f"0 to {self.step - 1}" if self.step else "none, for this is the first"
+            self.fault(path, cast("Json", data), f"must refer to an earlier step: {earlier}")
+        elif self.places[at] is None:
+            self.fault(path, cast("Json", data), f"step {at} gives no result")
+        else:
+            return self.places[at]
+        return None
+
+    def fits(self, data: Json, node: Node, path: str) -> None:
+        """Check data that holds references against a node."""
+        if isinstance(data, dict) and REFERENCE in data:
+            self.result_fits(data, node, path)
+            return
+        if not _is_open(data):
+            form = TypeIR(node, named=self.api.form.named)
+            self.faults += [f"{path}{line.removeprefix('$')}" for line in diagnostics(form, data)]
+            return
+        chosen = branch(self.api.form, node, data)
+        if isinstance(chosen, AnyNode):
+            return
+        if isinstance(chosen, ObjectNode) and isinstance(data, dict):
+            self.object_fits(data, chosen, path)
+        elif isinstance(chosen, ArrayNode) and isinstance(data, list):
+            self.array_fits(data, chosen, path)
+        else:
+            self.fault(path, data, f"must be {self.words(node)}")
+
+    def result_fits(self, data: dict[str, Json], node: Node, path: str) -> None:
+        at = data[REFERENCE]
+        call = self.calls[at] if isinstance(at, int) else None
+        if call is None:  # it has a fault of its own
+            return
+        result = self.api.functions[call.function].node
+        if not is_assignable(self.api.form, result, node):
+            message = f"{call.function} gives {self.words(result)}; must be {self.words(node)}"
+            self.faults.append(f"{path}: {truncate(message, 240)}")
+
+    def object_fits(self, data: dict[str, Json], node: ObjectNode, path: str) -> None:
+        for each in node.properties:
+            if each.name in data:
+                self.fits(data[each.name], each.node, f"{path}{_path(each.name)}")
+            elif each.required:
+                self.faults.append(f"{path}{_path(each.name)}: missing ({self.words(each.node)})")
+        for key, inner in data.items():
+            if node.get(key) is None and isinstance(node.extra, NeverNode):
+                self.fault(f"{path}{_path(key)}", inner, "no key here")
+            elif node.get(key) is None and node.extra is not None:
+                self.fits(inner, node.extra, f"{path}{_path(key)}")
+        if len(data) < node.min_properties or (node.max_properties is not None and len(data) > node.max_properties):
+            self.fault(path, cast("Json", data), f"must be {describe(node)}")
+
+    def array_fits(self, data: list[Json], node: ArrayNode, path: str) -> None:
+        fixed = isinstance(node.items, NeverNode)
+        least = max(node.min_items, len(node.prefix) if fixed else 0)
+        most = len(node.prefix) if fixed else node.max_items
+        if len(data) < least or (most is not None and len(data) > most):
+            self.fault(path, cast("Json", data), f"must be {describe(node)}")
+        for at, item in enumerate(data):
+            if at < len(node.prefix) or not fixed:
+                self.fits(item, node.prefix[at] if at < len(node.prefix) else node.items, f"{path}[{at}]")
+
+    def words(self, node: Node) -> str:
+        """Describe a node, and every member of a union."""
+        form = self.api.form
+        names = {id(each): name for name, each in form.named.items()}
+        words = dict.fromkeys(describe(each, names.get(id(each), "")) for each in members(node, form))
+        return " or ".join(words)
+
+
+def _path(key: str) -> str:
+    return pointer((key,)).removeprefix("$")
+
+
+# --- the API ----------------------------------------------------------------------------------------------------------
 
 Object = dict[str, Json]
 
@@ -66,7 +549,7 @@ type {program} = {{
 ACCESS = {"read": "", "write": "changes something"}
 
 FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
-"""Errors of a function that are mapped; the model reads that it failed and never why."""
+"""Errors of a function that are mapped; the model is told that it failed, but not why."""
 
 
 class Api:
@@ -141,7 +624,7 @@ class Api:
         return ParseResult(plan, found.fixes, found.complete, found.guessed, found.stage)
 
     def bind(self, implementation: object) -> tuple[Tool, ...]:
-        """Make tools of an object that implements the functions: `Runtime(model, tools=Api(Shop).bind(MyShop()))`.
+        """Turn an object that implements the functions into tools: `Runtime(model, tools=Api(Shop).bind(MyShop()))`.
 
         Raises:
             InputError: a function is missing.
@@ -168,7 +651,7 @@ class _Bound:
         """Call the function.
 
         Raises:
-            ToolError: `bad_arguments`, `internal` where the function failed, or its own ToolError.
+            ToolError: `bad_arguments`, `internal` if the function failed, or its own ToolError.
         """
         name = self.function.name
         try:
@@ -196,7 +679,7 @@ def _shown(function: Function, returns: str) -> ObjectNode:
 
 @dataclass(frozen=True, slots=True)
 class _Links:
-    """Adds references to types, wherever the result of some function fits."""
+    """Adds references to types wherever the result of a function fits."""
 
     api: Signatures
 
@@ -218,7 +701,7 @@ class _Links:
 
 
 def _call(function: Function, links: _Links) -> ObjectNode:
-    """Return the type of one call; optional arguments make one list for each number of arguments."""
+    """Return the type of one call; with optional arguments, one list for each number of arguments."""
     types = [links.at(each.node) for each in function.parameters]
     lists = [_tuple(types[:count]) for count in range(function.fewest, len(types) + 1)]
     arguments = lists[0] if len(lists) == 1 else UnionNode(tuple(lists))
@@ -248,7 +731,7 @@ class Confirm(Effect[bool]):
 
 @value(tag="call-outcome")
 class CallOutcome:
-    """The outcome of one call. `arguments` have results in place of references, as far as there are results."""
+    """The outcome of one call. In `arguments`, references are replaced by results, if available."""
 
     call: PlannedCall
     status: Status
@@ -324,7 +807,7 @@ def _levels(api: Api, plan: Plan) -> list[list[int]]:
 
 
 def _step(api: Api, at: int, steps: tuple[CallOutcome, ...], *, dry: bool) -> Program[CallOutcome]:
-    """Run one call, after those that it refers to, where that is allowed."""
+    """Run one call, after those that it refers to, if that is allowed."""
     step = steps[at]
     function = api.functions[step.call.function]
     needed = [steps[other] for other in references([*step.call.arguments])]

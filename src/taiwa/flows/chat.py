@@ -1,4 +1,4 @@
-"""One chat turn: shorten the history where it is full, complete, parse the reply, repair its state delta, commit."""
+"""One chat turn: shorten a full history, complete, parse the reply, repair its state delta, commit."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +35,7 @@ from taiwa.kernel.messages import (
     assistant,
     user,
 )
-from taiwa.kernel.records import Json, canonical, value
+from taiwa.kernel.serialization import Json, canonical, value
 from taiwa.kernel.text import estimate_tokens, whole_characters
 from taiwa.structured import OutputType
 
@@ -52,7 +52,7 @@ Reply only with the corrected JSON, in one line, and nothing else. Its type:
 FINISH_WARNINGS: Mapping[FinishReason, str] = {
     "length": "the answer was cut off at the length limit",
     "interrupted": "the answer was interrupted",
-    "refusal": "the model refused to go on",
+    "refusal": "the model refused to continue",
     "tool_calls": "the model called a tool, and this conversation has none",
 }
 
@@ -81,7 +81,7 @@ def say(
     """Answer one turn. An invalid state delta is requested again, without the answer, at most `repairs` times.
 
     If that fails, the turn is committed with an unchanged state and a warning; with `strict` it fails instead. With `tools`
-    the model may call them before it replies. `exact` is that of `parse_reply`. The model is made to begin with `prefix`.
+    the model may call them before it replies. `exact` is that of `parse_reply`. `prefix` is prefilled.
 
     Raises (when run):
         InputError: the text is longer than 2,000,000 characters, or empty without attachments.
@@ -95,7 +95,7 @@ def say(
         conversation = yield from compress_fields((yield from shorten_history(conversation)))
         app = conversation.app
         if tools:
-            from taiwa.flows.chat_tools import complete_with_tools
+            from taiwa.flows.solve.loops import complete_with_tools
 
             request = turn_request(conversation, text, attachments)
             response = yield from complete_with_tools(replace(request, prefix=prefix), tools, app)
@@ -122,7 +122,7 @@ def say(
 
 
 def _behind(prefix: str, response: Response) -> Response:
-    """Return the whole response of a model that went on behind the beginning of an answer."""
+    """Return the complete response of a model that continued the beginning of an answer."""
     if not prefix:
         return response
     parts: tuple[Part, ...] = (*response.message.thinking, Text(prefix + response.text), *response.message.tool_calls)
@@ -132,13 +132,14 @@ def _behind(prefix: str, response: Response) -> Response:
 def complete_turn(
     inputs: Sequence[Message], attachments: Sequence[Attachment] = (), prefix: str = ""
 ) -> Step[Conversation, Reply]:
-    """Answer messages by one response of the model, as it is: for an app without state, whose tools its client calls.
+    """Answer messages by one unmodified response of the model: for an app without state, whose tools its client calls.
 
     The attachments are those of the last message of the user. The model is made to begin with `prefix`.
 
     Raises (when run):
         InputError: a text is longer than 2,000,000 characters, or not valid Unicode.
-        OutputValidationError: the model cannot enforce the schema of the request, and its answer does not fit, nor a second one.
+        OutputValidationError: the model cannot enforce the schema of the request, and neither its answer nor a second one
+        fits.
     """
 
     def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
@@ -166,7 +167,7 @@ def complete_turn(
 def _complete_checked(request: Request, schema: JsonSchema, reason: str) -> Program[tuple[Response, tuple[str, ...]]]:
     """Complete a request whose schema the model cannot enforce: the schema is in the prompt, and the answer is checked.
 
-    An answer that does not fit is sent back once. It is shown when it fits.
+    An invalid answer is sent back once. Only a valid answer is shown.
 
     Raises (when run):
         OutputValidationError: the second answer does not fit either.
@@ -209,21 +210,21 @@ def compact(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
 
 
 def _summarize(request: Request) -> Program[tuple[str, Response]]:
-    """Complete a request of a summary; the text is "" where the model wrote none."""
+    """Complete a request for a summary; the text is "" if the model wrote none."""
     response = yield from perform(Complete(request, HideOutput))
     usable = response.finish not in {"refusal", "interrupted"}
     return whole_characters(response.text).strip() if usable else "", response
 
 
 def input_text(inputs: Sequence[Message]) -> str:
-    """Return the text that stands for the input of a turn in a log: what the user wrote, else the results of calls."""
+    """Return the text that represents the input of a turn in a log: the user's text, else the results of calls."""
     said = [message.text for message in inputs if message.role == "user"]
     results = [part.text for message in inputs for part in message.parts if isinstance(part, ToolResult)]
     return "\n\n".join(text for text in said or results if text)
 
 
 def complete_or_downgrade(request: Request, watch: Callable[[], Watcher] | None = None) -> Program[Response]:
-    """Complete a request; without its constraint where the server cannot enforce it.
+    """Complete a request, without its constraint if the server cannot enforce it.
 
     The caller checks the answer in either case.
     """
@@ -237,7 +238,7 @@ def complete_or_downgrade(request: Request, watch: Callable[[], Watcher] | None 
 
 
 def _enforces_schemas() -> Program[bool]:
-    """Return whether the server enforces schemas; asked only where one would be sent, because every effect is recorded."""
+    """Return whether the server enforces schemas; call it only if one would be sent, because every effect is recorded."""
     return "json_schema" in (yield from perform(GetCapabilities()))
 
 
@@ -252,11 +253,11 @@ def check_text(text: str) -> None:
         raise InputError("the text is empty")
     if len(text) > MAX_TEXT_CHARS:
         raise InputError(f"the text has {len(text):,} characters; at most {MAX_TEXT_CHARS:,} are allowed in one turn")
-    canonical(text)  # half a surrogate pair would otherwise fail when the turn is committed, after it was paid for
+    canonical(text)  # a lone surrogate would otherwise fail at the commit of the turn, after it was paid for
 
 
 def shorten_history(conversation: Conversation) -> Program[Conversation]:
-    """Remove old turns from a full history; replace them by a summary where the app asks for one."""
+    """Remove old turns from a full history; replace them by a summary if the app asks for one."""
     staying = turns_to_keep(conversation)
     if staying is None:
         return conversation
@@ -280,7 +281,7 @@ def shorten_history(conversation: Conversation) -> Program[Conversation]:
 
 
 def compress_fields(conversation: Conversation) -> Program[Conversation]:
-    """Have the model compress the texts that have outgrown a reducer `summary(tokens)`; where that fails, they stay."""
+    """Let the model compress texts that exceed a reducer `summary(tokens)`; if that fails, they stay unchanged."""
     values: dict[str, Json] = {}
     for field in conversation.app.model_fields:
         text, limit = conversation.state[field.name], field.reducer.max_tokens
@@ -309,7 +310,7 @@ def _commit(
     strict: bool,
     prefix: str,
 ) -> tuple[Conversation, ParsedReply]:
-    """Commit a turn; without its delta where a reducer rejects that.
+    """Commit a turn, without its delta if a reducer rejects it.
 
     Raises:
         InputError: strict, and a reducer rejected the delta.
@@ -327,7 +328,7 @@ def _commit(
 def _parse_or_repair(
     app: App, request: Request, response: Response, repairs: int, *, exact: bool
 ) -> Program[ParsedReply]:
-    """Parse a reply; where its delta is invalid, keep the answer and request the delta alone."""
+    """Parse a reply; if its delta is invalid, keep the answer and request only the delta."""
     if response.finish == "refusal" and not response.text.strip():
         raise RefusalError("the model refused to answer", request=request.digest)
     parsed = parse_reply(app, response.text, exact=exact)
@@ -340,7 +341,7 @@ def _parse_or_repair(
             repair = _repair_request(app, request, invalid, parsed.problems, constrained=constrained)
             again = yield from complete_or_downgrade(repair, HideOutput)
         except (ModelError, LimitError, ConfigError) as error:
-            # The answer is there and paid for: a failed repair does not take it away.
+            # The answer is complete and paid for: a failed repair must not discard it.
             parsed = replace(parsed, problems=(f"it could not be requested again: {error.message}", *parsed.problems))
             break
         repaired = parse_delta(app, again.text)

@@ -1,9 +1,9 @@
 """Typed answers: `[Complete constraint=type] → parse → value | diagnostics → [Complete] …`.
 
 The output mode (schema enforced by the server, function call, or the type in the prompt) follows from the capabilities of the
-server; the next one is tried where the server refuses it. The answer is parsed and validated in every mode, because servers do
-not always keep what they promise. A text that was cut off is never accepted; an invalid answer is requested again, whole or as a
-patch.
+server; the next one is tried if the server refuses it. The answer is parsed and validated in every mode, because servers do
+not always enforce what they promise. A truncated text is never accepted; an invalid answer is requested again, completely or
+as a patch.
 """
 
 import json
@@ -46,7 +46,7 @@ from taiwa.kernel.messages import (
     system,
     user,
 )
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import estimate_tokens
 from taiwa.structured import Fix, OutputType, ParseOptions, ParseResult, PartialParser
 
@@ -56,7 +56,7 @@ OutputMode: TypeAlias = Literal["native", "tool", "tool_optional", "prompt"]
 """The server enforces the schema · a call of a function is required · a call is optional · the prompt describes the type."""
 
 PromptStyle: TypeAlias = Literal["plain", "typechat"]
-"""How a request is worded where it shows the type: the type in the system message, or all in one message as TypeChat words it."""
+"""The wording of a request that shows the type: in the system message, or all in one message as in TypeChat."""
 
 ModeChoice: TypeAlias = OutputMode | Literal["auto"]
 
@@ -67,7 +67,7 @@ REFUSALS: dict[OutputMode, str] = {
     "tool": "tools tool_choice functions function_call json_schema",
     "tool_optional": "tools tool_choice functions function_call json_schema",
 }
-"""What a server names when it refuses a mode: the capability, or the parameter of its protocol."""
+"""The name that a server gives when it refuses a mode: the capability, or the parameter of its protocol."""
 
 TYPECHAT = """\
 You are a service that translates user requests into JSON objects of type "{name}" according to the following TypeScript definitions:
@@ -109,7 +109,7 @@ class OutputSpec(Protocol[T]):
         """Parse the text of an answer.
 
         Raises:
-            OutputValidationError: it holds no value of the type.
+            OutputValidationError: it contains no value of the type.
         """
         ...
 
@@ -138,7 +138,7 @@ class TypedRequest(Generic[T]):
     sampling: Sampling
     watch: Callable[[], Watcher] = HideOutput
     brief: str = ""
-    """A last sentence of the instructions."""
+    """The last sentence of the instructions."""
     task: Task = "extract"
     style: PromptStyle = "plain"
 
@@ -150,7 +150,7 @@ class TypedRequest(Generic[T]):
             return replace(request, constraint=JsonSchema(self.wanted.schema(), self.wanted.name))
         if mode == "prompt":
             return request
-        # Of one function "required" says the same as its name, and more servers understand it.
+        # With a single function, "required" equals its name, and more servers support it.
         return replace(request, tools=(self.function,), tool_choice="required" if mode == "tool" else "auto")
 
     @property
@@ -178,7 +178,7 @@ class TypedRequest(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class TypedResponse:
-    """A response, the modes that are left (its own first), and why each mode before it was given up."""
+    """A response, the remaining modes (its own first), and why each earlier mode was given up."""
 
     response: Response
     request: Request
@@ -192,7 +192,7 @@ class TypedResponse:
 
     @property
     def call(self) -> ToolCall | None:
-        """The function call that holds the answer: the last of several, as with several values in a text."""
+        """The function call that holds the answer: the last one if there are several, as with several values in a text."""
         calls = self.response.message.tool_calls
         return calls[-1] if calls and self.mode in ("tool", "tool_optional") else None
 
@@ -242,7 +242,7 @@ def read_path(text: str) -> Path | None:
 
 
 def path_of_line(line: str) -> str:
-    """Return the path at the start of a line of diagnostics; '' where the line is about the whole answer.
+    """Return the path at the start of a line of diagnostics; '' if the line is about the complete answer.
 
     >>> path_of_line("$.cups = 0: must be integer, 1..9")
     '$.cups'
@@ -252,11 +252,11 @@ def path_of_line(line: str) -> str:
 
 
 def apply_patch(data: Json, patch: dict[str, Json], places: Iterable[str]) -> Json:
-    """Return the data with the patch applied; None where a path does not exist or does not lead to a faulty place."""
+    """Return the patched data; None if a path does not exist or does not lead to an invalid part."""
     faulty, whole = [read_path(place) or () for place in places], deepcopy(data)
     for text, new in patch.items():
         path = read_path(text)
-        # A path and a faulty place are related where one is a prefix of the other.
+        # A path and an invalid part are related if one is a prefix of the other.
         if not path or not any(all(map(eq, path, each)) for each in faulty) or not _put(whole, path, deepcopy(new)):
             return None
     return whole if patch else None
@@ -296,7 +296,7 @@ def _put(data: Json, path: Path, value: Json) -> bool:
 
 
 AnswerForm: TypeAlias = Literal["whole", "patch", "invalid_patch"]
-"""What was requested; a patch is invalid where it is not a JSON object of the requested paths."""
+"""What was requested; a patch is invalid if it is not a JSON object of the requested paths."""
 
 MAX_ROUNDS = 3
 
@@ -323,11 +323,11 @@ All the rest stays as it is."""
 class RepairPolicy:
     """Limits of the repair of an invalid answer.
 
-    - `rounds`: how often an invalid answer is sent back, 0 to 3; each is one request, and one more where a patch was invalid.
+    - `rounds`: how often an invalid answer is sent back, 0 to 3; each is one request, and one more if a patch was invalid.
     - `budget_tokens`: the most input and output tokens of all attempts. `budget_cost`: their highest cost, in
       billionths of the currency unit. Both are checked before a request, with the size of its prompt.
-    - `patch_above`: the tokens above which an invalid answer is corrected by a patch; None for never.
-    - `guess`: accept a value that could be parsed only by a guess, instead of sending the answer back.
+    - `patch_above`: the tokens above which an invalid answer is corrected by a patch; None disables patches.
+    - `guess`: accept a value that can be parsed only by a guess, instead of sending the answer back.
     """
 
     rounds: int = 1
@@ -355,10 +355,10 @@ DEFAULT_REPAIR = RepairPolicy()
 
 @value(tag="attempt")
 class Attempt:
-    """One answer as the model wrote it: its fixes, its faults, how it was requested, and its usage.
+    """One answer of the model: its text, fixes, errors, how it was requested, and its usage.
 
-    It was accepted if it has no diagnostics. `usage` is None where the server did not report it. `downgrades` say why a better
-    mode was given up before this answer, and `enforcement` what of the type the decoder enforced.
+    It was accepted if it has no diagnostics. `usage` is None if the server did not report it. `downgrades` say why better
+    modes were given up before this answer, and `enforcement` which parts of the type the decoder enforced.
     """
 
     text: str
@@ -373,7 +373,7 @@ class Attempt:
 
 
 def stop_reason(repair: RepairPolicy, attempts: tuple[Attempt, ...]) -> str:
-    """Return why the last, invalid attempt is not sent back; '' where it is."""
+    """Return why the last, invalid attempt is not sent back; '' if it is."""
     last, whole = attempts[-1], tuple(each for each in attempts if each.form != "invalid_patch")
     if last.finish == "refusal":
         return "the model refused"
@@ -391,7 +391,7 @@ def stop_reason(repair: RepairPolicy, attempts: tuple[Attempt, ...]) -> str:
 
 
 def _is_located(attempt: Attempt) -> bool:
-    """Return whether the attempt was JSON whose faults have paths."""
+    """Return whether the attempt was JSON whose errors have paths."""
     return bool(path_of_line(attempt.diagnostics[0]))
 
 
@@ -403,7 +403,7 @@ def _count(attempt: Attempt) -> int:
 def repair_messages(
     answer: TypedResponse, text: str, faults: tuple[str, ...], function: str, mode: OutputMode
 ) -> tuple[Message, ...]:
-    """Return the messages that send an invalid answer back: as the result of its function call, else as a turn.
+    """Return the messages that send an invalid answer back, as the result of its function call or as a turn.
 
     `text` is the answer with patches applied; `mode` is the mode of the next request.
     """
@@ -416,7 +416,7 @@ def repair_messages(
 
 
 def patch_places(repair: RepairPolicy, answer: TypedResponse, text: str, faults: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the paths that a patch has to correct; none where the whole answer is requested again."""
+    """Return the paths that a patch must correct; none if the complete answer is requested again."""
     if repair.patch_above is None or answer.response.finish == "length" or estimate_tokens(text) <= repair.patch_above:
         return ()
     places = tuple(dict.fromkeys(path_of_line(line) for line in faults))
@@ -434,7 +434,7 @@ def _faulty(whose: str, faults: tuple[str, ...], request: str) -> str:
 
 
 def parse_json(text: str) -> Json:
-    """Parse the JSON in a text, of any type, without guessing; return None where there is none."""
+    """Parse the JSON in a text, of any type, without guessing; return None if there is none."""
     try:
         return cast("Json", _any().parse(text, NO_GUESS).value)
     except OutputValidationError:
@@ -442,7 +442,7 @@ def parse_json(text: str) -> Json:
 
 
 def parse_partial_json(text: str) -> Json:
-    """Parse the JSON in a text that was cut off, as far as it goes; return None where there is none."""
+    """Parse the JSON in a truncated text, as far as it goes; return None if there is none."""
     stream = PartialParser(_any())
     stream.feed(text)
     return stream.view
@@ -464,7 +464,7 @@ Schema: TypeAlias = JsonSchema | Mapping[str, Json] | str
 """A JSON Schema, as a dict too, or fields: `"name, age int"`. Its values are plain JSON."""
 ALLOW_GUESS = ParseOptions()
 UNFINISHED = 1_000
-"""Counts as more faults than any whole answer has."""
+"""Counts as more errors than any complete answer has."""
 SHORTER = """\
 Your last answer was cut off at the length limit: write the JSON without spaces and line breaks, and leave out what is \
 optional."""
@@ -478,14 +478,14 @@ ENDINGS = {
 
 @value(tag="extraction")
 class TypedAnswer(Generic[T]):
-    """A value of the output type, and the attempts that it took; the value is that of the last one."""
+    """A value of the output type, and the attempts that led to it; the value is that of the last one."""
 
     value: T
     attempts: tuple[Attempt, ...]
 
     @property
     def usage(self) -> Usage | None:
-        """The usage of all attempts; None where the server did not report it for one."""
+        """The usage of all attempts; None if the server did not report it for one."""
         return _total(self.attempts)
 
 
@@ -504,7 +504,7 @@ class ExtractError(OutputValidationError):
 
     @property
     def usage(self) -> Usage | None:
-        """The usage of all attempts; None where the server did not report it for one."""
+        """The usage of all attempts; None if the server did not report it for one."""
         return _total(self.tries)
 
 
@@ -558,7 +558,7 @@ def extract(
 
 
 def output_spec(wanted: type[T] | OutputSpec[T] | Schema) -> OutputSpec[Any]:
-    """Return what can be requested: an `OutputType` or an `Api` as it is, `OutputType.of` anything else."""
+    """Return what can be requested: an `OutputType` or an `Api` unchanged, `OutputType.of` anything else."""
     if not isinstance(wanted, type) and hasattr(wanted, "parse") and hasattr(wanted, "render"):
         return cast("OutputSpec[Any]", wanted)
     return OutputType.of(wanted)
@@ -579,7 +579,7 @@ class _ExtractionLoop(Generic[T]):
     best: tuple[int, Json] | None = None
 
     def attempt(self) -> Program[ParseResult[T] | None]:
-        """Make one request and parse its answer; return None where it is invalid."""
+        """Make one request and parse its answer; return None if it is invalid."""
         places = self.places()
         modes: tuple[OutputMode, ...] = ("prompt",) if places else self.modes
         try:
@@ -611,7 +611,7 @@ class _ExtractionLoop(Generic[T]):
         return patch_places(self.repair, self.answer, self.text, self.faults)
 
     def more(self, mode: OutputMode) -> tuple[Message, ...]:
-        """Return the messages that follow the question: none at first, and none after an answer that was cut off."""
+        """Return the messages that follow the question: none at first, and none after a truncated answer."""
         if self.answer is None or self.was_cut:
             return ()
         if self.places():
@@ -619,7 +619,7 @@ class _ExtractionLoop(Generic[T]):
         return repair_messages(self.answer, self.text, self.faults, self.typed.function.name, mode)
 
     def charge(self, answer: TypedResponse) -> None:
-        """Add the usage of an answer; estimate it where the server did not report it."""
+        """Add the usage of an answer; estimate it if the server did not report it."""
         usage = answer.response.usage
         self.used += usage or Usage(_size(answer.request), estimate_tokens(answer.text))
 
@@ -661,7 +661,7 @@ class _ExtractionLoop(Generic[T]):
         self.attempts.append(attempt)
 
     def keep_best(self, text: str, ending: str) -> None:
-        """Keep the JSON of the best attempt: whole before unfinished, then with the fewest faults, then the last."""
+        """Keep the JSON of the best attempt: complete before incomplete, then with the fewest errors, then the last."""
         data = None if ending else parse_json(text)
         faults = UNFINISHED if data is None else len(self.faults)
         data = parse_partial_json(text) if data is None else data
@@ -669,7 +669,7 @@ class _ExtractionLoop(Generic[T]):
             self.best = (faults, data)
 
     def over_budget(self) -> Program[str]:
-        """Return why the next request would exceed a budget, '' where it would not."""
+        """Return why the next request would exceed a budget, '' if it would not."""
         mode: OutputMode = "prompt" if self.places() else self.modes[0]
         after = self.used + Usage(_size(self.next_typed.request(mode, self.more(mode)), self.attempts[0].usage))
         tokens, cost = self.repair.budget_tokens, self.repair.budget_cost
@@ -699,7 +699,7 @@ def _total(attempts: Sequence[Attempt]) -> Usage | None:
 
 
 def _size(request: Request, first: Usage | None = None) -> int:
-    """Estimate the tokens of a request; those of its attachments at most, by the usage of the `first` one if it is known."""
+    """Estimate the tokens of a request; for attachments an upper bound, or the usage of the `first` request if known."""
     parts = [part for message in request.messages for part in message.parts]
     tokens = sum(estimate_tokens(part.text) for part in parts if isinstance(part, Text))
     attached = sum(part.max_tokens for part in parts if isinstance(part, Attachment))

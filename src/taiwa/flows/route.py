@@ -15,7 +15,7 @@ from taiwa.flows.extract import DEFAULT_REPAIR, ModeChoice, RepairPolicy, extrac
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.messages import Message, Sampling
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import truncate
 from taiwa.structured import OutputType, ParseOptions, ParseResult
 from taiwa.structured.ir import (
@@ -69,7 +69,7 @@ def route(
 ) -> Program[RouteResult]:
     """Choose a target and read its value, in one request; `extract(Routes(targets), prompt)` returns the attempts as well.
 
-    A target is a type, an `OutputType` or an `Api`; its name should make clear to a model when to choose it.
+    A target is a type, an `OutputType` or an `Api`; its name should tell the model when to choose it.
 
     Raises (when run):
         InputError: there is no target, or one is named `none`.
@@ -84,7 +84,9 @@ class Routes:
 
     def __init__(self, targets: Mapping[str, object]) -> None:
         if not targets or NONE in targets:
-            raise InputError(f"targets must not be empty or contain the name {NONE!r}, which stands for asking back")
+            raise InputError(
+                f"targets must not be empty or contain the name {NONE!r}, which is reserved for asking back"
+            )
         self.name = "Route"
         self.targets: dict[str, OutputType[Any] | Api] = {}
         for name, target in targets.items():
@@ -146,7 +148,7 @@ class Routes:
 
 @dataclass(slots=True)
 class _Merge:
-    """Merges the named types of several forms; where two differ under one name, the second is renamed."""
+    """Merges the named types of several forms; if two different types have one name, the second is renamed."""
 
     named: dict[str, Node] = field(default_factory=dict[str, Node])
 

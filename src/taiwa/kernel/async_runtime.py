@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import os
 import threading
+from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from contextvars import copy_context
@@ -12,7 +13,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
-from taiwa.kernel.effects import CallTool, GetEvidence, Program, Retrieve
+from taiwa.kernel.effects import CallTool, Effect, GetEvidence, Program, Retrieve
 from taiwa.kernel.errors import ToolErrorBoundary
 from taiwa.kernel.execution import Execution, Journal, PendingEffect, RunResult
 from taiwa.kernel.messages import Notice, Request, TextDelta, ToolResult
@@ -26,12 +27,12 @@ R = TypeVar("R")
 class AsyncRuntime(BaseRuntime[AsyncModel]):
     """Runs programs on an event loop; handlers may be plain or asynchronous functions.
 
-    Programs of a gather run as tasks, at most `width` at a time. Cancelling the task that awaits a run cancels its calls. What
-    may block runs in threads, so that the loop goes on: plain tools and retrievers, and the steps of a program whose journal has a
-    sink, with its observers. Plain handlers of the caller run on the loop, whose futures and windows they may touch; one that
-    blocks is an `async def` that awaits `asyncio.to_thread`.
+    Programs of a gather run as tasks, at most `width` at a time. Cancelling the task that awaits a run cancels its calls.
+    Blocking work runs in threads and does not block the loop: plain tools and retrievers, and the steps of a program whose
+    journal has a sink, with its observers. Plain handlers of the caller run on the loop, because they may use its objects;
+    write a handler that blocks as an `async def` that awaits `asyncio.to_thread`.
 
-    Once `stop` is set, an answer that is being streamed ends with the text that it has.
+    Once `stop` is set, a streaming answer ends with the text so far.
     """
 
     stop: "Stop | None" = None
@@ -74,11 +75,12 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
             BaseException: as `run`, and what `end` raised.
         """
         run = _Run(execution, blocks=True, end=end)
+        execution.events = deque(maxlen=0)  # nobody reads them
         if execution.done:
             await run.step(int)
         async with aclosing(self._drive(run, shows_text=False)) as ticks:
             async for _ in ticks:
-                execution.events.clear()
+                pass
 
     async def _begin(self, program: Program[T], journal: Journal | None) -> "_Run[T]":
         if journal is None or journal.sink is None:
@@ -119,8 +121,8 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     def _needs_no_task(self, execution: Execution[T], pending: PendingEffect, *, shows_text: bool) -> bool:
-        """Say whether an effect can be awaited directly: a task costs as much as a small effect, but time limits and streams
-        require one.
+        """Return whether an effect can be awaited directly: a task costs as much as a small effect, but time limits and
+        streams need one.
         """
         return execution.ledger.limits.seconds is None and not (shows_text and self.streams(pending.effect))
 
@@ -147,30 +149,30 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
                     task.result()
 
     async def _perform(self, run: "_Run[T]", pending: PendingEffect, ticks: asyncio.Event) -> None:
+        effect, settle = pending.effect, partial(run.execution.complete, pending)
         try:
             try:
-                settle = await self._result(run, pending, ticks)
+                if self.streams(effect):
+                    await self._complete(run, pending, effect.request, ticks)
+                else:
+                    settle = partial(run.execution.answer, pending, await self._answer(effect))
             except Exception as error:
                 settle = partial(run.execution.fail, pending, error)
             await run.step(settle)
         finally:
             ticks.set()
 
-    async def _result(self, run: "_Run[T]", pending: PendingEffect, ticks: asyncio.Event) -> Callable[[], None]:
-        effect, execution = pending.effect, run.execution
-        if self.streams(effect):
-            await self._complete(run, pending, effect.request, ticks)
-            return partial(execution.complete, pending)
+    async def _answer(self, effect: Effect[Any]) -> object:
         handler = self.handler(effect)
         if isinstance(effect, CallTool) and CallTool not in self.handlers:
             tool = self._tools.get(effect.name)
             if isinstance(tool, AsyncTool):
-                return partial(execution.answer, pending, await self._acall_tool(effect, tool))
+                return await self._acall_tool(effect, tool)
         if isinstance(effect, CallTool | Retrieve | GetEvidence) and type(effect) not in self.handlers:
             in_thread = start_in_thread(partial(handler, effect), type(effect).__name__)
-            return partial(execution.answer, pending, await asyncio.wrap_future(in_thread))
+            return await asyncio.wrap_future(in_thread)
         answer: Any = handler(effect)
-        return partial(execution.answer, pending, await answer if inspect.isawaitable(answer) else answer)
+        return await answer if inspect.isawaitable(answer) else answer
 
     async def _acall_tool(self, effect: CallTool, tool: AsyncTool) -> ToolResult:
         with ToolErrorBoundary(effect.name):
@@ -187,11 +189,10 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
             async for chunk in chunks:
                 if run.steps:
                     wants_more = await run.read(partial(run.execution.feed, pending, chunk))
-                else:  # there are many chunks, and mostly no step that they wait for
+                else:  # chunks are frequent, and usually no step is in progress
                     wants_more = run.execution.feed(pending, chunk)
-                if run.end is not None:
-                    run.execution.events.clear()  # nobody reads them
-                ticks.set()
+                if run.execution.events:
+                    ticks.set()
                 if not wants_more:
                     break
         except asyncio.CancelledError:
@@ -206,14 +207,14 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
 
 
 class Stop:
-    """Ends the answers that are being streamed, each with the text that it has; used on their event loop."""
+    """Ends streaming answers, each with the text so far; used on their event loop."""
 
     def __init__(self) -> None:
         self.is_set = False
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def set(self) -> None:
-        """End the answers, and those that begin from now on."""
+        """End all answers, current and future ones."""
         self.is_set = True
         for task in self._tasks:
             task.cancel()
@@ -225,17 +226,17 @@ class Stop:
             task.cancel()
 
     def spares(self, task: "asyncio.Task[Any]") -> None:
-        """Cancel a task no longer."""
+        """Stop cancelling a task."""
         self._tasks.discard(task)
 
 
 async def finish_in_thread(call: Callable[[], R]) -> R:
-    """Make a call that may block, and must not be left half done, in a thread; a caller that is cancelled waits for its end."""
+    """Make a call that may block and must complete in a thread; a cancelled caller waits for its end."""
     return await step_threads().start(call).end()
 
 
 class Outcome(Generic[R]):
-    """What a call returned or raised, for whoever asks for it later; a future of threads, which are waited for, is large."""
+    """The result or exception of a call, to be read later; a `concurrent.futures` future is larger."""
 
     __slots__ = ("_error", "_value", "made")
     _value: R
@@ -253,10 +254,10 @@ class Outcome(Generic[R]):
         self.made = True
 
     def result(self) -> R:
-        """Return or raise what the call did.
+        """Return the result of the call, or raise its exception.
 
         Raises:
-            BaseException: what the call raised.
+            BaseException: the exception of the call.
         """
         if self._error is not None:
             raise self._error
@@ -294,7 +295,7 @@ class _Step(Generic[R]):
             self._waiter.set_result(None)
 
     async def end(self) -> R:
-        """Wait for the end of the call, also where the task is cancelled, and return or raise what it did."""
+        """Wait for the end of the call, even if the task is cancelled; return its result or raise its exception."""
         cancelled: asyncio.CancelledError | None = None
         while not self._made:
             self._waiter = self._loop.create_future()
@@ -313,9 +314,10 @@ class _Step(Generic[R]):
 
 
 class StepThreads:
-    """Daemon threads that make steps, which are short: each makes many of them, since to start one costs more than a step.
+    """Daemon threads that perform short steps; each performs many, because starting a thread costs more than a step. Threads
+    of `asyncio.to_thread` would keep the program from exiting if a step never ends.
 
-    Those of `asyncio.to_thread` would keep the program from ending where a step never ends.
+
     """
 
     def __init__(self) -> None:
@@ -324,7 +326,7 @@ class StepThreads:
         self._count = 0
 
     def start(self, call: Callable[[], R]) -> _Step[R]:
-        """Start a call with the context of the caller, behind those that wait for a thread."""
+        """Start a call with the context of the caller, after the calls that wait for a thread."""
         step = _Step(call)
         self._steps.put(step)
         if self._count < MOST_STEP_THREADS and not self._idle.acquire(blocking=False):
@@ -343,7 +345,7 @@ os.register_at_fork(after_in_child=_threads.clear)
 
 
 def step_threads() -> StepThreads:
-    """Return the threads of this process; a forked child has none of its parent's."""
+    """Return the threads of this process; a forked child does not inherit its parent's."""
     if not _threads:
         _threads.append(StepThreads())
     return _threads[0]
@@ -351,33 +353,33 @@ def step_threads() -> StepThreads:
 
 @dataclass(eq=False, slots=True)
 class _Run(Generic[T]):
-    """An execution that is moved on by one thread at a time; `blocks` says whether that may block.
+    """An execution advanced by one thread at a time; `blocks` says whether a step may block.
 
-    `end` gets the result in the step that leads to it.
+    `end` gets the result in the last step. `steps` says whether a step is in progress.
     """
 
     execution: Execution[T]
     blocks: bool
     end: Callable[[RunResult[T]], None] | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    steps: bool = False
 
     async def step(self, call: Callable[[], R]) -> R:
-        """Move the execution on."""
+        """Advance the execution."""
         if not self.blocks:
             return call()
         async with self.lock:
-            return await finish_in_thread(partial(self._made, call))
+            self.steps = True
+            try:
+                return await finish_in_thread(partial(self._made, call))
+            finally:
+                self.steps = False
 
     def _made(self, call: Callable[[], R]) -> R:
         made = call()
         if self.end is not None and self.execution.done:
             self.end(self.execution.run_result())
         return made
-
-    @property
-    def steps(self) -> bool:
-        """Whether a step is being made."""
-        return self.blocks and self.lock.locked()
 
     async def read(self, call: Callable[[], R]) -> R:
         """Make a call that does not block, between two steps."""

@@ -11,14 +11,14 @@ from stat import S_ISDIR, S_ISFIFO, S_ISREG
 from typing import BinaryIO, Literal, TypeAlias, cast, get_args
 
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.serialization import Json, value
 
 INHERITED = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
-"""Where a shell passes a pipe by name, as in `taiwa import <(zcat chat-1.jsonl.gz)`."""
+"""Folders in which a shell passes a pipe by name, as in `taiwa import <(zcat chat-1.jsonl.gz)`."""
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a regular file, or a pipe that a shell passes by name, which has a writer. Others may block or never end.
+    """Open a regular file, or a pipe that a shell passes by name and that has a writer. Other files may block or never end.
 
     Raises:
         InputError: it cannot be opened, or is a folder, a named pipe or a device.
@@ -43,14 +43,14 @@ MediaType: TypeAlias = Literal[
     "image/png", "image/jpeg", "image/webp", "image/gif", "application/pdf", "text/plain"
 ]  # fmt: skip
 InputKind: TypeAlias = Literal["images", "pdf"]
-"""What a model may be able to read besides text; every model reads text files, as text."""
+"""Kinds of attachments that a model may read; every model reads text files, as text."""
 MAX_BYTES = 20_000_000
 """Bytes of one attachment."""
 MAX_COUNT = 20
 """Attachments of one message."""
 MAX_NAME_CHARS = 200
 MAX_IMAGE_TOKENS = 50_000
-"""A bound on the input tokens of an image: gpt-4o-mini counts 48,169 for the largest one that it sees, others fewer."""
+"""A bound on the input tokens of an image: gpt-4o-mini counts 48,169 for the largest image, others fewer."""
 MAX_PDF_TOKENS = 1_000_000
 """A bound on the input tokens of a PDF, the window of the largest models: its pages cannot be counted without reading it."""
 SIGNATURES: tuple[tuple[bytes, MediaType], ...] = (
@@ -68,8 +68,8 @@ CONTROL = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 class Attachment:
     """A file in a message of the user: an image (PNG, JPEG, WebP, GIF), a PDF, or text in UTF-8.
 
-    `sha256` is the hash of its bytes, 64 hex characters; `size` is their number. `data` are the bytes. Records,
-    hashes and comparisons leave them out; they are empty where a store has them, which fills them in before they are sent.
+    `sha256` is the hash of its bytes, 64 hex characters; `size` is their number. `data` are the bytes. Records, hashes and
+    comparisons leave them out; they are empty if a store has them, which fills them in before sending.
 
     >>> Attachment.from_bytes(b"GIF89a...", "cat.gif").media_type
     'image/gif'
@@ -83,7 +83,7 @@ class Attachment:
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "") -> "Attachment":
-        """Make an attachment of bytes; their beginning decides the media type, and `name` is what a model may read.
+        """Create an attachment from bytes; the first bytes decide the media type, and `name` is shown to the model.
 
         Raises:
             InputError: they are empty, more than 20 MB, or neither an image, a PDF nor UTF-8 text.
@@ -109,7 +109,7 @@ class Attachment:
 
     @property
     def kind(self) -> InputKind | None:
-        """What a model has to be able to read for it, None for a text file."""
+        """The kind that a model must be able to read; None for a text file."""
         if self.media_type == "text/plain":
             return None
         return "pdf" if self.media_type == "application/pdf" else "images"
@@ -147,7 +147,7 @@ class Attachment:
 
     @property
     def data_uri(self) -> str:
-        """The attachment as a data URI, as the protocols of OpenAI take it.
+        """The attachment as a data URI, the form of OpenAI's protocols.
 
         Raises:
             InputError: its bytes are missing.
@@ -165,7 +165,7 @@ class Attachment:
         return {None: self.size, "images": MAX_IMAGE_TOKENS, "pdf": MAX_PDF_TOKENS}[self.kind]
 
     def reference(self) -> dict[str, Json]:
-        """Return what a node refers to it by, as JSON; `read_reference` is the inverse."""
+        """Return the reference of a node to it, as JSON; `read_reference` is the inverse."""
         reference: dict[str, Json] = {"sha256": self.sha256, "type": self.media_type, "size": self.size}
         return reference | {"name": self.name} if self.name else reference
 
@@ -180,7 +180,7 @@ AttachmentSource: TypeAlias = Attachment | str | os.PathLike[str] | bytes
 
 
 def read_attachments(sources: Iterable[AttachmentSource]) -> tuple[Attachment, ...]:
-    """Return attachments: of paths and of bytes those that they hold.
+    """Return attachments; read those given as paths or bytes.
 
     Raises:
         InputError: there are more than 20, one cannot be read, or one is neither an image, a PDF nor text.
@@ -204,7 +204,7 @@ def _attachment(source: AttachmentSource) -> Attachment:
 
 
 def read_reference(data: object) -> Attachment:
-    """Rebuild an attachment, without its bytes, from its reference, which may come from a stranger.
+    """Rebuild an attachment, without its bytes, from its reference, which is untrusted.
 
     Raises:
         InputError: it is not one.

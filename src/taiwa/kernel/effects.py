@@ -1,6 +1,6 @@
 """Effects and programs: a program is a generator that yields effects and is sent their answers.
 
-`return` is the unit of the monad and `yield from` is its bind, so a dialogue reads as straight lines and does no I/O.
+`return` is the unit of the monad and `yield from` is its bind, so a dialogue reads as sequential code and does no I/O.
 A `Step` is a program over a state; `unit`, `bind`, `map` and `join` obey the monad laws, which the tests check.
 The set of effects is open: subclass `Effect`, make it a `@value`, and give a runtime a handler for it.
 """
@@ -21,7 +21,7 @@ from taiwa.kernel.messages import (
     ToolResult,
     Usage,
 )
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.serialization import Json, value
 
 R = TypeVar("R")
 A = TypeVar("A")
@@ -30,7 +30,7 @@ S = TypeVar("S")
 
 
 class Effect(Generic[R]):
-    """A request to the runtime whose answer has type R. `journaled` effects are recorded and not performed again on replay."""
+    """A request to the runtime; its answer has type R. `journaled` effects are recorded and not performed again on replay."""
 
     __slots__ = ()
     journaled: ClassVar[bool] = True
@@ -100,7 +100,7 @@ class Retrieve(Effect[tuple[Passage, ...]]):
 
 @value(tag="get-evidence")
 class GetEvidence(Effect[Evidence | None]):
-    """Measure how much there is on a query, before it is answered; None if the retriever is not an `EvidenceSource`."""
+    """Measure the evidence on a query before it is answered; None if the retriever is not an `EvidenceSource`."""
 
     query: str
     history: tuple[Message, ...] = ()
@@ -116,21 +116,21 @@ class Notify(Effect[None]):
 
 @value(tag="get-capabilities")
 class GetCapabilities(Effect[frozenset[Capability]]):
-    """Get what the server of the model supports, or of another model that is set for the task."""
+    """Get the capabilities of the model's server, or of another model set for the task."""
 
     task: Task = field(default="", compare=False)
 
 
 @value(tag="get-price")
 class GetPrice(Effect[int | None]):
-    """Get the cost of a usage with this model, in billionths of the currency unit; None where the price is unknown."""
+    """Get the cost of a usage with this model, in billionths of the currency unit; None if the price is unknown."""
 
     usage: Usage
 
 
 @value(tag="gather")
 class Gather(Effect[tuple[Any, ...]]):
-    """Run programs side by side; `gather` is its typed form."""
+    """Run programs concurrently; `gather` is its typed form."""
 
     journaled: ClassVar[bool] = False
     programs: tuple[Program[Any], ...] = field(compare=False)
@@ -148,7 +148,7 @@ def notify(text: str, *, code: str = "", warning: bool = False) -> Program[None]
 
 
 def gather(programs: Iterable[Program[R]]) -> Program[tuple[R, ...]]:
-    """Run programs side by side under one shared ledger; answers come in the order of the programs.
+    """Run programs concurrently under one shared ledger; answers come in the order of the programs.
 
     When one fails, the others are stopped and its error is raised here.
     """
@@ -170,7 +170,7 @@ def unit(answer: A) -> Step[S, A]:
 
 
 def bind(first: Step[S, A], then: Callable[[A], Step[S, B]]) -> Step[S, B]:
-    """Run a step, then the step that `then` makes of its answer."""
+    """Run a step, then the step that `then` returns for its answer."""
 
     def step(state: S) -> Program[tuple[B, S]]:
         answer, after = yield from first(state)
@@ -190,7 +190,7 @@ def map(first: Step[S, A], change: Callable[[A], B]) -> Step[S, B]:
 
 
 def join(nested: Step[S, Step[S, A]]) -> Step[S, A]:
-    """Run a step whose answer is a step, then that step."""
+    """Run a step whose answer is a step, then run that step."""
 
     def step(state: S) -> Program[tuple[A, S]]:
         inner, after = yield from nested(state)

@@ -14,8 +14,7 @@
      └ StoreError ─ ConflictError · CorruptError
 
 A message is one line: what is wrong, where (path, line, field) and what to do next. Errors are recorded in journals, so
-each can be written as a record and restored from it. `check_argument` and `check_list` check what a caller without a type checker
-passes.
+each can be recorded and restored. `check_argument` and `check_list` check what a caller without a type checker passes.
 """
 
 from collections.abc import Sequence, Set
@@ -135,7 +134,7 @@ class ReplayError(TaiwaError):
 
 
 class ModelError(TaiwaError):
-    """A model call failed. `request` is the digest of the request, `status` the HTTP status where there was one."""
+    """A model call failed. `request` is the digest of the request, `status` the HTTP status if there was one."""
 
     tag = "model"
     details: ClassVar[tuple[str, ...]] = ("request", "status")
@@ -208,9 +207,9 @@ class ProtocolError(ModelError):
 
 
 class ToolError(TaiwaError):
-    """A tool failed. Code, message and hint are all that the model reads of it.
+    """A tool failed. Only code, message and hint are sent to the model.
 
-    `trace` is the traceback of the tool, for the user alone.
+    `trace` is the traceback of the tool, for the user only.
     """
 
     tag = "tool"
@@ -253,7 +252,7 @@ MAX_TRACE_CHARS = 8_000
 class ToolErrorBoundary:
     """A context manager that maps exceptions of a tool to `ToolError`, with their traceback in `trace`.
 
-    A context manager, because only runtimes catch every exception; here the error is raised on as the cause.
+    A context manager, because only runtimes catch every exception; here the original error is re-raised as the cause.
     """
 
     def __init__(self, name: str) -> None:
@@ -277,7 +276,7 @@ def _format_trace(error: BaseException | None) -> str:
 
 
 def check_argument(name: str, given: object, due: Any, what: str) -> None:  # noqa: ANN401  (what isinstance takes)
-    """Check that an argument is an instance of a type; `what` says in words what is due.
+    """Check that an argument is an instance of a type; `what` describes the expected argument.
 
     Raises:
         InputError: it is not.
@@ -288,7 +287,7 @@ def check_argument(name: str, given: object, due: Any, what: str) -> None:  # no
 
 
 def check_list(name: str, given: object, due: Any, what: str) -> None:  # noqa: ANN401  (what isinstance takes)
-    """Check that an argument is a list or the like of instances of a type; a text is not the list of its characters.
+    """Check that an argument is a list or similar of instances of a type; a string does not count as a list.
 
     Raises:
         InputError: it is not.
@@ -300,7 +299,7 @@ def check_list(name: str, given: object, due: Any, what: str) -> None:  # noqa: 
 
 
 def describe(argument: object) -> str:
-    """Name an argument by what it is: `a str`, `the class Order`, `the function ask`."""
+    """Describe an argument: `a str`, `the class Order`, `the function ask`."""
     name = getattr(argument, "__name__", "")
     if isinstance(argument, type):
         return f"the class {name}"

@@ -41,7 +41,7 @@ from taiwa.kernel.messages import (
     collect_response,
     split_unopened,
 )
-from taiwa.kernel.records import Json, digest, record, restore, tag_of, value
+from taiwa.kernel.serialization import Json, digest, record, restore, tag_of, value
 from taiwa.kernel.usage_limits import RunUsage, UsageLedger, UsageLimits, max_attempt_usage, max_usage
 
 T = TypeVar("T")
@@ -84,7 +84,7 @@ class Entry:
         return tag_of(type(self.effect)) or "effect"
 
     def answers(self, effect: Effect[Any]) -> bool:
-        """Say whether this is the entry of an effect."""
+        """Return whether this is the entry of an effect."""
         if self.effect is not None:
             return self.effect == effect
         return self.key == Entry(self.strand, self.index, effect).key
@@ -98,7 +98,7 @@ class Entry:
         error = self.error
         if error is not None and not isinstance(
             error, TaiwaError
-        ):  # of another library, whose class may not exist later
+        ):  # an error of another library, whose class may not exist later
             error = TaiwaError(f"{type(error).__name__}: {error}")
         return {
             "strand": list(self.strand),
@@ -116,7 +116,7 @@ class Entry:
 
 
 class Journal:
-    """The entries of one run. `sink` is called with each new entry before the program goes on."""
+    """The entries of one run. `sink` is called with each new entry before the program continues."""
 
     __slots__ = ("_entries", "_refusals", "sink")
 
@@ -187,7 +187,7 @@ class PendingEffect:
         return shown + self._add(chunk)
 
     def flush(self) -> str:
-        """Add what was held back of thinking or text; return the text to show."""
+        """Add thinking or text that was held back; return the text to show."""
         return "" if self._splitter is None else "".join(map(self._add, self._splitter.close()))
 
     def _add(self, chunk: Chunk) -> str:
@@ -225,22 +225,22 @@ class PendingEffect:
 
     @property
     def shows_all(self) -> bool:
-        """Say whether text is shown as it comes: nothing watches it, and no thinking can begin any more."""
+        """Return whether text is shown as it arrives: without a watcher, and when no thinking can begin any more."""
         return self._watcher is None and (self._splitter is None or self._splitter.is_text)
 
     @property
     def is_hidden(self) -> bool:
-        """Say whether nothing of the answer is shown."""
+        """Return whether the answer is hidden completely."""
         return isinstance(self._watcher, HideOutput)
 
     @property
     def is_complete(self) -> bool:
-        """Say whether no more chunks are needed."""
+        """Return whether no more chunks are needed."""
         return self._cut is not None or self.refusal is not None or not self.active
 
 
 def _may_think(effect: Effect[Any]) -> bool:
-    """Say whether a thinking block in an answer would be none of its text: not where it goes on, or is bound to a form."""
+    """Return whether a thinking block may precede the answer: not if it continues a prefix or is constrained."""
     return (
         isinstance(effect, Complete)
         and not effect.request.prefix
@@ -518,7 +518,7 @@ class Execution(Generic[T]):
     def _refuse(self, strand: _Strand, index: int, refusal: TaiwaError) -> None:
         """Throw the first refusal into the program, which may handle it.
 
-        A program that yields another refused effect, itself or in programs that it gathers afterwards, is ended.
+        A program that yields another refused effect, directly or in programs that it gathers afterwards, is ended.
         """
         self.journal.refuse(strand.path, index, refusal)
         top = strand
@@ -635,7 +635,7 @@ def check_program(program: object) -> None:
     """Check that an argument is a program.
 
     Raises:
-        InputError: it is not, for one the function that makes it.
+        InputError: it is not, for example the function that creates it.
     """
     if not isinstance(program, Generator):
         name = getattr(program, "__name__", "")

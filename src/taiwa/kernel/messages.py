@@ -1,17 +1,17 @@
 """Messages, requests, responses and their parts: frozen values that hold tuples, never lists.
 
-Independent of providers, without I/O but the reading of attachments. `collect_response` joins a stream of chunks into a response.
+Independent of providers, and without I/O except for reading attachments. `collect_response` joins a stream of chunks into a
+response.
 """
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, replace
-from operator import add
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from taiwa.kernel.attachments import Attachment, AttachmentSource, read_attachments
 from taiwa.kernel.errors import check_list
-from taiwa.kernel.records import Json, digest, value
+from taiwa.kernel.serialization import Json, digest, value
 
 RANK_CONSTANT = 60
 """The constant of reciprocal rank fusion (Cormack, Clarke and Buettcher 2009)."""
@@ -30,7 +30,7 @@ Capability = Literal[
 
 @value(tag="text")
 class Text:
-    """Text. A transient text belongs to one request only, and not to the prefix that the next request repeats."""
+    """Text. A transient text belongs to one request only, not to the prefix that the next request repeats."""
 
     text: str
     transient: bool = False
@@ -38,11 +38,10 @@ class Text:
 
 @value(tag="thinking")
 class Thinking:
-    """A block of reasoning, apart from the answer; never scanned for tool calls.
+    """A block of reasoning, separate from the answer; never scanned for tool calls.
 
-    `text` may be shown; it is empty where the server keeps its reasoning to itself. `data` is the block as the server sent it,
-    with its signature or encrypted content: it goes back unchanged with the calls and turns that it led to, and only to
-    `origin`, the wire and model that can read it.
+    `text` may be shown; it is empty if the server does not return it. `data` is the block as the server sent it, signed or
+    encrypted: it is sent back unchanged with its calls and turns, and only to `origin`, the wire and model that can read it.
     """
 
     text: str
@@ -88,7 +87,7 @@ class Message:
 
     @property
     def ordered_text(self) -> str:
-        """The text as a request has it: transient parts last; parts that are not the model's stand apart by a blank line."""
+        """The text as a request has it: transient parts last; a blank line separates parts that are not the model's."""
         texts = sorted((part for part in self.parts if isinstance(part, Text)), key=lambda part: part.transient)
         return ("" if self.role == "assistant" else "\n\n").join(part.text for part in texts if part.text)
 
@@ -119,7 +118,7 @@ def system(text: str) -> Message:
 
 
 def user(text: str, attachments: Iterable[AttachmentSource] = ()) -> Message:
-    """Make a user message; its attachments (paths, bytes or `Attachment` objects) stand before its text.
+    """Make a user message; its attachments (paths, bytes or `Attachment` objects) come before its text.
 
     Raises:
         InputError: an attachment cannot be read.
@@ -143,7 +142,13 @@ class Usage:
     reasoning_tokens: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(*map(add, astuple(self), astuple(other)))
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+        )
 
 
 @value(tag="json-schema")
@@ -185,8 +190,7 @@ class Choice:
 class ToolCallsInText:
     """The answer must be free text up to the end of its first call of a tool, and a call must be of one of these tools.
 
-    `opening` and `closing` stand around a call: `{name}` is the tool's name. `free_text` False leaves out all text but the
-    call.
+    `opening` and `closing` are the markers of a call: `{name}` is the tool's name. `free_text=False` allows only the call.
     """
 
     tools: "tuple[ToolSpec, ...]"
@@ -235,9 +239,9 @@ Constraint: TypeAlias = JsonSchema | Regex | Grammar | Choice | ToolCallsInText 
 
 @value(tag="sampling")
 class Sampling:
-    """How tokens are drawn; None leaves the choice to the server.
+    """How tokens are sampled; None leaves the choice to the server.
 
-    `effort` is how much a model on a server reasons before it answers, such as `low`; "" leaves it as the model was opened.
+    `effort` sets how much a model on a server reasons, such as `low`; "" keeps the setting of the opened model.
     """
 
     temperature: float | None = 0.0
@@ -283,7 +287,7 @@ Task: TypeAlias = Literal[
 
 @value(tag="request")
 class Request:
-    """Everything a model needs for one answer.
+    """Everything that a model needs for one answer.
 
     `prefix` is the start of the answer that the model must continue; `tool_choice` is `auto`, `none`, `required` or the
     name of one of `tools`; `top_logprobs` is the number of likeliest tokens to return for each position of the answer.
@@ -319,7 +323,7 @@ class TokenLogprob:
 class Enforcement:
     """How the constraint of a request was enforced; a clause is the JSON pointer of a schema and a keyword in it.
 
-    `method` is how the constraint was sent to the server, empty where it was not. `enforced`: clauses that the decoder was
+    `method` is how the constraint was sent to the server, empty if it was not. `enforced`: clauses that the decoder was
     measured to enforce. `promised`: clauses that the server claims to enforce. `checked`: clauses that the answer must be
     checked against. `broken`: clauses that the answer violates.
     """
@@ -332,7 +336,7 @@ class Enforcement:
 
     @property
     def whole(self) -> bool:
-        """Say whether the decoder enforces the whole constraint."""
+        """Return whether the decoder enforces the complete constraint."""
         return not self.promised and not self.checked and not self.broken
 
 
@@ -340,9 +344,9 @@ class Enforcement:
 class Response:
     """One answer. `usage` None means that the server did not report it; it never counts as zero.
 
-    Where a watcher cut the answer, `discarded` is the text behind the cut in the same chunk, and `max_usage` bounds the
-    usage if it is unknown. `enforcement` says how the constraint was enforced, None without a constraint. `confidence` is the
-    probability, 0 to 1, that the model itself gives to the whole answer, None where it states none.
+    If a watcher cut the answer, `discarded` is the text after the cut in the same chunk, and `max_usage` bounds the usage if
+    it is unknown. `enforcement` says how the constraint was enforced, None without a constraint. `confidence` is the
+    probability, 0 to 1, that the model itself gives to the complete answer, or None.
     """
 
     message: Message
@@ -379,7 +383,7 @@ class ThinkingDelta:
 
 @value(tag="stream-end")
 class StreamEnd:
-    """The end of a stream of chunks; `thinking` are the blocks of its reasoning, where the server sends blocks."""
+    """The end of a stream of chunks; `thinking` are the blocks of its reasoning, if the server sends blocks."""
 
     finish: FinishReason = "stop"
     stop: str | None = None
@@ -394,7 +398,7 @@ class StreamEnd:
 
 @value(tag="notice")
 class Notice:
-    """A message for the user; a warning is always shown, one with the code `waiting` as soon as it comes."""
+    """A message for the user; a warning is always shown, one with the code `waiting` as soon as it arrives."""
 
     text: str
     level: Literal["note", "warning"] = "note"
@@ -435,10 +439,10 @@ def collect_response(chunks: Iterable[Chunk]) -> Response:
 
 @value(tag="passage")
 class Passage:
-    """A passage of a document; `start` is its character offset there.
+    """A passage of a document; `start` is its character offset in it.
 
     `heading` is the path of its headings, outermost first; `page` is its page, 0 without pages. `id` identifies the passage
-    of this version of the document where a library stores it.
+    of this version of the document, if a library stores it.
     """
 
     source: str
@@ -453,7 +457,7 @@ class Passage:
 
 @value(tag="evidence")
 class Evidence:
-    """Retrieval statistics of a query; the scores are 0 to 1, and 0 where nothing was found.
+    """Retrieval statistics of a query; the scores are 0 to 1, and 0 if nothing was found.
 
     `passages` are accessible, and `found` of them were scored. `coverage`: the part of the query's terms, weighted by rarity,
     that one of the best five passages contains. `top`: the best score as a part of the highest possible one. `nqc`: the
@@ -471,7 +475,7 @@ class Evidence:
 
 
 def passage_key(passage: Passage) -> str:
-    """Return the key of a passage: results with one key are the same passage."""
+    """Return the key of a passage; results with equal keys are the same passage."""
     return passage.id or f"{passage.source}#{passage.start}-{passage.start + len(passage.text)}"
 
 
@@ -512,7 +516,7 @@ FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 
 
 class ThinkingSplitter:
-    """Splits the text of an answer, in pieces, into thinking and text. Thinking stands in blocks at the start of the answer.
+    """Splits the text of an answer, in pieces, into thinking and text. Thinking is in blocks at the start of the answer.
 
     >>> splitter = ThinkingSplitter()
     >>> [*splitter.feed("<think>One and one"), *splitter.feed("…</th"), *splitter.feed("ink>\\n\\nTwo.")]
@@ -528,7 +532,7 @@ class ThinkingSplitter:
         self.is_text = False
 
     def feed(self, text: str) -> list[Delta]:
-        """Take the next piece of the answer; return what is certain of it."""
+        """Take the next piece of the answer; return the part that is certain."""
         if self.is_text:
             return [TextDelta(text)]
         deltas: list[Delta] = []
@@ -546,7 +550,7 @@ class ThinkingSplitter:
         return [TextDelta(held)] if held else []
 
     def _begin(self, deltas: list[Delta]) -> bool:
-        """Decide whether a block or the text begins; return whether that is decided."""
+        """Decide whether a block or the text begins; return whether this is decided."""
         begun = self._held.lstrip()
         lower = begun[: max(map(len, BLOCKS))].lower()
         opening = next((opening for opening in BLOCKS if lower.startswith(opening)), None)
@@ -562,7 +566,7 @@ class ThinkingSplitter:
         return True
 
     def _think(self, deltas: list[Delta]) -> bool:
-        """Add what is certain of a block; return whether it has ended."""
+        """Add the certain part of a block; return whether the block has ended."""
         end = self._held.lower().find(self._closing)
         if end >= 0:
             thought, self._held = self._held[:end], self._held[end + len(self._closing) :]
@@ -588,7 +592,7 @@ class SplitAnswer:
 def split_unopened(text: str) -> SplitAnswer | None:
     """Split an answer whose thinking was opened by the chat template, so that it has only a closing tag; None for others.
 
-    The tag stands on a line of its own, outside of code. While such an answer streams, nothing tells its thinking from text.
+    The tag is on a separate line, outside of code. While such an answer streams, its thinking cannot be told from text.
     """
     closing = UNOPENED.search(text)
     if closing is None:

@@ -26,7 +26,7 @@ from taiwa.kernel.messages import (
     ToolResult,
     ToolSpec,
 )
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import Limits, Price, UsageLedger, UsageLimits
 
 
@@ -120,7 +120,7 @@ class ContextualRetriever(Protocol):
 
 @runtime_checkable
 class EvidenceSource(Protocol):
-    """A retriever that can measure how much there is on a query."""
+    """A retriever that can measure the evidence on a query."""
 
     def evidence(self, query: str) -> Evidence:
         """Return the evidence."""
@@ -129,11 +129,11 @@ class EvidenceSource(Protocol):
 
 @runtime_checkable
 class ModelsByTask(Protocol):
-    """A model that passes the requests of some tasks on to other models; `names` are those of all of them."""
+    """A model that passes the requests of some tasks to other models; `names` lists all of them."""
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of all models, which their responses have."""
+        """The names of all models, as in their responses."""
         ...
 
     def model_of(self, task: Task) -> object:
@@ -154,8 +154,8 @@ Interrupts = Literal["raise", "keep"]
 class BaseRuntime(Generic[M]):
     """What both runtimes have: a model, tools, a retriever, handlers and limits. `handlers` take precedence.
 
-    `width` bounds the programs of a gather that run at a time; `interrupts` says what a KeyboardInterrupt does to an answer
-    that is streaming: `keep` ends the answer with the text so far, `raise` ends the run.
+    `width` limits the programs of a gather that run at a time; `interrupts` says what a KeyboardInterrupt does to a
+    streaming answer: `keep` ends the answer with the text so far, `raise` ends the run.
     """
 
     model: M | None = None
@@ -196,7 +196,7 @@ class BaseRuntime(Generic[M]):
         return str(getattr(self.model, "name", ""))
 
     def streams(self, effect: Effect[Any]) -> TypeGuard[Complete]:
-        """Say whether an effect is answered by the stream of the model."""
+        """Return whether an effect is answered by the stream of the model."""
         return isinstance(effect, Complete) and Complete not in self._handlers
 
     def handler(self, effect: Effect[Any]) -> Handler:
@@ -351,8 +351,8 @@ class Runtime(BaseRuntime[Model]):
 def answer_chunks(runtime: Runtime, request: Request) -> Generator[Chunk]:
     """Yield the chunks of an answer.
 
-    A KeyboardInterrupt that is raised inside, while the answer is waited for, ends the answer and nothing else: a handler of
-    SIGINT recognises that by the frames of this function, whatever the model behind it.
+    A KeyboardInterrupt raised inside, while waiting for the answer, ends only the answer: a SIGINT handler recognises this
+    by the frames of this function, for any model.
     """
     chunks = runtime.require_model().stream(request)
     try:
@@ -412,7 +412,7 @@ class _EffectThreads:
             settle = self._result(pending)
         except Exception as error:
             settle = partial(execution.fail, pending, error)
-        except BaseException as error:  # a handler that exits: the run would wait for its answer for ever
+        except BaseException as error:  # a handler that exits: otherwise the run would wait forever for its answer
             settle = partial(_raise, error)
         post(partial(self._finish, settle))
 
@@ -461,10 +461,10 @@ CLOSED = "the stream was closed before its end, so it has no result"
 def start_in_thread(call: Callable[[], R], name: str) -> "Future[R]":
     """Start a call in a daemon thread of its own, with the context of the caller; the future gets its result or error.
 
-    The threads of `concurrent.futures` and `asyncio.to_thread` would keep the program from ending where a call never ends.
+    The threads of `concurrent.futures` and `asyncio.to_thread` would keep the program from exiting if a call never ends.
     """
     future: Future[R] = Future()
-    future.set_running_or_notify_cancel()  # a caller that is cancelled does not wait, and leaves the call to its end
+    future.set_running_or_notify_cancel()  # a cancelled caller does not wait; the call runs to its end
 
     def run() -> None:
         try:
@@ -477,9 +477,9 @@ def start_in_thread(call: Callable[[], R], name: str) -> "Future[R]":
 
 
 class Stream(Generic[E, R]):
-    """The events of an answer while it is written; `result` is what they lead to.
+    """The events of an answer while it streams; `result` is their outcome.
 
-    Iterating yields events as they arrive. Closing the stream, or leaving its `with` block, cancels the call. It is made of a
+    Iterating yields events as they arrive. Closing the stream, or leaving its `with` block, cancels the call. It wraps a
     generator that yields the events and returns the result.
     """
 
@@ -536,9 +536,9 @@ class Done(Generic[R]):
 
 
 class AsyncStream(Generic[E, R]):
-    """As `Stream`, on an event loop; `await stream.result()` waits for what the events lead to.
+    """As `Stream`, on an event loop; `await stream.result()` waits for the outcome.
 
-    It is made of an asynchronous generator that yields the events and then `Done(result)`.
+    It wraps an asynchronous generator that yields the events and then `Done(result)`.
     """
 
     def __init__(self, events: "AsyncGenerator[E | Done[R]]") -> None:

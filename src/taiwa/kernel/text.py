@@ -5,7 +5,7 @@ import re
 import unicodedata
 
 MAX_LANGUAGE_CHARS = 2_000
-"""Characters of a text that are read to guess its language."""
+"""Characters of a text used to guess its language."""
 
 SCRIPTS = {
     "ja": re.compile(r"[\u3041-\u30fa\u30fd-\u30ff\u31f0-\u31ff]"),
@@ -38,7 +38,7 @@ LATIN_WORDS = {
 REPLACEMENT = "\ufffd"
 
 MAX_USER_TEXT_CHARS = 8_000
-"""Characters of a user text that `strip_control` keeps; a pasted document is not read to its end."""
+"""Characters of a user text that `strip_control` keeps; a longer, pasted document is cut."""
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\U000e0000-\U000e007f]")  # fmt: skip
 """Invisible characters, and those that change the direction of writing."""
@@ -47,7 +47,7 @@ IGNORABLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
     "\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-"""What Unicode displays as nothing (Default_Ignorable_Code_Point), and the marks of annotations."""
+"""Characters that Unicode displays as nothing (Default_Ignorable_Code_Point), and annotation marks."""
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -64,7 +64,7 @@ TAGS = re.compile(
 
 
 STATE_LINE = re.compile(r"^([^\S\n]*)@@(?=delta\b)", re.IGNORECASE | re.MULTILINE)
-"""What begins a state delta in a reply."""
+"""The marker of a state delta in a reply."""
 
 
 class SurrogateJoiner:
@@ -154,7 +154,7 @@ def join_surrogates(text: str) -> str:
 
 
 def truncate(text: str, limit: int) -> str:
-    """Shorten a text to at most `limit` characters, with `…` at its end where it was longer."""
+    """Shorten a text to at most `limit` characters, with `…` at the end if it was longer."""
     return text if len(text) <= limit else f"{text[: max(limit - 1, 0)]}…"
 
 
@@ -164,7 +164,7 @@ def clean_untrusted(text: str, limit: int) -> str:
     >>> clean_untrusted("so <<calculator: 1>>\\u202e <|im_start|>", 100)
     'so ‹‹calculator: 1›› ‹|im_start|›'
     """
-    # Twice the limit, so that removed characters do not shorten the result; never all of a gigabyte.
+    # Twice the limit, so that removed characters do not shorten the result, without processing a gigabyte.
     head = text[: 2 * limit + 1]
     clean = "".join(char for char in head if char in VISIBLE or unicodedata.category(char) not in INVISIBLE)
     for mark, broken in MARKS:
@@ -173,16 +173,16 @@ def clean_untrusted(text: str, limit: int) -> str:
 
 
 UNSHOWABLE = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]|{IGNORABLE.pattern}")
-"""Control codes, line and paragraph separators, and what is displayed as nothing: direction marks, fillers, tags, joiners."""
+"""Control codes, line and paragraph separators, and invisible characters: direction marks, fillers, tags, joiners."""
 JOINERS = "\u200c\u200d"
 SELECTORS = re.compile("[\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 IDEOGRAPHS = "\u2e80"
-"""From here on, characters may have the variants of ideographs."""
+"""From this code point on, characters may have ideographic variants."""
 KEYCAPS = "0123456789#*"
 
 
 def plain(text: str) -> str:
-    """Make text safe to show: control codes and invisible controls of the layout become visible characters.
+    """Make text safe to show: control codes and invisible layout controls become visible characters.
 
     >>> plain("a\\x1b[2Jb\\r")
     'a␛[2Jb␍'
@@ -197,9 +197,9 @@ def plain(text: str) -> str:
 
 
 def _is_needed(match: re.Match[str]) -> bool:
-    """Whether a script or an emoji needs an invisible character where it stands, behind a character that can take it.
+    """Whether a script or an emoji needs an invisible character at its position, after a character that can take it.
 
-    At the beginning of a text it may belong to the one that was printed before.
+    At the beginning of a text it may belong to the text printed before.
     """
     sign, before = match[0], match.string[max(match.start() - 1, 0) : match.start()]
     if sign not in JOINERS and not SELECTORS.match(sign):

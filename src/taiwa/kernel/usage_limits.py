@@ -12,14 +12,14 @@ from typing import TypeAlias
 
 from taiwa.kernel.errors import ConfigError, InputError, LimitError, TaiwaError
 from taiwa.kernel.messages import Request, Response, Text, Thinking, Usage
-from taiwa.kernel.records import digest, record, value
+from taiwa.kernel.serialization import digest, record, value
 
 Price: TypeAlias = Callable[[str, Usage], int | None]
-"""The cost of a call in billionths of the currency unit, from the model's name and usage; None where the price is unknown."""
+"""The cost of a call in billionths of the currency unit, from the model's name and usage; None if the price is unknown."""
 
 
 def currency_units(nano: int | None) -> Decimal | None:
-    """Convert a cost from billionths of the currency unit to units; None where it is unknown."""
+    """Convert a cost from billionths of the currency unit to units; None if it is unknown."""
     return None if nano is None else Decimal(nano) / 10**9
 
 
@@ -37,7 +37,7 @@ def format_cost(cost_nano: int | None) -> str:
 
 
 NANO_PER_MILLION = 1000
-"""Billionths of a unit that one token costs at a rate of one unit per million tokens."""
+"""The cost of one token, in billionths of a unit, at a rate of one unit per million tokens."""
 
 
 @value(tag="prices")
@@ -83,10 +83,10 @@ class UsageLimits:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a call, or a conversation, may use; None means no limit.
+    """Limits of a call or a conversation; None means no limit.
 
     - `cost`: in the currency unit of the prices, best as text or Decimal: `"0.05"`.
-    - `calls`: calls of the model; `tool_calls`: of tools.
+    - `calls`: model calls; `tool_calls`: tool calls.
     - `tokens`: tokens that the model writes.
     - `seconds`: wall-clock time.
 
@@ -126,9 +126,9 @@ class Limits:
 
 @value(tag="run-usage")
 class RunUsage:
-    """The usage of a run. `cost` is None where a price or a usage is unknown; `calls_without_usage` counts such calls.
+    """The usage of a run. `cost` is None if a price or a usage is unknown; `calls_without_usage` counts such calls.
 
-    `estimated` bounds the usage of calls that were cut, and `max_cost` the cost of all calls; None where no bound is known.
+    `estimated` bounds the usage of calls that were cut, and `max_cost` the cost of all calls; None if no bound is known.
     """
 
     requests: int = 0
@@ -256,22 +256,22 @@ class UsageLedger:
         self.max_cost = _sum(self.max_cost, None if bound is None else self._quote(bound))
 
     def _quote(self, usage: Usage, model: str = "") -> int | None:
-        """Return the price of a usage; a response of another model than those of this run has the price of the run's model."""
+        """Return the cost of a usage; a response of an unknown model is priced as the model of the run."""
         return None if self._price is None else self._price(model if model in self._names else self._model, usage)
 
 
 def max_usage(request: Request, response: Response) -> Usage:
     """Bound the tokens of a request and of the received part of its answer by their bytes: a token has at least one.
 
-    Images and PDFs are bounded by what providers count at most; see `Attachment.max_tokens`. Reasoning that the server does
-    not return is not included.
+    Images and PDFs are bounded by the maximum that providers count; see `Attachment.max_tokens`. Reasoning that the server
+    does not return is not included.
     """
     received = "".join(part.text for part in response.message.parts if isinstance(part, (Text, Thinking)))
     return Usage(_max_input_tokens(request), _bytes(received))
 
 
 def max_attempt_usage(request: Request) -> Usage | None:
-    """Bound the tokens of an attempt of which nothing was received; None where the request does not limit its answer."""
+    """Bound the tokens of an attempt without a received part; None if the request does not limit its answer."""
     most = request.sampling.max_tokens
     return None if most is None else Usage(_max_input_tokens(request), most)
 

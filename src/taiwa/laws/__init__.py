@@ -1,7 +1,7 @@
-"""Property tests for your own apps and reducers: does undo restore, does a fork stay apart, does a reducer keep its type?
+"""Property tests for your own apps and reducers: does undo restore, is a fork independent, does a reducer keep its type?
 
 A law is an equation that must hold for every conversation, program or reducer, such as `step(step(s, a), b) == step(s, combine(a, b))`;
-Hypothesis (extra `laws`) searches generated examples for one that breaks it. `taiwa laws NAME` and `check_laws` run them.
+Hypothesis (extra `laws`) searches generated examples for a counterexample. `taiwa laws NAME` and `check_laws` run them.
 Importing this package does not import Hypothesis.
 """
 
@@ -17,7 +17,7 @@ from taiwa.conversation.app import App, AppSource, ReplyMode
 from taiwa.conversation.reducers import NUMBERED, Reducer, known_reducers, reducer
 from taiwa.conversation.state import COMPUTED_FIELDS, StateField
 from taiwa.kernel.errors import ConfigError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.plugins import installed
 from taiwa.structured import OutputType, parse_notation
 

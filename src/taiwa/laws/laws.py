@@ -1,4 +1,4 @@
-"""Properties that programs, apps and reducers must have, each checked on generated examples, and what a counterexample is.
+"""Properties of programs, apps and reducers, checked on generated examples, and their counterexamples.
 
 Programs form a monad, keep their log after a failure, and run again from their journal. Conversations can be undone, forked,
 replayed and summarized, and keep the prompt prefix that caches need. A reducer is a pure, typed step whose `combine` agrees with it.
@@ -52,7 +52,7 @@ from taiwa.kernel.effects import (
 from taiwa.kernel.errors import InputError, ModelError, OutputValidationError, TaiwaError
 from taiwa.kernel.execution import EffectStarted, Entry, Event, Execution, Journal, PendingEffect, replay
 from taiwa.kernel.messages import Capability, Notice, Request, StreamEnd, TextDelta, ThinkingDelta, Usage, user
-from taiwa.kernel.records import Json, canonical, digest, record, restore, value
+from taiwa.kernel.serialization import Json, canonical, digest, record, restore, value
 from taiwa.kernel.text import plural
 from taiwa.kernel.usage_limits import UsageLedger, UsageLimits
 from taiwa.structured import OutputType, ir, parse_notation
@@ -62,7 +62,7 @@ LAW_ERRORS = (
     ArithmeticError, AssertionError, AttributeError, HypothesisException, LookupError, NameError, OSError, RuntimeError, TaiwaError, TypeError,
     ValueError,
 )  # fmt: skip
-"""Errors that a reducer or an app may raise; each of them breaks the law that was being checked."""
+"""Errors that a reducer or an app may raise; each of them breaks the checked law."""
 TOO_COSTLY = (
     HealthCheck.too_slow,
     HealthCheck.filter_too_much,
@@ -132,7 +132,7 @@ def fail(message: str, _: Json) -> JsonProgram:
 
 
 def catch(body: JsonStep, instead: JsonStep, state: Json) -> JsonProgram:
-    """Run `instead` from the state before if `body` fails."""
+    """If `body` fails, run `instead` from the previous state."""
     try:
         return (yield from body(state))
     except TaiwaError:
@@ -146,7 +146,7 @@ def parallel(bodies: tuple[JsonStep, ...], state: Json) -> JsonProgram:
 
 
 def then(first: JsonStep, arrow: Arrow, state: Json) -> JsonProgram:
-    """Run a step, then the one that an arrow makes of its answer."""
+    """Run a step, then the step that an arrow returns for its answer."""
     return (yield from bind(first, arrow)(state))
 
 
@@ -156,7 +156,7 @@ def always(step: JsonStep, _: Json) -> JsonStep:
 
 
 def ask_about(text: str, answer: Json) -> JsonStep:
-    """Return the step that sends a request which contains the answer."""
+    """Return the step that sends a request containing the answer."""
     return ProgramTerm(ask, (f"{text} {canonical(answer).decode()}",))
 
 
@@ -203,8 +203,8 @@ class Oracle:
 class ProgramRun:
     """The result of a program: its value or error, and the log of effects, answers and notices in order.
 
-    Two runs of a program are equal when they end alike, with the same value and state, and yield the same requests and
-    notices in the same order.
+    Two runs of a program are equal if they end with the same value and state, or the same error, and yield the same requests
+    and notices in the same order.
     """
 
     value: Any
@@ -589,7 +589,7 @@ def reload(app: App, nodes: tuple[Node, ...]) -> Conversation:
 
 
 def observe(here: Conversation) -> tuple[object, ...]:
-    """Return everything that a later turn may depend on, the exact next request included."""
+    """Return everything that a later turn may depend on, including the exact next request."""
     return here.tip, here.state_hash, here.turns, here.summary, here.count, repr(turn_request(here, "next"))
 
 
@@ -629,7 +629,7 @@ def prefix_stability(app: App, moves: list[Move]) -> None:
 
 
 def summary_idempotence(app: App, moves: list[Move], leaving: int, summary: str) -> None:
-    """A summary keeps the typed state, is idempotent, and leaves a window that is not full."""
+    """A summary keeps the typed state, is idempotent, and does not change a window that is not full."""
     here = conversations_after(app, moves)[-1]
     fixed = turns_to_keep(here)
     staying = here.turns[leaving:] if fixed is None else fixed
@@ -774,7 +774,7 @@ class ReducerCase:
         return states
 
     def step(self, now: Json, delta: Json, turn: int = 1) -> Json:
-        """Apply one delta to copies, so that a reducer that mutates its arguments affects this step only."""
+        """Apply one delta to copies, so that a reducer that mutates its arguments affects only this step."""
         return self.reducer.step(copy.deepcopy(now), copy.deepcopy(delta), turn)
 
     def require_type(self, now: Json, what: str) -> None:

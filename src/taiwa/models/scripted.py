@@ -31,8 +31,8 @@ ALL_CAPABILITIES: frozenset[Capability] = frozenset(get_args(Capability))
 class ScriptedModel:
     """Returns the answers of its script in order, in chunks of `chunk` characters, and records the `requests`.
 
-    A plain text ends at the first stop string of the request if the model has the capability `stop`, as behind a real server; a
-    `Response` is returned as it is.
+    A plain text ends at the first stop string of the request if the model has the capability `stop`, as with a real server;
+    a `Response` is returned unchanged.
     """
 
     entries: tuple[Entry, ...]
@@ -56,7 +56,7 @@ class ScriptedModel:
 
     async def astream(self, request: Request) -> AsyncIterator[Chunk]:
         """As `stream`; other tasks may run between two chunks."""
-        from asyncio import sleep  # here, so that a blocking program does not load the event loop
+        from asyncio import sleep  # imported here, so that a blocking program does not load asyncio
 
         for chunk in self._play(self._next(request), request):
             await sleep(0)

@@ -22,7 +22,7 @@ from taiwa.flows.chat import MAX_TEXT_CHARS
 from taiwa.kernel.attachments import Attachment, is_url, open_file, read_attachments
 from taiwa.kernel.errors import InputError, LimitError
 from taiwa.kernel.messages import Request
-from taiwa.kernel.records import Json, digest
+from taiwa.kernel.serialization import Json, digest
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.operations.say import AskParam, model_of, open_app, request_tokens, set_options
 from taiwa.sessions.batch import (
@@ -60,7 +60,7 @@ class BatchOptions:
     """How a batch of turns is run.
 
     - `app`: its name or file. `params`: its parameters, as text.
-    - `mode`: `fold` for one conversation whose state is carried on; `map` for each row on its own.
+    - `mode`: `fold` for one conversation whose state is carried over; `map` for independent rows.
     - `session`: the conversation of a fold ("": named after the app and the file).
     - `width`: rows at a time (map). `resume`: keep the rows that were answered before.
     - `answers`: options of the answers.
@@ -111,11 +111,11 @@ class Counts:
 
 
 OnRow: TypeAlias = Callable[[Any, Counts], None]
-"""Called with each row (`BatchRow` or `TypedRow`) and the counts so far, in the order of the file."""
+"""Called for each row (`BatchRow` or `TypedRow`) with the counts so far, in the order of the file."""
 
 
 class _StoppedError(Exception):
-    """The server answered none of the last rows."""
+    """The server did not answer any of the last rows."""
 
 
 def run_turns(
@@ -302,11 +302,11 @@ class RowFile:
         self.stream.close()
 
     def unreadable(self) -> tuple[str, ...]:
-        """Return what is wrong with the rows that cannot be read, each with its line."""
+        """Return the errors of unreadable rows, each with its line."""
         return tuple(f"{self.name}: {row.error}" for row in self if row.error)
 
     def __iter__(self) -> Iterator[BatchInput]:
-        """Yield every row that is not blank; a row has the number of its line."""
+        """Yield every non-blank row; it is numbered by its line."""
         for number, raw in _lines(self.stream):
             if raw is None:
                 yield BatchInput(number, error=f"line {number} is longer than {MAX_BYTES:,} bytes")
@@ -321,7 +321,7 @@ class RowFile:
 
 
 def open_rows(file: str) -> RowFile:
-    """Open a file of rows (`-` for standard input): lines of text, or of JSON where its name or its first line says so.
+    """Open a file of rows (`-` for standard input): lines of text, or of JSON if its name or its first line says so.
 
     Raises:
         InputError: it cannot be read.
@@ -393,7 +393,7 @@ def _read_json_row(number: int, line: str, folder: Path) -> BatchInput:
 
 
 def _read_files(paths: Json, folder: Path) -> tuple[Attachment, ...]:
-    """Read the attachments of a row; relative paths begin at the folder of the file of rows."""
+    """Read the attachments of a row; relative paths start at the folder of the file of rows."""
     if paths is None:
         return ()
     if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):

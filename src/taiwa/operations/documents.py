@@ -1,30 +1,36 @@
-"""Index folders of documents, choose embeddings for an index, and find passages."""
+"""Index folders of documents, choose embeddings for an index, find passages, and open the app that answers questions."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from taiwa.kernel.errors import ConflictError, InputError, StoreError, TaiwaError
+from taiwa.kernel.errors import ConfigError, ConflictError, InputError, StoreError, TaiwaError
+from taiwa.kernel.messages import Passage, passage_key
+from taiwa.kernel.serialization import Json
 from taiwa.models.http_api.embeddings import EmbeddingEndpoint, add_missing_vectors, open_embedder, with_embeddings
-from taiwa.operations.results import DocumentText, EmbeddingsResult, FindResult, MarkedPassage
+from taiwa.operations.results import AskTurn, DocumentText, EmbeddingsResult, FindResult, MarkedPassage
 from taiwa.retrieval import Index, Library, ScopedRetriever
 from taiwa.retrieval.index import Fits
 from taiwa.retrieval.types import ENOUGH, EmbedderChoice, IndexSummary
 from taiwa.settings import Settings
 
 if TYPE_CHECKING:
+    from taiwa.conversation.app import App
     from taiwa.retrieval.hybrid import Embedder, HybridIndex
     from taiwa.retrieval.ingest import Progress, RefreshReport
+    from taiwa.sessions.repository import Repository
     from taiwa.sql import PostgresUrl
+
 
 EMBEDDINGS_OFF = "off"
 WAIT = 600.0
 """Seconds to wait for another process that is indexing the same folder."""
 MAX_NAMES = 1_000
 RECHECK_SHARE = 0.1
-"""The share of new passages from which the check of the embeddings is repeated."""
+"""The share of new passages above which the check of the embeddings is repeated."""
 
 
 def _ignore(_: str) -> None:
@@ -37,7 +43,7 @@ def _no_progress() -> "AbstractContextManager[Progress]":
 
 @dataclass(frozen=True, slots=True)
 class Reporter:
-    """Where indexing reports to: `notice` and `warning` get lines, `progress` opens a progress bar."""
+    """The receiver of indexing reports: `notice` and `warning` get lines, `progress` opens a progress bar."""
 
     notice: Callable[[str], None] = _ignore
     warning: Callable[[str], None] = _ignore
@@ -53,7 +59,7 @@ class FindOptions:
 
     - `indexes`: names of indexes, or folders and files, which are indexed first; all indexes without any.
     - `audience`: the principals for whom passages are shown (`user:ann`, `group:hr`); without any, what everyone may see.
-    - `limit`: the most passages. `near_misses`: further ones, which came next.
+    - `limit`: the maximum of passages. `near_misses`: further ones, which came next.
     - `fits`: whether a document, given by its index and its path, is searched; None searches all.
     """
 
@@ -70,9 +76,9 @@ class IndexOptions:
     """What to index, and how.
 
     - `folder`: a folder, a file, or the name of an index. `name`: of a new index ("": the folder's own name).
-    - `language`: whose words are stemmed.
-    - `embeddings`: the folder of a model, an endpoint (http://HOST:PORT/v1#NAME), `off`, or "" for what the index has.
-    - `force_embeddings`: use them whatever the check of their gain shows.
+    - `language`: the language for stemming.
+    - `embeddings`: the folder of a model, an endpoint (http://HOST:PORT/v1#NAME), `off`, or "" to keep those of the index.
+    - `force_embeddings`: use them regardless of the check of their gain.
     """
 
     folder: str
@@ -89,7 +95,7 @@ class IndexOptions:
 
     @property
     def embedder(self) -> str:
-        """The embedder, the path of a folder made absolute."""
+        """The embedder; the path of a folder is absolute."""
         folder = Path(self.embeddings).expanduser()
         is_folder = self.embeddings not in ("", EMBEDDINGS_OFF) and folder.is_dir()
         return str(folder.resolve()) if is_folder else self.embeddings
@@ -108,9 +114,9 @@ def has_library(settings: Settings) -> bool:
 
 @contextmanager
 def open_library(settings: Settings, *, reading: bool = False, writing: bool = False) -> Generator[Library]:
-    """Open the library that stands beside the store, or on the same server.
+    """Open the library next to the store, or on the same server.
 
-    For reading nothing is written; one that is not writable is opened for reading too, unless it is opened for writing.
+    Opening for reading writes nothing; a read-only library is opened for reading too, unless writing was requested.
     """
     place = _place(settings)
     try:
@@ -141,7 +147,7 @@ def find(library: Library, settings: Settings, options: FindOptions, reporter: R
 
 
 def split_source(source: str, indexes: Sequence[str]) -> tuple[str, str]:
-    """Return the index and the path of a passage, whose source has both unless one index alone was searched.
+    """Return the index and the path of a passage; its source has both unless only one index was searched.
 
     >>> split_source("guide.md", ["shop"]), split_source("shop/guide.md", ["shop", "handbook"])
     (('shop', 'guide.md'), ('shop', 'guide.md'))
@@ -155,10 +161,10 @@ def split_source(source: str, indexes: Sequence[str]) -> tuple[str, str]:
 def document_text(
     index: Index, path: str, principals: Iterable[str] | None = (), start: int = 0, end: int | None = None
 ) -> DocumentText:
-    """Return the plain text of a document, or that from one character to another.
+    """Return the plain text of a document, or a range of its characters.
 
     Raises:
-        InputError: the principals see no document at the path; None are those of the owner of the index.
+        InputError: the principals see no document at the path; None stands for the owner of the index.
     """
     listed = next((each for each in index.documents(principals) if each.path == path), None)
     if listed is None:
@@ -180,9 +186,9 @@ def document_text(
 def find_indexes(
     library: Library, names: Iterable[str], settings: Settings, reporter: Reporter = SILENT
 ) -> list[Index]:
-    """Return the indexes of names and folders, all without any; a new folder is indexed, and what changed is read first.
+    """Return the indexes of names and folders, all if none are given; new folders are indexed, and changes are read first.
 
-    Embeddings are used too where an index has them and they improve its ranking.
+    Embeddings are used too if an index has them and they improve its ranking.
 
     Raises:
         InputError: a name is neither an index nor a folder, or no index exists.
@@ -215,7 +221,7 @@ def _index(library: Library, name: str, settings: Settings, reporter: Reporter) 
 def index_folder(
     library: Library, settings: Settings, options: IndexOptions, reporter: Reporter = SILENT
 ) -> "Iterator[tuple[IndexSummary, RefreshReport] | EmbeddingsResult | None]":
-    """Index a folder, or refresh an index; first the summary of the index with what changed, then its embeddings (or None).
+    """Index a folder, or refresh an index; return the summary of the index with the changes, then its embeddings (or None).
 
     Raises:
         ConflictError: the name belongs to the index of another folder.
@@ -256,7 +262,7 @@ def _index_of(library: Library, folder: str, name: str = "", language: str = "en
         try:
             return library.create(folder, free, language)
         except ConflictError:
-            # Another process took the name first; if for the same folder, its index will do.
+            # Another process took the name first; if for the same folder, use its index.
             if (made := library.find_by_folder(folder)) is not None:
                 return made
     raise ConflictError(f"{MAX_NAMES} indexes are named like {base!r}; choose another --name")
@@ -273,7 +279,7 @@ def _refresh(index: Index, reporter: Reporter) -> "RefreshReport":
 
 
 def _choose_embedder(index: Index, options: IndexOptions, settings: Settings) -> "Embedder | None":
-    """Open the embedder of the options and store it as that of the index; None where the index keeps its own."""
+    """Open the embedder of the options and store it for the index; None if the index keeps its own."""
     before, place = index.backend.embedder_choice(), options.embedder
     if place == EMBEDDINGS_OFF:
         index.backend.set_embedder(None)
@@ -288,7 +294,7 @@ def _choose_embedder(index: Index, options: IndexOptions, settings: Settings) ->
 def _embed(
     index: Index, embedder: "Embedder | None", options: IndexOptions, settings: Settings, reporter: Reporter
 ) -> int:
-    """Make the vectors that are missing, and check whether they improve the ranking; return how many were made."""
+    """Compute missing vectors, and check whether they improve the ranking; return their number."""
     before = index.backend.embedder_choice()
     if before is None:
         return 0
@@ -303,7 +309,7 @@ def _embed(
         made = fused.make_vectors(lambda done: moved(done, missing, "vectors"))
     index.backend.keep_vectors(embedder.name)
     if whole and (options.embedder or made >= RECHECK_SHARE * whole or _is_unchecked(fused)):
-        with suppress(InputError):  # too few questions: the last check holds, and `describe_embeddings` says so
+        with suppress(InputError):  # too few questions: the last check stays valid, and `describe_embeddings` says so
             gain_of(fused, substitutes=own_sentences(fused.backend))
     return made
 
@@ -321,7 +327,7 @@ def _open_embedder(
 
 
 def _is_unchecked(fused: "HybridIndex") -> bool:
-    """Return whether no check was made, or users have since given enough feedback to check with their questions."""
+    """Return whether a check is due: there was none, or users have since given enough feedback for one."""
     gain = fused.backend.gain(fused.embedder.name)
     if gain is None:
         return True
@@ -329,7 +335,7 @@ def _is_unchecked(fused: "HybridIndex") -> bool:
 
 
 def embeddings_of(index: Index, *, is_owner: bool = True, made: int = 0) -> EmbeddingsResult | None:
-    """Return the embeddings of an index; None where it has none. The number of vectors is for its owner."""
+    """Return the embeddings of an index; None if it has none. The number of vectors is for its owner."""
     meaning = index.backend.embedder_choice()
     if meaning is None:
         return None
@@ -357,3 +363,94 @@ def describe_embeddings(found: EmbeddingsResult) -> str:
     if gain is not None and gain.helps:
         return f"fused: {figures}"
     return f"fused, because of --force-embeddings; {figures}" if found.meaning.always else f"not fused: {figures}"
+
+
+# --- questions --------------------------------------------------------------------------------------------------------
+# Questions to documents: the app that answers them, with its options as parameters.
+
+
+@dataclass(frozen=True, slots=True)
+class AskOptions:
+    """Where to search for a question, for whom, and when to ask back.
+
+    - `indexes`: names of indexes, or folders, which are indexed first; all indexes without any.
+    - `audience`: the principals for whom documents are searched (`user:ann`, `group:hr`).
+    - `user`: a user of the store.
+    - `policy`: when to ask back, by its name or the path of a policy file ("": `look_first`). `assess_by`: how a model assesses the dialogue ("": `auto`).
+    - `max_questions`: the maximum of questions back in a row (None: as the policy and the user set it).
+    """
+
+    indexes: tuple[str, ...] = ()
+    audience: tuple[str, ...] = ()
+    user: str = ""
+    policy: str = ""
+    assess_by: str = ""
+    max_questions: int | None = None
+
+
+def read_policy_file(policy: str) -> str:
+    """Return the text of a policy file, which the conversation keeps; a name is returned unchanged.
+
+    Raises:
+        ConfigError: the file is malformed or cannot be read.
+    """
+    from taiwa.ask.prompts import read_policy
+
+    if not policy.endswith(".md"):
+        return policy
+    try:
+        text = Path(policy).read_text("utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot read the policy {policy}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"cannot read the policy {policy}: it is not UTF-8") from None
+    read_policy(text, policy)
+    return text
+
+
+def open_ask_app(settings: Settings, options: AskOptions, reporter: Reporter = SILENT) -> "App":
+    """Open the app `ask` with options as its parameters; folders are indexed first.
+
+    Raises:
+        InputError: an index or a parameter is not found or not valid.
+    """
+    from taiwa.apps.catalog import load_app
+    from taiwa.sessions.ask_resources import BUNDLED_HANDBOOK
+
+    own = [name for name in options.indexes if name != BUNDLED_HANDBOOK]
+    names = list(options.indexes)
+    if own:
+        with open_library(settings) as library:
+            found = [index.name for index in find_indexes(library, own, settings, reporter)]
+        names = found + [BUNDLED_HANDBOOK] * (BUNDLED_HANDBOOK in options.indexes)
+    values: dict[str, Json] = {
+        "in": list[Json](names),
+        "as": list[Json](options.audience),
+        "user": options.user,
+        "policy": read_policy_file(options.policy),
+        "assess_by": options.assess_by,
+        "max_questions": options.max_questions,
+    }
+    return load_app("ask").with_params({name: each for name, each in values.items() if each not in (None, "", [])})
+
+
+def find_ask_turn(repository: "Repository", node: str) -> AskTurn | None:
+    """Return what a turn of the flow `ask` did, from its records; None for every other node."""
+    from taiwa.ask.ask_turn import AskResult
+
+    result = AskResult.from_delta(repository.store.nodes.get(node).delta)
+    if result is None:
+        return None
+    found: dict[str, Passage] = {}
+    answers = (entry.answer for entry in repository.store.runs.journal_of(node))
+    retrieved = (cast("tuple[object, ...]", answer) for answer in answers if isinstance(answer, tuple))
+    for each in chain.from_iterable(retrieved):
+        if not isinstance(each, Passage):
+            continue
+        key = passage_key(each)
+        found[key] = max(found.get(key, each), each, key=lambda passage: passage.score)
+    used = {each.id: each for each in result.passages}
+    passages = tuple(replace(each, score=used[key].score) for key in used if (each := found.get(key)) is not None)
+    misses = sorted((each for key, each in found.items() if key not in used), key=lambda passage: -passage.score)
+    candidates = tuple(tuple(found[key] for key in option.passages if key in found) for option in result.options)
+    return AskTurn(result, passages, tuple(misses), candidates)

@@ -1,4 +1,4 @@
-"""Read the files of a user within bounds, with errors that name the file and the byte: texts, JSON, and attachments."""
+"""Read the user's files within limits, with errors that name the file and the byte: texts, JSON, and attachments."""
 
 import json
 import os
@@ -8,12 +8,12 @@ from typing import BinaryIO, cast
 
 from taiwa.kernel.attachments import MAX_BYTES, Attachment, AttachmentSource, open_file, read_attachments
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 
 MAX_FILE_BYTES = 256 << 20
-"""Bytes of a file that is read as a whole."""
+"""Maximum bytes of a file that is read completely."""
 BINARY_FORMATS = (b"%PDF-", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"PK\x03\x04", b"\x1f\x8b", b"\x7fELF")
-"""How files begin that are not text, although some of their bytes may pass for it."""
+"""First bytes of non-text files that could be mistaken for text."""
 
 
 def read_bytes(file: BinaryIO, where: str) -> bytes:
@@ -100,7 +100,7 @@ def write_file(path: Path, text: str, *, private: bool = False) -> None:
 
 
 TEXT_OF = frozenset({"pdf", "docx", "html"})
-"""Formats of documents whose text is taken."""
+"""Formats of documents that are converted to text."""
 
 
 def read_files(paths: Sequence[str], stdin: BinaryIO, *, as_text: bool = False) -> tuple[Attachment, ...]:
@@ -122,7 +122,7 @@ def read_files(paths: Sequence[str], stdin: BinaryIO, *, as_text: bool = False) 
 
 
 def document_text(path: str | os.PathLike[str]) -> Attachment:
-    """Return the text of a PDF, a DOCX or an HTML file as an attachment; any other file as it is.
+    """Return the text of a PDF, a DOCX or an HTML file as an attachment; any other file unchanged.
 
     PDF and DOCX need the extra `docs`.
 
@@ -141,7 +141,7 @@ def document_text(path: str | os.PathLike[str]) -> Attachment:
 
 
 def text_of(data: bytes, name: str) -> Attachment:
-    """Return the text of the bytes of a document, whose format its name says.
+    """Return the text of a document's bytes; its name determines the format.
 
     Raises:
         InputError: they cannot be read, or have no text.

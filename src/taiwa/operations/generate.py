@@ -26,7 +26,7 @@ from taiwa.kernel.messages import (
     system,
     user,
 )
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.operations.files import read_file, read_json_object
 from taiwa.operations.results import ExplainResult, ExtractResult, GenerateResult, ParseResult, SchemaResult
 from taiwa.structured import OutputType, ParseOptions
@@ -54,12 +54,14 @@ MAX_SHOWN_RULES = 24
 class GenerateOptions:
     """One answer, or several, under a constraint.
 
-    - `kind` and `source`: a type (`module:Type` or FILE.json), a JSON Schema file, a regular expression, a Lark grammar file,
-      or words with commas between them; "" for no constraint.
-    - `system`: instructions before the text; `prefix`: how the answer begins; `stop`: texts before which it ends.
-    - `count`: answers side by side. `strict`: fail where a clause cannot be enforced, instead of checking it afterwards.
-    - `whitespace`: between the tokens of JSON. `task`: see `Request`; the built-in model answers only the tasks that it learned.
-    - `attachments`: those of the text.
+    - `kind` and `source`: a type (`module:Type` or FILE.json), a JSON Schema file, a regular expression, a Lark grammar
+      file, or comma-separated words; "" for no constraint.
+    - `system`: instructions before the text; `prefix`: the beginning of the answer; `stop`: texts before which it ends.
+    - `count`: the number of concurrent answers. `strict`: fail if a clause cannot be enforced, instead of checking it
+      afterwards.
+    - `whitespace`: between the tokens of JSON. `task`: see `Request`; the built-in model answers only the tasks that it
+      learned.
+    - `attachments`: attachments of the text.
     """
 
     text: str
@@ -194,7 +196,7 @@ class _ImportBoundary:
 
 
 def parse(output_type: OutputType[Any], text: str, *, guess: bool = True) -> ParseResult:
-    """Read the text of an answer as a type; without `guess` only repairs that cannot change its meaning are made.
+    """Parse the text of an answer as a type; without `guess` only repairs that keep its meaning are made.
 
     Raises:
         OutputValidationError: the text does not hold a value of the type.
@@ -214,7 +216,7 @@ def extract(
     """Extract a value from one text and its attachments; its calls are stored as they are answered.
 
     Raises:
-        ExtractError: no attempt was valid; it holds the attempts and their bill.
+        ExtractError: no attempt was valid; it contains the attempts and their bill.
     """
     from taiwa.sessions.batch import extract_one
     from taiwa.sessions.session import open_priced_model
@@ -238,14 +240,14 @@ def render_schema(output_type: OutputType[Any], style: SchemaStyle) -> SchemaRes
 
 
 def generate(settings: "Settings", options: GenerateOptions, on_text: Callable[[str], None]) -> list[GenerateResult]:
-    """Generate answers under the constraint; a single answer is passed to `on_text` while it is written.
+    """Generate answers under the constraint; a single answer is passed to `on_text` while it streams.
 
     Raises:
         InputError: the constraint cannot be read.
         TaiwaError: the model does not support it, or failed.
     """
     from taiwa.models.inprocess.generator import InProcessModel
-    from taiwa.models.registry import with_enforcement
+    from taiwa.models.providers import with_enforcement
     from taiwa.sessions.session import open_priced_model
 
     output_type, constraint = _constraint(options.kind, options.source)
@@ -268,7 +270,7 @@ def generate(settings: "Settings", options: GenerateOptions, on_text: Callable[[
 
 
 def _constraint(kind: ConstraintKind, source: str) -> tuple[OutputType[Any] | None, Constraint | None]:
-    """Read a constraint; with the type that checks answers, where there is one."""
+    """Read a constraint, with the type that checks answers, if any."""
     if not kind:
         return None, None
     if kind == "choice":
@@ -337,19 +339,20 @@ def _complete(
 
 
 def answer_checker(constraint: Constraint, output_type: OutputType[Any] | None = None) -> Callable[[str], Json]:
-    """Return what returns the value of a whole answer: JSON data under a JSON Schema, which the type may judge, else the text.
+    """Return a function from a complete answer to its value: JSON data under a JSON Schema, which the type may check, else
+    the text.
 
-    It raises OutputValidationError for an answer that does not fit, as one that a stop string or a limit cut off.
+    It raises OutputValidationError for an invalid answer, such as one cut off by a stop string or a limit.
 
     Raises:
         InputError: the constraint is not valid.
-        ConfigError: it cannot be judged here.
+        ConfigError: it cannot be checked here.
     """
     from taiwa import constraints
     from taiwa.constraints.vocabulary import Vocabulary
 
     if isinstance(constraint, JsonSchema) and output_type is None:
-        with suppress(ConfigError):  # without the extra `schema`, the guide judges
+        with suppress(ConfigError):  # without the extra `schema`, the guide checks
             output_type = OutputType.from_json_schema(constraint.schema)
     guide = None
     if output_type is None:

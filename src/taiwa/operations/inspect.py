@@ -1,16 +1,18 @@
-"""Inspect conversations: log, show, search, diff, why, state, and export as Markdown or HTML."""
+"""Inspect conversations: log, show, search, diff, why, state, the trace of a turn, and export as Markdown or HTML."""
 
 import json
 import re
 import shlex
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
+from math import exp
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from taiwa.conversation.app import AnswerOptions
 from taiwa.conversation.history import Node
@@ -18,12 +20,13 @@ from taiwa.conversation.state import MISSING, Change, Missing, diff_states, form
 from taiwa.flows.solve.tool_call_formats import readable_answer
 from taiwa.i18n import catalogue, translator
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.effects import GetCapabilities
-from taiwa.kernel.errors import InputError
-from taiwa.kernel.messages import Response, Thinking
-from taiwa.kernel.records import Json, canonical, record, tag_of
+from taiwa.kernel.effects import CallTool, Complete, GetCapabilities, GetEvidence, Retrieve
+from taiwa.kernel.errors import InputError, TaiwaError
+from taiwa.kernel.execution import Entry
+from taiwa.kernel.messages import Evidence, Passage, Request, Response, Thinking, TokenLogprob, ToolResult
+from taiwa.kernel.serialization import Json, canonical, record, tag_of, value
 from taiwa.kernel.text import inert, plain
-from taiwa.operations.result_json import format_time, options_to_json
+from taiwa.operations.result_json import format_time, members, options_to_json, to_json
 from taiwa.operations.results import (
     DiffResult,
     SessionEntry,
@@ -34,11 +37,17 @@ from taiwa.operations.results import (
     ValueEntry,
     WhyResult,
 )
+from taiwa.sessions.replay import RecordedStep, recorded_steps
 from taiwa.sessions.repository import HistoryEntry, Repository
 from taiwa.store import CallRecord
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+
+    from taiwa.kernel.runtime import AnyModel
+    from taiwa.models.inprocess.decode_loop import TokenTrace, TracedToken
+    from taiwa.models.inprocess.generator import LoadedModel
+
 
 SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 EXPORT_FORMATS = ("jsonl", "md", "html", "verifiable")
@@ -48,45 +57,20 @@ INERT = frozenset(
     bullet_list_open bullet_list_close ordered_list_open ordered_list_close list_item_open list_item_close
     blockquote_open blockquote_close""".split()
 )
-"""Tokens of Markdown that neither load, link nor structure a page."""
+"""Markdown tokens that neither load, link nor structure a page."""
 UNSAFE = re.compile(r"[<\x00]|https?:|www\.")
-"""Text that some renderers take for HTML or a link."""
-STYLE = """
-:root { color-scheme: light dark; font: 16px/1.6 system-ui, sans-serif }
-body { max-width: 44rem; margin: 2rem auto; padding: 0 1rem }
-article { margin: 1.2rem 0 }
-.you { width: fit-content; max-width: 88%; margin-inline-start: auto; padding: .5rem 1rem; border-radius: 1rem 1rem .25rem 1rem }
-.you { background: #44aa7722; white-space: pre-wrap; overflow-wrap: anywhere }
-.answer { margin: .6rem 0; overflow-wrap: anywhere }
-.answer pre { border-inline-start: .15rem solid #8888; padding-inline-start: .8rem; opacity: 1; overflow-x: auto }
-table { border-collapse: collapse } td, th { border: 1px solid #8888; padding: .1rem .5rem }
-figure { margin: .6rem 0 } img { max-width: 100%; max-height: 24rem } figcaption { font-size: .85rem; opacity: .6 }
-pre { font-size: .85rem; opacity: .8; white-space: pre-wrap; margin: 0 }
-footer, time { opacity: .6; font-size: .85rem }
-"""
-VERIFIABLE_STYLE = """
-:root { color-scheme: light dark; font: 16px/1.6 system-ui, sans-serif }
-body { max-width: 44rem; margin: 2rem auto; padding: 0 1rem }
-.you, .answer { white-space: pre-wrap; overflow-wrap: anywhere }
-.you { width: fit-content; max-width: 88%; margin: 0 0 .6rem auto; padding: .5rem 1rem; border-radius: 1rem 1rem .25rem 1rem; background: #44aa7722 }
-pre { white-space: pre-wrap; font-size: .85rem }
-details { margin-top: 1.5rem }
-#verdict { position: sticky; top: 0; padding: .4rem .8rem; border-radius: .5rem; background: Canvas; border: 2px solid GrayText; overflow-wrap: anywhere }
-#verdict.good { border-color: #1d6b40 }
-#verdict.bad { border-color: #a8322a }
-h2 { font-size: 1rem; opacity: .6; margin-bottom: .2rem }
-"""
+"""Text that some renderers interpret as HTML or a link."""
 MARKUP = re.compile(r"[\\`*\[\]<>&!]")
-"""Signs of Markdown and HTML within a line."""
+"""Markdown and HTML syntax within a line."""
 
 
 def said(turn: Node) -> str:
-    """Return what the user said in a turn: the text, or the names of what was attached without one."""
+    """Return the user's text of a turn, or the names of the attachments if there is none."""
     return turn.user or ", ".join(each.label for each in turn.attachments)
 
 
 def sessions(repository: Repository, limit: int | None = None, since: int = 0) -> tuple[SessionEntry, ...]:
-    """Return the sessions that moved last, the latest first; those behind a number of `Refs.moves`."""
+    """Return the sessions that moved last, the latest first; with a number of `Refs.moves`, those after it."""
     store = repository.store
     refs = store.refs.list(since)[:limit]
     costs = {line.name: line.cost_nano for line in store.costs("session")} if refs else {}
@@ -100,7 +84,7 @@ def sessions(repository: Repository, limit: int | None = None, since: int = 0) -
 
 
 def log(repository: Repository, revision: str, limit: int) -> tuple[TurnEntry, ...]:
-    """Return the newest nodes up to a revision, oldest of them first."""
+    """Return the newest nodes up to a revision, oldest first."""
     path = list(repository.store.nodes.path(repository.store.resolve(revision)))
     number = sum(1 for _, node in path if node.kind == "turn")
     session = revision if repository.store.refs.has(revision) else ""
@@ -112,7 +96,7 @@ def log(repository: Repository, revision: str, limit: int) -> tuple[TurnEntry, .
 
 
 def tree(repository: Repository) -> SessionTree:
-    """Return all histories that sessions name as one forest."""
+    """Return the histories of all sessions as one forest."""
     names: dict[str, list[str]] = {}
     for ref in repository.store.refs.list():
         names.setdefault(ref.tip, []).append(ref.name)
@@ -127,7 +111,7 @@ def tree(repository: Repository) -> SessionTree:
 
 
 def show(repository: Repository, revision: str, *, reasoning: bool = False) -> ShowResult:
-    """Return one node with the conversation after it and the calls that made it; on request with the model's reasoning."""
+    """Return one node with the conversation after it and its calls; on request with the model's reasoning."""
     name = repository.store.resolve(revision)
     return ShowResult(
         name,
@@ -139,7 +123,7 @@ def show(repository: Repository, revision: str, *, reasoning: bool = False) -> S
 
 
 def _reasoning(repository: Repository, node: str) -> str:
-    """Return what the model thought before it wrote the answers of a turn, from the journal of its run."""
+    """Return the reasoning before the answers of a turn, from the journal of its run."""
     answers = (entry.answer for entry in repository.store.runs.journal_of(node))
     parts = (part for answer in answers if isinstance(answer, Response) for part in answer.message.parts)
     thoughts = (part.text.strip() for part in parts if isinstance(part, Thinking))
@@ -197,7 +181,7 @@ def set_value(
 ) -> tuple[StateResult, tuple[Change, ...]]:
     """Set a value of the state by hand, as a node of its own; return the new state and the changes.
 
-    `author` is who did it; with `at` the session goes on from that node.
+    `author` is who did it; with `at` the session continues from that node.
 
     Raises:
         InputError: the path does not exist, or the value does not fit the field.
@@ -229,15 +213,15 @@ def put_value(value: Json, path: Sequence[str | int], new: Json) -> Json:
 
 
 def describe_options(options: AnswerOptions) -> str:
-    """Describe what is set for the answers of a conversation beside its app, as the options of `say` that would set it.
+    """Describe the options of a conversation's answers, as the options of `say` that set them.
 
     >>> describe_options(AnswerOptions("Be brief.", tools=("calculator",)))
     "--system 'Be brief.' --tool calculator"
     """
     words: list[str] = []
-    for name, value in options_to_json(options).items():
+    for name, given in options_to_json(options).items():
         flag = "--tool" if name == "tools" else f"--{name.replace('_', '-')}"
-        words += [f"{flag} {shlex.quote(f'{each}')}" for each in (value if isinstance(value, list) else [value])]
+        words += [f"{flag} {shlex.quote(f'{each}')}" for each in (given if isinstance(given, list) else [given])]
     return " ".join(words)
 
 
@@ -288,7 +272,7 @@ def export(
 
 
 def _model_calls(calls: Iterable[CallRecord]) -> tuple[CallRecord, ...]:
-    """Return the calls without recorded look-ups of capabilities."""
+    """Return the calls without recorded queries of capabilities."""
     return tuple(call for call in calls if call.kind != tag_of(GetCapabilities))
 
 
@@ -338,7 +322,7 @@ def _escaped(sign: re.Match[str]) -> str:
 
 
 def inert_markdown(text: str) -> str:
-    """Return Markdown of paragraphs, lists, emphasis and code as it is, and any other text in a fence.
+    """Return Markdown of paragraphs, lists, emphasis and code unchanged, and any other text in a fence.
 
     >>> inert_markdown("*Two* teas")
     '*Two* teas'
@@ -384,6 +368,11 @@ Fill: TypeAlias = Callable[[Iterable[Attachment]], tuple[Attachment, ...]]
 """Returns attachments with their bytes."""
 
 
+def asset(name: str) -> str:
+    """Return a style sheet or a script of the pages that are written."""
+    return (files("taiwa.operations") / name).read_text(encoding="utf-8")
+
+
 def as_html(
     entries: Sequence[HistoryEntry],
     title: str,
@@ -393,8 +382,8 @@ def as_html(
 ) -> str:
     """Write a history as one HTML page without scripts; answers are rendered, with links and remote images as text.
 
-    `fill` returns attachments with their bytes, of which images are shown; nothing is loaded from elsewhere. `written` says of
-    nodes which model wrote them, and when.
+    `fill` returns attachments with their bytes, of which images are shown; nothing is loaded from elsewhere. `written` has
+    the model and time of nodes.
     """
     sentence, body = translator("cli", language), list[str]()
     summarised, state_title = escape(sentence("Earlier turns, summarised:")), escape(sentence("State"))
@@ -420,7 +409,7 @@ def as_html(
     return (
         f'<!doctype html>\n<html lang="{language}"><head><meta charset="utf-8"><title>{head}</title>\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head>\n'
+        f'<meta name="viewport" content="width=device-width"><style>\n{asset("conversation.css")}</style></head>\n'
         f"<body><h1>{head}</h1>\n{chr(10).join(body)}\n"
         f"<details><summary>{state_title}</summary><pre>{state}</pre></details></body></html>\n"
     )
@@ -428,7 +417,7 @@ def as_html(
 
 @cache
 def _rendered() -> "MarkdownIt":
-    """Return the renderer of answers: no HTML, and nothing that loads or leads elsewhere."""
+    """Return the renderer of answers: without HTML, and nothing that loads or links elsewhere."""
     from markdown_it import MarkdownIt
 
     rules = ["link", "image", "autolink", "reference"]
@@ -465,7 +454,7 @@ def as_verifiable_html(entries: Sequence[HistoryEntry], title: str, language: st
                 f'<div class="you" data-field="user" dir="auto">{_escaped_text(node.user)}</div>',
                 f'<div class="answer" data-field="answer" dir="auto">{_escaped_text(node.answer)}</div></article>',
             ]
-    script = (files("taiwa.operations") / "verify.js").read_text(encoding="utf-8")
+    script = asset("verify.js")
     allowed = b64encode(sha256(script.encode()).digest()).decode()
     head = escape(title or sentence("Conversation"))
     off, state_title = escape(sentence("not verified: scripts are off")), escape(sentence("State"))
@@ -474,7 +463,7 @@ def as_verifiable_html(entries: Sequence[HistoryEntry], title: str, language: st
     return (
         f'<!doctype html>\n<html lang="{language}"><head><meta charset="utf-8"><title>{head}</title>\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        f'<meta name="viewport" content="width=device-width"><style>{VERIFIABLE_STYLE}</style></head>\n'
+        f'<meta name="viewport" content="width=device-width"><style>\n{asset("verifiable.css")}</style></head>\n'
         f'<body><h1>{head}</h1>\n<p id="verdict" role="status">{off}</p>\n{chr(10).join(body)}\n'
         f"<details><summary>{state_title}</summary><pre data-state></pre></details>\n"
         f'<script type="application/json" id="records">{data}</script>\n'
@@ -483,12 +472,12 @@ def as_verifiable_html(entries: Sequence[HistoryEntry], title: str, language: st
 
 
 def _script_json(data: Json) -> str:
-    """Write JSON for an element of a page: `<` would end the element or open a comment in it."""
+    """Write JSON for a script element of a page; `<` is escaped, because it could end the element or open a comment."""
     return json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
 
 
 def _script_texts(language: str) -> dict[str, Json]:
-    """Return the words of the script; counts for one and for many."""
+    """Return the texts of the script; counts in singular and plural."""
     sentence, ngettext = translator("cli", language), catalogue("cli", language).ngettext
     return {
         "verified": sentence("verified: {turns}, {hashes}, last node {node}"),
@@ -505,4 +494,261 @@ def _script_texts(language: str) -> dict[str, Json]:
 
 
 def _escaped_text(text: str | None) -> str:
-    return escape(text or "").replace("\r", "&#13;")  # a parser of HTML drops it otherwise
+    return escape(text or "").replace("\r", "&#13;")  # otherwise an HTML parser drops it
+
+
+# --- trace ------------------------------------------------------------------------------------------------------------
+# Trace a turn: its calls of models and tools with what they were given, its searches and scores, and the tokens of its answers.
+#
+# Everything is read from the journal. The tokens of a model in this process are found by reading its answer again.
+
+DECISION = ("act", "policy", "reasons", "numbers", "scores", "evidence", "query", "queries")
+NOT_SAMPLED = "the text was not sampled from a network, or is not kept as it was sampled"
+DIGITS = 6
+MOST_ALTERNATIVES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class TraceResult:
+    """The steps of a turn as JSON objects, each with its `kind`: `model`, `tool`, `search` or `evidence`.
+
+    `decision` is the decision of a turn of the flow `ask`. `whole` is False if the inputs of the steps are unknown, because
+    the turn cannot be replayed.
+    """
+
+    node: str
+    steps: tuple[Mapping[str, Json], ...]
+    decision: Mapping[str, Json]
+    whole: bool
+
+
+@value
+class AnswerTokens:
+    """The tokens of one answer of a model.
+
+    `source` is `model` if the model read the answer again, `recorded` if its server reported log probabilities, else "", and
+    `note` says why. `exact` says that the tokens are the sampled ones. `prefix` is the prefilled beginning, which `text`
+    does not include.
+    """
+
+    task: str
+    model: str
+    text: str
+    source: str
+    exact: bool
+    note: str
+    tokens: tuple[Mapping[str, Json], ...]
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TokensResult:
+    """The tokens of the answers of a node, in the order of its calls."""
+
+    node: str
+    answers: tuple[AnswerTokens, ...]
+
+
+def trace(repository: Repository, revision: str) -> TraceResult:
+    """Return the calls, tools, searches and scores of a node, without calling anything.
+
+    Raises:
+        InputError: the revision does not exist.
+    """
+    name = repository.store.resolve(revision)
+    delta = repository.store.nodes.get(name).delta
+    decided = delta if isinstance(delta, dict) and "decision" in delta else {}
+    steps: list[Mapping[str, Json]] = []
+    last: Request | None = None
+    found = recorded_steps(repository, name)
+    for step in found:
+        request = step.effect.request if isinstance(step.effect, Complete) else None
+        if (written := _step(step, last)) is not None:
+            steps.append(written)
+        last = request or last
+    decision = {key: decided[key] for key in DECISION if key in decided}
+    return TraceResult(name, tuple(steps), decision, all(step.effect is not None for step in found))
+
+
+def _step(step: RecordedStep, last: Request | None) -> dict[str, Json] | None:
+    """Write one step; None for effects that a trace omits, such as the capabilities of a model."""
+    answer, effect, entry = step.entry.answer, step.effect, step.entry
+    if isinstance(effect, Complete) or isinstance(answer, Response):
+        request = effect.request if isinstance(effect, Complete) else None
+        return _model_step(request, answer if isinstance(answer, Response) else None, last) | _ending(entry)
+    if isinstance(effect, CallTool) or isinstance(answer, ToolResult):
+        called = effect if isinstance(effect, CallTool) else None
+        result = answer if isinstance(answer, ToolResult) else None
+        return {
+            "kind": "tool",
+            "name": called.name if called else (result.name if result else ""),
+            "arguments": dict(called.arguments) if called else None,
+            "text": result.text if result else None,
+            "value": result.value if result else None,
+            **_ending(entry),
+        }
+    if isinstance(effect, Retrieve):
+        passages = cast("tuple[Passage, ...]", answer or ())
+        return {"kind": "search", "query": effect.query, "passages": list(map(_passage, passages)), **_ending(entry)}
+    if isinstance(effect, GetEvidence) and isinstance(answer, Evidence):
+        return {"kind": "evidence", "query": effect.query, "figures": record(answer), **_ending(entry)}
+    return None
+
+
+def _model_step(request: Request | None, response: Response | None, last: Request | None) -> dict[str, Json]:
+    written: dict[str, Json] = {"kind": "model"}
+    if request is not None:
+        constraint = request.constraint
+        kind = None if constraint is None else tag_of(type(constraint))
+        written |= {"task": request.task, "repair": _repairs(request, last), "constraint": kind}
+    if response is not None:
+        calls: list[Json] = [
+            {"id": call.id, "name": call.name, "arguments": call.arguments} for call in response.message.tool_calls
+        ]
+        usage: Json = None if response.usage is None else to_json(response.usage)
+        written |= {
+            "model": response.model,
+            "text": response.text,
+            "reasoning": "".join(part.text for part in response.message.thinking) or None,
+            "tool_calls": calls,
+            "finish": response.finish,
+            "enforcement": None if response.enforcement is None else to_json(response.enforcement),
+            "usage": usage,
+        }
+    return written
+
+
+def _repairs(request: Request, last: Request | None) -> bool:
+    """Return whether a request repeats the last one, with its answer and the diagnostics."""
+    if last is None:
+        return False
+    sent, before = request.messages, last.messages
+    roles = [message.role for message in sent[len(before) :]]
+    return sent[: len(before)] == before and roles == ["assistant", "user"]
+
+
+def _ending(entry: Entry) -> dict[str, Json]:
+    error = entry.error.message if isinstance(entry.error, TaiwaError) else None
+    if error is None and isinstance(entry.answer, ToolResult) and entry.answer.error:
+        error = entry.answer.error
+    return {"error": error, "ms": round(entry.seconds * 1000)}
+
+
+def _passage(passage: Passage) -> Json:
+    found = {"path": passage.source, "score": round(passage.score, 4)}
+    end = passage.start + len(passage.text)
+    return {**found, **members(passage, "title heading page? start"), "end": end, **members(passage, "id text")}
+
+
+def tokens(
+    repository: Repository, revision: str, model_named: Callable[[str], "AnyModel | None"], most: int = 5
+) -> TokensResult:
+    """Return the tokens of the answers of a node, with the `most` likeliest ones at each position.
+
+    A model in this process reads its answer again under the same constraint; for others the reported log probabilities are
+    used. `model_named` returns a model by its name, or None.
+
+    Raises:
+        InputError: the revision does not exist, or `most` is out of range.
+        ConfigError: a model cannot be loaded.
+    """
+    if not 0 <= most <= MOST_ALTERNATIVES:
+        raise InputError(f"the number of alternatives must be from 0 to {MOST_ALTERNATIVES}, got {most}")
+    name = repository.store.resolve(revision)
+    asked = repository.store.runs.model_of(name)
+    found: list[AnswerTokens] = []
+    for step in recorded_steps(repository, name):
+        if isinstance(step.entry.answer, Response):
+            request = step.effect.request if isinstance(step.effect, Complete) else None
+            answer = _tokens_of(request, step.entry.answer, asked, model_named, most)
+            found.append(answer if request is None else replace(answer, prefix=request.prefix))
+    return TokensResult(name, tuple(found))
+
+
+def _tokens_of(
+    request: Request | None, response: Response, asked: str, model_named: Callable[[str], "AnyModel | None"], most: int
+) -> AnswerTokens:
+    task, name = "" if request is None else request.task, response.model or asked
+    model = model_named(name) or model_named(asked)
+    note = _missing(request, model, name)
+    if request is not None and model is not None:
+        try:
+            found = _read_again(model, request, response.text, most)
+        except TaiwaError as error:
+            note = f"{NOT_SAMPLED}: {error.message}"
+        else:
+            if found is not None:
+                written = tuple(map(_traced, found.tokens))
+                return AnswerTokens(task, name, response.text, "model", found.exact, found.refused, written)
+    if response.logprobs:
+        listed = tuple(_recorded(token, most) for token in response.logprobs)
+        return AnswerTokens(task, name, response.text, "recorded", True, "", listed)
+    return AnswerTokens(task, name, response.text, "", False, note, ())
+
+
+def _read_again(model: "AnyModel", request: Request, text: str, most: int) -> "TokenTrace | None":
+    """Let a model read its answer again; None for one that does not run in this process."""
+    from taiwa.models.inprocess.generator import InProcessModel
+
+    if not isinstance(model, InProcessModel):
+        return None
+    return cast("InProcessModel[LoadedModel]", model).trace(request, text, most)
+
+
+def _missing(request: Request | None, model: "AnyModel | None", name: str) -> str:
+    if request is None:
+        return "the turn cannot be done again from its records"
+    if model is None:
+        return f"the model {name!r} is not served here, and its answer has no log probabilities"
+    return f"{name} does not run in this process, and its answer has no log probabilities"
+
+
+def _traced(token: "TracedToken") -> dict[str, Json]:
+    alternatives: list[Json] = [
+        {
+            **_text(each.text), "allowed": each.allowed,
+            "probability": round(each.probability, DIGITS), "unmasked": round(each.unmasked, DIGITS),
+        }
+        for each in token.alternatives
+    ]  # fmt: skip
+    return {
+        **_text(token.text), "forced": token.forced, "probability": round(token.probability, DIGITS),
+        "unmasked": round(token.unmasked, DIGITS), "allowed": token.allowed,
+        **members(token.here, "pointer keyword expected"), "alternatives": alternatives,
+    }  # fmt: skip
+
+
+def _recorded(token: TokenLogprob, most: int) -> dict[str, Json]:
+    alternatives: list[Json] = [
+        {"text": text, "allowed": None, "probability": round(exp(logprob), DIGITS), "unmasked": None}
+        for text, logprob in token.top_logprobs[:most]
+    ]
+    return {
+        "text": token.token, "forced": False, "probability": round(exp(token.logprob), DIGITS), "unmasked": None,
+        "allowed": None, "pointer": "", "keyword": "", "expected": "", "alternatives": alternatives,
+    }  # fmt: skip
+
+
+def _text(written: bytes) -> dict[str, Json]:
+    """Write a token; one that is not valid UTF-8 has its bytes too."""
+    try:
+        return {"text": written.decode()}
+    except UnicodeDecodeError:
+        return {"text": written.decode("utf-8", "replace"), "bytes": list(written)}
+
+
+@to_json.register
+def _trace(result: TraceResult) -> Json:
+    return {
+        "node": result.node, "whole": result.whole, "steps": [dict(step) for step in result.steps],
+        "decision": dict(result.decision) or None,
+    }  # fmt: skip
+
+
+@to_json.register
+def _tokens(result: TokensResult) -> Json:
+    answers: list[Json] = [
+        {**members(each, "task model text prefix source exact note"), "tokens": [dict(token) for token in each.tokens]}
+        for each in result.answers
+    ]
+    return {"node": result.node, "answers": answers}

@@ -1,7 +1,7 @@
 """Markdown of users and models as HTML that loads nothing and runs nothing.
 
-Raw HTML stays text, an image becomes its description and host, a link shows the host that it leads to, code is highlighted by
-classes, and mathematics becomes MathML.
+Raw HTML stays text, an image becomes its description and host, a link shows its host, code is highlighted by classes, and
+mathematics becomes MathML.
 """
 
 import re
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 LONG_QUERY = 80
-"""Characters of a link's query from which the page asks before it is opened: it may carry what was said."""
+"""Characters of a link's query above which the page asks before opening it: it may leak the conversation."""
 LONGEST = 1_000_000
-"""Characters of a text; what is longer stays plain, because its blocks would take seconds."""
+"""Maximum characters of a rendered text; a longer one stays plain, because its blocks would take seconds."""
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 """Control characters, and those that reorder or hide the text around them."""
 MATH = frozenset(
@@ -39,12 +39,12 @@ def to_html(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Write characters that cannot be seen by their code points, so that no text hides or reorders another."""
+    """Write invisible characters as code points, so that a text cannot hide or reorder another."""
     return UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 class MarkdownStream:
-    """Markdown that is still being written: closed blocks are rendered once, and only the last one again.
+    """Streaming Markdown: closed blocks are rendered once, and only the last block is rendered again.
 
     >>> stream = MarkdownStream()
     >>> stream.feed("# Tea\\n\\nGreen"), stream.open_html
@@ -55,7 +55,7 @@ class MarkdownStream:
         self._open = ""
 
     def feed(self, text: str) -> str:
-        """Add text; return the HTML of the blocks that it closed."""
+        """Add text; return the HTML of the blocks that it closes."""
         self._open += text
         lines = self._open.split("\n")
         starts = [token.map[0] for token in _renderer().parse(visible(self._open)) if token.level == 0 and token.map]
@@ -67,7 +67,7 @@ class MarkdownStream:
 
     @property
     def open_html(self) -> str:
-        """The HTML of the block that is still being written."""
+        """The HTML of the unfinished block."""
         return to_html(self._open) if self._open else ""
 
 

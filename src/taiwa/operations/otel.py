@@ -1,7 +1,7 @@
 """Write the turns of a conversation as spans and metrics of OpenTelemetry, in OTLP JSON, for a file or a collector.
 
-They are made from the journal and from nothing else, so those that a server sends after a turn are the same, byte for byte, as
-those that are exported later. The names are those of the conventions for generative AI.
+They come from the journal alone, so the spans that a server sends after a turn are identical, byte for byte, to those
+exported later. The names follow the semantic conventions for generative AI.
 """
 
 import json
@@ -21,7 +21,7 @@ from taiwa.kernel.effects import CallTool, Complete, Effect, Retrieve
 from taiwa.kernel.errors import ConfigError, TaiwaError, ToolError
 from taiwa.kernel.execution import Entry
 from taiwa.kernel.messages import Message, Passage, Response, Text, Thinking, ToolCall, ToolResult, Usage
-from taiwa.kernel.records import Json, parse_json, record, tag_of, value
+from taiwa.kernel.serialization import Json, parse_json, record, tag_of, value
 from taiwa.sessions.replay import recorded_steps
 from taiwa.sessions.repository import Repository
 from taiwa.store import CallRecord
@@ -38,15 +38,15 @@ PATH, METRICS_PATH = "/v1/traces", "/v1/metrics"
 MEASURED = frozenset(
     ("gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.response.model", "error.type")
 )
-"""The attributes of a call that its metrics have."""
+"""The attributes of a call that are copied to its metrics."""
 SECONDS_BOUNDS = tuple(0.01 * 2**power for power in range(14))
 TOKEN_BOUNDS = tuple(float(4**power) for power in range(14))
-"""The bounds of the histograms, as the conventions advise."""
+"""The bounds of the histograms recommended by the conventions."""
 HEADERS_VARIABLE = "OTEL_EXPORTER_OTLP_HEADERS"
 SECONDS = 10.0
-"""The time of one request to a collector, and the time for what is left when a server stops."""
+"""Seconds for one request to a collector, and for the queue when a server stops."""
 MOST_WAITING = 1_000
-"""Turns that wait to be sent; what comes beyond them is left out, and can be exported later."""
+"""Maximum of queued turns; further ones are skipped, and can be exported later."""
 PREFIX = re.compile(r"([a-z][a-z0-9_.-]*):(.+)", re.DOTALL)
 PROVIDERS = {"gemini": "gcp.gemini", "azure": "azure.ai.openai", "mistral": "mistral_ai"}
 """Providers whose names in the conventions differ from ours."""
@@ -57,7 +57,7 @@ NAME = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 class Span:
     """One span: `trace` has 32 hexadecimal digits, `id` and `parent` 16; times are in microseconds since 1970.
 
-    `parent` is "" for a turn, and `error` the kind of the error with which a call failed, else "".
+    `parent` is "" for a turn, and `error` the kind of error of a failed call, else "".
     """
 
     trace: str
@@ -74,8 +74,8 @@ class Span:
 def turn_spans(repository: Repository, node: str, session: str = "", *, content: bool = False) -> tuple[Span, ...]:
     """Return the spans of a turn: one for each run that ended with the node, each followed by its calls, in their order.
 
-    Sessions with equal histories share nodes: of several runs those of `session` are taken, if it has any. With `content`, texts are included, of the requests too where the turn can
-    be done again from its records. Nodes made without a run have no spans.
+    Sessions with equal histories share nodes: among several runs those of `session` are taken, if any. With `content`, texts
+    are included, also of the requests if the turn can be replayed. Nodes made without a run have no spans.
 
     Raises:
         InputError: the node does not exist.
@@ -144,7 +144,7 @@ def _run_spans(
 def _describe(
     entry: Entry, call: CallRecord, effect: Effect[Any] | None, model: str, *, content: bool
 ) -> tuple[str, int, dict[str, Attribute]] | None:
-    """Return the name, kind and attributes of the span of a call; None for what is none, such as the look-up of a price."""
+    """Return the name, kind and attributes of the span of a call; None for effects without a span, such as a price query."""
     answer = entry.answer
     if call.kind == tag_of(Complete):
         return _chat(answer, call, effect, call.model or model, content=content)
@@ -165,10 +165,10 @@ def _describe(
 
 
 def _requested(message: Message) -> dict[str, CallTool]:
-    """Return the tool calls of a message by the keys that they have in a journal."""
+    """Return the tool calls of a message by their keys in a journal."""
     found: dict[str, CallTool] = {}
     for call in message.tool_calls:
-        with suppress(ValueError, TaiwaError):  # arguments that are not JSON, or that no journal can hold
+        with suppress(ValueError, TaiwaError):  # arguments that are not JSON, or that cannot be recorded
             arguments = parse_json(call.arguments)
             if isinstance(arguments, dict):
                 effect = CallTool(call.name, arguments)
@@ -213,7 +213,7 @@ def _tool(answer: object, effect: Effect[Any] | None, *, content: bool) -> tuple
 
 
 def _error_of(entry: Entry) -> str:
-    """Return the kind of an error; its message may repeat contents, and is left out."""
+    """Return the kind of an error, without its message, which may repeat contents."""
     code = type(entry.error).tag if isinstance(entry.error, TaiwaError) else ""
     if isinstance(entry.error, ToolError):
         code = entry.error.code
@@ -223,7 +223,7 @@ def _error_of(entry: Entry) -> str:
 
 
 def _model_names(name: str) -> dict[str, Attribute]:
-    """Return the provider and the model of a name such as `ollama:qwen3` or `URL#MODEL`, whose address is left out.
+    """Return the provider and the model of a name such as `ollama:qwen3` or `URL#MODEL`, without the address.
 
     A model without a provider runs in this process.
     """
@@ -237,7 +237,7 @@ def _model_names(name: str) -> dict[str, Attribute]:
 
 
 def _tokens(usage: Usage) -> dict[str, Attribute]:
-    """Write tokens; those of caches and of reasoning only where there are any."""
+    """Write tokens; cache and reasoning tokens only if there are any."""
     more = {
         "gen_ai.usage.cache_read.input_tokens": usage.cache_read_tokens,
         "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
@@ -300,9 +300,9 @@ def _span(span: Span) -> Json:
 
 
 def metrics(spans: Iterable[Span]) -> str:
-    """Write the metrics of the calls of models among some spans as one line of OTLP JSON, "" where there are none.
+    """Write the metrics of the calls of models among some spans as one line of OTLP JSON, "" if there are none.
 
-    They are the histograms of the conventions: what each call added to them, from its beginning to its end.
+    They are the histograms of the conventions, with one data point per call.
     """
     durations, tokens = list[Json](), list[Json]()
     for span in spans:
@@ -400,7 +400,7 @@ class Collector:
         self._headers = _headers(os.environ.get(HEADERS_VARIABLE, ""))
 
     def send(self, bodies: Iterable[str]) -> int:
-        """Send bodies, each in a request of its own; return how many had spans.
+        """Send bodies, each in a separate request; return the number of those with spans.
 
         Raises:
             ConfigError: the collector cannot be reached, or refuses one.
@@ -436,7 +436,7 @@ def _headers(text: str) -> dict[str, str]:
 
 
 class LiveSpans:
-    """Sends turns to a collector in a thread of its own, in their order; a turn neither waits for it nor fails by it.
+    """Sends turns to a collector in a separate thread, in order; a turn neither waits for it nor fails because of it.
 
     The first failure is logged as a warning. Turns that are not sent can be exported later.
 
@@ -452,7 +452,7 @@ class LiveSpans:
         self._closed = self._warned = False
 
     def put(self, repository: Repository, node: str, session: str) -> None:
-        """Send a turn that a session has stored, some time later."""
+        """Queue a stored turn for sending."""
         with self._lock:
             if self._closed:
                 return
@@ -465,7 +465,7 @@ class LiveSpans:
             self._waiting.put((repository, node, session))
 
     def close(self) -> None:
-        """Send what waits, for some seconds at most, and take nothing more."""
+        """Send the queue, within some seconds, and accept nothing more."""
         with self._lock:
             self._closed = True
             thread = self._thread

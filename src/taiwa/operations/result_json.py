@@ -1,6 +1,6 @@
 """The JSON of results and of stored values: what `--json` prints and a server returns.
 
-`MEMBERS` lists the members of most types; a type whose JSON is more than its attributes has a function of its own.
+`MEMBERS` lists the members of most types; a type whose JSON is more than its attributes has its own function.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from taiwa.flows.extract import Attempt
 from taiwa.flows.solve.rationale import ExecutedCall, Rationale
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import Enforcement, Usage
-from taiwa.kernel.records import Json, record
+from taiwa.kernel.serialization import Json, record
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits, currency_units
 from taiwa.operations.generate import describe_constraint, token_text
 from taiwa.operations.results import (
@@ -48,7 +48,7 @@ from taiwa.store import CallRecord, Hit
 from taiwa.structured import Fix
 
 if TYPE_CHECKING:
-    from taiwa.ask.result import AskResult
+    from taiwa.ask.ask_turn import AskResult
     from taiwa.ask.types import UserProfile
     from taiwa.conversation.app import AnswerOptions
     from taiwa.kernel.messages import Passage
@@ -110,7 +110,7 @@ def members(value: object, names: str) -> dict[str, Any]:
 
 @singledispatch
 def to_json(result: Any) -> Any:  # noqa: ANN401  (a result, or a value inside one)
-    """Return a result as JSON; what is JSON already stays as it is.
+    """Return a result as JSON; JSON data is returned unchanged.
 
     Raises:
         TypeError: the value is not a result of an operation.
@@ -270,7 +270,7 @@ def format_time(at_us: int) -> str:
     """Write a time in microseconds since 1970 as local time, to the minute."""
     try:
         return datetime.fromtimestamp(at_us / 1e6, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
-    except (OSError, OverflowError, ValueError):  # no year from 1 to 9999
+    except (OSError, OverflowError, ValueError):  # the year is not from 1 to 9999
         return "unknown"
 
 
@@ -328,7 +328,7 @@ def _shown(result: ShowResult) -> Json:
 
 
 def options_to_json(options: "AnswerOptions") -> dict[str, Json]:
-    """Return what is set for the answers of a conversation beside its app, under the names of the options of `say`."""
+    """Return the options of a conversation's answers, under the names of the options of `say`."""
     limits = options.limits or UsageLimits()
     found: dict[str, Json] = {
         "system": options.system,
@@ -343,7 +343,7 @@ def options_to_json(options: "AnswerOptions") -> dict[str, Json]:
 
 @to_json.register
 def usage_to_json(spent: RunUsage) -> dict[str, Json] | None:
-    """Return the usage of a bill as JSON; None where a call did not report its usage."""
+    """Return the usage of a bill as JSON; None if a call did not report its usage."""
     if spent.calls_without_usage:
         return None
     return {
@@ -353,7 +353,7 @@ def usage_to_json(spent: RunUsage) -> dict[str, Json] | None:
 
 
 def reported_usage_to_json(spent: RunUsage) -> dict[str, Json]:
-    """Return the reported usage as JSON; for calls that were cut, which report none, an upper bound stands beside it."""
+    """Return the reported usage as JSON; calls that were cut report none, so an upper bound is added."""
     return {
         **(usage_to_json(replace(spent, calls_without_usage=0)) or {}),
         "calls_without_usage": spent.calls_without_usage,
@@ -363,7 +363,7 @@ def reported_usage_to_json(spent: RunUsage) -> dict[str, Json]:
 
 
 def cost_of(nano: int | None) -> float | None:
-    """Return a cost in currency units; None where it is not known."""
+    """Return a cost in currency units; None if it is not known."""
     cost = currency_units(nano)
     return None if cost is None else float(cost)
 

@@ -1,11 +1,11 @@
-"""Typed results of operations: plain values, without what makes them. `result_json.to_json` is their JSON."""
+"""Typed results of operations: plain values, without the code that creates them. `result_json.to_json` is their JSON."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from taiwa.ask.result import AskResult
+    from taiwa.ask.ask_turn import AskResult
     from taiwa.constraints.explain import GuideTrace
     from taiwa.constraints.guide import Guide
     from taiwa.conversation.history import Conversation, Node
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from taiwa.flows.extract import Attempt
     from taiwa.flows.solve.rationale import Rationale
     from taiwa.kernel.messages import Enforcement, Passage, Request, Usage
-    from taiwa.kernel.records import Json
+    from taiwa.kernel.serialization import Json
     from taiwa.kernel.usage_limits import RunUsage
     from taiwa.retrieval.types import EmbedderChoice, Gain
     from taiwa.sessions.repository import ValueOrigin
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class RequestPreview:
     """The request that would be sent first, with an estimate of its tokens.
 
-    `cached_tokens` estimates how many of them begin the request as they began the one before; None where nothing went
-    before. `url` and `body` are what would go over the wire, where the model is known.
+    `cached_tokens` estimates the common prefix with the previous request; None without one. `url` and `body` are what would
+    go over the wire, if the model is known.
     """
 
     request: "Request"
@@ -55,7 +55,7 @@ class ExtractResult:
 
 @dataclass(frozen=True, slots=True)
 class ParseResult:
-    """A value read from the text of an answer, and what was repaired; `guessed` if a repair may be wrong."""
+    """A value parsed from the text of an answer, and its repairs; `guessed` if a repair may be wrong."""
 
     value: "Json"
     fixes: "tuple[Fix, ...]"
@@ -80,9 +80,9 @@ class SchemaResult:
 class GenerateResult:
     """One answer under a constraint.
 
-    `fits` says whether the whole answer fits the constraint (None: not known), `why` what does not. For a model in this
-    process `parts` pairs each token with whether it was forced, `forwards` counts the passes of the model, and `sparse`
-    those that computed a part of its output head.
+    `fits` says whether the complete answer fits the constraint (None: unknown), `why` what does not. For a model in this
+    process `parts` pairs each token with whether it was forced, `forwards` counts the forward passes, and `sparse` those
+    that computed only part of the output head.
     """
 
     text: str
@@ -99,7 +99,7 @@ class GenerateResult:
 
 @dataclass(frozen=True, slots=True)
 class ExplainResult:
-    """A constraint, its guide, and the walk of a text under it."""
+    """A constraint, its guide, and the trace of a text under it."""
 
     title: str
     kind: str
@@ -119,7 +119,7 @@ class MarkedPassage:
 
 @dataclass(frozen=True, slots=True)
 class FindResult:
-    """The passages that fit a query, best first, and those behind them; `warnings` tell why embeddings were not used."""
+    """The best passages for a query, best first, and the next best; `warnings` say why embeddings were not used."""
 
     passages: tuple[MarkedPassage, ...]
     warnings: tuple[str, ...] = ()
@@ -130,8 +130,8 @@ class FindResult:
 class DocumentText:
     """A part of the plain text of a document.
 
-    `text` begins at character `offset` of the `characters` of the document; `passages` are those that stand in it. White
-    space between passages is shown as line breaks.
+    `text` begins at character `offset` of the `characters` of the document; `passages` are those within it. White space
+    between passages is shown as line breaks.
     """
 
     index: str
@@ -146,9 +146,9 @@ class DocumentText:
 
 @dataclass(frozen=True, slots=True)
 class AskTurn:
-    """A turn that looked into documents, with the texts of what it found.
+    """A turn that searched documents, with the texts of its passages.
 
-    `near_misses` were found and came behind `passages`; `candidates` are the passages that each of its options is about.
+    `near_misses` ranked after `passages`; `candidates` are the passages of each option.
     """
 
     result: "AskResult"
@@ -161,7 +161,7 @@ class AskTurn:
 class EmbeddingsResult:
     """The embeddings of an index: the model, its vectors, and whether they improve the ranking.
 
-    `vectors` is None where the reader of the index may not know their number; `made` counts those that are new.
+    `vectors` is None if the caller may not know their number; `made` counts new ones.
     """
 
     meaning: "EmbedderChoice"
@@ -171,7 +171,7 @@ class EmbeddingsResult:
 
     @property
     def is_used(self) -> bool:
-        """Whether rankings by words and by embeddings are fused."""
+        """Whether full-text and embedding rankings are fused."""
         return self.meaning.always or (self.gain is not None and self.gain.helps)
 
 
@@ -189,7 +189,7 @@ class TurnEntry:
 class SessionEntry:
     """A session in a listing: its first words, the model that wrote last ("": not known), and the cost of all its turns.
 
-    `cost` is in billionths of the currency unit; None where it is not known. `answer` is that of the last turn.
+    `cost` is in billionths of the currency unit; None if it is not known. `answer` is that of the last turn.
     """
 
     ref: "Ref"
@@ -209,7 +209,7 @@ class SessionTree:
 
 @dataclass(frozen=True, slots=True)
 class ShowResult:
-    """One node, the conversation after it, and the calls that made it; `reasoning` is what the model thought, where asked for."""
+    """One node, the conversation after it, and its calls; `reasoning` is the model's reasoning, if requested."""
 
     hash: str
     node: "Node"
@@ -231,7 +231,7 @@ class DiffResult:
 
 @dataclass(frozen=True, slots=True)
 class WhyResult:
-    """The node that set or removed a value last, and the calls that made it."""
+    """The node that set or removed a value last, and its calls."""
 
     path: "StatePath"
     origin: "ValueOrigin"
@@ -258,7 +258,7 @@ class ValueEntry:
 
 @dataclass(frozen=True, slots=True)
 class CostResult:
-    """What was spent, added up by app, model, day or session; failed turns included."""
+    """The cost by app, model, day or session, including failed turns."""
 
     by: str
     lines: "tuple[CostLine, ...]"
@@ -266,7 +266,7 @@ class CostResult:
 
 @dataclass(frozen=True, slots=True)
 class UntrustedApp:
-    """An app that came with an import, the sessions that it would continue, and what counts only once it is trusted.
+    """An imported app, the sessions that it would continue, and what applies only once it is trusted.
 
     - `model` and its `host` ("": in this process, or no model). `tools`: names.
     - `documents`: indexes and folders that it searches; `searches` without any means all indexes.

@@ -1,6 +1,6 @@
 """Open a conversation from options, resume a turn, preview the first request of an operation, and describe requests.
 
-The events of a turn are those of the opened session: `TextDelta` and `Note` while the answer is written, `TurnResult` last.
+The events of a turn are those of the opened session: `TextDelta` and `Notice` while the answer streams, `TurnResult` last.
 """
 
 import json
@@ -19,11 +19,11 @@ from taiwa.kernel.effects import Complete, GetCapabilities, Program
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.execution import Observer
 from taiwa.kernel.messages import Capability, JsonSchema, Message, Part, Request, Text, ToolCall, ToolSpec
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import estimate_tokens
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.http_api.capabilities import file_text
-from taiwa.models.registry import resolve_probed
+from taiwa.models.providers import resolve_probed
 from taiwa.operations.results import RequestPreview, UntrustedApp
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions
 from taiwa.sessions.repository import Repository
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from taiwa.sessions.stored_solve import ReasonRun
 
 ASSUMED: frozenset[Capability] = frozenset({"json_schema", "tools"})
-"""Capabilities of a server that is not known."""
+"""Capabilities of an unknown server."""
 MESSAGE_TOKENS = 4
-"""Tokens of a message besides its text: its role and its delimiters."""
+"""Tokens of a message in addition to its text: its role and delimiters."""
 AskParam = Callable[[Param], str]
 
 
@@ -82,7 +82,7 @@ def open_session(
 
 
 def with_own_limits(turns: TurnOptions, settings: Settings, conversation: Conversation) -> TurnOptions:
-    """Return options with the limits that a conversation keeps, if it does, and no argument sets another limit of cost."""
+    """Return options with the limits that a conversation keeps, unless an argument sets another cost limit."""
     own = conversation.app.answer_options.limits
     return turns if own is None or settings.is_argument("max_cost") else replace(turns, limits=own)
 
@@ -90,7 +90,7 @@ def with_own_limits(turns: TurnOptions, settings: Settings, conversation: Conver
 def find_or_create_session(
     repository: Repository, options: SayOptions, ask: AskParam | None = None
 ) -> tuple[str, Conversation]:
-    """Return a session name ("" for one that is still to be chosen) and the conversation that it holds or will hold.
+    """Return a session name ("" if still to be chosen) and its existing or new conversation.
 
     Raises:
         InputError: the conversation exists and has another app, or parameters were given for it.
@@ -107,23 +107,23 @@ def find_or_create_session(
 
 
 def set_options(app: App, changes: AnswerOptions) -> App:
-    """Return an app with what a user sets for its answers, on top of what is set already.
+    """Return an app with the user's options of its answers, on top of the present ones.
 
     Raises:
-        InputError: the app has instructions, or a form of reply, of its own, and the changes set another.
+        InputError: the app has its own instructions or reply format, and the changes set another.
     """
     if changes.system is not None and app.body:
         raise InputError(
-            f"the app {app.name!r} has instructions of its own; a system prompt requires an app without, such as plain"
+            f"the app {app.name!r} has its own instructions; a system prompt requires an app without instructions, such as plain"
         )
     return app if changes == NO_OPTIONS else app.with_options(app.options.updated(changes))
 
 
 def change_options(repository: Repository, found: Conversation, changes: AnswerOptions) -> Conversation:
-    """Return a conversation with what a user sets for its answers; a stored one keeps it from its next turn on.
+    """Return a conversation with the user's options of its answers; a stored one keeps them from its next turn on.
 
     Raises:
-        InputError: its app does not take the changes, or came with an import and names what does not count yet.
+        InputError: its app does not support the changes, or is an untrusted import.
     """
     app = set_options(found.app, changes)
     if found.stored_tip is None:
@@ -131,17 +131,17 @@ def change_options(repository: Repository, found: Conversation, changes: AnswerO
     if app.hash == found.app.hash:
         return found
     if not repository.store.nodes.is_trusted(found.app.hash):
-        # The changed app is the user's own, so what the imported one names would count.
+        # The changed app would be the user's own, so the settings of the imported one would apply.
         named = load_source(repository.store.nodes.app(found.app.hash))
         if named.model or named.tools or named.flow != "chat":
             raise InputError(
-                f"the app {app.name!r} came with an import; before its options are changed: taiwa apps trust {app.name}"
+                f"the app {app.name!r} was imported; trust it before changing its options: taiwa apps trust {app.name}"
             )
     return change_app(found, app)
 
 
 def model_of(repository: Repository, settings: Settings, conversation: Conversation, session: str = "") -> PricedModel:
-    """Open the model of a conversation: the named one, else the one that wrote it so far, else the configured one.
+    """Open the model of a conversation: the named one, else the one that answered so far, else the configured one.
 
     Raises:
         ConfigError: the model is unknown, or its key is missing.
@@ -155,7 +155,7 @@ def target_of(repository: Repository, settings: Settings, conversation: Conversa
     Raises:
         ConfigError: the model is unknown.
     """
-    from taiwa.models.registry import resolve_probed
+    from taiwa.models.providers import resolve_probed
 
     name = chosen_model(settings, conversation.app, _last_model(repository, conversation, session))
     return resolve_probed(name or BUILTIN, settings)
@@ -181,9 +181,9 @@ def open_app(name: str, params: Mapping[str, str], ask: AskParam | None = None) 
 
 
 def edited_app(app: App, path: str = "") -> App | None:
-    """Return the app as its file is now, with the same parameters and options; None where the file is the same, or gone.
+    """Return the app of the current file, with the same parameters and options; None if the file is unchanged or deleted.
 
-    An app outside the folders of apps is found by its path only.
+    An app outside the app folders is found only by its path.
 
     Raises:
         ConfigError: no app file was found at the path, or it has an error.
@@ -205,16 +205,16 @@ def edited_app(app: App, path: str = "") -> App | None:
 
 
 def update_app(repository: Repository, session: str, path: str = "") -> bool:
-    """Let a session go on with its app file, by default found by its name, as it is now; return whether the file differs.
+    """Update a session to the current version of its app file, by default found by name; return whether the file differs.
 
     Raises:
         ConfigError: no app file was found at the path, or it has an error.
-        InputError: the app came with an import, the file is of another app, or the parameters do not fit it any more.
+        InputError: the app was imported, the file is of another app, or the parameters no longer fit.
     """
     now = repository.at(session).app
     if not repository.store.nodes.is_trusted(now.hash):
-        # The updated app is the user's own, so the parameters and options of the imported one would count.
-        raise InputError(f"the app {now.name!r} came with an import; before it is updated: taiwa apps trust {now.name}")
+        # The updated app would be the user's own, so the parameters and options of the imported one would apply.
+        raise InputError(f"the app {now.name!r} was imported; trust it before updating it: taiwa apps trust {now.name}")
     app = edited_app(now, path)
     if app is not None:
         repository.change_app(session, app)
@@ -222,7 +222,7 @@ def update_app(repository: Repository, session: str, path: str = "") -> bool:
 
 
 def find_turn(repository: Repository, revision: str) -> tuple[str, int]:
-    """Return the session of a revision, and how many turns back it is (1 is the last turn).
+    """Return the session of a revision, and its distance in turns (1 is the last turn).
 
     Raises:
         InputError: the revision is not a turn of a session.
@@ -242,10 +242,10 @@ def find_turn(repository: Repository, revision: str) -> tuple[str, int]:
 def open_interrupted(
     repository: Repository, settings: Settings, turns: TurnOptions, session: str = ""
 ) -> tuple[Session, tuple[str, ...]]:
-    """Open the latest turn that was cut off, to resume it under its limits; with other sessions that have one.
+    """Open the latest interrupted turn, to resume it under its limits; also return other sessions that have one.
 
     Raises:
-        InputError: no turn was cut off, or the session does not exist.
+        InputError: no turn was interrupted, or the session does not exist.
     """
     runs = [run for run in repository.store.runs.open_runs(session or None) if run.ref]
     if not runs:
@@ -271,11 +271,11 @@ def preview_turn(
     target: "Target | None" = None,
     attachments: Sequence[Attachment] = (),
 ) -> RequestPreview:
-    """Return the request that a turn would send first; nothing is sent. With a target it holds the body that would go over
-    the wire; without one the server is assumed to enforce schemas and to call functions.
+    """Return the request that a turn would send first; nothing is sent. With a target it includes the body on the wire;
+    without one the server is assumed to support schemas and function calling.
 
     Raises:
-        InputError: the text is empty or too large, or the app searches documents before it asks a model.
+        InputError: the text is empty or too large, or the app searches documents before it calls a model.
         UnsupportedError: the model does not support the request.
     """
     if conversation.app.flow == "ask":
@@ -347,7 +347,7 @@ def render_request(app: App, text: str) -> Request:
 
 
 def tool_specs(app: App) -> tuple[ToolSpec, ...]:
-    """Return the built-in tools and plug-ins of an app; tools that a program passes are not known here."""
+    """Return the built-in tools and plug-ins of an app; tools passed by a program are unknown here."""
     if not app.tools:
         return ()
     from taiwa.tools.registry import named_tool
@@ -373,7 +373,7 @@ def request_text(request: Request) -> str:
 
 
 def request_tokens(request: Request) -> int:
-    """Estimate the tokens of a request without a tokenizer, and without its images and PDFs, which servers count."""
+    """Estimate the tokens of a request without a tokenizer, excluding images and PDFs, which servers count."""
     return sum(
         MESSAGE_TOKENS + sum(estimate_tokens(_words(part)) for part in message.parts) for message in request.messages
     )
@@ -445,7 +445,7 @@ def _describe(app: App, sessions: tuple[str, ...], settings: Settings) -> Untrus
 
 
 def _host(model: str, settings: Settings) -> str:
-    """Return the host of a model's server; the name of the model where it cannot be resolved."""
+    """Return the host of a model's server; the name of the model if it cannot be resolved."""
     try:
         return (urlsplit(resolve_probed(model, settings).base_url).hostname or "") if model else ""
     except ConfigError:

@@ -1,4 +1,4 @@
-"""Text to terms, in one way for all languages and for both sides: what is indexed and what is asked.
+"""Convert text to terms, in the same way for all languages, for documents and for queries.
 
 Width, case and ligatures are folded (NFKC). Words of scripts with spaces are stemmed (Snowball) and lose their accents. Text
 without spaces becomes its characters and pairs of neighbours, without a dictionary: on Japanese questions that is within two
@@ -21,7 +21,7 @@ DENSE = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
 )
-"""Characters of scripts that put no spaces between words, or glue endings to them, as a regular expression's range."""
+"""Characters of scripts without spaces between words, or with agglutinated endings, as a range of a regular expression."""
 RUN = re.compile(rf"([{DENSE}]+)|((?:(?![{DENSE}_])\w)+)(?:'(?:s|t|re|ve|ll|d|m)(?!\w))?")
 FOLDED_LINE = re.compile(rf"(?<=[{DENSE}])[ \t\u3000]*\n[ \t\u3000]*(?=[{DENSE}])")
 DENSE_START = re.compile(f"[{DENSE}]")
@@ -29,17 +29,17 @@ ACCENTS = re.compile("[\u0300-\u036f]+")
 PAIR = cast("Callable[[str, str], str]", concat)
 PARTICLE = re.compile("[\u3041-\u309f\u30fc]").fullmatch
 LONGEST = 40
-"""Characters of a word; longer runs, which are not words of a language, are cut into pieces."""
+"""Maximum characters of a word; longer runs are cut into pieces."""
 LANGUAGES = tuple(
     "arabic danish dutch english finnish french german greek hungarian italian norwegian portuguese romanian russian "
     "spanish swedish tamil turkish".split()
 )
 WITHOUT_STOPS = frozenset({"arabic", "greek", "romanian", "tamil", "turkish"})
-"""Languages whose empty words tantivy does not know."""
+"""Languages whose stop words tantivy lacks."""
 
 
 class Analyzer:
-    """Split text into terms. Its `name` is stored with an index, which is built again when it changes.
+    """Split text into terms. Its `name` is stored with an index, which is rebuilt when it changes.
 
     >>> Analyzer().terms("Cats' whiskers、東京タワー")
     ['cat', 'whisker', '東', '京', 'タ', 'ワ', 'ー', '東京', '京タ', 'タワ', 'ワー']
@@ -68,15 +68,15 @@ class Analyzer:
         """Return the terms of a question: without words like `the` or `how many` and single kana like `の`, unless there is
         nothing else.
 
-        Pairs with the kana stay. On Japanese questions this changes nDCG@10 by 0.001 and takes a fifth off the time.
+        Pairs with the kana stay. On Japanese questions this changes nDCG@10 by 0.001 and saves a fifth of the time.
         """
         plain = without_askwords(text, english=self.language == "english")
         return self._telling(_folded(plain)) or self._telling(_folded(text)) or self.terms(text)
 
     def marks(self, text: str, terms: "frozenset[str] | set[str]") -> tuple[tuple[int, int], ...]:
-        """Return where a text, as it was written, holds any of the terms, as (start, end); neighbours are one place.
+        """Return the ranges (start, end) of a text that contain any of the terms; adjacent ranges are merged.
 
-        In a run without spaces pairs count; a single character only where it stands alone or the question is one.
+        In a run without spaces pairs count; a single character counts only if it is isolated or the question is one character.
         """
         spans: list[tuple[int, int]] = []
         for start, end in self._places(text, terms):
@@ -127,16 +127,16 @@ def _folded(text: str) -> str:
     if text.isascii():
         return text.lower()
     folded = (text if is_normalized("NFKC", text) else normalize("NFKC", text)).casefold().replace("\u2019", "'")
-    # A line that was broken in the middle of a word without spaces is read on.
+    # Text without spaces continues across a line break.
     return FOLDED_LINE.sub("", folded) if "\n" in folded else folded
 
 
 CLUSTER = re.compile("[\\S\\s][\u0300-\u036f\u3099\u309a\uff9e\uff9f]*")
-"""A character with what may be composed with it."""
+"""A character with its combining characters."""
 
 
 def _folded_with_places(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """The folded text, and for each of its characters from where to where it was in the text as written."""
+    """The folded text, and the range of each of its characters in the original text."""
     folded: list[str] = []
     places: list[tuple[int, int]] = []
     for cluster in CLUSTER.finditer(text):
@@ -151,7 +151,7 @@ def _folded_with_places(text: str) -> tuple[str, list[tuple[int, int]]]:
 
 @cache
 def _filtered(language: str, name: str) -> "tantivy.TextAnalyzer":
-    import tantivy  # 17 MB that nothing but documents needs
+    import tantivy  # 17 MB that only documents need
 
     return tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw()).filter(getattr(tantivy.Filter, name)(language)).build()
 
@@ -194,11 +194,11 @@ ASKING_CJK = re.compile(
     r"请问|请?(?:告诉我|介绍一下)|是什么|什么是|怎么(?:样|办)?|[吗呢](?=[?？。\s]|$))(?![\u3099\u309a\uff9e\uff9f])"
 )
 PARTED = "|"
-"""Stands where words were: what they stood between does not become neighbours, not even across a line."""
+"""Replaces removed words, so that the words around them do not become neighbours, not even across a line."""
 
 
 def without_askwords(text: str, *, english: bool) -> str:
-    """Remove words that only ask from a question; names in capitals are kept.
+    """Remove question words from a question; names in capitals are kept.
 
     >>> without_askwords("休暇について教えてください", english=True), without_askwords("What is the WHO?", english=True)
     ('休暇|', '| is the WHO?')

@@ -1,11 +1,11 @@
 """The backends of an index and of a library: their interface, and the tables that SQLite and PostgreSQL share.
 
-Every backend passes `tests/retrieval/test_conformance.py`. What the principals may not see is excluded before anything is ranked
-or counted.
+Every backend passes `tests/retrieval/test_conformance.py`. Passages that the principals may not see are excluded before
+ranking and counting.
 
-`generation` counts the transactions of an index, and `stamp` is random for each: what was derived from the tables records which
-one it has seen, so a database restored from a backup is distinguished from its own future. Numbers of documents and passages are
-never used again, so derived data cannot take a new row for an old one.
+`generation` counts the transactions of an index, and `stamp` is random for each: derived data records the transaction it has
+seen, so a database restored from a backup is distinguished from its own future. Numbers of documents and passages are never
+used again, so derived data cannot take a new row for an old one.
 """
 
 import json
@@ -143,7 +143,7 @@ MIGRATION = Migration(
             terms integer[] NOT NULL,
             numbers bytea NOT NULL,
             counts bytea NOT NULL)""",
-        # Every search reads many of them, so they are not compressed and stand in their rows.
+        # Every search reads many of them, so they are stored uncompressed in their rows.
         "ALTER TABLE words ALTER COLUMN numbers SET STORAGE MAIN, ALTER COLUMN counts SET STORAGE MAIN",
         "ALTER TABLE words SET (toast_tuple_target = 8160)",
         "CREATE INDEX words_terms ON words USING gin(terms)",
@@ -156,7 +156,7 @@ MIGRATION = Migration(
         "CREATE INDEX tally_index ON tally(doc_index)",
     ),
 )
-# Whose an index is: "" is the one who works on the command line. A name is unique among all owners.
+# The owner of an index: "" is the command line. A name is unique among all owners.
 OWNERS = Migration(("ALTER TABLE doc_index ADD COLUMN owner {text} NOT NULL DEFAULT ''",))
 LIBRARY = DatabaseSpec(
     "library",
@@ -166,7 +166,7 @@ LIBRARY = DatabaseSpec(
     migrations=(MIGRATION, OWNERS),
     created_by="`taiwa index FOLDER` creates one",
     repair="delete it with the folder beside it, and index again",
-    # The planner takes it for cheap to compare arrays, and would compare those of every passage instead of asking GIN.
+    # The planner underestimates the cost of comparing arrays, and would compare those of every passage instead of using GIN.
     settings=("enable_seqscan = off",),
 )
 
@@ -197,7 +197,7 @@ class StoredPassage(NamedTuple):
 class IndexBackend(ABC):
     """One index.
 
-    `root` is the folder of its documents, empty where they come from elsewhere; `analyzer` that of its texts and of queries.
+    `root` is the folder of its documents, empty if they come from elsewhere; `analyzer` is used for texts and queries.
     """
 
     def __init__(self, db: Database, seq: int, named: tuple[str, str], analyzer: Analyzer) -> None:
@@ -212,7 +212,7 @@ class IndexBackend(ABC):
         return f"{type(self).__name__}({self.name!r})"
 
     def close(self) -> None:  # noqa: B027  (most hold nothing)
-        """Release what is open besides the tables."""
+        """Release resources other than the tables."""
 
     @abstractmethod
     def write_lock(self, wait: float) -> AbstractContextManager[None]:
@@ -232,7 +232,7 @@ class IndexBackend(ABC):
 
     @abstractmethod
     def update_derived(self) -> None:
-        """Update derived data, which the next search would otherwise have to wait for."""
+        """Update derived data, so that the next search need not wait for it."""
 
     @abstractmethod
     def search(self, weights: Mapping[str, float], k: int, principals: Principals) -> tuple[Passage, ...]:
@@ -267,10 +267,10 @@ class IndexBackend(ABC):
 
     @abstractmethod
     def _visible_audiences(self, principals: Principals) -> Collection[int] | None:
-        """Return the audiences that include the principals; None when these are all."""
+        """Return the audiences that include the principals; None if all do."""
 
     def known(self) -> Mapping[str, FileFacts]:
-        """Return what is known of every file, by path."""
+        """Return the facts of every file, by path."""
         select = (
             f"SELECT path, {FACTS} FROM document JOIN audience ON audience.seq = audience WHERE document.doc_index = ?"  # noqa: S608
         )
@@ -368,7 +368,7 @@ class IndexBackend(ABC):
         return State(row[0], row[1].hex())
 
     def _cache_of_state(self) -> dict[Principals, Any]:
-        """Return what was derived for principals since the last transaction."""
+        """Return the data derived for principals since the last transaction."""
         state = self._state()
         if state != self._cached_at or len(self._cache) >= MOST_PRINCIPALS:
             self._cache, self._cached_at = {}, state
@@ -380,7 +380,7 @@ class IndexBackend(ABC):
         return {seq: _clauses(clauses) for seq, clauses in rows}
 
     def _audience_row(self, audience: Audience) -> int:
-        """Return the row of an audience, created where necessary."""
+        """Return the row of an audience, created if necessary."""
         clauses = json.dumps([sorted(clause) for clause in audience], ensure_ascii=False)
         select = "SELECT seq FROM audience WHERE doc_index = ? AND clauses = ?"
         seq: int | None = self._db.one(select, self.seq, clauses)
@@ -390,7 +390,7 @@ class IndexBackend(ABC):
         return seq
 
     def _scored(self, scores: Mapping[int, float]) -> list[StoredPassage]:
-        """Return those of the passages that are still there, with their scores, in the given order."""
+        """Return the passages that still exist, with their scores, in the given order."""
         if not scores:
             return []
         marks = ", ".join("?" * len(scores))
@@ -425,12 +425,12 @@ def _heading_terms(analyzer: Analyzer, headings: str) -> list[str]:
 
 
 def passage_terms(analyzer: Analyzer, title: str, heading: str, text: str) -> list[str]:
-    """Return the terms of a passage, those of its document's title and of the headings above it included."""
+    """Return the terms of a passage, including those of its document's title and of its headings."""
     return _heading_terms(analyzer, f"{title}\n{heading}") + analyzer.terms(text)
 
 
 def access_json(known: FileFacts) -> str | None:
-    """Return the access list of a file as it is stored."""
+    """Return the stored form of a file's access list."""
     return None if known.access is None else json.dumps(known.access, ensure_ascii=False)
 
 
@@ -462,7 +462,7 @@ class LibraryBackend(ABC, Generic[S]):
         """Write the initial rows of a new index."""
 
     def _gone(self, backend: S) -> None:
-        """Delete what an index has besides rows."""
+        """Delete data of an index outside its rows."""
 
     def names(self, owner: str | None = "") -> tuple[str, ...]:
         """Return the names of the indexes of an owner; None stands for all."""

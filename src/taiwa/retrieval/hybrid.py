@@ -1,8 +1,8 @@
-"""Words and vectors together, used where a check on the user's own questions shows a gain, and the embedders of texts.
+"""Hybrid search by words and vectors, used if a check on the user's own questions shows a gain, and text embedders.
 
-On English sets fusion gained 0.04 to 0.11 nDCG@10, on Japanese the same model lost 0.40: only a measurement tells. Without
-questions from users, sentences of the documents stand in: a sentence is looked up with its own passage taken out of the results,
-and the passages beside it are relevant.
+On English sets fusion gained 0.04 to 0.11 nDCG@10, on Japanese the same model lost 0.40, so the gain must be measured.
+Without questions from users, sentences of the documents serve as questions: the passage of a sentence is excluded from its
+results, and the neighbouring passages are relevant.
 
 `BertEncoder` runs on numpy alone. Its folder is as published: `config.json`, `tokenizer.json`, `model.safetensors`, and perhaps
 `1_Pooling`. On all-MiniLM-L6-v2 the vectors agree with PyTorch to a cosine of 0.9999998.
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 from taiwa.kernel.errors import ConfigError, InputError, TaiwaError
 from taiwa.kernel.messages import Message, Passage
-from taiwa.kernel.records import parse_json, value
+from taiwa.kernel.serialization import parse_json, value
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.backend import IndexBackend
 from taiwa.retrieval.index import FUSION_DEPTH, NO_PRINCIPALS, Index, NearPassages, reciprocal_ranks
@@ -51,7 +51,7 @@ class Embedder(Protocol):
 
 
 def unit_rows(rows: "Sequence[Sequence[float]]") -> Vectors:
-    """Normalize rows to length 1; a row of zeros stays as it is.
+    """Normalize rows to length 1; a row of zeros stays unchanged.
 
     Raises:
         ValueError: the rows have different lengths, or a number is not finite.
@@ -199,14 +199,14 @@ def _tokenizer(path: Path, most: int) -> "Tokenizer":
 
 BATCH = 64
 PAUSE = 30.0
-"""Seconds before an embedder that failed is called again."""
+"""Seconds before a failed embedder is called again."""
 WAIT = 600.0
 
 
 class HybridIndex(Index):
     """An index searched by words and vectors; it uses words alone until `gain_of` has shown a gain.
 
-    `always` fuses regardless. When the embedder fails, words alone are used, and `trouble` is the reason.
+    `always` fuses regardless. If the embedder fails, only words are used, and `trouble` is the reason.
     """
 
     def __init__(
@@ -231,12 +231,12 @@ class HybridIndex(Index):
         """Compute the missing vectors, and return their number; an interrupted run continues where it stopped.
 
         Raises:
-            TaiwaError: the embedder failed; what it made so far is kept.
+            TaiwaError: the embedder failed; vectors computed so far are kept.
         """
         made = 0
         model = self.embedder.name
         while True:
-            # Locked for one batch at a time: two processes share the work, and neither waits long.
+            # Locked for one batch at a time, so that two processes can share the work without waiting long.
             with self.backend.write_lock(WAIT):
                 batch = self.backend.without_vectors(model, BATCH)
                 vectors = self.embedder.embed([text_of(passage) for passage in batch], "passage") if batch else ()
@@ -251,7 +251,7 @@ class HybridIndex(Index):
     def near(
         self, query: str, k: int, principals: Iterable[str] = NO_PRINCIPALS, history: Sequence[Message] = ()
     ) -> NearPassages | None:
-        """Return the nearest passages; None where fusion is not used, or the embedder fails."""
+        """Return the nearest passages; None if fusion is not used or the embedder fails."""
         if not self.fuses or self._clock() - self._failed_at < PAUSE:
             return None
         earlier = [message.text for message in history if message.role == "user"]
@@ -273,17 +273,17 @@ def text_of(passage: Passage) -> str:
 
 
 PLACES = 10
-"""Places of a ranking that count."""
+"""Ranks of a ranking that count."""
 DRAWS = 2_000
 MOST = 300
-"""Questions that are asked at most: each is one more text to embed."""
+"""Maximum number of questions: each is one more text to embed."""
 SENTENCE = re.compile(r"(?<=[。！？｡])|(?<=[.!?])\s+|\n+")
 FEWEST_TERMS, MOST_LETTERS = 4, 300
 
 
 @value
 class LabelledQuery:
-    """A question, the ids of the passages that are right, and the id of one that may not answer."""
+    """A question, the ids of relevant passages, and the id of an excluded one."""
 
     question: str
     right: frozenset[str]
@@ -293,9 +293,9 @@ class LabelledQuery:
 def gain_of(
     fused: "HybridIndex", pairs: Sequence[tuple[str, str]] = (), substitutes: Sequence[LabelledQuery] = ()
 ) -> Gain:
-    """Measure and remember what fusing gains on pairs of a question and the id of the passage that answers it.
+    """Measure and store the gain of fusion on pairs of a question and the id of its passage.
 
-    Positive feedback (`Index.add_feedback`) counts too. `substitutes` are questions used where users have given too few.
+    Positive feedback (`Index.add_feedback`) counts too. `substitutes` are used if users have given too few questions.
 
     Raises:
         InputError: there are too few questions.
@@ -322,7 +322,7 @@ def gain_of(
 
 
 def own_sentences(backend: IndexBackend, most: int = MOST) -> tuple[LabelledQuery, ...]:
-    """Draw sentences of the documents as questions, one per document, or more where there are few documents."""
+    """Sample sentences of the documents as questions, one per document, or more if there are few documents."""
     chance = random.Random(0)  # noqa: S311  (a draw that repeats, no secret)
     listed = [each for each in backend.documents(None) if each.passages > 1]
     chosen = listed if len(listed) <= most else chance.sample(listed, most)
@@ -339,7 +339,7 @@ def own_sentences(backend: IndexBackend, most: int = MOST) -> tuple[LabelledQuer
 
 
 def _sentence(text: str, beside: Sequence[Passage], analyzer: Analyzer, chance: random.Random) -> str:
-    """A sentence that says something and stands here alone; headings and rows of tables are none."""
+    """Return a meaningful sentence that occurs only here; headings and table rows do not count."""
     sentences = (each.strip() for each in SENTENCE.split(text))
     fit = [
         each for each in sentences
@@ -350,7 +350,7 @@ def _sentence(text: str, beside: Sequence[Passage], analyzer: Analyzer, chance: 
 
 
 def _scored(fused: "HybridIndex", questions: Sequence[LabelledQuery]) -> list[tuple[float, float]]:
-    """Score each question, by words and by both."""
+    """Score each question, by words and by both rankings."""
     documents = fused.backend.documents(None)
     everybody = frozenset(name for each in documents for clause in each.known.audience for name in clause)
     scored: list[tuple[float, float]] = []

@@ -1,10 +1,15 @@
-"""Indexes and libraries as a program uses them: search, dialogue-weighted queries, evidence, rank fusion, and a retriever in memory."""
+"""Indexes and libraries as a program uses them: search, filters, dialogue-weighted queries, evidence, rank fusion, and a retriever
+in memory.
+"""
 
 import math
+import operator
 import re
+from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import filterfalse
 from pathlib import Path
 from statistics import pstdev
@@ -13,13 +18,14 @@ from unicodedata import normalize
 
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, StoreError
 from taiwa.kernel.messages import Evidence, Message, Passage
+from taiwa.kernel.serialization import Json
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.backend import IndexBackend, LibraryBackend
 from taiwa.retrieval.ingest import Progress, RefreshReport, RuleListing, list_rules, refresh
 from taiwa.retrieval.types import DocumentListing, IndexSummary, PassageFeedback, Principals, TermCounts
 from taiwa.sql import PostgresUrl, is_postgres_url
 
-# What has no spaces between words, or glues endings to them: kana, Chinese characters, Hangul.
+# Scripts without spaces between words, or with agglutinated endings: kana, Chinese characters, Hangul.
 CJK = r"\u3005\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
 TERM = re.compile(rf"(?P<cjk>[{CJK}]+)|(?:(?![{CJK}])\w)+")
 
@@ -28,7 +34,7 @@ class InMemoryRetriever:
     """A retriever over the given passages.
 
     The score is the fraction of the query that a passage contains, 0 to 1, weighted by inverse document frequency. Of two
-    passages that contain the same, the shorter comes first.
+    passages with the same score, the shorter comes first.
     """
 
     def __init__(self, passages: Iterable[Passage]) -> None:
@@ -70,13 +76,13 @@ def terms(text: str) -> Iterator[str]:
 EASE = 60
 """The constant of reciprocal rank fusion (Cormack, Clarke, Buettcher 2009)."""
 FUSION_DEPTH = 50
-"""Passages of each ranking that are fused."""
+"""Number of passages of each ranking to fuse."""
 
 
 def reciprocal_ranks(rankings: Iterable[Sequence[Passage | None]], k: int) -> tuple[Passage, ...]:
     """Fuse rankings by reciprocal rank, at most k passages; the score is the sum of 1 / (60 + rank).
 
-    None occupies a rank without being a passage.
+    None occupies a rank without a passage.
     """
     scores: dict[str, float] = {}
     passages: dict[str, Passage] = {}
@@ -93,18 +99,18 @@ EARLIER = 0.5
 FADING = 0.7
 """An earlier turn of the user's counts half, and each one before it 0.7 of that."""
 SUBJECT = 0.8
-"""The turn that names what a pronoun of the question means counts at least this much: the last one without a pronoun of its own,
-and the first one where it is short, because it mostly names the subject.
+"""The minimum weight of the turns that probably name the antecedent of a pronoun: the last one without a pronoun, and a
+short first one, which usually names the subject.
 
 nDCG@10 of this, of the decay alone, and of all user turns joined: CANARD .530, .402, .526; CAsT .832, .825, .764; iKAT .628, .628,
 .515; MTRAG .528, .539, .394, where the subject changes within a dialogue.
 """
 SHORT = 5
-"""The most terms of a first turn that names a subject and asks nothing more."""
+"""The maximum number of terms of a first turn that only names a subject."""
 ANSWERED = 0.05
-"""What the last answer said counts for little, and finds what the user calls `it`."""
+"""The last answer has a small weight; it helps to resolve `it`."""
 MOST_TERMS = 128
-"""Terms that are asked for; what weighs least is left out."""
+"""Maximum number of query terms; those with the least weight are dropped."""
 
 POINTING = re.compile(
     r"\b(?:this|that|these|those)\s+(?P<noun>[a-z]{3,})|"
@@ -119,7 +125,7 @@ EMPTY = re.compile(
     r"それ(?:では|で|から|とも|ぞれ|ほど|なら)|これ(?:から|まで)|その(?:ほか|他|まま|うち|後)|このたび|那么|这样|那样|其他|其中|其实|尤其|其余",
     re.IGNORECASE,
 )
-"""Expressions that look like references and are not."""
+"""Expressions that look like references but are not."""
 
 
 def weight_terms(analyzer: Analyzer, query: str, history: Sequence[Message] = ()) -> dict[str, float]:
@@ -151,13 +157,13 @@ def _has_reference(text: str) -> bool:
 
 
 def _add(weights: dict[str, float], terms: Sequence[str], weight: float) -> None:
-    """Take the maximum weight of a term: a topic of every turn must not outweigh the current question."""
+    """Use the maximum weight of a term: a topic of every turn must not outweigh the current question."""
     for term in terms:
         weights[term] = max(weights.get(term, 0.0), weight)
 
 
 def unresolved_references(analyzer: Analyzer, query: str, history: Sequence[Message] = ()) -> tuple[str, ...]:
-    """Return the references of a question without an antecedent: `that form` where no form was mentioned.
+    """Return the references of a question without an antecedent: `that form` if no form was mentioned.
 
     Any history resolves a pronoun, and so do terms before it in the question.
     """
@@ -179,13 +185,13 @@ ASKING = frozenset(
     "we you tell show explain pleas about and but or on in of to for with "
     "long much mani often far old big soon late earli high".split()
 )
-"""Terms that ask and name nothing."""
+"""Question words."""
 
 
 LOOKED_AT = 10
 COVERING = 5
 SATURATION = 2.2
-"""What a term's frequency multiplies its weight by at most in BM25 with k1 = 1.2."""
+"""The maximum factor of a term's frequency in BM25 with k1 = 1.2."""
 
 
 def judge(
@@ -195,7 +201,7 @@ def judge(
     counts: TermCounts,
     points: tuple[str, ...] = (),
 ) -> Evidence:
-    """Measure the evidence for a weighted question in the best passages."""
+    """Measure the evidence on a weighted question in the best passages."""
     rare = {term: weight * _idf(counts, term) for term, weight in weights.items()}
     mass = math.fsum(rare.values())
     unknown = tuple(term for term in weights if not counts.holders.get(term))
@@ -221,11 +227,11 @@ LONGEST_NAME = 100
 Fits: TypeAlias = Callable[[str, str], bool]
 """Whether a document, given by its index and its path, is to be searched."""
 FILTERED_DEPTH = 10_000
-"""The best passages among which those of documents that fit are looked for."""
+"""The number of best passages among which matching documents are searched."""
 
 
 class NearPassages(NamedTuple):
-    """Passages by their nearness in meaning, and the name of the model that says so."""
+    """Passages by semantic similarity, and the name of the embedding model."""
 
     model: str
     passages: tuple[Passage, ...]
@@ -242,7 +248,7 @@ class Index:
     def __init__(self, backend: IndexBackend) -> None:
         self.backend = backend
         self.name, self.root, self.analyzer = backend.name, backend.root, backend.analyzer
-        """The name of the index, the folder that it is made from, and what turns texts and questions into terms."""
+        """The name of the index, its folder, and the analyzer of texts and questions."""
 
     def __repr__(self) -> str:
         return f"Index({self.name!r})"
@@ -252,8 +258,8 @@ class Index:
     ) -> tuple[Passage, ...]:
         """Return at most k passages that `principals` may see, best first.
 
-        Passages share a term with the question, or are near to it in meaning where such a search is used. Earlier turns of a
-        dialogue count too, less and less with their age.
+        Passages share a term with the question, or are similar in meaning if embeddings are used. Earlier turns of a
+        dialogue count too, with decreasing weight.
         """
         near = self.near(query, max(FUSION_DEPTH, k), principals, history) if k > 0 else None
         if near is None:
@@ -263,13 +269,13 @@ class Index:
     def by_words(
         self, query: str, k: int = 5, principals: Iterable[str] = NO_PRINCIPALS, history: Sequence[Message] = ()
     ) -> tuple[Passage, ...]:
-        """Return at most k passages that share a term with the question, whatever else the index is asked by."""
+        """Return at most k passages that share a term with the question, without embeddings."""
         return self.backend.search(weight_terms(self.analyzer, query, history), k, frozenset(principals))
 
     def near(
         self, query: str, k: int, principals: Iterable[str] = NO_PRINCIPALS, history: Sequence[Message] = ()
     ) -> "NearPassages | None":
-        """Return passages that are near to the question in meaning; None where only words are looked at."""
+        """Return passages that are similar to the question in meaning; None if only words are used."""
         del query, k, principals, history
         return None
 
@@ -280,7 +286,7 @@ class Index:
         history: Sequence[Message] = (),
         fits: Fits | None = None,
     ) -> Evidence:
-        """Measure the evidence on a question, in the documents that fit."""
+        """Measure the evidence on a question in the matching documents."""
         names = frozenset(principals)
         weights = weight_terms(self.analyzer, query, history)
         counts = self.backend.counts(tuple(weights), names)
@@ -290,7 +296,7 @@ class Index:
         return judge(self.analyzer, weights, passages, counts, unresolved_references(self.analyzer, query, history))
 
     def passage(self, id: str, principals: Iterable[str] = NO_PRINCIPALS) -> Passage | None:  # noqa: A002  (the field of a passage)
-        """Return a passage by its id, if that version is still there and `principals` may see it."""
+        """Return a passage by its id, if that version still exists and `principals` may see it."""
         return self.backend.passage(id, frozenset(principals))
 
     def refresh(self, wait: float = 0.0, progress: Progress | None = None) -> RefreshReport:
@@ -304,7 +310,7 @@ class Index:
         return refresh(self.backend, wait, progress)
 
     def catch_up(self, wait: float = 1.0, progress: Progress | None = None) -> str:
-        """Read what changed in the folder before a search; return why the index must be used as it is, or ""."""
+        """Read changes in the folder before a search; return why the index could not be updated, or ""."""
         if not self.root:
             return ""
         try:
@@ -318,7 +324,7 @@ class Index:
         return f"{self.name}: searched as it was indexed before, since {why}"
 
     def rules(self) -> tuple[RuleListing, ...]:
-        """List the access rules of the folder as they are now; none without a folder.
+        """List the current access rules of the folder; none without a folder.
 
         Raises:
             ConfigError: the access rules are invalid.
@@ -340,7 +346,7 @@ class Index:
 
 
 class ScopedRetriever:
-    """Several indexes with fixed principals and history, as a retriever for the effect `Retrieve`; `fits` restricts their documents."""
+    """A retriever over several indexes, with fixed principals and history; `fits` restricts their documents."""
 
     def __init__(
         self,
@@ -355,13 +361,13 @@ class ScopedRetriever:
         self.fits = fits
 
     def after(self, history: Sequence[Message]) -> "ScopedRetriever":
-        """Return the same with another history."""
+        """Return the same retriever with another history."""
         return ScopedRetriever(self.indexes, self.principals, history, self.fits)
 
     def find(self, query: str, k: int = 5) -> tuple[Passage, ...]:
-        """Return at most k passages, best first. The source of a passage names its index where there are several.
+        """Return at most k passages, best first. The source of a passage names its index if there are several.
 
-        Passages without vectors count in the vector ranking as they do by words, so that they gain and lose nothing.
+        Passages without vectors keep their full-text rank in the vector ranking, so they gain and lose nothing.
         """
         depth = max(k, FUSION_DEPTH if self.fits is None else FILTERED_DEPTH)
         near = [index.near(query, depth, self.principals, self.history) if k > 0 else None for index in self.indexes]
@@ -382,7 +388,7 @@ class ScopedRetriever:
 
     @property
     def troubles(self) -> tuple[str, ...]:
-        """Why the last search used words alone although the index has an embedder."""
+        """Why the last search used only words although the index has an embedder."""
         return tuple(dict.fromkeys(index.trouble for index in self.indexes if index.trouble))
 
     def _named(self, index: Index, passages: Iterable[Passage]) -> Iterable[Passage]:
@@ -398,13 +404,13 @@ class ScopedRetriever:
         return next((passage for passage in passages if passage is not None), None)
 
     def evidence(self, query: str) -> Evidence:
-        """Measure the evidence on a question, of the index that has most."""
+        """Measure the evidence on a question; the index with the most evidence counts."""
         measured = [index.evidence(query, self.principals, self.history, self.fits) for index in self.indexes]
         return max(measured, key=lambda each: (each.top, each.coverage), default=Evidence())
 
 
 class Library:
-    """All indexes of a place."""
+    """All indexes of a library."""
 
     def __init__(self, backend: LibraryBackend[Any]) -> None:
         self._backend = backend
@@ -413,7 +419,7 @@ class Library:
     def open(cls, place: str | Path | PostgresUrl, *, readonly: bool = False) -> "Library":
         """Open the library of a file, created on first use, or of a PostgreSQL server.
 
-        With `readonly` nothing is written at the place, which need not be writable; a file that is missing is an empty library.
+        With `readonly` nothing is written, and the location may be read-only; a missing file is an empty library.
 
         Raises:
             InputError: the URL of the server is invalid.
@@ -437,7 +443,7 @@ class Library:
         self._backend.close()
 
     def names(self, owner: str | None = "") -> tuple[str, ...]:
-        """Return the names of the indexes of an owner: "" is the command line, and callers of a server have theirs; None is all."""
+        """Return the names of an owner's indexes: "" is the command line, callers of a server have their own; None is all."""
         return self._backend.names(owner)
 
     def index(self, name: str) -> Index:
@@ -454,7 +460,7 @@ class Library:
         return next((index for index in map(self.index, self.names(None)) if index.root == root), None)
 
     def create(self, folder: str | Path, name: str = "", language: str = "english", owner: str = "") -> Index:
-        """Return a new index of a folder, or of one file, still empty; `refresh` fills it. Words are stemmed for the language.
+        """Return a new, empty index of a folder or a file; `refresh` fills it. Words are stemmed for the language.
 
         Raises:
             InputError: the folder does not exist, or the name is invalid.
@@ -466,7 +472,7 @@ class Library:
         return self.create_empty(_checked(name or root.name or "root"), str(root), language, owner)
 
     def create_empty(self, name: str, root: str = "", language: str = "english", owner: str = "") -> Index:
-        """Return a new index of no folder, whose documents come from elsewhere.
+        """Return a new index without a folder, whose documents come from elsewhere.
 
         Raises:
             ConflictError: an index of that name exists.
@@ -474,7 +480,7 @@ class Library:
         return Index(self._backend.create(_checked(name), root, Analyzer(language), owner))
 
     def drop(self, name: str) -> None:
-        """Delete an index; the documents themselves stay as they are.
+        """Delete an index; the documents themselves stay unchanged.
 
         Raises:
             InputError: no index has that name.
@@ -506,9 +512,10 @@ def _server(place: object) -> PostgresUrl:
 class IndexScope:
     """The indexes of one caller.
 
-    - `owner`: whose own ones they are; "" is the command line.
-    - `served`: names of further ones; None stands for all of the command line, which only its own owner gets.
-    - `uploads`: the folder of uploaded documents. `principals`: for whom documents are searched beside those that an app names.
+    - `owner`: the owner of its own indexes; "" is the command line.
+    - `served`: names of further indexes; None stands for all of the command line, for its owner only.
+    - `uploads`: the folder of uploaded documents. `principals`: for whom documents are searched, in addition to those that
+      an app names.
     """
 
     owner: str = ""
@@ -518,7 +525,7 @@ class IndexScope:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is that of the command line itself."""
+        """Whether this is the scope of the command line."""
         return not self.owner and self.served is None
 
     def names(self, library: Library) -> tuple[str, ...]:
@@ -531,5 +538,78 @@ class IndexScope:
         return tuple(dict.fromkeys([*(name for name in self.served if name in there), *uploaded]))
 
     def has_uploads(self, root: str) -> bool:
-        """Whether a folder is one of uploaded documents."""
+        """Whether a folder contains uploaded documents."""
         return bool(self.uploads and root) and Path(root).is_relative_to(self.uploads)
+
+
+# --- filters ----------------------------------------------------------------------------------------------------------
+# The ids and attributes of documents on the server, and filters over attributes: comparisons, `and` and `or`.
+
+UPLOADED = re.compile(r"[^/]*/(file-[0-9a-f]{24})/(.*)", re.DOTALL)
+"""The index, the id and the name of a file that was attached to a vector store."""
+
+
+def file_of(source: str, index: str) -> tuple[str, str]:
+    """Return the id of a document and its path; if `index` is empty, the source begins with the name of its index.
+
+    A file uploaded separately is in a folder named after its id, which it keeps.
+
+    >>> file_of("guide.md", "shop"), file_of("shop/guide.md", "")
+    (('file-c2hvcC9ndWlkZS5tZA', 'guide.md'), ('file-c2hvcC9ndWlkZS5tZA', 'guide.md'))
+    """
+    whole = f"{index}/{source}" if index else source
+    if found := UPLOADED.match(whole):
+        return found[1], found[2]
+    return f"file-{urlsafe_b64encode(whole.encode()).decode().rstrip('=')}", whole.partition("/")[2]
+
+
+ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "gt": operator.gt,
+    "gte": operator.ge,
+    "lt": operator.lt,
+    "lte": operator.le,
+}
+COMPARISONS = ("eq", "ne", *ORDERS, "in", "nin")
+
+
+def fits(filters: Json, attributes: Mapping[str, Json]) -> bool:
+    """Return whether attributes match a filter; texts and numbers are not comparable with each other.
+
+    >>> fits({"type": "gte", "key": "year", "value": 2024}, {"year": 2025})
+    True
+    >>> fits({"type": "and", "filters": [{"type": "ne", "key": "draft", "value": True}]}, {"draft": 1})
+    True
+    """
+    if not isinstance(filters, dict):
+        return False
+    kind, inner, wanted = filters.get("type"), filters.get("filters"), filters.get("value")
+    if kind in ("and", "or") and isinstance(inner, list):
+        return (all if kind == "and" else any)(fits(each, attributes) for each in inner)
+    found = attributes.get(str(filters.get("key")))
+    if kind in ("eq", "ne"):
+        return _same(found, wanted) == (kind == "eq")
+    if kind in ("in", "nin"):
+        return any(_same(found, each) for each in (wanted if isinstance(wanted, list) else ())) == (kind == "in")
+    alike = (_is_number(found) and _is_number(wanted)) or (isinstance(found, str) and isinstance(wanted, str))
+    return alike and kind in ORDERS and ORDERS[str(kind)](found, wanted)
+
+
+def _same(one: Json, other: Json) -> bool:
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _is_number(data: Json) -> bool:
+    return isinstance(data, (int, float)) and not isinstance(data, bool)
+
+
+def documents_that_fit(
+    filters: Json, attributes: Callable[[str], Mapping[str, Mapping[str, Json]]]
+) -> Callable[[str, str], bool]:
+    """Return a test of whether a document (index, path) matches; `attributes` are those of an index, by document id."""
+    known = cache(attributes)
+
+    @cache  # a document has many passages
+    def fits_document(index: str, path: str) -> bool:
+        return fits(filters, known(index).get(file_of(path, index)[0], {}))
+
+    return fits_document

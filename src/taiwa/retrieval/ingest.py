@@ -1,4 +1,4 @@
-"""A folder of documents into an index: scan, and batches that are each committed or not; `access` says who may see a document."""
+"""Read a folder of documents into an index: scan it, and commit atomic batches; `access` decides who may see a document."""
 
 import hashlib
 import os
@@ -12,8 +12,9 @@ from typing import TypeAlias
 from unicodedata import normalize
 
 from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.kernel.records import value
-from taiwa.retrieval.access import (
+from taiwa.kernel.serialization import value
+from taiwa.retrieval.backend import IndexBackend
+from taiwa.retrieval.document_access import (
     SIDECAR,
     AccessUnclearError,
     Rule,
@@ -25,22 +26,21 @@ from taiwa.retrieval.access import (
     read_rules,
     unmatched_rule,
 )
-from taiwa.retrieval.backend import IndexBackend
 from taiwa.retrieval.readers import MISSING, IsolatedReader, document_format, reader_name
 from taiwa.retrieval.types import Batch, Document, FileFacts, UnreadableError, reason_of
 
 LARGEST_FILE = 64 << 20
 LEFT_OUT = frozenset({"CVS", "_darcs", "RCS", "SCCS", "__pycache__", "node_modules"})
-"""Folders that hold versions of other files, or what programs put there; hidden ones are left out anyway."""
+"""Folders of version control or generated files; hidden folders are skipped anyway."""
 DEEPEST = 64
 MOST_RULES = 64 << 10
-"""Bytes of a file that are looked at for rules."""
+"""Bytes of a file to search for rules."""
 OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file below a folder: its path with `/`, size, and time of change; or why it is not read."""
+    """A file below a folder: its path with `/`, size, and time of change; or the reason why it is not read."""
 
     path: str
     size: int
@@ -68,7 +68,7 @@ class Folder:
         self.others: dict[str, int] = {}
 
     def files(self) -> Iterator[File]:
-        """Give the documents of the folder, and read the rules of access on the way: all of them hold when it is done.
+        """Yield the documents of the folder, and read the access rules on the way; all rules are known at the end.
 
         Raises:
             ConfigError: a file of rules cannot be read, or a rule matches nothing.
@@ -88,14 +88,14 @@ class Folder:
                 self.rules += rules
                 unmatched += rules
             if unmatched:
-                # A rule for a folder holds for what will be in it, too.
+                # A rule for a folder also applies to its future files.
                 paths = [below + name for name in names if name != SIDECAR] + [f"{below}{name}/\0" for name in folders]
                 seen += paths
                 unmatched = [rule for rule in unmatched if not any(map(rule.matches, paths))]
             folders[:] = sorted(name for name in folders if not _hidden(name))
             if len(parts) >= DEEPEST:
                 folders.clear()
-            # A link to a folder is listed among the folders, and not entered.
+            # A link to a folder is listed among the folders, but not followed.
             yield from self._links(below, [name for name in folders if Path(folder, name).is_symlink()])
             for name in sorted(names):
                 if not _hidden(name) and (file := self._file(handle, below + name, name)):
@@ -115,7 +115,7 @@ class Folder:
         """Return the bytes of a document of the folder.
 
         Raises:
-            UnreadableError: it is gone, or a link, too large, or may not be read.
+            UnreadableError: it is deleted, a link, too large, or not readable.
         """
         handles: list[int] = []
         try:
@@ -152,7 +152,7 @@ class Folder:
         return File(path, info.st_size, info.st_mtime_ns, problem)
 
     def _links(self, below: str, names: list[str]) -> Iterator[File]:
-        """A link within the folder leads to what is found anyway; one that leads out is said."""
+        """A link within the folder leads to a file that is found anyway; one that leads out is reported."""
         for name in names:
             path = below + name
             target = Path(os.path.realpath(self.root / path))
@@ -160,10 +160,10 @@ class Folder:
                 yield File(path, 0, 0, "a link that leads out of the folder: not followed")
 
     def _rules_above(self) -> Rules:
-        """A folder, or a file, keeps the rules of the folders that it stands in: naming a part of them opens nothing."""
+        """A folder or file keeps the rules of its parent folders: indexing only a part grants no access."""
         rules: Rules = ()
         for above in (self.root, *self.root.parents) if self.only else self.root.parents:
-            with suppress(OSError):  # of a folder that cannot be listed the names are unknown
+            with suppress(OSError):  # the names in an unreadable folder are unknown
                 misnamed = [each.name for each in above.iterdir() if is_misnamed(each.name)]
                 _no_rules_elsewhere(str(above), None, (), misnamed)
             if os.path.lexists(above / SIDECAR):
@@ -176,12 +176,12 @@ class Folder:
 
     @staticmethod
     def _refused(error: OSError) -> None:
-        """A folder that may not be listed hides rules as well as files: nothing may be taken for open because of that."""
+        """A folder that cannot be listed may hide rules as well as files, so nothing is treated as open because of it."""
         raise InputError(f"the folder {error.filename} cannot be read: {reason_of(error)}") from None
 
 
 def _begins_somewhere(folder: Path, pattern: str) -> bool:
-    """Whether the names before the first star of a rule lead to a file or folder; what lies beside is not looked through."""
+    """Whether the names before the first star of a rule lead to a file or folder; other folders are not searched."""
     for name in normalize("NFC", pattern).split("/"):
         if set("*?") & set(name):
             break
@@ -194,7 +194,7 @@ def _begins_somewhere(folder: Path, pattern: str) -> bool:
 
 
 def _no_rules_elsewhere(folder: str, handle: int | None, folders: Iterable[str], names: Iterable[str]) -> None:
-    """Refuse rules under another file name: their author believes that they apply."""
+    """Refuse rules under another file name, because their author believes that they apply."""
     for name in sorted(set(names) - {SIDECAR}):
         if document_format(name) is not None and not name.lower().endswith(".txt"):
             continue
@@ -206,7 +206,7 @@ def _no_rules_elsewhere(folder: str, handle: int | None, folders: Iterable[str],
 
 
 def _beginning(handle: int | None, folder: str, name: str) -> str:
-    """Return the text of a small file; of any other one nothing."""
+    """Return the text of a small file, "" for any other."""
     try:
         file = os.open(Path(folder, name) if handle is None else name, OPEN_FLAGS & ~os.O_NOFOLLOW, dir_fd=handle)
     except OSError:
@@ -250,10 +250,10 @@ def _hidden(name: str) -> bool:
 
 BATCH_FILES = 64
 BATCH_CHARACTERS = 2_000_000
-"""A batch ends at either limit; the file that reaches the limit of characters still belongs to it."""
+"""A batch ends at either limit; it includes the file that reaches the limit of characters."""
 LONGEST_TITLE = 300
 FRESH_NS = 2_000_000_000
-"""A file that changed so shortly before it was read may have changed again within one tick of its clock."""
+"""A file changed so shortly before it was read may have changed again within one tick of the clock."""
 
 Progress: TypeAlias = Callable[[int, int, str], None]
 """Called with the number of finished files, the number of all files, and the next path."""
@@ -291,7 +291,7 @@ class RuleListing:
 
 
 def list_rules(root: str) -> tuple[RuleListing, ...]:
-    """List the access rules that hold for a folder now.
+    """List the access rules that apply to a folder now.
 
     Raises:
         ConfigError: the access rules are invalid.
@@ -303,12 +303,12 @@ def list_rules(root: str) -> tuple[RuleListing, ...]:
 
 
 def refresh(backend: IndexBackend, wait: float = 0.0, progress: Progress | None = None) -> RefreshReport:
-    """Read what changed in the folder of an index; committed batches are not repeated after an interruption.
+    """Read changes in the folder of an index; committed batches are not repeated after an interruption.
 
     Raises:
         ConflictError: another process held the writer lock for `wait` seconds.
         ConfigError: the access rules are invalid.
-        InputError: the folder does not exist; the index stays as it is.
+        InputError: the folder does not exist; the index stays unchanged.
     """
     if not backend.root:
         raise InputError(f"index {backend.name!r} has no folder; its documents come from elsewhere")
@@ -356,7 +356,7 @@ class _Work:
             yield Batch(tuple(documents), tuple(touched))
 
     def _look(self, file: File, isolated: IsolatedReader) -> "Document | FileFacts | None":
-        """A document to put, facts to put, or nothing to do."""
+        """Return a document to store, facts to store, or nothing."""
         before = self.known.get(file.path)
         kind = document_format(file.path)
         reader = reader_name(kind) if kind and not file.problem else "none"
@@ -396,7 +396,7 @@ class _Work:
 
     @staticmethod
     def _untouched(file: File, before: FileFacts, reader: str) -> bool:
-        """Size, time and reader are as they were, and the file was at rest when it was read."""
+        """Whether size, time and reader are unchanged, and the file was not being changed when it was read."""
         same = (before.size, before.modified_ns, before.reader) == (file.size, file.modified_ns, reader)
         at_rest = before.at_us * 1000 - file.modified_ns > FRESH_NS
         return same and at_rest and reader != MISSING and bool(before.digest)

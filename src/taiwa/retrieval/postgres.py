@@ -1,9 +1,10 @@
-"""Indexes on a PostgreSQL server. Rows and words change in one transaction, so every search sees whole documents, as they are now.
+"""Indexes on a PostgreSQL server. Rows and words change in one transaction, so every search sees complete, current
+documents.
 
 The inverted index (GIN) of PostgreSQL gives candidates, and BM25 ranks them here. Only passages with at least one of the rarer
-terms are scored; an upper bound for the commoner ones tells when no other passage can be among the best, and until then more
-terms are included, up to a limit. What the principals may not see never leaves the server. Vectors are compared by pgvector,
-exhaustively.
+terms are scored; an upper bound for the more common ones shows when no other passage can be among the best; until then more
+terms are included, up to a limit. Passages that the principals may not see never leave the server. Vectors are compared by
+pgvector, exhaustively.
 """
 
 import json
@@ -45,7 +46,7 @@ CREATE TABLE IF NOT EXISTS embedding(
     model text COLLATE "C" NOT NULL,
     cells {type} NOT NULL,
     PRIMARY KEY(passage, model))"""
-"""Created with the first vector: nothing else needs the extension pgvector."""
+"""Created with the first vector, because only vectors need the extension pgvector."""
 HAS_TABLE = "SELECT to_regclass('embedding')"
 AVAILABLE = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
 VECTOR_SCHEMA = """
@@ -65,9 +66,9 @@ ORDER BY score DESC, passage.seq LIMIT ?"""
 
 K1, B = 1.2, 0.75
 ENOUGH_AT_FIRST = 250
-"""Holders of the rarest terms that are looked at before it is known what the best are worth."""
+"""Passages with the rarest terms that are scored before the best scores are known."""
 MOST_HOLDERS = 2_000
-"""Holders that are looked at however long a question is; beyond these, what holds common terms only is left out."""
+"""Maximum number of passages to score; beyond it, passages with only common terms are ignored."""
 HOLDERS = """
 SELECT text, term.seq, CAST(sum(holders) AS bigint) FROM term JOIN tally ON tally.term = term.seq
 WHERE term.doc_index = ? AND text = ANY(CAST(? AS text[])) AND audience = ANY(CAST(? AS bigint[]))
@@ -88,7 +89,7 @@ class _Term(NamedTuple):
     seq: int
     holders: int
     most: float
-    """What it can add to a score at most."""
+    """The maximum that it can add to a score."""
 
 
 class _Scored(NamedTuple):
@@ -104,7 +105,7 @@ class PostgresTerms:
         self._index = index
 
     def holders(self, terms: Collection[str], audiences: Sequence[int]) -> dict[str, tuple[int, int]]:
-        """Return the number of each term, and of the passages that hold it and may be seen, where there are any."""
+        """Return the number of each term, and of the visible passages that contain it, if any."""
         rows = self._db.rows(HOLDERS, self._index, [each for each in terms if "\0" not in each], audiences)
         return {text: (seq, count) for text, seq, count in rows}
 
@@ -134,7 +135,7 @@ class PostgresTerms:
     def _scored(
         self, terms: Sequence[_Term], part: tuple[int, int], audiences: Sequence[int], holding: Holding
     ) -> _Scored:
-        """Score the passages that hold one of a part of the terms, by all of them."""
+        """Score the passages that contain one of some terms, by all terms."""
         import numpy as np
 
         rows = self._db.rows(CANDIDATES, [term.seq for term in terms[part[0] : part[1]]], audiences)
@@ -155,7 +156,7 @@ class PostgresTerms:
 
 
 def _best(one: _Scored, two: _Scored, k: int) -> _Scored:
-    """The k best of both, best first; of equals the older. The same passage may be in both, with the same score."""
+    """Return the k best of both, best first, older ones first among equals. A passage may be in both, with the same score."""
     import numpy as np
 
     passages, first = np.unique(np.concatenate((one.passages, two.passages)), return_index=True)
@@ -169,7 +170,7 @@ def _idf(passages: int, holders: int) -> float:
 
 
 def _reach(terms: Sequence[_Term], most: int) -> int:
-    """Return the number of terms, rarest first, that have at most `most` holders together; at least 1."""
+    """Return the number of terms, rarest first, with at most `most` passages in total; at least 1."""
     holders = 0
     for count, term in enumerate(terms):
         holders += term.holders
@@ -179,7 +180,7 @@ def _reach(terms: Sequence[_Term], most: int) -> int:
 
 
 def _enough(terms: Sequence[_Term], bar: float) -> int:
-    """How many of the terms, rarest first, must be looked at so that the others together stay below the bar."""
+    """Return how many terms, rarest first, must be considered so that the others together stay below the threshold."""
     rest, count = 0.0, len(terms)
     while count > 0 and rest + terms[count - 1].most < bar:
         count -= 1
@@ -189,7 +190,7 @@ def _enough(terms: Sequence[_Term], bar: float) -> int:
 
 MOST_OFTEN = 255
 MOST_TERMS_HELD = 500_000
-"""Numbers of terms that are remembered between batches."""
+"""The number of term numbers cached between batches."""
 PUT_DOCUMENTS = """
 INSERT INTO document(doc_index, path, title, digest, size, modified_ns, reader, audience, access, problem, passages, characters,
     terms, at_us)
@@ -226,14 +227,14 @@ SELECT ?1, term, audience, sum(holders) FROM old GROUP BY term, audience HAVING 
 MOST = 10_000
 """Maximum number of passages returned for one query."""
 INDEXER = 0x7461696C
-"""The class of the locks of those who index."""
+"""The class of the locks of indexing processes."""
 HOLDING = """
 SELECT CAST(coalesce(sum(passages), 0) AS bigint), CAST(coalesce(sum(terms), 0) AS bigint) FROM document
 WHERE doc_index = ? AND audience = ANY(CAST(? AS bigint[]))"""
 
 
 class _NewPassage(NamedTuple):
-    """A passage that is to be written: the place of its document in the batch, its chunk, the counts of its terms."""
+    """A passage to write: the position of its document in the batch, its chunk, and the counts of its terms."""
 
     document: int
     chunk: Chunk
@@ -266,7 +267,7 @@ class PostgresIndexBackend(IndexBackend):
         """
         deadline = time.monotonic() + wait
         taking = "SELECT pg_try_advisory_lock(CAST(? AS integer), CAST(? AS integer))"
-        # A connection that has a lock is given it again, so within a process it must be known who has it.
+        # A connection can acquire its own lock again, so the process must track its owner.
         while self._locked or not self._db.one(taking, INDEXER, self.seq):
             if time.monotonic() >= deadline:
                 raise ConflictError(f"another process is indexing {self.name!r}; wait until it has finished")
@@ -287,7 +288,7 @@ class PostgresIndexBackend(IndexBackend):
             StoreError: the index was deleted meanwhile.
         """
         documents = tuple({each.path: each for each in batch.documents}.values())
-        # Analyzed before the transaction, so that no other process waits for it.
+        # Analysed before the transaction, so that no other process waits for it.
         chunks = [(at, each, chunk) for at, each in enumerate(documents) for chunk in each.chunks]
         new = [_NewPassage(at, chunk, self._terms_of(each, chunk)) for at, each, chunk in chunks]
         try:
@@ -307,7 +308,7 @@ class PostgresIndexBackend(IndexBackend):
             raise
 
     def update_derived(self) -> None:
-        """Add up what was counted, when there is more of it than of sums."""
+        """Sum up new counts once they outnumber the sums."""
         counts = self._db.row("SELECT tallied, untallied FROM doc_index WHERE seq = ?", self.seq)
         if counts is None or counts[1] <= counts[0]:
             return
@@ -322,7 +323,7 @@ class PostgresIndexBackend(IndexBackend):
         return Counter(passage_terms(self.analyzer, document.title, _heading_json(chunk), chunk.text))
 
     def _clear(self, documents: Sequence[Document], gone: Iterable[str]) -> int:
-        """Take out the passages of documents that change, and documents that are gone; return how many rows it counted."""
+        """Remove the passages of changed documents, and deleted documents; return the number of count rows written."""
         select = "SELECT path, seq FROM document WHERE doc_index = ? AND path = ANY(CAST(? AS text[]))"
         leaving = set(gone)
         paths = [*(_without_nul(each.path) for each in documents), *leaving]
@@ -379,7 +380,7 @@ class PostgresIndexBackend(IndexBackend):
         self._server.copy("words(passage, audience, length, terms, numbers, counts)", columns, words)
 
     def _number_terms(self, terms: set[str]) -> None:
-        """Learn the numbers of terms, new ones for those that were never seen."""
+        """Return the numbers of terms; assign new numbers to unknown ones."""
         if len(self._term_numbers) > MOST_TERMS_HELD:
             self._term_numbers.clear()
         unknown = sorted(terms - self._term_numbers.keys())
@@ -389,7 +390,7 @@ class PostgresIndexBackend(IndexBackend):
             self._term_numbers.update(self._db.rows(select, self.seq, unknown))
 
     def _touch(self, path: str, known: FileFacts) -> int:
-        """Change facts of a file whose text is the same; where its audience changed, its words change too."""
+        """Change the facts of a file with unchanged text; if its audience changed, its words change too."""
         row = self._db.row("SELECT seq, audience FROM document WHERE doc_index = ? AND path = ?", self.seq, path)
         if row is None:
             return 0
@@ -517,7 +518,7 @@ def _heading_json(chunk: Chunk) -> str:
 
 
 def _without_nul(text: str) -> str:
-    """The server keeps no NUL; a character in its place keeps all others where they are."""
+    """The server does not store NUL; a replacement character keeps all offsets."""
     return text.replace("\0", "\ufffd")
 
 

@@ -1,11 +1,12 @@
-"""Documents to text with headings and pages, in a child process with bounds on time, memory and text; one process reads many files.
+"""Convert documents to text with headings and pages, in a child process with limits on time, memory and text; one process
+reads many files.
 
-A file comes as the path of a private copy; the answer is its title, its access list and its chunks, or a short description of the
-problem. Both ends are in this file: `IsolatedReader` is the parent's, `entry` the child's.
+A request is the path of a private copy; the answer is its title, its access list and its chunks, or a short description of
+the problem. Both ends are in this file: `IsolatedReader` is the parent's, `entry` the child's.
 
-A byte order mark, the declared encoding and strict UTF-8 come before any guess. HTML becomes text with headings: blocks become
-lines, cells are separated by tabs, and scripts and styles are dropped. Nothing is fetched. Whatever a file holds, its reading takes
-time and memory in proportion to its size.
+A byte order mark, the declared encoding and strict UTF-8 are tried before any guess. HTML becomes text with headings: blocks
+become lines, cells are separated by tabs, and scripts and styles are dropped. Nothing is fetched. Reading a file takes time
+and memory proportional to its size, whatever its content.
 """
 
 import csv
@@ -26,10 +27,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from taiwa.isolation import Handler, IsolatedProcess, ProcessLimits
 from taiwa.kernel.errors import ConfigError, ToolError
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.serialization import Json, value
 from taiwa.plugins import find_plugin, plugin_names
-from taiwa.retrieval.access import AccessUnclearError, front_matter
 from taiwa.retrieval.analyzer import DENSE
+from taiwa.retrieval.document_access import AccessUnclearError, front_matter
 from taiwa.retrieval.types import Chunk, Heading, ParsedDocument, UnreadableError, lines_of, reason_of
 
 if TYPE_CHECKING:
@@ -52,16 +53,16 @@ VERSIONS: dict[DocumentFormat, str] = {
 }  # fmt: skip
 """The reader of each format; files read by another version are read again."""
 CHUNKER = "split-1"
-"""The version of `chunks`; the name of a reader holds it too."""
+"""The version of `chunks`, which is part of the name of a reader."""
 NEEDED = {"pdf": "pypdfium2", "docx": "mammoth"}
 MISSING = "missing"
-"""The reader of files that need a missing extra: they are tried again each time."""
+"""The reader name of files that need a missing extra: they are retried each time."""
 LIMITS = ProcessLimits(seconds=20.0, memory_mb=400, characters=16_000_000)
 
 
 @value
 class ReadDocument:
-    """What is indexed of a file: its title, its own access list (None without one), and its chunks."""
+    """The indexed content of a file: its title, its own access list (None without one), and its chunks."""
 
     title: str
     access: tuple[str, ...] | None
@@ -69,13 +70,13 @@ class ReadDocument:
 
 
 def document_format(path: str) -> str | None:
-    """Return the format of a document by its suffix, None for unsupported ones; that of a plug-in is the suffix itself."""
+    """Return the format of a document by its suffix: None if unsupported, the suffix itself for a plug-in."""
     suffix = PurePosixPath(path).suffix.lower()
     return FORMATS.get(suffix) or (suffix if suffix in _plugin_suffixes() else None)
 
 
 def readable_suffixes() -> tuple[str, ...]:
-    """Return the suffixes of the files that are read, those of plug-ins too, in order."""
+    """Return the supported suffixes, including those of plug-ins, in order."""
     return tuple(sorted({*FORMATS, *_plugin_suffixes()}))
 
 
@@ -101,7 +102,7 @@ def reader_name(kind: str) -> str:
 
 
 class IsolatedReader:
-    """Reads files in a child process, which is started at the first one, and again after one that it could not survive."""
+    """Reads files in a child process, which is started at the first file, and again after a file that crashed it."""
 
     def __init__(self, limits: ProcessLimits = LIMITS) -> None:
         self._limits = limits
@@ -118,13 +119,13 @@ class IsolatedReader:
 
         Raises:
             UnreadableError: they cannot be read; the message says why.
-            AccessUnclearError: the document says who may see it, in a way that cannot be understood.
+            AccessUnclearError: the document restricts access in a way that cannot be understood.
         """
         if reader_name(kind) == MISSING and kind in NEEDED:
             raise UnreadableError(f"needs the extra docs: pip install 'taiwa[docs]' (no {NEEDED[kind]})")
         if self._worker is None:
             self._worker = IsolatedProcess("taiwa.retrieval.readers:entry", {}, "reading", self._limits)
-        # A private copy: the file itself may be moved or linked elsewhere between two looks.
+        # A private copy: the file itself may be moved or relinked between two accesses.
         handle, name = tempfile.mkstemp(prefix="taiwa-")
         try:
             with os.fdopen(handle, "wb") as copy:
@@ -197,13 +198,13 @@ GUESSES = ["cp932", "euc_jp", "gb18030", "big5", "cp949", "cp1252", *UTF_16]
 """Without this list charset-normalizer mistook half of the French samples and 48 of 68 EUC-JP samples of 20 characters."""
 SAMPLE_BYTES = 1 << 16
 STRAY = 4
-"""Control codes that may stand in a text file, however short it is."""
+"""Control codes allowed in a text file."""
 BINARY = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 IDEOGRAPH = re.compile("[\u4e00-\u9fff]")
 
 
 def decode(raw: bytes, declared: str = "") -> str:
-    """Return the text of a file with `\\n` for every line ending; `declared` is the encoding that the file names itself.
+    """Return the text of a file with `\\n` for every line ending; `declared` is the encoding that the file declares.
 
     Raises:
         UnreadableError: the bytes are not text.
@@ -219,14 +220,14 @@ def _decode(raw: bytes, declared: str) -> str:
         if raw.startswith(mark):
             return _strict(raw, encoding) or raw.decode(encoding, errors="replace").lstrip("\ufeff")
     sample = raw[:SAMPLE_BYTES]
-    wide = sample.count(0) * 10 > len(sample)  # UTF-16 without a mark: zeros are valid UTF-8, too
+    wide = sample.count(0) * 10 > len(sample)  # UTF-16 without a byte order mark: zeros are valid UTF-8 too
     likely = (("iso2022_jp_ext" if b"\x1b$" in raw else ""), *(() if wide else ("utf-8", declared)))
     for encoding in likely:
         if encoding and (text := _strict(raw, encoding)) is not None:
             return text
     text = raw.decode("utf-8", errors="replace")
     if not wide and text.count("\ufffd") * 50 < len(text) - len(text.encode("ascii", errors="ignore")):
-        return text  # UTF-8 with a broken place
+        return text  # UTF-8 with an invalid sequence
     del text
     return raw.decode(_guess(sample if wide or len(raw) <= SAMPLE_BYTES else _whole_lines(sample)), errors="replace")
 
@@ -239,12 +240,12 @@ def _strict(raw: bytes, encoding: str) -> str | None:
 
 
 def _whole_lines(sample: bytes) -> bytes:
-    """Cut a sample at a line end, so that no character is cut."""
+    """Cut a sample at a line end, so that no character is split."""
     return sample[: sample.rfind(b"\n") + 1] or sample
 
 
 def _guess(sample: bytes) -> str:
-    """Name the encoding of some bytes; cp1252, in which anything is a text, where nothing else fits."""
+    """Guess the encoding of some bytes; cp1252, which accepts anything, if nothing else fits."""
     from charset_normalizer import from_bytes
 
     def is_unlikely(match: "CharsetMatch") -> bool:
@@ -256,18 +257,18 @@ def _guess(sample: bytes) -> str:
 
 
 MOST_LINES = 50_000
-"""Lines of Markdown whose headings are looked for; a longer file is read as plain text."""
+"""Maximum lines of Markdown with headings; a longer file is read as plain text."""
 LINK = re.compile(r"!?\[(?P<words>[^\]\[]*)\](?:\([^()]*\)|\[[^\]]*\])")
 EMPHASIS = re.compile(r"[*`~]+|(?<!\w)_+|_+(?!\w)|\s*\{#[^}]*\}\s*$")
 LONGEST_SOURCE = 1_000
-"""Characters of the source of a heading that are read."""
+"""Maximum characters of the source of a heading."""
 
 
 def read_markdown(text: str) -> ParsedDocument:
     """Read Markdown; front matter gives the title and `access:`, and is not part of the text.
 
     Raises:
-        AccessUnclearError: what the front matter says of access cannot be understood.
+        AccessUnclearError: the access in the front matter cannot be understood.
     """
     front = front_matter(text)
     body = text[front.end :]
@@ -276,12 +277,12 @@ def read_markdown(text: str) -> ParsedDocument:
         starts = lines_of(body)
         tokens = _parser().parse(body)
         for at, token in enumerate(tokens):
-            # Only headings of the document itself: one within a quotation or a list opens no section.
+            # Only headings of the document itself: a heading within a quotation or a list starts no section.
             if token.type == "heading_open" and token.level == 0 and token.map:
                 words = _plain_heading(tokens[at + 1].content[:LONGEST_SOURCE])
                 headings.append(Heading(front.end + starts[token.map[0]], int(token.tag[1]), words))
     title = front.title or _first_heading(headings)
-    # Blanks in place of the front matter keep every offset true.
+    # Spaces replace the front matter, so that all offsets stay valid.
     return ParsedDocument(" " * front.end + body, title, tuple(headings), access=front.access)
 
 
@@ -293,19 +294,19 @@ def _first_heading(headings: Iterable[Heading]) -> str:
 def _parser() -> "MarkdownIt":
     from markdown_it import MarkdownIt
 
-    # Without the inner grammar: only where blocks begin is asked for, and it is where parsers get slow.
+    # Without the inline grammar: only the starts of blocks are needed, and inline parsing is slow.
     return MarkdownIt("commonmark", {"maxNesting": 20}).enable("table").disable(["inline", "text_join"])
 
 
 def _plain_heading(words: str) -> str:
-    """The words of a heading without their dress."""
+    """Return the words of a heading without markup."""
     return " ".join(EMPHASIS.sub("", LINK.sub(lambda link: link["words"], words)).split())
 
 
 NUMBER = re.compile(r"[\s\d.,:/%+-]*")
 QUOTED = re.compile(r'"[^"]*"')
 LONGEST_ROW = 64 << 10
-"""Characters of the names of columns."""
+"""Maximum characters of the column names."""
 
 
 def read_text(text: str) -> ParsedDocument:
@@ -319,7 +320,7 @@ def read_text(text: str) -> ParsedDocument:
 
 
 def read_table(text: str) -> ParsedDocument:
-    """Read CSV or TSV: rows stay as written, and the names of the columns are the heading they stand under.
+    """Read CSV or TSV: rows stay as written, and the column names are their heading.
 
     Raises:
         AccessUnclearError: as `read_markdown`.
@@ -351,12 +352,12 @@ BLOCKS = frozenset(
 CELLS = frozenset({"td", "th"})
 SILENT = frozenset("script style noscript template svg math object iframe select textarea button".split())
 AROUND = frozenset({"nav", "header", "footer", "aside"})
-"""What surrounds the text of a page; a page whose whole text stands there keeps it."""
+"""Elements around the main text of a page; a page that has text only there keeps it."""
 VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 
 
 def declared_encoding(raw: bytes) -> str:
-    """Return the encoding that a page says it has; nothing if it does not say."""
+    """Return the encoding that a page declares; "" if it declares none."""
     match = CHARSET.search(raw[:4096])
     name = match[1].decode("ascii").lower() if match else ""
     return {"shift_jis": "cp932", "x-sjis": "cp932", "gb2312": "gb18030", "gbk": "gb18030"}.get(name, name)
@@ -382,9 +383,9 @@ class _Sections(HTMLParser):
         self._parts: list[str] = []
         self._length = 0
         self._newlines = 0
-        """Line ends at the end of what was written."""
+        """The number of line ends at the end of the output."""
         self._fresh = True
-        """Whether a line has just begun, so that white space is not wanted."""
+        """Whether a line has just begun, so that white space is dropped."""
         self._hushed: list[str] = []
         self._kept = 0
         self._heading: tuple[int, int] | None = None
@@ -399,7 +400,7 @@ class _Sections(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         del attrs
         if tag == "title" and not self._hushed and not self._title:
-            self._in_title = True  # that of a drawing is none of the page's
+            self._in_title = True  # the title of a drawing is not the title of the page
         if tag in self._silent:
             self._hushed.append(tag)
         if self._hushed:
@@ -441,7 +442,7 @@ class _Sections(HTMLParser):
             self._write(data)
 
     def _since(self, start: int) -> str:
-        """The words from a place near the end on, without joining all that was written."""
+        """Return the words from a position near the end on, without joining the complete output."""
         at, length = len(self._parts), self._length
         while length > start:
             at -= 1
@@ -516,7 +517,7 @@ def _page(document: Any, number: int) -> str:  # noqa: ANN401  (pypdfium2 has no
         text = str(page.get_textpage().get_text_range())
     finally:
         page.close()
-    # A word that was parted at the end of a line is put together again; PDFium marks the place.
+    # A word hyphenated at the end of a line is joined again; PDFium marks the position.
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     for mark in ("\ufffe", "\x02"):
         text = text.replace(f"{mark}\n", "").replace(mark, "")
@@ -524,7 +525,7 @@ def _page(document: Any, number: int) -> str:  # noqa: ANN401  (pypdfium2 has no
 
 
 def _bookmarks(document: Any, starts: list[int], text: str) -> tuple[Heading, ...]:  # noqa: ANN401  (as above)
-    """The outline; a heading begins where its page holds its words, or with the page."""
+    """Return the outline; a heading starts at its words on its page, or at the start of the page."""
     headings: list[Heading] = []
     ends = [*starts[1:], len(text)]
     for bookmark in document.get_toc(max_depth=DEEPEST_BOOKMARK):
@@ -572,7 +573,7 @@ def _read_page(html: str) -> ParsedDocument:
         trafilatura: Any = import_module("trafilatura")
     except ImportError:
         return whole
-    # It finds the text of a page among its menus; where it loses the page's headings or most of its text, it found none.
+    # It extracts the main text of a page; if it loses the headings or most of the text, its result is discarded.
     inner = trafilatura.extract(html, output_format="markdown", include_comments=False, include_tables=True)
     reading = read_markdown(str(inner or ""))
     if 4 * len(reading.text) < len(whole.text) or 2 * len(reading.headings) < len(whole.headings):
@@ -630,7 +631,7 @@ def read_document(raw: bytes, kind: str, characters: int) -> ParsedDocument:
 
 
 ROOM = 1_000
-"""The size of a chunk at most; a character of a script without spaces counts for two and a half."""
+"""The maximum size of a chunk; a character of a script without spaces counts as two and a half."""
 WIDE = re.compile(f"[{DENSE}\u3000-\u3002\uff01-\uff0f]")
 EXTRA = 1.5
 PARAGRAPH = re.compile(r"\n[ \t\u3000]*\n\s*")
@@ -668,7 +669,7 @@ def split_into_chunks(reading: ParsedDocument, room: int = ROOM) -> tuple[Chunk,
 
 
 def _packed(text: str, start: int, end: int, room: int) -> Iterator[tuple[int, int]]:
-    """Put neighbours together as long as they fit."""
+    """Merge neighbours as long as they fit."""
     first = last = -1
     size = 0.0
     for begin, stop in _parts(text, start, end, room, (PARAGRAPH, LINE, SENTENCE, GAP)):
@@ -686,7 +687,7 @@ def _packed(text: str, start: int, end: int, room: int) -> Iterator[tuple[int, i
 def _parts(
     text: str, start: int, end: int, room: int, borders: tuple[re.Pattern[str], ...]
 ) -> Iterator[tuple[int, int]]:
-    """Cut at the first kind of border, what is still too large at the next, and at last anywhere."""
+    """Split at the first kind of boundary, oversized parts at the next kind, and finally anywhere."""
     start, end = _trimmed(text, start, end)
     if start >= end:
         return

@@ -1,10 +1,10 @@
-"""Indexes in one SQLite file, with the words of each in a folder of tantivy's beside it.
+"""Indexes in one SQLite file, with the words of each in a tantivy folder next to it.
 
-SQLite is the truth: each batch is one transaction. The tantivy index contains terms and numbers, no text; it can be deleted and
-built again, and is updated by the first search that finds it outdated: a marker among its documents records which transaction of
-the tables it has seen. Its results are looked up in SQLite at once, so what was deleted or restricted a moment ago is not shown
-even while another process holds tantivy's only writer. Vectors are int8 in SQLite and in memory while in use; comparing all of
-them takes 20 ms for 100,000 vectors of 384 dimensions.
+SQLite is authoritative: each batch is one transaction. The tantivy index contains terms and numbers, no text; it can be
+deleted and rebuilt, and is updated by the first search that finds it outdated: a marker among its documents records which
+transaction of the tables it has seen. Its results are looked up in SQLite immediately, so passages deleted or restricted a
+moment ago are not shown, even while another process holds tantivy's only writer. Vectors are int8 in SQLite and in memory
+while in use; comparing all of them takes 20 ms for 100,000 vectors of 384 dimensions.
 """
 
 import fcntl
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 HEAP = 64_000_000
 """Bytes that are collected before a segment is written."""
 LAYOUT = "1"
-"""Part of every marker: the version of the fields below."""
+"""The version of the fields below, part of every marker."""
 
 
 class IndexMark(NamedTuple):
@@ -69,7 +69,7 @@ class AddedPassage(NamedTuple):
 
 
 def temporary_folder(owner: object) -> Path:
-    """Make a temporary folder that is removed with its owner.
+    """Create a temporary folder that is removed with its owner.
 
     Raises:
         StoreError: no folder for temporary files can be written.
@@ -83,9 +83,9 @@ def temporary_folder(owner: object) -> Path:
 
 
 class TantivyIndex:
-    """The words of one index, in a folder of their own.
+    """The words of one index, in a separate folder.
 
-    Reading locks files too: a folder that cannot be written is copied to a temporary one.
+    Reading locks files too, so a read-only folder is copied to a temporary one.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -163,7 +163,7 @@ class TantivyIndex:
         opened, searcher = self._ready()
         if searcher is None:
             return {}
-        # A term's own count would include what was deleted and not yet swept out.
+        # A term's own count would include deleted documents that are not purged yet.
         queries = {term: self._seen(opened, _term(opened.schema, "text", term), audiences) for term in terms}
         return {term: _count(searcher, query) for term, query in queries.items()}
 
@@ -208,7 +208,7 @@ class TantivyIndex:
             try:
                 opened = self._open(fresh=True)
             except ValueError:
-                # Another schema, or files that were cut short: nothing in them is needed.
+                # Another schema, or truncated files: discard them.
                 if not rebuild:
                     raise
                 shutil.rmtree(self.folder)
@@ -253,7 +253,7 @@ def _document(passage: AddedPassage) -> "tantivy.Document":
 
 
 def _count(searcher: "tantivy.Searcher", query: "tantivy.Query") -> int:
-    # The stub of `SearchResult` leaves its count out.
+    # The stub of `SearchResult` lacks its count.
     return int(getattr(searcher.search(query, 1), "count", 0) or 0)
 
 
@@ -295,7 +295,7 @@ def file_lock(path: Path, wait: float, what: str) -> Generator[None]:
 
 
 MULTIPLIED_TOGETHER = 8_192
-"""Vectors that are multiplied at once."""
+"""Number of vectors multiplied at once."""
 PATIENCE = 5.0
 """Seconds that a search waits for another process that updates the index; then it uses the index as it is."""
 MOST = 10_000
@@ -350,7 +350,7 @@ class SqliteIndexBackend(IndexBackend):
             for path in batch.gone:
                 self._remove(path, generation)
             if not (batch.documents or batch.gone or any(moved)):
-                return  # nothing that is searched has changed: what was derived stays as it is
+                return  # no searched data has changed: derived data stays unchanged
             self._db.run("INSERT INTO change VALUES(?, ?, ?)", self.seq, generation, stamp)
             self._db.run(
                 "UPDATE doc_index SET generation = ?, stamp = ?, at_us = ? WHERE seq = ?",
@@ -385,7 +385,7 @@ class SqliteIndexBackend(IndexBackend):
             )  # fmt: skip
 
     def _touch(self, path: str, known: FileFacts, generation: int) -> bool:
-        """Facts of a file whose text is the same; where its audience changed, it counts as changed. Return whether it did."""
+        """Update the facts of a file with unchanged text; return whether its audience, and thus the file, changed."""
         audience = self._audience_row(known.audience)
         select = "SELECT audience FROM document WHERE doc_index = ? AND path = ?"
         before: int | None = self._db.one(select, self.seq, path)
@@ -413,7 +413,7 @@ class SqliteIndexBackend(IndexBackend):
             return
         mark = self._words.mark()
         if mark is None or mark[:2] != state or mark.analyzer != self.analyzer.name:
-            # The other may just have done it.
+            # The other process may just have done it.
             with self._db.transaction(write=False):
                 state = self._state()
                 since = self._since(mark)
@@ -423,7 +423,7 @@ class SqliteIndexBackend(IndexBackend):
         self._words_state = state
 
     def _since(self, mark: IndexMark | None) -> int | None:
-        """Return the transaction that the index has seen; None where it must be built again."""
+        """Return the transaction that the index has seen; None if it must be rebuilt."""
         if mark is None or mark.analyzer != self.analyzer.name:
             return None
         select = "SELECT stamp FROM change WHERE doc_index = ? AND generation = ?"
@@ -438,7 +438,7 @@ class SqliteIndexBackend(IndexBackend):
         return [seq for (seq,) in self._db.rows(select, self.seq, generation, self.seq, generation)]
 
     def _added_since(self, generation: int) -> Iterator[AddedPassage]:
-        """Yield the passages that were put after a transaction, read page by page."""
+        """Yield the passages stored after a transaction, read page by page."""
         select = """
             SELECT passage.seq, document.seq, audience, title, heading, text
             FROM document JOIN passage ON passage.document = document.seq
@@ -459,7 +459,7 @@ class SqliteIndexBackend(IndexBackend):
         while depth:
             hits = self._words.search(weights, depth, visible)
             passages = self._visible_passages(hits, principals)
-            # Fewer than the hits only while the words are older than the rows.
+            # Fewer than the hits only if the words are older than the rows.
             if len(passages) >= wanted or len(hits) < depth or depth >= MOST:
                 return passages[:wanted]
             depth = min(depth * 4, MOST)
@@ -571,11 +571,11 @@ class SqliteIndexBackend(IndexBackend):
 
 
 class SqliteLibraryBackend(LibraryBackend[SqliteIndexBackend]):
-    """Indexes in one SQLite file; the words of each stand in a folder beside it."""
+    """Indexes in one SQLite file; the words of each are in a folder next to it."""
 
     def __init__(self, path: str | Path, *, readonly: bool = False, clock: Clock = now_us) -> None:
         if str(path) == MEMORY:
-            raise InputError("a library is a file, since its words stand beside it: name one")
+            raise InputError("a library must be a file, because its words are stored next to it; name a file")
         is_missing = readonly and not Path(path).expanduser().exists()
         self._file = SqliteDatabase(MEMORY if is_missing else path, LIBRARY, readonly=readonly, clock=clock)
         super().__init__(self._file)

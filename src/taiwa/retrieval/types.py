@@ -1,20 +1,20 @@
-"""Documents and their chunks, audiences, what is known of each file, feedback, and what is measured of an index."""
+"""Documents and their chunks, audiences, facts of files, feedback, and measurements of an index."""
 
 import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import value
+from taiwa.kernel.serialization import value
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 Principals: TypeAlias = frozenset[str]
-"""The names that a question is asked for: `frozenset({"user:ann", "group:hr"})`; empty for an unknown user."""
+"""The principals of a question: `frozenset({"user:ann", "group:hr"})`; empty for an unknown user."""
 Audience: TypeAlias = tuple[tuple[str, ...], ...]
-"""Who may see a document: of every group of names, one must be among the principals. Without groups it is public."""
+"""Who may see a document: one name of every group must be among the principals. Without groups it is public."""
 
 PUBLIC: Audience = ()
 ENOUGH = 20
@@ -33,7 +33,7 @@ def may_see(audience: Audience, principals: Iterable[str]) -> bool:
 
 @value
 class Chunk:
-    """A part of a document: `text` stands in it from character `start` on; `page` counts from 1, 0 where there are no pages."""
+    """A part of a document: `text` starts at character `start`; `page` counts from 1, 0 without pages."""
 
     text: str
     start: int
@@ -43,11 +43,11 @@ class Chunk:
 
 @value
 class FileFacts:
-    """What an index knows of a file, enough to detect a change.
+    """The facts of a file that an index stores to detect changes.
 
     `digest` is the SHA-256 of its bytes, `reader` the name and version of its reader, `problem` why it could not be
-    read, or ""; `at_us` the time of that. `access` is its own access list, `audience` the result of that and of the rules of
-    its folder.
+    read, or ""; `at_us` the time of that. `access` is its own access list, `audience` results from it and the rules of its
+    folder.
     """
 
     digest: str
@@ -126,7 +126,7 @@ class PassageFeedback:
 
 @value
 class Gain:
-    """What fusion changes in nDCG@10; `low` and `high` are a 95 % interval (paired bootstrap).
+    """The change of nDCG@10 by fusion; `low` and `high` are a 95 % interval (paired bootstrap).
 
     `of` is the source of the questions: `people`, or `sentences` of the documents themselves.
     """
@@ -148,7 +148,7 @@ class Gain:
 class EmbedderChoice:
     """The embedder of an index.
 
-    `place` is the location that the user gave, `model` its permanent name, and `probe` the vector of a fixed sentence where
+    `place` is the location that the user gave, `model` its permanent name, and `probe` the vector of a fixed sentence if
     nothing else distinguishes models; `always` fuses regardless of any check.
     """
 
@@ -164,7 +164,7 @@ Vector: TypeAlias = "NDArray[np.float32]"
 
 @value(tag="heading")
 class Heading:
-    """A heading: where its section begins in the text, its level (1 is outermost), and its words."""
+    """A heading: the start of its section in the text, its level (1 is outermost), and its words."""
 
     start: int
     level: int
@@ -173,7 +173,7 @@ class Heading:
 
 @value(tag="parsed-document")
 class ParsedDocument:
-    """The text of a document, its title, its headings in order, and where each page begins.
+    """The text of a document, its title, its headings in order, and the start of each page.
 
     `access` is its own access list, None without one.
     """
@@ -192,11 +192,11 @@ class UnreadableError(InputError):
 
 
 def reason_of(error: OSError) -> str:
-    """Return what the system says of an error, in small letters."""
+    """Return the system's message of an error, in lower case."""
     return (error.strerror or "the system refuses").lower()
 
 
 def lines_of(text: str) -> list[int]:
-    """Return where each line begins, and where the text ends."""
+    """Return the start of each line, and the end of the text."""
     starts = [0, *(newline.end() for newline in re.finditer("\n", text))]
     return starts if starts[-1] == len(text) else [*starts, len(text)]

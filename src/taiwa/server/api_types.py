@@ -1,11 +1,11 @@
-"""The JSON of the server's own API, as types: of the client, of the OpenAPI document, and of whoever writes a client.
+"""The JSON types of the native API: for the client, the OpenAPI document, and authors of clients.
 
-They need neither the server nor its extra. A member that is not in an answer is an error of the tests, and so is one that is here only.
+They need neither the server nor its extra. The tests fail for members that occur only in answers or only here.
 """
 
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 
 JsonObject: TypeAlias = dict[str, Json]
 
@@ -35,7 +35,7 @@ class RunStarted(TypedDict):
 class ConversationEntry(TypedDict):
     """A conversation in a listing, with its first words and its last answer.
 
-    `cost` is null where a price is unknown; `client` is the program and protocol of the last turn, null for those of taiwa itself.
+    `cost` is null if a price is unknown; `client` is the program and protocol of the last turn, null for those of taiwa itself.
     """
 
     session: str
@@ -84,7 +84,7 @@ class NodeEntry(TypedDict):
 
 
 class CallEntry(TypedDict):
-    """A call that a node paid for; tokens and cost are null where they are unknown."""
+    """A call that a node paid for; tokens and cost are null if they are unknown."""
 
     kind: str
     model: str
@@ -173,7 +173,7 @@ class Verified(TypedDict):
 
 
 class QuestionBack(TypedDict):
-    """The question back at which a conversation pauses; `ask` is null where it does not."""
+    """The question back at which a conversation pauses; `ask` is null if it does not."""
 
     session: str
     node: str
@@ -199,7 +199,7 @@ class Difference(TypedDict):
 
 
 class CostEntry(TypedDict):
-    """A line of the bill, by one of app, model, day and session; `cost` is null where a part of it is unknown."""
+    """A line of the bill, by one of app, model, day and session; `cost` is null if a part of it is unknown."""
 
     app: NotRequired[str]
     model: NotRequired[str]
@@ -355,7 +355,7 @@ class Rewritten(TypedDict):
 
 
 class Estimate(TypedDict):
-    """Estimated tokens and cost; null where they are unknown."""
+    """Estimated tokens and cost; null if they are unknown."""
 
     tokens: int | None
     cost: str | None

@@ -13,14 +13,14 @@ from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from taiwa.kernel.errors import TaiwaError
-from taiwa.kernel.records import Json
-from taiwa.server.access import COOKIE_SECONDS
+from taiwa.kernel.serialization import Json
+from taiwa.server.credentials import COOKIE_SECONDS
 from taiwa.server.errors import INTERNAL, INVALID, ApiError, api_error
-from taiwa.server.guard import Guard
 from taiwa.server.openapi import document
+from taiwa.server.request_checks import Guard
 from taiwa.server.request_context import ServerState, state_of
 from taiwa.server.responses import json_response
-from taiwa.server.wire import Endpoint, Route, Wire
+from taiwa.server.wire_interface import Endpoint, Route, Wire
 from taiwa.server.wires import (
     ag_ui,
     api,

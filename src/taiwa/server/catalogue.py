@@ -13,7 +13,7 @@ from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.runtime import AnyModel
 from taiwa.models.http_api.capabilities import REMEDIES
 from taiwa.models.http_api.embeddings import open_embedder
-from taiwa.models.registry import resolve_probed
+from taiwa.models.providers import resolve_probed
 from taiwa.server.errors import ApiError
 from taiwa.sessions.commit_turn import PricedModel
 from taiwa.sessions.session import chosen_model, open_priced_model
@@ -27,7 +27,7 @@ PLAIN = "plain"
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a request chose: an app by its name or file, and the name of a model, "" for that of the app."""
+    """The choice of a request: an app by its name or file, and the name of a model, "" for that of the app."""
 
     id: str
     app: str

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import httpx2
 
 from taiwa.kernel.errors import InputError, ModelError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.server import api_types as api
 
 T = TypeVar("T")

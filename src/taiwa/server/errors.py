@@ -1,4 +1,4 @@
-"""Errors of requests, independent of the protocol; each wire writes them in its own form."""
+"""Errors of requests, independent of the protocol; each wire writes them in its own format."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -18,7 +18,7 @@ from taiwa.kernel.errors import (
     TimeoutError,
     UnsupportedError,
 )
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.sessions.repository import BudgetError
 
 INVALID = "invalid_request_error"
@@ -49,7 +49,7 @@ def invalid(param: str | None, message: str, code: str | None = None) -> ApiErro
 
 
 def too_many(message: str, retry_after: int = 1) -> ApiError:
-    """Return the error of a limit of this server that will be free again."""
+    """Return the error of a temporary limit of this server."""
     return ApiError(429, message, "rate_limit_error", "rate_limit_exceeded", retry_after=retry_after)
 
 
@@ -58,7 +58,7 @@ STOPPING = ApiError(503, "the server is stopping; the turn can be resumed", SERV
 
 
 def api_error(error: TaiwaError) -> ApiError:
-    """Map an error of the library to one of a request. An error of the model's server is not one of the client."""
+    """Map an error of the library to one of a request. An error of the model's server is not the client's fault."""
     text = error.message
     if isinstance(error, RateLimitError):
         wait = None if error.retry_after is None else ceil(error.retry_after)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.server.errors import invalid
 
 KINDS = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", int: "an integer", float: "a number"}

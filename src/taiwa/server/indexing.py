@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 from unicodedata import normalize
 
 from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import CONTROL
 from taiwa.operations.documents import IndexOptions, Reporter, index_folder, open_library
 from taiwa.operations.result_json import refreshed_to_json, to_json
@@ -124,7 +124,7 @@ class Indexing:
         self._room = asyncio.Semaphore(AT_ONCE)
 
     def find(self, name: str, caller: str) -> IndexRun | None:
-        """Return a run of a caller; None where the caller has none of that name."""
+        """Return a run of a caller; None if the caller has none of that name."""
         found = self._runs.get(name)
         return found if found is not None and found.caller == caller else None
 

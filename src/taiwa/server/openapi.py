@@ -12,9 +12,9 @@ from importlib.metadata import version
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.server.api_types import ErrorAnswer
-from taiwa.server.wire import Described, Route, Wire
+from taiwa.server.wire_interface import Described, Route, Wire
 
 PREFIX = "/api/"
 OWN = frozenset({"api", "documents", "persons"})

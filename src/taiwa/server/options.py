@@ -1,4 +1,4 @@
-"""What a server is started with: its address, who may use it, and the limits of a request."""
+"""The options of a server: its address, its users, and the limits of a request."""
 
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -13,7 +13,7 @@ class Limits:
     """Limits of one request and of all together; bytes, counts and seconds.
 
     `header_seconds` is the time in which a request must arrive without its body, `body_seconds` that in which a body must arrive; `upload` and `upload_seconds` are those of files. `runs` are answers that are written at the same time, `streams`
-    the connections that follow them. `grace` is how long open runs may go on when the server is stopped.
+    the connections that follow them. `grace` is how long open runs may continue when the server is stopped.
     """
 
     body: int = 32 << 20
@@ -36,7 +36,7 @@ class ServerOptions:
     - `models`: names of the served models, the first one for requests that name an app only; () serves the configured one.
     - `embeddings`: the model of `/v1/embeddings`: the folder of a sentence model, or the name of a model on a server; "" for none.
     - `indexes`: names of the indexes of documents that are served to every caller; () serves all to the holder of the token.
-    - `token`: the key that API clients send; "" lets everybody in.
+    - `token`: the key that API clients send; "" allows all callers.
     - `hosts`: names beside the loopback ones by which browsers and clients may address the server.
     - `origins`: origins of pages that may call it from a browser (CORS).
     - `otel`: the address of a collector of OpenTelemetry to which the spans of each turn are sent; "" for none.

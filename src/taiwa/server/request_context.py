@@ -1,4 +1,4 @@
-"""What endpoints work with: the parts of the server, the caller, and the body of a request."""
+"""The context of endpoints: the parts of the server, the caller, and the body of a request."""
 
 import asyncio
 import re
@@ -10,17 +10,17 @@ from typing import Any
 from starlette.requests import Request
 
 from taiwa.i18n import LANGUAGES
-from taiwa.kernel.records import Json, parse_json
-from taiwa.operations.complete import Completion
-from taiwa.server.access import Access, Repositories
+from taiwa.kernel.serialization import Json, parse_json
+from taiwa.operations.resent_history import Completion
 from taiwa.server.catalogue import Catalogue, EmbeddingModel
-from taiwa.server.conversations import FollowedRuns
+from taiwa.server.conversation_turns import FollowedRuns
+from taiwa.server.credentials import Access, Repositories
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.fields import Fields
-from taiwa.server.guard import body_too_large
 from taiwa.server.indexing import Indexing
 from taiwa.server.options import ServerOptions
 from taiwa.server.page.views import CountBreaks, count_breaks
+from taiwa.server.request_checks import body_too_large
 from taiwa.server.runs import LiveRun, OnEnd, Runs
 from taiwa.server.shared_store import Sharing
 from taiwa.sessions.commit_turn import TurnOptions
@@ -50,7 +50,7 @@ class ServerState:
     count_breaks: CountBreaks = field(default_factory=lambda: lru_cache(MOST_COUNTED)(count_breaks))
 
     def repository(self, caller: str) -> Repository:
-        """Return the conversations of a caller; nothing of another one is found in them."""
+        """Return the conversations of a caller, isolated from those of others."""
         return self.repositories.of(caller)
 
 
@@ -89,12 +89,12 @@ def state_of(request: Request) -> ServerState:
 
 
 def caller_of(request: Request) -> str:
-    """Return the caller of a request; "" is the one who has the token of the server."""
+    """Return the caller of a request; "" is the holder of the server's token."""
     return str(request.scope["caller"])
 
 
 def language_of(request: Request) -> str:
-    """Return the language of a browser: the chosen one, else the first of its own that there is.
+    """Return the language of a browser: the chosen one, else its first supported one.
 
     >>> language_of(Request({"type": "http", "headers": [(b"accept-language", b"fr, ja-JP;q=0.8")]}))
     'ja'

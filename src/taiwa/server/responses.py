@@ -10,14 +10,14 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import RequestResponseCycle
 
-from taiwa.kernel.records import Json, to_json
+from taiwa.kernel.serialization import Json, to_json
 from taiwa.server.errors import invalid
 
 SendNow: TypeAlias = Callable[[bytes], bool]
 WRITE = "taiwa.write"
+"""In the scope: the `part_writer` of a request."""
 USED = ("flow", "transport", "disconnected", "response_started", "response_complete")
 """What `part_writer` needs of uvicorn; without one of these, parts are sent and awaited."""
-"""In the scope: the `part_writer` of a request."""
 NO_STORE = {"cache-control": "no-store"}
 EVENT_STREAM = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -42,7 +42,7 @@ class EventStream(Response):
     """A stream of server-sent events. `on_leave` is called where the reader leaves before the end.
 
     A function that makes `events` gets one that sends a part at once, for while it waits between the parts that it yields;
-    that returns False where nothing can be sent at once.
+    that returns False if nothing can be sent at once.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class EventStream(Response):
         """Send the events; the server drops what is sent to a reader who has left, so `receive` is watched."""
         here, left = asyncio.current_task(), False
         assert here is not None
-        watching = asyncio.create_task(_until_left(receive))
+        watching = asyncio.create_task(until_left(receive))
 
         def leave(_: object) -> None:
             nonlocal left
@@ -89,7 +89,7 @@ class EventStream(Response):
 
 
 def part_writer(scope: Scope, send: Send) -> SendNow:
-    """Return what writes a part of a body without a length, once the body has begun; False where that must be sent and awaited.
+    """Return what writes a part of a body without a length, once the body has begun; False if that must be sent and awaited.
 
     An empty part asks whether one can be written now.
 
@@ -116,7 +116,8 @@ def _write_nothing(_: bytes) -> bool:
     return False
 
 
-async def _until_left(receive: Receive) -> None:
+async def until_left(receive: Receive) -> None:
+    """Wait until a client closes its connection."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

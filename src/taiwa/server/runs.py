@@ -1,4 +1,4 @@
-"""Runs: answers that are being written. A run belongs to the store and not to a connection: readers follow its events."""
+"""Runs: answers that are being written. A run belongs to the store, not to a connection: readers follow its events."""
 
 import asyncio
 import logging
@@ -14,16 +14,12 @@ from taiwa.kernel.async_runtime import Stop, finish_in_thread
 from taiwa.kernel.errors import StoreError, TaiwaError
 from taiwa.kernel.execution import Event
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
-from taiwa.operations.complete import Completion
+from taiwa.operations.resent_history import Completion
 from taiwa.server.errors import INTERNAL, STOPPING, ApiError, api_error, too_many
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
 
 logger = logging.getLogger("taiwa.server")
-
-
-class _UnforeseenError(Exception):
-    """An error that is not one of ours, and is the cause of this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +40,7 @@ class RunEvent:
 
 PublishedEvent: TypeAlias = TextDelta | ThinkingDelta | Notice | TurnResult | ApiError
 Take: TypeAlias = Callable[[int, PublishedEvent], bool]
-"""Gets the index of an answer and an event of it when it happens, and says whether it took it."""
+"""Gets the index of an answer and its event when it happens, and returns whether it took the event."""
 
 
 def take_pieces(write: Callable[[TextDelta | ThinkingDelta], bytes], send_now: Callable[[bytes], bool]) -> Take:
@@ -93,6 +89,11 @@ class LiveRun:
     def events(self) -> list[RunEvent]:
         """The events up to now."""
         return list(map(RunEvent, self._indexes, self._events))
+
+    @property
+    def last(self) -> PublishedEvent | None:
+        """The event that came last; None before the first."""
+        return self._events[-1] if self._events else None
 
     def begin(self) -> asyncio.Task[None]:
         """Perform the run in a task of its own."""
@@ -161,6 +162,8 @@ class LiveRun:
         try:
             if self._on_end is not None:
                 await self._on_end(self)
+        except Exception:
+            logger.exception("the end of a run failed")
         finally:
             self.done = True
             if self.when_done is not None:
@@ -170,7 +173,7 @@ class LiveRun:
     async def _answer(self, index: int) -> None:
         completion = self.completions[index]
         try:
-            result = await self._turn(index)
+            result = await completion.perform(partial(self._observe, index), self._stop)
             if self._on_turn is not None:
                 self._on_turn(completion.session.repository, result.node, result.session)
             self._publish(index, result)
@@ -180,17 +183,9 @@ class LiveRun:
             if self.abandoned:
                 await finish_in_thread(partial(_abandon, completion))
             self._publish(index, STOPPING)
-        except _UnforeseenError:
+        except Exception:
             logger.exception("a turn failed")
             self._publish(index, INTERNAL)
-
-    async def _turn(self, index: int) -> TurnResult:
-        try:
-            return await self.completions[index].perform(partial(self._observe, index), self._stop)
-        except TaiwaError:
-            raise
-        except Exception as error:
-            raise _UnforeseenError from error
 
     def _observe(self, index: int, event: Event) -> None:
         """Publish what is to be shown; the steps of a program are made in other threads."""
@@ -259,7 +254,7 @@ class Runs:
             raise too_many("the server writes as many answers as it may; try again in a moment")
 
     def start(self, completions: Sequence[Completion], on_end: OnEnd | None = None) -> LiveRun:
-        """Begin to write the answers of a request; they are written to their end whether or not anybody reads them.
+        """Begin to write the answers of a request; they are completed even without readers.
 
         `on_end` is awaited when all of them have ended, before their readers see the end.
 
@@ -278,7 +273,7 @@ class Runs:
         self._answers -= len(self._running.pop(task).completions)
 
     async def stop(self, grace: float) -> None:
-        """Let open runs end for some seconds; what is not finished then is left in the store, to be resumed."""
+        """Let open runs end for some seconds; unfinished runs stay in the store, to be resumed."""
         self.stopping = True
         tasks = list(self._running)
         if tasks:

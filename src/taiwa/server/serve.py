@@ -18,10 +18,10 @@ from taiwa.kernel.runtime import AnyModel
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.operations.otel import LiveSpans
 from taiwa.retrieval.index import IndexScope
-from taiwa.server.access import Access, Repositories
 from taiwa.server.application import build, take_over
 from taiwa.server.catalogue import Catalogue, EmbeddingModel, check_served
-from taiwa.server.conversations import FollowedRuns
+from taiwa.server.conversation_turns import FollowedRuns
+from taiwa.server.credentials import Access, Repositories
 from taiwa.server.indexing import Indexing, uploads_folder
 from taiwa.server.options import ServerOptions
 from taiwa.server.request_context import ServerState
@@ -33,9 +33,10 @@ from taiwa.settings import Settings
 
 BACKLOG = 1024
 KEEP_ALIVE = 75
-MOST_UNCHECKED = 10_000
-"""New objects from which on garbage is looked for among them."""
+MOST_UNCHECKED = 50_000
+"""The threshold of new objects for garbage collection."""
 MOST_HEADER_BYTES = 64 << 10
+LOOPBACKS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  (replaced, not listened on)
 FIELDS = ("method", "path", "status", "caller", "ms")
 
 
@@ -63,7 +64,9 @@ class TaiwaServer:
         sharing.begin()
         self.options = options
         self.socket = bind(options.host, options.port)
-        self.port = int(self.socket.getsockname()[1])
+        bound = self.socket.getsockname()
+        self.port = int(bound[1])
+        self._host = LOOPBACKS.get(bound[0], options.host)
         self.access = Access(options.token, self.port, repositories.find)
         cost = settings.max_cost_nano
         turns = TurnOptions(limits=None if cost is None else UsageLimits(cost=cost))
@@ -94,8 +97,8 @@ class TaiwaServer:
 
     @property
     def url(self) -> str:
-        """The address of the server."""
-        host = f"[{self.options.host}]" if ":" in self.options.host else self.options.host
+        """The address of the server; the loopback address if it listens on all, since some browsers do not open 0.0.0.0."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
         return f"http://{host}:{self.port}"
 
     @property
@@ -109,7 +112,7 @@ class TaiwaServer:
         `on_ready` is called once it listens.
         """
         self._server.on_ready = on_ready
-        gc.freeze()  # what starting made stays to the end: looking for garbage in it, again and again, takes time from streams
+        gc.freeze()  # objects created at the start live to the end; scanning them again would slow down streams
         gc.set_threshold(MOST_UNCHECKED)
         self._server.run(sockets=[self.socket])
 
@@ -209,7 +212,7 @@ def bind(host: str, port: int) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind(address)
-        bound.listen(BACKLOG)  # from now on clients wait, and are not refused
+        bound.listen(BACKLOG)  # from now on clients wait instead of being refused
     except OSError as error:
         bound.close()
         raise ConfigError(

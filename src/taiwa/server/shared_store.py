@@ -11,10 +11,10 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, cast
 
-from taiwa.ask.result import AskResult
+from taiwa.ask.ask_turn import AskResult
 from taiwa.kernel.errors import ConfigError, StoreError
-from taiwa.kernel.records import Json, record, restore
-from taiwa.server.access import Repositories
+from taiwa.kernel.serialization import Json, record, restore
+from taiwa.server.credentials import Repositories
 from taiwa.server.errors import SERVER, ApiError
 from taiwa.server.runs import RunEvent, Take
 from taiwa.sessions.commit_turn import TurnResult
@@ -24,7 +24,7 @@ logger = logging.getLogger("taiwa.server")
 POLL = 0.1
 """Seconds between two looks for what other servers did."""
 LOOKS = 10
-"""Of so many looks, one is for the runs of a server that is gone."""
+"""After this many looks, one looks for the runs of a server that is gone."""
 CONNECTIONS = 8
 """Connections of a server to its database."""
 LOST = ApiError(503, "the server that wrote this is gone; the turn can be resumed", SERVER, "stopping", retry_after=1)
@@ -72,7 +72,7 @@ class RemoteRun:
 
 
 class Sharing:
-    """What this server shares with the others of its store; nothing where the store is a file, which has one server."""
+    """What this server shares with the others of its store; nothing if the store is a file, which has one server."""
 
     def __init__(self, repositories: Repositories) -> None:
         self._repositories = repositories

@@ -1,5 +1,5 @@
-"""Batches: rows that run in parallel or in one session, and resume without repeating paid calls; rows are turns of an app, or values
-that are extracted. `extract_one` is the same for a single text.
+"""Batches: rows that run in parallel or in one session, and resume without repeating paid calls; rows are turns of an app or
+extracted values. `extract_one` does the same for a single text.
 """
 
 import asyncio
@@ -31,8 +31,8 @@ from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import AuthenticationError, ConfigError, InputError, LimitError, StoreError, TaiwaError
 from taiwa.kernel.execution import Journal, RunResult
 from taiwa.kernel.messages import Request, Sampling, Usage, system, user
-from taiwa.kernel.records import Json, digest, items_at, record, restore, value
 from taiwa.kernel.runtime import AnyModel, Tool
+from taiwa.kernel.serialization import Json, digest, items_at, record, restore, value
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions, TurnResult, run_outside_sessions, sink
 from taiwa.sessions.repository import Repository
@@ -53,18 +53,18 @@ class BatchInput:
     attachments: tuple[Attachment, ...] = ()
 
     def key(self, app: str, model: str, options: Json) -> str:
-        """Return the name of the row: made of all that its answer depends on."""
+        """Return the name of the row, derived from everything that its answer depends on."""
         hashes: list[Json] = [each.sha256 for each in self.attachments]
         return item_key(self.text, app, model, {"options": options, "attachments": hashes} if hashes else options)
 
     def is_turn(self, node: Node) -> bool:
-        """Report whether a turn of a conversation is that of this row."""
+        """Return whether a turn of a conversation is the one of this row."""
         return node.user == self.text and node.attachments == self.attachments
 
 
 @value(tag="batch-row")
 class BatchRow:
-    """The result of a row: `answer` None means that it failed. `reused` rows were answered before."""
+    """The result of a row: `answer` None means that it failed. `reused` rows were answered earlier."""
 
     input: BatchInput
     answer: str | None = None
@@ -86,7 +86,7 @@ def failed_row(row_input: BatchInput, error: TaiwaError) -> BatchRow:
 
 
 def usage_of(spent: object) -> RunUsage:
-    """Return what an error or a stored row has as usage; no usage where it has none."""
+    """Return the usage of an error or a stored row; an empty usage if it has none."""
     return spent if isinstance(spent, RunUsage) else RunUsage()
 
 
@@ -108,7 +108,7 @@ def check_limits(options: TurnOptions, spent: RunUsage, priced_model: PricedMode
 
 
 def is_fatal(error: TaiwaError) -> bool:
-    """Say whether all further rows would fail in the same way."""
+    """Return whether all further rows would fail in the same way."""
     if isinstance(error, LimitError):
         return error.which == "cost"
     return isinstance(error, (AuthenticationError, ConfigError, StoreError))
@@ -119,15 +119,15 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 MAX_WAITING_PER_WORKER = 4
-"""Finished rows per worker that may wait for an older one; bounds the memory of a batch."""
+"""Finished rows per worker that may wait for an older one; limits the memory of a batch."""
 
 POLL_SECONDS = 0.5
-"""Seconds between checks whether another process has answered a row."""
+"""Seconds between checks of whether another process has answered a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowProgram(Generic[A]):
-    """The program of a row, and a name made of all that its answer depends on."""
+    """The program of a row, and a name derived from everything that its answer depends on."""
 
     name: str
     program: Program[A]
@@ -138,7 +138,7 @@ class RowProgram(Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class _StartedRow(Generic[A]):
-    """A row that this process answers: its program, its run, and the journal of that."""
+    """A row answered by this process: its program, its run, and the run's journal."""
 
     program: RowProgram[A]
     run: int
@@ -216,7 +216,7 @@ class ParallelBatch(ABC, Generic[A, R]):
             raise self._fatal
 
     async def _row(self, row_input: BatchInput, gate: asyncio.Semaphore) -> R | None:
-        """Answer a row; None means that the batch ended before it."""
+        """Answer a row; None means that the batch ended first."""
         if row_input.error:
             return self.to_failed_row(row_input, InputError(row_input.error))
         waited = False
@@ -239,8 +239,8 @@ class ParallelBatch(ABC, Generic[A, R]):
 
     @asynccontextmanager
     async def _room(self) -> AsyncGenerator[None]:
-        """Under a cost limit wait until rows as dear as the dearest so far fit below it beside the running ones; the first
-        row runs alone. So one row at most exceeds the limit.
+        """Under a cost limit, wait until a row as expensive as the most expensive one so far fits in addition to the running
+        ones; the first row runs alone. At most one row therefore exceeds the limit.
         """
         limit = self.options.cost_limit
         if limit is None:
@@ -265,7 +265,7 @@ class ParallelBatch(ABC, Generic[A, R]):
     async def _run_row(self, row_input: BatchInput, *, waited: bool) -> R | None:
         """Answer a row; None while another process answers it, so that a resumed batch can have several workers.
 
-        The store is written in threads: another writer's lock must not stop the rows that are being answered.
+        The store is written in threads, because another writer's lock must not block running rows.
         """
         started: list[_StartedRow[A]] = []
         try:
@@ -282,7 +282,7 @@ class ParallelBatch(ABC, Generic[A, R]):
         return row
 
     def _start(self, row_input: BatchInput, started: "list[_StartedRow[A]]", *, waited: bool) -> R | None:
-        """Take a row and begin its run, or return its row where it was answered before."""
+        """Take a row and begin its run, or return its result if it was answered earlier."""
         program = self.row_program(row_input)
         items = self.repository.store.batches
         item = items.take(program.name) if self.resume else items.begin(program.name)
@@ -296,7 +296,7 @@ class ParallelBatch(ABC, Generic[A, R]):
         return None
 
     def _finish(self, row_run: "_StartedRow[A]", row: R, cost: int | None) -> None:
-        # The result first, so that a crash between the two does not repeat the row.
+        # Store the result first, so that a crash in between does not repeat the row.
         self.repository.store.batches.finish(row_run.program.name, self.row_to_json(row), cost)
         self.repository.store.runs.end(row_run.run, "done")
 
@@ -330,7 +330,7 @@ class ParallelBatch(ABC, Generic[A, R]):
         return run, Journal((), sink(self.repository, run, self.priced_model))
 
     def _end(self, row_run: "_StartedRow[A]", error: BaseException) -> None:
-        """Record a failure. A run that a limit stopped stays open, so that the next attempt reuses its calls."""
+        """Record a failure. A run stopped by a limit stays open, so that the next attempt reuses its calls."""
         runs, items = self.repository.store.runs, self.repository.store.batches
         if not isinstance(error, TaiwaError):
             runs.release(row_run.run)
@@ -354,13 +354,13 @@ class ParallelBatch(ABC, Generic[A, R]):
 class TurnBatch(ParallelBatch[tuple[Reply, Conversation], BatchRow]):
     """Independent rows, each a first turn. `opened` returns the app with the parameters of a row.
 
-    With `resume`, rows that were answered before with the same app, model and parameters are not repeated.
+    With `resume`, rows that were answered earlier with the same app, model and parameters are not repeated.
     """
 
     opened: Callable[[Json], App] = field(kw_only=True)
 
     def row_program(self, row_input: BatchInput) -> RowProgram[tuple[Reply, Conversation]]:
-        """Say what a row says, to its app."""
+        """Return the program that sends a row's text to its app."""
         app = self.opened(row_input.params)
         name = row_input.key(app.hash, self.priced_model.model.name, self.options.of_answer)
         self.repository.store.nodes.put_app(app.source)
@@ -450,10 +450,10 @@ def _committed_row(session: Session, row_input: BatchInput, node: str) -> BatchR
 
 
 def committed_rows(session: Session, rows: Iterable[BatchInput]) -> tuple[str, ...]:
-    """Return the turns of a session that the rows of a batch made, oldest first, without the turns before the batch.
+    """Return the turns of a session that belong to rows of a batch, oldest first, without earlier turns.
 
     Raises:
-        InputError: the session holds a later turn that is not a row of the batch.
+        InputError: the session contains a later turn that is not a row of the batch.
     """
     if session.conversation.stored_tip is None:
         return ()
@@ -507,7 +507,7 @@ class ExtractRun:
 
     @property
     def options(self) -> dict[str, Json]:
-        """All that an answer depends on beside the text and the model."""
+        """Everything that an answer depends on except the text and the model."""
         options: dict[str, Json] = {
             "type": digest(self.output_type.schema()),
             "repair": record(self.repair),
@@ -571,7 +571,7 @@ class ExtractBatch(ParallelBatch[TypedAnswer[Any], TypedRow]):
         if row_input.params is not None:
             raise InputError("a row of texts must not have params")
         options = self.typing.options
-        # Named by the rendered type, because the prompt may change while the schema stays the same.
+        # Identified by the rendered type, because the prompt may change while the schema stays the same.
         name = row_input.key(digest(self.typing.output_type.render()), self.priced_model.model.name, options)
         return RowProgram(name, self.typing.program(row_input.text, row_input.attachments), None, options)
 
@@ -589,7 +589,7 @@ class ExtractBatch(ParallelBatch[TypedAnswer[Any], TypedRow]):
         return TypedRow(row_input, None, tuple(tries), usage_of(error.spent), failure)
 
     async def _run(self, program: RowProgram[TypedAnswer[Any]], journal: Journal) -> RunResult[TypedAnswer[Any]]:
-        """Raise the limit that ended a repair, so that the row resumes with a higher limit."""
+        """Raise the error of the limit that ended a repair, so that the row can be resumed with a higher limit."""
         try:
             return await super()._run(program, journal)
         except ExtractError as error:

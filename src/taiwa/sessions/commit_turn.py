@@ -1,6 +1,9 @@
 """A turn that survives a crash: begun in the store, journaled while it runs, committed in one transaction.
 
-What is written when it ends: `Repository.commit`; the tables are in `taiwa.store.schema`.
+When a turn ends, `Store.commit` writes in one transaction its nodes, its app if the store lacks it, the session's new tip with an
+entry in its log, and the end of the run. A turn with a `transcript` adds the digest by which its history is found again. Then
+a turn of the flow `ask` assigns its session to the user, and `Repository.commit` adds a snapshot of a long conversation every 32nd
+turn. The tables are in `taiwa.store.schema`.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -18,23 +21,23 @@ from taiwa.kernel.effects import Complete, Effect, Program
 from taiwa.kernel.errors import ConflictError, InputError, StoreError, TaiwaError
 from taiwa.kernel.execution import EffectStarted, Entry, Event, Journal, Observer, RunResult
 from taiwa.kernel.messages import Message, Notice, Response, TextDelta, ToolResult, Usage
-from taiwa.kernel.records import Json, items_at, record, restore, value
 from taiwa.kernel.runtime import AnyModel, Handler, Interrupts, Retriever, Runtime, Tool
+from taiwa.kernel.serialization import Json, items_at, record, restore, value
 from taiwa.kernel.usage_limits import Price, Prices, RunUsage, UsageLimits, currency_units
 from taiwa.sessions.repository import Repository
 from taiwa.store import Run, check_name, conflict_message
 
 if TYPE_CHECKING:
     from taiwa.ask.answer import Citation
-    from taiwa.ask.result import AskResult
-    from taiwa.sessions.stored_ask import RagResources
+    from taiwa.ask.ask_turn import AskResult
+    from taiwa.sessions.ask_resources import RagResources
 
 
 T = TypeVar("T")
 
 
 class RuntimeOptions(TypedDict, total=False):
-    """Options of a runtime beside its model."""
+    """Options of a runtime in addition to its model."""
 
     tools: Iterable[Tool]
     retriever: Retriever
@@ -46,7 +49,7 @@ class RuntimeOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class PricedModel:
-    """A model and its prices; None where they are unknown."""
+    """A model and its prices; None if they are unknown."""
 
     model: AnyModel
     rates: Prices | None = None
@@ -69,10 +72,10 @@ class PricedModel:
 class TurnOptions:
     """Options of the turns of a session.
 
-    - `strict`: a state delta that cannot be read fails the turn. `repairs`: how often an invalid delta is sent back.
+    - `strict`: an unparsable state delta fails the turn. `repairs`: how often an invalid delta is sent back.
     - `limits`: usage limits of all turns of an opened session together; None: those that the conversation keeps.
-    - `interrupts`: what a KeyboardInterrupt does to a streaming answer (`keep`: the turn is committed with what it has).
-    - `tools`: tools that an app may name beside the built-in ones.
+    - `interrupts`: what a KeyboardInterrupt does to a streaming answer (`keep`: the turn is committed with the text so far).
+    - `tools`: tools that an app may name in addition to the built-in ones.
     """
 
     strict: bool = False
@@ -83,23 +86,24 @@ class TurnOptions:
 
     @property
     def cost_limit(self) -> int | None:
-        """The limit of cost, in billionths of the currency unit."""
+        """The cost limit, in billionths of the currency unit."""
         return None if self.limits is None else self.limits.cost
 
     @property
     def of_answer(self) -> dict[str, Json]:
-        """The options that an answer depends on, which excludes limits."""
+        """The options that an answer depends on, without limits."""
         return {"strict": self.strict, "repairs": self.repairs}
 
 
 @value(tag="turn-input")
 class TurnInput:
-    """The user's message of a turn and the conversation before it. `replaces` is the tip that the session leaves to go back.
+    """The user's message of a turn and the conversation before it. `replaces` is the tip that the session leaves when it
+    goes back.
 
-    `messages` take the place of the text in an app without state, and the model answers them once. A turn that `branches`
-    begins a session of its own at a node of another one; with `may_branch` it does so only if the session has moved. The
-    node of a turn with a `transcript` is found again by the history that its client resends. A node that `compacts`
-    replaces all turns before it by a summary. `prefix` is what the model is made to begin its answer with.
+    `messages` replace the text in an app without state, and the model answers them once. A turn that `branches` starts a new
+    session at a node of another one; with `may_branch` it does so only if the session has moved. The node of a turn with a
+    `transcript` is found again by the history that its client resends. A node that `compacts` replaces all earlier turns by
+    a summary. `prefix` is prefilled.
     """
 
     base: Conversation
@@ -116,16 +120,16 @@ class TurnInput:
 
     @property
     def follows(self) -> str | None:
-        """The node that the turn follows, None where no store has it yet."""
+        """The node that the turn follows, None if it is not stored yet."""
         return self.base.stored_tip
 
     @property
     def expected(self) -> str | None:
-        """The tip that the session must have, None where it must not exist."""
+        """The tip that the session must have, None if it must not exist."""
         return None if self.branches else self.replaces or self.follows
 
     def to_json(self) -> dict[str, Json]:
-        """Return what another process needs to commit the turn."""
+        """Return the data that another process needs to commit the turn."""
         more: dict[str, Json] = {
             "attachments": [each.reference() for each in self.attachments],
             "messages": record(self.messages),
@@ -167,12 +171,12 @@ class TurnResult:
 
     @property
     def usage(self) -> Usage:
-        """The tokens of all calls of the turn; see `spent` for calls whose usage is not known."""
+        """The tokens of all calls of the turn; see `spent` for calls with unknown usage."""
         return self.spent.usage
 
     @property
     def cost(self) -> Decimal | None:
-        """What the turn cost, in currency units; None where a price is unknown."""
+        """The cost of the turn in currency units; None if a price is unknown."""
         return currency_units(self.spent.cost)
 
 
@@ -207,7 +211,7 @@ class ActiveTurn:
 
     @property
     def journal(self) -> Journal:
-        """The journal of the turn: what was paid before, and where further calls are written."""
+        """The journal of the turn: earlier paid calls, and the sink of further ones."""
         return Journal(self.paid, sink(self.repository, self.run, self.priced_model))
 
     def fail(self, error: BaseException) -> None:
@@ -255,7 +259,7 @@ class ActiveTurn:
     def commit(
         self, reply: Reply, after: Conversation, spent: RunUsage, calls: tuple[ToolResult, ...] = ()
     ) -> tuple[TurnResult, Conversation]:
-        """Write the turn, in which tools were called with these results; the session moves to it.
+        """Write the turn with the results of its tool calls, and move the session to it.
 
         Raises:
             ConflictError: another process moved the session; the turn is kept as a branch, which the message names.
@@ -264,7 +268,7 @@ class ActiveTurn:
         try:
             committed = self._committed(self.session, after, turn_input.expected)
         except ConflictError:
-            if not turn_input.may_branch:  # it was paid for, so it is kept
+            if not turn_input.may_branch:  # paid turns are kept
                 with self.repository.store.transaction():  # two processes take different names
                     branch = self.repository.store.refs.free_name(self.session)
                     self._committed(branch, after, None)
@@ -278,7 +282,7 @@ class ActiveTurn:
             reply.text, reply.delta, reply.warnings, *place, spent, state=state, calls=calls, response=response
         )
         if self.resources is not None:
-            from taiwa.ask.result import AskResult
+            from taiwa.ask.ask_turn import AskResult
 
             self.resources.assign_session(self.repository.store, self.session)
             result = replace(result, ask=AskResult.from_delta(reply.delta))
@@ -286,19 +290,19 @@ class ActiveTurn:
 
 
 def moved_message(session: str, branch: str) -> str:
-    """Return the message for a turn of a session that another program moved meanwhile."""
+    """Return the message for a turn whose session was moved by another program meanwhile."""
     return f"session {session!r}: another program changed it first; this turn is kept as session {branch!r}"
 
 
 def branch_name(conversation: Conversation) -> str:
-    """Return a name for a session that a program begins; it is unique without a look into the store."""
+    """Return a name for a session begun by a program; it is unique without checking the store."""
     return f"{conversation.app.name}-{token_hex(5)}"
 
 
 def begin_turn(
     repository: Repository, session: str, turn_input: TurnInput, priced_model: PricedModel, options: TurnOptions
 ) -> ActiveTurn:
-    """Begin a turn; every paid call of it is stored. Without a name, a new session takes a free one.
+    """Begin a turn; all its paid calls are stored. Without a name, a new session takes a free one.
 
     Raises:
         ConflictError: the session has another tip, so the turn could not be committed; no call was made.
@@ -338,7 +342,7 @@ def begin_turn(
 
 
 def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedModel) -> ActiveTurn:
-    """Resume an interrupted turn; recorded calls are not repeated. If its session has moved, it is kept as a branch.
+    """Resume an interrupted turn; recorded calls are not repeated. If its session has moved, the turn is kept as a branch.
 
     Raises:
         ConflictError: another process resumed it; or the session has moved, and no call of the turn was answered.
@@ -377,7 +381,7 @@ def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedMo
 
 
 def _with_bytes(repository: Repository, turn_input: TurnInput) -> TurnInput:
-    """Fill in the bytes of the attachments that the request of a turn will hold."""
+    """Fill in the bytes of the attachments in the request of a turn."""
     attachments = repository.store.blobs.fill(turn_input.attachments)
     return replace(turn_input, base=repository.with_attachments(turn_input.base), attachments=attachments)
 
@@ -390,20 +394,18 @@ def _tip(repository: Repository, session: str) -> str | None:
 def _open_resources(
     repository: Repository, base: Conversation, priced_model: PricedModel, recorded: dict[str, Json] | None = None
 ) -> "RagResources | None":
-    """Open the indexes of a turn of the flow `ask`; one that was interrupted goes on with its recorded options.
+    """Open the indexes of a turn of the flow `ask`; an interrupted turn continues with its recorded options.
 
     Raises:
-        InputError: the app came with an import, and may not search documents.
+        InputError: the app was imported, and may not search documents.
     """
     if base.app.flow != "ask":
         return None
     if not repository.store.nodes.is_trusted(base.app.hash):
         name = base.app.name
-        raise InputError(
-            f"the app {name!r} came with an import and may not search documents; see `taiwa apps trust {name}`"
-        )
-    from taiwa.ask.result import options_from_delta
-    from taiwa.sessions.stored_ask import NoModel, open_rag_resources
+        raise InputError(f"the app {name!r} was imported and may not search documents; see `taiwa apps trust {name}`")
+    from taiwa.ask.ask_turn import options_from_delta
+    from taiwa.sessions.ask_resources import NoModel, open_rag_resources
 
     options = None if recorded is None else options_from_delta(recorded)
     if recorded is not None and options is None:
@@ -434,8 +436,8 @@ def sink(repository: Repository, run: int, priced_model: PricedModel) -> Callabl
 
 
 def run_observers(repository: Repository, run: int, priced_model: PricedModel) -> tuple[Observer, ...]:
-    """Return what counts each model call of a run in the store before it is made, and before that reserves its cost, where the
-    owner of the repository has a budget.
+    """Return the observers that count each model call of a run in the store before it is made, and reserve its cost before
+    that if the owner has a budget.
     """
     name = priced_model.model.name
 

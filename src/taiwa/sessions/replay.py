@@ -1,4 +1,4 @@
-"""Replay a conversation from its records without any call, or rerun it with another model in a new session."""
+"""Replay a conversation from its records without calls, or rerun it with another model in a new session."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -12,15 +12,15 @@ from taiwa.kernel.effects import Complete, Effect, Step
 from taiwa.kernel.errors import ConfigError, OutputValidationError, ReplayError
 from taiwa.kernel.execution import EffectStarted, Entry, Event, Journal, Observer, replay
 from taiwa.kernel.messages import Request, Response, user
-from taiwa.kernel.records import value
+from taiwa.kernel.serialization import value
 from taiwa.sessions.repository import HistoryEntry, Repository
 
 
 @value
 class ReplayedNode:
-    """One node that was done again: `calls` recorded answers were used; 0 where the history came without its calls.
+    """A replayed node: `calls` recorded answers were used; 0 if the history has no calls.
 
-    `difference` says in what it differs from the record, or is empty.
+    `difference` says how it differs from the record, or is empty.
     """
 
     hash: str
@@ -47,21 +47,21 @@ def replay_history(repository: Repository, revision: str) -> Iterator[ReplayedNo
 
 
 def recorded_requests(repository: Repository, revision: str) -> tuple[Request, ...]:
-    """Return the exact requests that made a turn, found by doing it again from its records; () where it cannot be."""
+    """Return the exact requests of a turn, found by replaying it; () if it cannot be replayed."""
     effects = (step.effect for step in recorded_steps(repository, revision))
     return tuple(effect.request for effect in effects if isinstance(effect, Complete))
 
 
 @value
 class RecordedStep:
-    """An effect of a turn and its entry in the journal; the effect is None where the turn cannot be done again."""
+    """An effect of a turn and its entry in the journal; the effect is None if the turn cannot be replayed."""
 
     entry: Entry
     effect: Effect[Any] | None = None
 
 
 def recorded_steps(repository: Repository, revision: str) -> tuple[RecordedStep, ...]:
-    """Return the effects of a turn with their answers, in the order of its journal; () for nodes made without calls."""
+    """Return the effects of a turn with their answers, in the order of its journal; () for nodes without calls."""
     name = repository.store.resolve(revision)
     started: list[EffectStarted] = []
     *_, (entry, before) = _with_bases(repository, name)
@@ -73,7 +73,7 @@ def recorded_steps(repository: Repository, revision: str) -> tuple[RecordedStep,
 
 
 def _with_bases(repository: Repository, revision: str) -> Iterator[tuple[HistoryEntry, Conversation | None]]:
-    """Follow a history; each node comes with the conversation on which it was done."""
+    """Follow a history; yield each node with the conversation before it."""
     before: Conversation | None = None
     since: dict[str, Conversation] = {}  # from the last turn on
     for entry in repository.walk(repository.store.resolve(revision)):
@@ -83,7 +83,7 @@ def _with_bases(repository: Repository, revision: str) -> Iterator[tuple[History
             since.clear()
         else:
             yield entry, before
-        if entry.node.kind == "app":  # committed with the turn, but not made by its program
+        if entry.node.kind == "app":  # committed with the turn, but not created by its program
             since = dict.fromkeys(since, entry.after)
         before = since[entry.hash] = entry.after
 
@@ -91,7 +91,7 @@ def _with_bases(repository: Repository, revision: str) -> Iterator[tuple[History
 def _replay_turn(
     repository: Repository, entry: HistoryEntry, before: Conversation | None, effects: list[EffectStarted] | None = None
 ) -> ReplayedNode:
-    """Do a turn again; its effects are added to a list."""
+    """Replay a turn; its effects are appended to a list."""
     started: list[EffectStarted] = [] if effects is None else effects
 
     def watch(event: Event) -> None:
@@ -106,8 +106,8 @@ def _replay_turn(
     if not answers or before is None:
         return result
     difference = ""
-    # One answer is the reply, those after it are repairs; before it may be a summary of a full window, and calls of tools.
-    # A turn may also have been recorded when a reply without a delta line was asked for one.
+    # One answer is the reply, later ones are repairs; a summary of a full window and tool calls may precede it.
+    # A turn may also have been recorded when a reply without a delta line was requested again.
     for repairs, exact in product(range(answers - 1, -1, -1), (False, True)):
         started.clear()
         try:
@@ -132,10 +132,9 @@ def _program(repository: Repository, node: Node, app: App, repairs: int, *, exac
 
 def _replay_ask_turn(entry: HistoryEntry, before: Conversation, entries: Iterable[Entry], watch: Observer) -> str:
     """Replay a turn of the flow `ask` from its record; return the difference."""
-    from taiwa.ask.ask_turn import ask_turn
-    from taiwa.ask.result import options_from_delta
+    from taiwa.ask.ask_turn import ask_turn, options_from_delta
     from taiwa.i18n import dialogue_version
-    from taiwa.sessions.stored_ask import term_weights_of
+    from taiwa.sessions.ask_resources import term_weights_of
 
     options = options_from_delta(entry.node.delta)
     if options is None:

@@ -1,5 +1,5 @@
-"""The conversations of one store: checkout, commit, history; what a caller of a server may spend in a day and begin in a minute,
-judged by the store before anything is sent. Independent of models.
+"""The conversations of one store: checkout, commit, history; and the daily budget and rate of a server's callers, which the
+store checks before anything is sent. Independent of models.
 """
 
 from collections import deque
@@ -36,8 +36,8 @@ from taiwa.kernel.errors import (
 )
 from taiwa.kernel.execution import EffectStarted, Event, Observer
 from taiwa.kernel.messages import Message, Response, Usage
-from taiwa.kernel.records import Json, value
 from taiwa.kernel.runtime import Retriever, Tool
+from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import plural
 from taiwa.kernel.usage_limits import Price, max_attempt_usage, max_usage
 from taiwa.settings import Settings
@@ -50,17 +50,17 @@ if TYPE_CHECKING:
 SNAPSHOT_EVERY = 32
 MOST_RECENT = 64
 LONGEST_RECENT = 250_000
-"""Characters of a conversation that is kept in memory."""
+"""Maximum characters of a conversation kept in memory."""
 
 
 DAY, MINUTE = 86_400_000_000, 60_000_000
 """In microseconds."""
 ANSWER = 4_096
-"""Tokens of an answer that is reserved for where the request does not limit it."""
+"""Tokens reserved for an answer if the request does not limit it."""
 
 
 class BudgetError(LimitError):
-    """The budget of a day is spent, or would be by the next call; `retry_after` are the seconds to the next day (UTC)."""
+    """The daily budget is spent, or would be by the next call; `retry_after` is the number of seconds to the next day (UTC)."""
 
     tag = "budget"
 
@@ -73,7 +73,7 @@ class BudgetError(LimitError):
 class Quota:
     """The limits of one owner of a store.
 
-    - `max_cost`: of a day (UTC), in billionths of the currency unit. `rate`: answers that may be begun in a minute.
+    - `max_cost`: per day (UTC), in billionths of the currency unit. `rate`: answers per minute.
     """
 
     store: Store
@@ -84,8 +84,7 @@ class Quota:
         """Check that another answer may be begun.
 
         Raises:
-            RateLimitError: as many as may be were begun in the last minute.
-            BudgetError: the budget of the day is spent.
+            RateLimitError: the rate of the last minute is reached. BudgetError: the daily budget is spent.
         """
         now = self.store.now()
         first = now if self.rate == 0 else None
@@ -98,7 +97,7 @@ class Quota:
             raise BudgetError(spent, self.max_cost, _seconds_left(now))
 
     def admit(self) -> None:
-        """Check as `check`, within the transaction that begins a run: of two that begin at the same time each sees the other.
+        """Check as `check`, within the transaction that begins a run, so that concurrent runs see each other.
 
         Raises:
             RateLimitError, BudgetError: as `check`.
@@ -107,12 +106,12 @@ class Quota:
         self.check()
 
     def observer(self, run: int, model: str, price: Price) -> Observer:
-        """Return the observer that reserves what a call of a run may cost at most, before it is made."""
+        """Return the observer that reserves the maximum cost of a call before it is made."""
 
         def observe(event: Event) -> None:
             if self.max_cost is not None and isinstance(event, EffectStarted) and isinstance(event.effect, Complete):
                 request = event.effect.request
-                # An answer that is not limited counts as `ANSWER` tokens.
+                # An unlimited answer counts as `ANSWER` tokens.
                 unlimited = max_usage(request, Response(Message("assistant", ()))) + Usage(0, ANSWER)
                 self._reserve(run, max_attempt_usage(request) or unlimited, model, price, self.max_cost)
 
@@ -131,7 +130,7 @@ class Quota:
 
 
 def start_of_day(now: int) -> int:
-    """Return when the day of a time began (UTC), in microseconds since 1970."""
+    """Return the start of the day of a time (UTC), in microseconds since 1970."""
     return now - now % DAY
 
 
@@ -152,7 +151,7 @@ class HistoryEntry:
 class ValueOrigin:
     """The origin of a value: the node that set it last, the number of its turn, and the value before.
 
-    `is_removed`: the node took the value away, and `after` is None.
+    `is_removed`: the node removed the value, and `after` is None.
     """
 
     hash: str
@@ -166,9 +165,10 @@ class ValueOrigin:
 class Repository:
     """Conversations by name or revision. Each change of a session is one transaction of the store.
 
-    `tools` are those that apps may name beside the built-in ones; `place` is the file beside which indexes are stored, or
-    their server; `settings` name the embedding model of indexes. With `may_load_tools`, tools of files that the user named before are loaded again. `scope` limits which indexes are searched, and `quota` what is spent, for
-    callers of a server.
+    `tools` are those that apps may name in addition to the built-in ones; `place` is the file next to which indexes are
+    stored, or their server; `settings` name the embedding model of indexes. With `may_load_tools`, tools of files that the
+    user named earlier are loaded again. For callers of a server, `scope` limits the searched indexes, and `quota` the
+    spending.
     """
 
     def __init__(self, store: Store) -> None:
@@ -185,7 +185,7 @@ class Repository:
         self._begun: Conversation | None = None
 
     def app(self, name: str) -> App:
-        """Open the app that a node was made with; of an untrusted one neither the model, the tools nor the limits count."""
+        """Open the app of a node; the model, tools and limits of an untrusted app are ignored."""
         if name not in self._apps:
             app = load_source(self.store.nodes.app(name))
             own = self.store.nodes.is_trusted(name)
@@ -194,16 +194,16 @@ class Repository:
         return self._apps[name]
 
     def trust(self, name: str) -> None:
-        """Let everything count that an app names, from now on; an app that the store does not have is trusted already."""
+        """Trust an app, so that its model, tools and documents apply; an app that the store lacks is already trusted."""
         if not self.store.nodes.is_trusted(name):
             self.store.nodes.trust(name)
             self._apps.pop(name, None)
             self._recent.clear()
 
     def last_model(self, tip: str, session: str = "") -> str:
-        """Return the name of the model that wrote last on the way to a node; "" where none in this store did.
+        """Return the name of the model of the last answer up to a node; "" if there is none in this store.
 
-        Where sessions with equal histories share a node, the model of the given one counts.
+        If sessions with equal histories share a node, the model of the given session counts.
         """
         models = (self.store.runs.model_of(name, session) for name, _ in self.store.nodes.path(tip))
         return next(filter(None, models), "")
@@ -248,7 +248,7 @@ class Repository:
 
     def start(self, app: App) -> Conversation:
         """Begin a conversation that is not stored yet."""
-        # One app object for all its conversations, so that its output types are built once.
+        # One app object is shared by all its conversations, so that its output types are built once.
         app = self._apps.setdefault(app.hash, app)
         begun = self._begun
         if begun is None or begun.app is not app:
@@ -258,14 +258,14 @@ class Repository:
     def find_or_begin(
         self, name: str, app: str | App, params: Mapping[str, Json], load: Callable[[], App]
     ) -> Conversation:
-        """Return the conversation of a session, or begin one with the app that `load` returns, which is trusted then.
+        """Return the conversation of a session, or begin one with the app that `load` returns, which is then trusted.
 
         Raises:
             InputError: the session exists, and has another app than this one, or parameters were given for it.
         """
         if not name or not self.store.refs.has(name):
             loaded = load()
-            self.trust(loaded.hash)  # the caller names it, so it is their own
+            self.trust(loaded.hash)  # the caller names the app, so it is trusted
             return self.start(loaded)
         found = self.at(name)
         is_path = isinstance(app, str) and ("/" in app or app.endswith(".md"))
@@ -297,20 +297,20 @@ class Repository:
         """
         try:
             here, steps = self._folded(self.store.snapshots.checkout(tip))
-        except (StoreError, InputError):  # perhaps only the snapshot, which is a cache
+        except (StoreError, InputError):  # possibly only the snapshot, which is a cache, is damaged
             here, steps = self._folded(self.store.snapshots.checkout(tip, from_root=True))
         if steps > SNAPSHOT_EVERY and _is_worth_a_snapshot(here):
-            with suppress(StoreError):  # a store that cannot be written is only slower
+            with suppress(StoreError):  # a read-only store is only slower
                 self.store.snapshots.put(tip, _snapshot(here))
         return here
 
     def recent(self, tip: str) -> Conversation:
-        """Check out a conversation that is likely to be one of the last that `remember` got."""
+        """Check out a conversation that `remember` probably still caches."""
         found = self._recent.get(tip)
         return self.checkout(tip) if found is None or not self.store.nodes.has(tip) else found
 
     def remember(self, conversation: Conversation) -> None:
-        """Keep a committed conversation in memory, for its next turn: one of some, if it is not long and has no files."""
+        """Cache a committed conversation in memory for its next turn, if it is not long and has no files."""
         turns = conversation.turns
         if (
             not any(past.attachments for past in turns)
@@ -333,7 +333,7 @@ class Repository:
         return replace(conversation, turns=tuple(turns))
 
     def walk(self, tip: str, base: str | None = None) -> Iterator[HistoryEntry]:
-        """Follow a history from its root, or from behind a node of it, and check every recorded state on the way."""
+        """Follow a history from its root, or after one of its nodes, and check every recorded state on the way."""
         conversation = None if base is None else self.checkout(base)
         for name, node in reversed(tuple(self.store.nodes.path(tip, base))):
             conversation = self._root(name, node) if conversation is None else advance(conversation, node, self.app)
@@ -386,7 +386,7 @@ class Repository:
         return committed
 
     def set_state(self, session: str, values: State, *, author: str = "", at: str = "") -> Conversation:
-        """Set values of the state by hand, at the end of a session or after another node, with which it then goes on.
+        """Set values of the state by hand, at the end of a session or after another node, from which it then continues.
 
         The edit is a node, so that every value has an origin; `author` is who made it.
         """
@@ -430,7 +430,7 @@ class Repository:
         return last[-1]
 
     def origin(self, tip: str, path: StatePath) -> ValueOrigin:
-        """Find the node that set a value last, or took it away.
+        """Find the node that set or removed a value last.
 
         Raises:
             InputError: there never was a value at the path.
@@ -472,7 +472,7 @@ class Repository:
             }:
                 names = [str(name) for name in turns]
                 past = tuple(map(past_turn, names, self.store.nodes.get_all(names)))
-                last = more.get("last_answer")  # older snapshots do not hold it
+                last = more.get("last_answer")  # older snapshots lack it
                 last_answer = last if isinstance(last, str) else past[-1].answer if past else ""
                 here = Conversation(self.app(app), tip, state, past, summary, n, last_answer)
                 if here.state_hash == self.store.nodes.get(tip).state_hash:
@@ -483,7 +483,7 @@ class Repository:
 
 
 def _is_worth_a_snapshot(conversation: Conversation) -> bool:
-    """Say whether a snapshot saves anything: without a state and with all turns in the window, every node is read anyway."""
+    """Return whether a snapshot saves anything: without state and with all turns in the window, every node is read anyway."""
     return bool(conversation.app.fields) or len(conversation.turns) < conversation.count
 
 

@@ -22,7 +22,7 @@ from taiwa.kernel.execution import Execution, Observer, RunResult
 from taiwa.kernel.messages import Message, Notice, TextDelta, ToolResult, Usage, assistant, user
 from taiwa.kernel.runtime import AnyModel, AsyncStream, Done, Runtime, Stream
 from taiwa.kernel.usage_limits import Prices, RunUsage, UsageLimits, currency_units
-from taiwa.models.registry import find_prices
+from taiwa.models.providers import find_prices
 from taiwa.sessions.commit_turn import (
     ActiveTurn,
     PricedModel,
@@ -79,7 +79,7 @@ class BaseSession:
         self.options = options or TurnOptions()
         repository.tools.update({tool.spec.name: tool for tool in self.options.tools})
         self.spent = RunUsage()
-        """The usage of this object's turns, failed ones included."""
+        """The usage of this object's turns, including failed ones."""
         self._observers = tuple(observers)
 
     def __repr__(self) -> str:
@@ -114,7 +114,7 @@ class BaseSession:
 
     @property
     def cost(self) -> Decimal | None:
-        """What all turns of this session cost, failed ones included, in currency units; None where a price is unknown."""
+        """The cost of all turns of this session, including failed ones, in currency units; None if a price is unknown."""
         lines = self.repository.store.costs("session", self.name)
         return currency_units(lines[0].cost_nano if lines else 0)
 
@@ -137,9 +137,9 @@ class BaseSession:
         reason: str = "edit",
         prefix: str = "",
     ) -> TurnInput:
-        """Return the turn in place of a turn by its number, negative numbers counted from the end.
+        """Return the turn that replaces the turn of a number; negative numbers count from the end.
 
-        With the same text the messages of the turn stay. The model is made to begin its answer with `prefix`.
+        With the same text the messages of the turn stay. `prefix` is prefilled.
 
         Raises:
             InputError: the conversation has no such turn.
@@ -166,7 +166,7 @@ class BaseSession:
         if not runs:
             return None
         for stale in runs[:-1]:
-            if not stale.calls:  # one with answers that were paid for is resumed next, as a branch
+            if not stale.calls:  # a turn with paid answers is resumed next, as a branch
                 self.repository.store.runs.end(stale.id, "abandoned")
         turn = resume_turn(self.repository, runs[-1], self.priced_model)
         self.name = turn.session
@@ -252,7 +252,7 @@ class BaseSession:
         return turn
 
     def _remaining_limits(self) -> UsageLimits:
-        """Return the limits that are left for the next turn.
+        """Return the remaining limits of the next turn.
 
         Raises:
             ConfigError: the model reports no usage, so the cost limit cannot be checked.
@@ -263,7 +263,7 @@ class BaseSession:
         spent, name = self.spent, self.priced_model.model.name
         if spent.calls_without_usage > 1 and spent.usage == Usage():
             raise ConfigError(f"{name} does not report usage, so the cost limit cannot be checked")
-        # Of a cut answer the bound on its cost is known; an interrupted one has no usage, and the cost of the others is known.
+        # A cut answer has a known bound on its cost, an interrupted one has no usage, and the cost of the others is known.
         known = spent.max_cost if spent.cost is None else spent.cost
         known = (self.priced_model.price("", spent.usage) or 0) if known is None else known
         return replace(limits, cost=max(limits.cost - known, 0))
@@ -300,7 +300,7 @@ class Session(BaseSession):
     """
 
     client: Closing | None = None
-    """The client that this session has to itself."""
+    """The client owned by this session."""
 
     def __enter__(self) -> Self:
         return self
@@ -325,16 +325,16 @@ class Session(BaseSession):
     def retry(self, *, prefix: str = "") -> TurnResult:
         """Repeat the last turn from the same state; the new answer replaces the old one.
 
-        The model is made to begin with `prefix`, and goes on from there; the answer holds both.
+        The model continues `prefix`; the answer includes it.
 
         Raises:
-            InputError: there is no turn yet, or the app searches documents and takes no prefix.
-            UnsupportedError: the model cannot go on with an answer.
+            InputError: there is no turn yet, or the app searches documents and supports no prefix. UnsupportedError: the
+            model does not support prefill.
         """
         return self._run(self._retry(prefix))
 
     def edit(self, text: str, *, turn: int = -1, attachments: Iterable[AttachmentSource] | None = None) -> TurnResult:
-        """Say another text in place of a turn (1 is the first, -1 the last); the old branch stays in the log.
+        """Replace the text of a turn (1 is the first, -1 the last) and answer it; the old branch stays in the log.
 
         The attachments of the turn stay unless others are given.
 
@@ -349,7 +349,7 @@ class Session(BaseSession):
         return None if turn is None else self._run(turn)
 
     def stream(self, text: str, attachments: Iterable[AttachmentSource] = ()) -> TurnStream:
-        """Complete one turn; yield the answer as it arrives, and then the committed turn, which is the `result`."""
+        """Complete one turn; yield the answer as it arrives, then the committed turn, which is the `result`."""
         return Stream(self._events(lambda: self._say(text, attachments)))
 
     def stream_retry(self) -> TurnStream:
@@ -400,7 +400,7 @@ class Session(BaseSession):
         return self._why(path)
 
     def replay(self) -> "tuple[ReplayedNode, ...]":
-        """Do every turn again from its records, without a call; `difference` says where one differs."""
+        """Replay every turn from its records, without a call; `difference` says where one differs."""
         return self._replay()
 
     def export(self) -> str:
@@ -436,9 +436,9 @@ AsyncTurnStream: TypeAlias = AsyncStream[TurnEvent, TurnResult]
 
 
 class AsyncSession(BaseSession):
-    """As `Session`, on an event loop: what waits for a model or for the store is a coroutine.
+    """As `Session`, on an event loop: methods that wait for a model or the store are coroutines.
 
-    Its client closes what it uses; it is a context manager as `Session` is.
+    Its client closes its resources; it is a context manager like `Session`.
     """
 
     async def __aenter__(self) -> Self:
@@ -471,15 +471,16 @@ class AsyncSession(BaseSession):
         return AsyncStream(self._events(lambda: self._say(text, attachments)))
 
     def stream_turn(self, turn_input: TurnInput) -> "AsyncTurnStream":
-        """Complete a turn that is described in full, with the events of `stream`."""
+        """Complete a fully described turn, with the events of `stream`."""
         return AsyncStream(self._events(lambda: self._begin(turn_input)))
 
     async def perform(
         self, turn_input: TurnInput | None, observer: Observer, stop: Stop | None = None
     ) -> TurnResult | None:
-        """Complete a turn that is described in full, or without one as `resume`; `observer` sees what its programs do, in any thread.
+        """Complete a fully described turn, or without one as `resume`; `observer` gets the events of its programs, in any
+        thread.
 
-        Once `stop` is set, the answer ends with the text that it has, and the turn is committed.
+        Once `stop` is set, the answer ends with the text so far, and the turn is committed.
         """
         if turn_input is not None:
             return await self._run(lambda: self._begin(turn_input), stop, (observer,))
@@ -540,7 +541,7 @@ class AsyncSession(BaseSession):
     async def _run(
         self, begin: Callable[[], ActiveTurn], stop: Stop | None = None, observers: tuple[Observer, ...] = ()
     ) -> TurnResult:
-        """Complete a turn in two steps: one up to the call of the model, one from its answer to the commit."""
+        """Complete a turn in two steps: up to the model call, and from its answer to the commit."""
         turns: list[ActiveTurn] = []
         settled: Outcome[TurnResult] = Outcome()
 
@@ -559,10 +560,10 @@ class AsyncSession(BaseSession):
         except asyncio.CancelledError:
             if not settled.made:
                 raise
-        return settled.result()  # a turn that is committed while its task is cancelled is not taken back
+        return settled.result()  # a turn committed while its task is cancelled is not reverted
 
     async def _begin_in_thread(self, begin: Callable[[], T], turns: list[ActiveTurn]) -> T:
-        """Begin a turn, which is added to the list, without blocking the event loop; a caller that is cancelled leaves no turn open."""
+        """Begin a turn without blocking the event loop, and append it to the list; a cancelled caller leaves no turn open."""
         try:
             return await finish_in_thread(begin)
         except asyncio.CancelledError:
@@ -572,7 +573,7 @@ class AsyncSession(BaseSession):
 
     @asynccontextmanager
     async def _record_failure(self, turns: list[ActiveTurn]) -> AsyncGenerator[None]:
-        """Record a failure of a turn that was begun in a thread, and count what it cost."""
+        """Record a failure of a turn begun in a thread, and count its cost."""
         try:
             yield
         except BaseException as error:
@@ -591,7 +592,7 @@ class AsyncSession(BaseSession):
         await self._begin_in_thread(lambda: turns.append(begin()), turns)
         turn = turns[0]
         done: list[RunResult[TurnValue]] = []
-        # Closed here and not by the garbage collector, so that closing the iterator cancels the call.
+        # Closed here rather than by the garbage collector, so that closing the iterator cancels the call.
         async with (
             self._record_failure(turns),
             aclosing(self._runtime(turn).stream(turn.program, turn.journal)) as events,
@@ -626,8 +627,8 @@ def open_store(store: str | Path | Store | None, chosen: Settings) -> Store:
 def chosen_model(chosen: Settings, app: App | None = None, last: str = "") -> str:
     """Return the name of the model that answers, "" without one.
 
-    The first of these counts: an argument, the model that wrote the conversation so far (`last`, unless it is the built-in
-    one), the configured one, and that of the app.
+    The first of these counts: an argument, the model that answered so far (`last`, unless it is the built-in one), the
+    configured one, and that of the app.
     """
     earlier = "" if chosen.is_argument("model") or last == BUILTIN else last
     return earlier or chosen.model or (app.model if app is not None else "") or last
@@ -644,7 +645,7 @@ def open_priced_model(
 ) -> PricedModel:
     """Open a model with its prices: that of `chosen_model`, else the built-in one; an app of the flow `ask` runs without one.
 
-    `prices` replace those of the settings; a model of `opened` is not opened again, and one that is opened is added to it.
+    `prices` replace those of the settings; a model in `opened` is not opened again, and newly opened ones are added to it.
 
     Raises:
         ConfigError: the model is unknown, or its key is missing.
@@ -659,7 +660,7 @@ def open_priced_model(
 
 
 def _open_named(name: str, chosen: Settings, prices: Prices | None, opened: dict[str, AnyModel]) -> PricedModel:
-    from taiwa.models.registry import open_model, resolve_probed
+    from taiwa.models.providers import open_model, resolve_probed
 
     target = resolve_probed(name, chosen)
     local = target.inside or urlsplit(target.base_url).hostname in LOOPBACK
@@ -670,7 +671,7 @@ def _open_named(name: str, chosen: Settings, prices: Prices | None, opened: dict
 
 def _open_models_of_ask(chosen: Settings, name: str, prices: Prices | None, opened: dict[str, AnyModel]) -> PricedModel:
     """Open the model that answers, and those that judge and rewrite if they are set."""
-    from taiwa.sessions.stored_ask import ModelPerTask, NoModel
+    from taiwa.sessions.ask_resources import ModelPerTask, NoModel
 
     answering = _open_named(name, chosen, prices, opened) if name else PricedModel(NoModel())
     others = (chosen.judge_model, chosen.rewrite_model)

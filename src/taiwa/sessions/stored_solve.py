@@ -4,8 +4,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from taiwa.apps.examples import built_in_examples, results, usable
-from taiwa.flows.solve.examples import ResultOf, WorkedExample, render, render_native, select_examples
+from taiwa.apps.examples import (
+    ResultOf,
+    WorkedExample,
+    built_in_examples,
+    render,
+    render_native,
+    results,
+    select_examples,
+    usable,
+)
 from taiwa.flows.solve.rationale import Rationale, ToolMode
 from taiwa.flows.solve.solve import SolveOptions, tool_modes
 from taiwa.flows.solve.solve import solve as flow
@@ -13,8 +21,8 @@ from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.execution import Observer, RunResult, first_request
 from taiwa.kernel.messages import Capability, Message, Notice, Request, Sampling, TextDelta
-from taiwa.kernel.records import Json, digest, record
 from taiwa.kernel.runtime import Tool
+from taiwa.kernel.serialization import Json, digest, record
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions, run_outside_sessions
 from taiwa.sessions.repository import Repository
 from taiwa.structured import OutputType
@@ -30,10 +38,10 @@ SolveEvent: TypeAlias = TextDelta | Notice | RunResult[Rationale]
 class ReasonRun:
     """A question's tools, options and worked examples.
 
-    `examples` are worked examples to show; None selects `shots` of ours, by the `seed`: first those whose tools are offered,
-    then others, in which the results of other tools are stated in words. `shots` None means five where calls stand in the
-    text, and none where the model calls functions, or where none of our examples calls any of the tools. `text_only`
-    excludes function calling where `options.tool_mode` is None.
+    `examples` are worked examples to show; None selects `shots` of the built-in ones, by the `seed`: first those whose tools
+    are offered, then others, in which the results of other tools are stated in words. `shots=None` means five if calls are
+    in the text, and none if the model calls functions, or if no built-in example calls any of the tools. `text_only`
+    excludes function calling if `options.tool_mode` is None.
     """
 
     tools: tuple[Tool, ...]
@@ -58,8 +66,8 @@ class ReasonRun:
         return flow(question, [tool.spec for tool in self.tools], options)
 
     def tool_mode(self, capabilities: frozenset[Capability]) -> ToolMode:
-        """Choose the tool mode: prefill where the server supports it; else function calling, where neither a mode nor
-        examples are asked for; else stop.
+        """Choose the tool mode: prefill if the server supports it; else function calling, if neither a mode nor examples are
+        requested; else stop.
         """
         if self.options.tool_mode is not None:
             return self.options.tool_mode
@@ -92,7 +100,7 @@ class ReasonRun:
         return order[: min(SHOTS, len(fitting)) if self.shots is None else self.shots]
 
     def to_json(self, mode: ToolMode) -> dict[str, Json]:
-        """Return all that an answer depends on beside the question and the model."""
+        """Return everything that an answer depends on except the question and the model."""
         output_type = self.options.output_type
         if output_type is not None and not isinstance(output_type, OutputType):
             output_type = OutputType(output_type)
@@ -137,7 +145,7 @@ class ReasonRun:
         return tuple(messages)
 
     def _results(self) -> ResultOf:
-        """Return the results of tool calls, by the offered and the built-in tools, which examples state in words."""
+        """Return the results of tool calls, of offered and built-in tools, for examples that state them in words."""
         return results((*builtin_tools().values(), *self.tools), self.options.tool_format)
 
 

@@ -1,4 +1,4 @@
-"""User profiles, in the store and as YAML, with what is learned from feedback."""
+"""User profiles, in the store and as YAML, with values learned from feedback."""
 
 import re
 from collections import Counter
@@ -20,8 +20,8 @@ from taiwa.ask.types import (
 )
 from taiwa.kernel.effects import Effect
 from taiwa.kernel.errors import ConfigError, CorruptError, InputError
-from taiwa.kernel.records import Json, record, restore
 from taiwa.kernel.runtime import Handler
+from taiwa.kernel.serialization import Json, record, restore
 from taiwa.store import Hit, Store
 from taiwa.store.nodes import decoding
 from taiwa.yamlfile import Keys, read_settings, set_setting
@@ -156,7 +156,7 @@ class UserProfiles:
         self._store = store
 
     def get(self, name: str) -> UserProfile:
-        """Return a profile with what was learned from feedback.
+        """Return a profile with the values learned from feedback.
 
         Raises:
             InputError: the user does not exist.
@@ -173,11 +173,11 @@ class UserProfiles:
         return profile
 
     def has(self, name: str) -> bool:
-        """Say whether a user exists."""
+        """Return whether a user exists."""
         return self._store.users.get(name) is not None
 
     def put(self, profile: UserProfile) -> None:
-        """Store a profile; what was learned is not stored, for it follows from the feedback.
+        """Store a profile, without learned values, which follow from the feedback.
 
         Raises:
             InputError: the name is invalid.
@@ -185,7 +185,7 @@ class UserProfiles:
         self._store.users.put(profile.name, record(replace(profile, tolerance=AskTolerance())))
 
     def add_feedback(self, name: str, feedback: Feedback) -> UserProfile:
-        """Store feedback on an act, and return the profile that it leads to.
+        """Store feedback on an act, and return the updated profile.
 
         Raises:
             InputError: the user does not exist.
@@ -226,7 +226,7 @@ class UserProfiles:
 
 
 def _terms(text: str) -> list[str]:
-    """Return the most specific words of a text: the longest ones that are not stop words."""
+    """Return the longest words of a text that are not stop words."""
     words = dict.fromkeys(WORD.findall(normalize("NFKC", text).casefold()))
     return sorted((word for word in words if word not in STOP_WORDS), key=lambda word: -len(word.encode()))[:MAX_TERMS]
 

@@ -47,10 +47,10 @@ def now_us() -> int:
 
 
 class Database(Protocol):
-    """An open database. Statements are those that both dialects understand, with `?` for values.
+    """An open database. Statements use the common subset of both dialects, with `?` for values.
 
-    `path` is its file, None in memory and on a server. `connections` is how many connections to a server the threads of this
-    process may use at the same time; a file has one.
+    `path` is its file, None in memory and on a server. `connections` is the number of concurrent connections to a server; a
+    file has one.
     """
 
     dialect: Dialect
@@ -102,11 +102,11 @@ class Database(Protocol):
         ...
 
     def owner(self) -> int:
-        """Return a number that identifies this process among all that have this database open."""
+        """Return a number that identifies this process among all that have opened this database."""
         ...
 
     def is_alive(self, owner: int) -> bool:
-        """Report whether the process of a number still runs; 0 is the number of none."""
+        """Return whether the process of a number still runs; 0 stands for no process."""
         ...
 
     def vacuum(self) -> None:
@@ -114,7 +114,7 @@ class Database(Protocol):
         ...
 
     def erase_deleted(self) -> bool:
-        """Overwrite deleted content outside the tables, and report whether nothing of it is left."""
+        """Overwrite deleted content outside the tables, and return whether all of it is gone."""
         ...
 
     def damages(self) -> list[str]:
@@ -124,7 +124,7 @@ class Database(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """Statements that lead from one version of a database to the next, in one transaction.
+    """Statements that migrate a database to the next version, in one transaction.
 
     `both` is written in the notation of `TYPES`: `CREATE TABLE t(seq {pk}, name {text} NOT NULL){strict}`. `sqlite` and
     `postgres` run after it, on their dialect only, and are not formatted.
@@ -144,7 +144,7 @@ class Migration:
 class DatabaseSpec:
     """What distinguishes one kind of database: its mark, its tables, and its name in errors.
 
-    A SQLite file is marked by `application_id`, on a PostgreSQL server the tables stand in `schema`. A database of version n
+    A SQLite file is marked by `application_id`; on a PostgreSQL server the tables are in `schema`. A database of version n
     has run the first n migrations. `created_by` and `repair` complete error messages; `settings` are applied to every
     PostgreSQL connection, as `name = value`. `unreleased_id` marked files before the first release.
     """
@@ -163,7 +163,7 @@ class DatabaseSpec:
 
 
 class MigrationTarget(Protocol):
-    """An open connection whose tables `migrate` brings to the newest version."""
+    """An open connection whose tables `migrate` updates to the newest version."""
 
     @property
     def dialect(self) -> Dialect:
@@ -187,12 +187,12 @@ class MigrationTarget(Protocol):
         ...
 
     def alone(self) -> AbstractContextManager[None]:
-        """Open a transaction that no other process enters at the same time; commit or roll back at its end."""
+        """Open a transaction that excludes other processes; commit or roll back at its end."""
         ...
 
 
 def migrate(target: MigrationTarget, spec: DatabaseSpec, where: object) -> None:
-    """Run the migrations that a database still needs, all in one transaction.
+    """Run the pending migrations of a database, all in one transaction.
 
     Raises:
         StoreError: the database belongs to another program or was written by a newer version of this one.
@@ -210,7 +210,7 @@ def migrate(target: MigrationTarget, spec: DatabaseSpec, where: object) -> None:
 
 
 def check_version(target: MigrationTarget, spec: DatabaseSpec, where: object) -> bool:
-    """Report whether a database needs no migration; nothing is changed.
+    """Return whether a database needs no migration; nothing is changed.
 
     Raises:
         StoreError: as `migrate`.
@@ -239,7 +239,7 @@ LOCKED = "is locked by another program that is writing; wait for it, or end it, 
 
 
 def find_fault(table: FaultTable, codes: Iterable[object], subject: str, spec: DatabaseSpec) -> TaiwaError | None:
-    """Return the error of the first code that the table has; `{name}` and `{repair}` in a message are filled in."""
+    """Return the error of the first known code; `{name}` and `{repair}` in a message are filled in."""
     for code in codes:
         if code in table:
             error, message = table[code]
@@ -270,7 +270,7 @@ def is_postgres_url(text: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PostgresUrl:
-    """A PostgreSQL URL. `str()` and `repr()` leave its password out; only the driver is given `url`.
+    """A PostgreSQL URL. `str()` and `repr()` omit its password; only the driver gets `url`.
 
     >>> str(PostgresUrl.parse("postgresql://ann:secret@db.example:5433/talks?sslmode=require&sslpassword=x"))
     'postgresql://ann@db.example:5433/talks?sslmode=require'
@@ -283,7 +283,7 @@ class PostgresUrl:
         """Parse a URL.
 
         Raises:
-            ValueError: it is not a PostgreSQL URL; the message repeats nothing of it.
+            ValueError: it is not a PostgreSQL URL; the message does not repeat any part of it.
         """
         url = text.strip()
         try:
@@ -294,7 +294,7 @@ class PostgresUrl:
             raise ValueError(f"is not a PostgreSQL URL; {FORM}") from None
         if not is_postgres_url(url) or not url.isprintable() or " " in url:
             raise ValueError(f"is not a PostgreSQL URL; {FORM}")
-        # A raw / ? # or @ within a password would end the part of the URL that is hidden.
+        # An unescaped / ? # or @ within a password would end the hidden part of the URL.
         rest = parts.path + parts.query + parts.fragment
         if parts.fragment or "@" in rest or BROKEN_ESCAPE.search(url) or not all(map(_is_port, ports)):
             raise ValueError(f"is not a PostgreSQL URL; {FORM}; write / ? # @ % in a password as %2F %3F %23 %40 %25")

@@ -1,8 +1,8 @@
 """A schema on a PostgreSQL server: how it is opened, locked, migrated and queried.
 
-Statements are written as for SQLite, with `?` for values. One connection is shared by all threads of a process under a lock;
-a server takes more from a pool while that one is busy. Other processes, on any machine, open their own. A connection that was
-lost outside a transaction is opened again.
+Statements are written as for SQLite, with `?` for values. All threads of a process share one connection under a lock; a
+server uses a pool while that connection is busy. Other processes, on any machine, open their own. A connection lost outside
+a transaction is reopened.
 """
 
 import os
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 WAIT = 10
 """Seconds to wait for the server's first answer."""
 LOCK_TIMEOUT = "10s"
-"""How long to wait for another program that is writing."""
+"""The time to wait for another program that is writing."""
 IDLE_TIMEOUT = "10min"
-"""After how long the server ends a transaction of a program that sends nothing."""
+"""The time after which the server ends an idle transaction."""
 ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
-"""Seconds and times, for both sides: a machine that vanished loses its locks within a minute."""
+"""Keep-alive settings of both sides: a machine that vanishes loses its locks within a minute."""
 OWNER = 0x74616977
-"""The class of the advisory locks that mark living processes; the schema has the sequence `owner`."""
+"""The class of the advisory locks that mark running processes; the schema has the sequence `owner`."""
 IS_ALIVE = """
 SELECT EXISTS(SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND classid = CAST(? AS oid)
     AND objid = CAST(? AS oid) AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"""
@@ -145,7 +145,7 @@ class PostgresDatabase(Database):
         """Do nothing: the server frees space by itself (autovacuum)."""
 
     def owner(self) -> int:
-        """Take a number whose lock the server frees with this connection; after a reconnection the same number is locked again."""
+        """Take a number whose lock the server releases with this connection; a reconnection locks the same number again."""
         if not self._owner:
             self._owner = int(self.one("SELECT nextval('owner')"))
         if not self.is_alive(self._owner):
@@ -158,13 +158,13 @@ class PostgresDatabase(Database):
         return owner > 0 and bool(self.one(IS_ALIVE, OWNER, owner))
 
     def erase_deleted(self) -> bool:
-        """Let the server use the space of deleted rows again; its log and its backups are outside our reach."""
+        """Let the server reuse the space of deleted rows; its log and backups are out of reach."""
         tables = self.rows("SELECT tablename FROM pg_tables WHERE schemaname = ?", self.spec.schema)
         self.rows(f"VACUUM {', '.join(name for (name,) in tables)}")
         return False
 
     def damages(self) -> list[str]:
-        """Name tables, indexes and sequences that are missing; the pages are the server's business."""
+        """List missing tables, indexes and sequences; the server checks its pages itself."""
         statements = "\n".join(
             each for migration in self.spec.migrations for each in migration.statements(self.dialect)
         )
@@ -183,9 +183,9 @@ class PostgresDatabase(Database):
     def transaction(self, *, write: bool = True, exclusive: bool = False) -> Generator[None]:
         """Commit on success, roll back on an exception; a nested transaction joins the outer one.
 
-        Without `write`, all reads see one snapshot. Several programs write at once, each statement sees what the others have
-        committed, and `lock` orders those that change the same names; `exclusive` waits until no other transaction writes,
-        and blocks new ones.
+        Without `write`, all reads see one snapshot. Several programs can write at once; each statement sees the commits of
+        others, and `lock` serialises changes to the same names. `exclusive` waits until no other transaction writes, and
+        blocks new ones.
         """
         with self._held():
             if self._in_transaction():
@@ -222,12 +222,12 @@ class PostgresDatabase(Database):
 
     @property
     def _current(self) -> "Sql":
-        """The connection of this thread: one of the pool that it has borrowed, or the shared one."""
+        """Return the connection of this thread: one borrowed from the pool, or the shared one."""
         return getattr(self._borrowed, "sql", None) or self._sql
 
     @contextmanager
     def _held(self) -> Generator[None]:
-        """Hold a connection for this thread: the shared one, or one of the pool while another thread holds that."""
+        """Hold a connection for this thread: the shared one, or one of the pool if another thread holds the shared one."""
         self._follow_fork()
         if getattr(self._borrowed, "sql", None) is not None:
             yield
@@ -279,7 +279,7 @@ class PostgresDatabase(Database):
         try:
             return sql.execute(written, values or None, binary=bool(values))
         except faults as error:
-            # A connection may be lost between two statements; reading again or beginning again changes nothing.
+            # A connection may be lost between two statements; repeating a read or a begin is safe.
             if inside or not sql.closed or not statement.lstrip().startswith((*READS, "BEGIN")):
                 raise self._error(error) from error
         try:
@@ -288,13 +288,13 @@ class PostgresDatabase(Database):
             raise self._error(error) from error
 
     def _ready(self, *, shared: bool = False) -> "Sql":
-        """Return the connection of this thread, opened again where it was lost."""
+        """Return the connection of this thread, reopened if it was lost."""
         if self._closed:
             raise StoreError(f"{self} {base.CLOSED}")
         if not shared and (borrowed := getattr(self._borrowed, "sql", None)) is not None:
             if borrowed.closed and self._pool is not None:
                 self._return()
-                self._pool.check()  # what ended this one has ended the others, too
+                self._pool.check()  # whatever ended this connection has ended the others too
                 self._borrow()
             return self._current
         if self._sql.closed:
@@ -310,7 +310,7 @@ class PostgresDatabase(Database):
         self._sql = self._open()
 
     def _follow_fork(self) -> None:
-        """Open a connection of its own in a forked child; the inherited one is kept, not closed."""
+        """Open a new connection in a forked child; the inherited one is kept, not closed."""
         if self._pid != os.getpid() and not self._closed:
             self._inherited += [self._sql, self._pool]
             self._begin()
@@ -329,7 +329,7 @@ class PostgresDatabase(Database):
             if isinstance(error, psycopg.Error):
                 raise self._error(cast("Exception", error)) from error
             raise
-        # Commands end without closing what they opened, as with a file; the server is told all the same.
+        # Commands exit without closing the database, as with a file; close the connection properly anyway.
         weakref.finalize(self, _close_own, sql, os.getpid())
         return cast("Sql", sql)
 
@@ -346,12 +346,12 @@ class PostgresDatabase(Database):
         settings = (
             "client_encoding = 'UTF8'",
             f"search_path = {self.spec.schema}",
-            # Each statement sees what others have committed, which those that wait for a lock rely on.
+            # Each statement sees the commits of others; statements that wait for a lock rely on this.
             "default_transaction_isolation = 'read committed'",
             f"lock_timeout = '{LOCK_TIMEOUT}'",
             f"idle_in_transaction_session_timeout = '{IDLE_TIMEOUT}'",
             "client_min_messages = warning",
-            "jit = off",  # compiling a statement costs more than ours take
+            "jit = off",  # preparing a statement costs more than executing ours
             *(f"tcp_{name} = {number}" for name, number in ALIVE.items()),
             *self.spec.settings,
         )
@@ -381,7 +381,7 @@ class PostgresDatabase(Database):
 
 
 class _Migrating:
-    """A connection as `migrate` needs it: the version stands in a table of the schema."""
+    """A connection for `migrate`: the version is in a table of the schema."""
 
     dialect: Dialect = "postgres"
 
@@ -433,7 +433,7 @@ REFUSALS = (
     ("ssl|no pg_hba.conf entry", "rejected this connection", "see sslmode in the URL, and pg_hba.conf on the server"),
     ("", "cannot be reached", "check that it runs, and the host and port"),
 )
-"""What the driver says, what it means, and what to do."""
+"""The driver's text, its meaning, and what to do."""
 
 
 def _unreachable(error: Exception, url: PostgresUrl) -> StoreError:
@@ -468,7 +468,7 @@ def _faults() -> tuple[type[Exception], ...]:
 
 
 def _adapt(sql: "Sql") -> None:
-    """Send every integer as 64 bits, true and false as 1 and 0: the tables hold nothing else, as in SQLite."""
+    """Send every integer as 64 bits, true and false as 1 and 0, because the tables contain nothing else, as in SQLite."""
     from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
     class AsNumber(Int8Dumper):

@@ -1,7 +1,7 @@
 """One SQLite file: how it is opened, locked, migrated and queried.
 
 Write-ahead log with `synchronous=NORMAL`: committed transactions survive the death of the process (`kill -9`); after a power
-cut the newest ones may be missing, and the file is intact. One connection is shared by all threads under a lock, since
+failure the newest ones may be missing, but the file is intact. One connection is shared by all threads under a lock, since
 SQLite has one writer anyway; other processes open their own.
 """
 
@@ -24,7 +24,7 @@ from taiwa.sql.base import Clock, Database, DatabaseSpec, Dialect, FaultTable, S
 
 MEMORY = ":memory:"
 _forks: list[None] = []
-"""One for each fork that led to this process."""
+"""One entry for each fork that led to this process."""
 os.register_at_fork(after_in_child=lambda: _forks.append(None))
 OWNERS = threading.Lock()
 T = TypeVar("T")
@@ -33,7 +33,7 @@ WAIT = 10.0
 MARK = """
 SELECT application_id, user_version, EXISTS(SELECT 1 FROM sqlite_master)
 FROM pragma_application_id, pragma_user_version"""
-"""One statement, so one snapshot: another process that makes the tables sets the mark and the version at once."""
+"""One statement, and so one snapshot: another process that creates the tables sets the mark and the version together."""
 SCHEMA = """
 SELECT type, name, sql FROM sqlite_master
 WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!' AND name NOT IN (SELECT name FROM pragma_table_list WHERE type = 'shadow')"""
@@ -159,12 +159,12 @@ class SqliteDatabase(Database):
                 yield
                 return
             try:
-                # Within the `try`: an interrupt right behind it must not leave the transaction open for later calls.
+                # Within the `try`: an interrupt right after it must not leave the transaction open for later calls.
                 self.run("BEGIN IMMEDIATE" if write or exclusive else "BEGIN")
                 yield
                 self.run("COMMIT")
             except BaseException:
-                # SQLite ends a transaction by itself when the disk is full.
+                # SQLite itself ends a transaction if the disk is full.
                 if self._sql.in_transaction:
                     self.run("ROLLBACK")
                 raise
@@ -193,7 +193,7 @@ class SqliteDatabase(Database):
         has_log = log.exists() and log.stat().st_size > 0
         with suppress(sqlite3.OperationalError):
             return self._connect(target)
-        # On a read-only or a full disk SQLite cannot lock the file. Without a log there is no writer.
+        # On a read-only or full disk SQLite cannot lock the file. Without a log there is no writer.
         if not has_log:
             return self._connect(f"{target}&immutable=1")
         return self._connect(self._copy(), writable=True)
@@ -206,10 +206,10 @@ class SqliteDatabase(Database):
                 if self._prepare(sql, writable=writable):
                     return sql
                 sql.close()
-                return self._connect(self._copy(), writable=True)  # of an older version: a copy is migrated
+                return self._connect(self._copy(), writable=True)  # an older version: migrate a copy
             except sqlite3.OperationalError as error:
                 sql.close()
-                # Where two processes switch a new file to the write-ahead log, SQLite makes one of them fail at once.
+                # If two processes switch a new file to the write-ahead log, SQLite makes one of them fail immediately.
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
                 time.sleep(0.01)
@@ -232,20 +232,20 @@ class SqliteDatabase(Database):
         return f"{(folder / 'copy').as_uri()}?mode=rw"
 
     def _prepare(self, sql: sqlite3.Connection, *, writable: bool) -> bool:
-        """Set a connection up, and report whether its tables are of the newest version."""
+        """Set up a connection, and return whether its tables have the newest version."""
         sql.execute("PRAGMA foreign_keys = ON")
         sql.execute("PRAGMA synchronous = NORMAL")
         sql.execute("PRAGMA secure_delete = ON")  # deleted content is overwritten with zeros
         sql.execute("PRAGMA temp_store = MEMORY")
         sql.execute("PRAGMA wal_autocheckpoint = 4000")  # pages; at the usual 1000, a turn in 50 waits for the disk
         target, where = _Migrating(sql, self.spec, self.path), self.path or "in memory"
-        current = base.check_version(target, self.spec, where)  # before anything is changed: the file may not be ours
+        current = base.check_version(target, self.spec, where)  # before any change: the file may be another program's
         size = 0 if current or self.path is None else self.path.stat().st_size
         if size % sql.execute("PRAGMA page_size").fetchone()[0]:
             raise CorruptError(f"{self.spec} {self.path} is damaged: its end is missing; {self.spec.repair}")
         if writable:
             if not current:
-                sql.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only a new file takes this
+                sql.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only takes effect in a new file
             sql.execute("PRAGMA journal_mode = WAL").fetchone()
             base.migrate(target, self.spec, where)
         return current or writable
@@ -264,7 +264,7 @@ class SqliteDatabase(Database):
         return f"{self.path.absolute().as_uri()}?mode={'ro' if self.readonly else 'rw'}"
 
     def _follow_fork(self) -> None:
-        """Open a connection of its own in a forked child; the inherited one is kept, since closing it could hurt the parent."""
+        """Open a new connection in a forked child; the inherited one is kept, since closing it could harm the parent."""
         if self._fork != len(_forks) and self.path is not None:
             self._inherited.append(self._sql)
             self._begin()
@@ -287,7 +287,7 @@ class SqliteDatabase(Database):
             and self.path.exists()
             and not self.readonly
         ):
-            # On a read-only file system the file itself can be opened, and the one beside it cannot be made.
+            # On a read-only file system the file itself can be opened, but files next to it cannot be created.
             code = code if os.access(self.path, os.W_OK) else sqlite3.SQLITE_READONLY
         name = getattr(error, "sqlite_errorname", type(error).__name__)
         unknown = StoreError(f"{file} refused a statement ({name}); {self.spec.repair}")
@@ -295,7 +295,7 @@ class SqliteDatabase(Database):
 
 
 class _Migrating:
-    """A connection as `migrate` needs it: the version is `user_version`, and `application_id` marks the file."""
+    """A connection for `migrate`: the version is `user_version`, and `application_id` marks the file."""
 
     dialect: Dialect = "sqlite"
     connections: int = 1
@@ -330,10 +330,10 @@ class _Migrating:
 
 
 class _OwnerNumber:
-    """The number of this process: the offset of a byte that it locks in a file beside the database.
+    """The number of this process: the offset of a byte that it locks in a file next to the database.
 
-    The system frees the lock when the process ends, in whatever container it ran. It also does when the process closes the
-    file, which is why the file is opened once and never closed.
+    The system releases the lock when the process ends, in any container, and also when the process closes the file;
+    therefore the file is opened once and never closed.
     """
 
     def __init__(self, database: Path) -> None:
@@ -344,9 +344,9 @@ class _OwnerNumber:
 
     def get(self) -> int:
         if not self._number:
-            mode = self._database.stat().st_mode & 0o666  # as SQLite does with its own files beside the database
+            mode = self._database.stat().st_mode & 0o666  # as SQLite does with its own files next to the database
             file = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, mode)
-            with suppress(PermissionError):  # it belongs to another account, which has done so
+            with suppress(PermissionError):  # it belongs to another account, which has already done so
                 os.fchmod(file, mode)
             number = 1 + (int.from_bytes(os.urandom(8)) >> 2)
             fcntl.lockf(file, fcntl.LOCK_EX, 1, number)

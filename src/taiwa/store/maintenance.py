@@ -1,4 +1,4 @@
-"""Checking and deleting: `fsck` derives every hash again, `gc` deletes what nothing refers to, `delete_session` a session.
+"""Checking and deleting: `fsck` recomputes every hash, `gc` deletes unreferenced data, `delete_session` a session.
 
 Problems are reported, never repaired silently.
 """
@@ -78,7 +78,7 @@ TOKENS = " OR ".join(
 
 @dataclass(frozen=True, slots=True)
 class FsckProblem:
-    """One problem: where, and what; it never contains text of a conversation."""
+    """One problem and its location; it never contains text of a conversation."""
 
     where: str
     what: str
@@ -88,7 +88,7 @@ def fsck(db: Database) -> tuple[FsckProblem, ...]:
     """Check the file, every hash, parent, name, body and word of the index, in one snapshot; nothing is changed."""
     parts = (_file, _nodes, _blobs, _names, _bodies, _numbers, _index_words)
     problems: list[FsckProblem] = []
-    with suppress(StoreError), db.transaction(write=False):  # at its end a damaged file may raise once more
+    with suppress(StoreError), db.transaction(write=False):  # a damaged file may raise again at the end
         for part in parts:
             try:
                 with decoding("table"):
@@ -119,7 +119,7 @@ def _nodes(db: Database) -> Iterator[FsckProblem]:
         for seq, hashed, parent, base, count, above, *columns in rows:
             where = f"node {hashed.hex()}"
             parents[seq], turns[seq] = parent, count
-            if columns[1] is not None:  # the app; without it, the check of the references has reported it
+            if columns[1] is not None:  # a missing app was reported by the check of the references
                 yield from _content(where, hashed, partial(node_from_row, above, tuple(columns)))
             if parent is not None and (parent not in turns or parent >= seq):
                 yield FsckProblem(where, "its parent is missing or younger than it is")
@@ -151,9 +151,9 @@ def _leads_to(parents: dict[int, int | None], seq: int | None, base: int | None)
 
 
 def _blobs(db: Database) -> Iterator[FsckProblem]:
-    """Compare every attachment with its hash, and what nodes name with what the store says that they refer to."""
+    """Compare every attachment with its hash, and the references in nodes with those in the store."""
     for seq, hashed in db.rows("SELECT seq, hash FROM blob"):
-        data = db.one("SELECT data FROM blob WHERE seq = ?", seq)  # one at a time: they are large
+        data = db.one("SELECT data FROM blob WHERE seq = ?", seq)  # one at a time, because they are large
         if data is not None and sha256(data).digest() != hashed:
             yield FsckProblem(f"blob {hashed.hex()}", "its content does not match its hash")
     linked: dict[int, set[bytes]] = {}
@@ -203,7 +203,7 @@ def _numbers(db: Database) -> Iterator[FsckProblem]:
 
 
 def _index_words(db: Database) -> Iterator[FsckProblem]:
-    """Compare the words of the index with those of the texts, by a sum of hashes per node."""
+    """Compare the indexed words with those of the texts, by a sum of hashes per node."""
     index = text_index(db)
     indexed: dict[int, int] = {}
     for seq, word in index.words():
@@ -282,8 +282,8 @@ class GcResult:
 class DeleteResult:
     """What `delete_session` deleted; `shared` nodes stay, because other sessions use them.
 
-    `log_emptied` is false while another program uses the store: until it ends, the write-ahead log beside the file may still
-    contain what was deleted. A server keeps it for a while in any case.
+    `log_emptied` is false while another program uses the store: until it ends, the write-ahead log next to the file may
+    still contain deleted data. A server keeps it for a while in any case.
     """
 
     nodes: int
@@ -293,9 +293,9 @@ class DeleteResult:
 
 
 def gc(db: Database, keep: int = KEPT_MOVES, *, dry_run: bool = False) -> GcResult:
-    """Delete the nodes, apps and attachments that neither a name nor one of the newest `keep` moves of names leads to.
+    """Delete the nodes, apps and attachments that neither a name nor one of the newest `keep` moves of names reaches.
 
-    Older moves are deleted too, and the search index is emptied; the next search fills it again. The costs of deleted nodes
+    Older moves are deleted too, and the search index is emptied; the next search rebuilds it. The costs of deleted nodes
     stay. With `dry_run` nothing is changed.
     """
     if keep < 0:
@@ -344,7 +344,7 @@ def _reached(db: Database, roots: Iterable[tuple[int | None]]) -> set[int]:
 
 
 def _with_descendants(db: Database, nodes: set[int]) -> set[int]:
-    """Add what follows these nodes: deleted sessions that forked from them, which nothing else uses.
+    """Add the descendants of these nodes: deleted sessions that forked from them and are otherwise unused.
 
     A root contains no text of a conversation, and all sessions of an app share it; it stays while it is needed.
     """

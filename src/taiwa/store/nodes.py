@@ -1,7 +1,7 @@
-"""The stored turns: a node is one turn, addressed by the hash of its content as a commit of git is; apps, attachments, and
+"""The stored turns: a node is one turn, addressed by the hash of its content like a git commit; apps, attachments, and
 snapshots of states.
 
-Also how values are encoded in rows.
+Also the encoding of values in rows.
 """
 
 import json
@@ -15,7 +15,7 @@ from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node, NodeKind, restore_messages, restore_thinking
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
-from taiwa.kernel.records import Json, canonical, record, refuse_constant
+from taiwa.kernel.serialization import Json, canonical, record, refuse_constant
 from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
 
@@ -23,9 +23,9 @@ INSERT_BLOB = "INSERT INTO blob(owner, hash, data) VALUES(?, ?, ?) ON CONFLICT(o
 
 
 class Blobs:
-    """The attachments of one owner of a store. An import may leave their bytes out; their rows have no data then.
+    """The attachments of one owner of a store. An import may omit their bytes; their rows then have no data.
 
-    Owners do not share bytes: who knows a hash does not get what another owner stored under it.
+    Owners do not share bytes: knowing a hash does not give access to another owner's data.
     """
 
     def __init__(self, db: Database, owner: str = "") -> None:
@@ -33,7 +33,7 @@ class Blobs:
         self._owner = owner
 
     def put(self, attachment: Attachment) -> int:
-        """Store an attachment, unless it is stored, and return its row, within a transaction of the caller."""
+        """Store an attachment if it is new, and return its row, within the caller's transaction."""
         key, data = bytes.fromhex(attachment.sha256), attachment.data or None
         row = self._db.row("SELECT seq, data IS NULL FROM blob WHERE owner = ? AND hash = ?", self._owner, key)
         if row is None:
@@ -44,19 +44,19 @@ class Blobs:
         return int(row[0])
 
     def link(self, table: Literal["node", "run"], seq: int, attachments: Iterable[Attachment]) -> None:
-        """Store attachments, and that a node or a run refers to them, within a transaction of the caller."""
+        """Store attachments and the references of a node or a run to them, within the caller's transaction."""
         insert = f"INSERT INTO {table}_blob({table}, blob) VALUES(?, ?) ON CONFLICT DO NOTHING"
         for attachment in attachments:
             self._db.run(insert, seq, self.put(attachment))
 
     def data(self, sha256: str) -> bytes:
-        """Return the bytes of a hash, none where the store does not have them."""
+        """Return the bytes of a hash, empty if the store does not have them."""
         select = "SELECT data FROM blob WHERE owner = ? AND hash = ?"
         data: bytes | None = self._db.one(select, self._owner, bytes.fromhex(sha256))
         return data or b""
 
     def fill(self, attachments: Iterable[Attachment]) -> tuple[Attachment, ...]:
-        """Return attachments with their bytes; those that the store does not have stay without.
+        """Return attachments with their bytes, if the store has them.
 
         Raises:
             CorruptError: the bytes are not those of the attachment.
@@ -72,7 +72,7 @@ class Blobs:
 
 
 def check_content(attachment: Attachment, data: bytes) -> None:
-    """Check that bytes are those that an attachment refers to, and of its type.
+    """Check that bytes match the hash and type of an attachment.
 
     Raises:
         CorruptError: they are not.
@@ -88,7 +88,7 @@ def check_content(attachment: Attachment, data: bytes) -> None:
 HASH_LENGTH = 32
 """Hexadecimal characters of a hash."""
 COMPRESS_FROM = 600
-"""Bytes from which on a body is compressed; below that, zlib saves less than its time costs."""
+"""Bytes above which a body is compressed; below that, zlib saves less than it costs."""
 ZLIB = 0x78
 """The first byte of a zlib stream; no JSON text begins with it."""
 
@@ -125,7 +125,7 @@ def short_hash(text: str | None) -> str:
 
 
 def check_json(data: Json) -> Json:
-    """Return the value if it is JSON to its last leaf, so that reading it back gives an equal one with an equal hash.
+    """Return the value if it is pure JSON, so that reading it back gives an equal value with an equal hash.
 
     Raises:
         InputError: it contains a tuple, an instance of a class, or a key that is not a string.
@@ -144,7 +144,7 @@ def check_json(data: Json) -> Json:
 
 
 def pack(data: Json, *, in_order: bool = False) -> bytes:
-    """Encode JSON for a row: canonically, or with keys in their present order; compressed where that saves space.
+    """Encode JSON for a row: canonically, or with keys in their present order; compressed if that saves space.
 
     Raises:
         InputError: JSON cannot represent the value.
@@ -172,7 +172,7 @@ def unpack(body: bytes) -> Json:
         data, end = cast("tuple[Json, int]", DECODER.raw_decode(text))
         if end != len(text):
             raise ValueError(end)
-        if "\\u" in text:  # `pack` escapes control characters only; half a character could not be written again
+        if "\\u" in text:  # `pack` escapes only control characters; a lone surrogate could not be written again
             canonical(data)
     return data
 
@@ -184,7 +184,7 @@ DAMAGES = (
 
 
 class decoding:  # noqa: N801  (used as a function; a class costs a third of a generator, twice for each row)
-    """Report what fails in its block as a damaged row: a damaged file may hold any value in any column.
+    """Report failures in its block as a damaged row, because a damaged file may contain any value in any column.
 
     Raises:
         CorruptError: the block failed.
@@ -204,7 +204,7 @@ class decoding:  # noqa: N801  (used as a function; a class costs a third of a g
 
 
 def searchable_texts(body: bytes) -> tuple[str, ...]:
-    """Return the texts of a node's body that searching finds: the user's, the answer, the names of attachments."""
+    """Return the searchable texts of a node's body: the user's text, the answer, the names of attachments."""
     with decoding("node"):
         texts = cast("dict[str, Any]", unpack(body))
         names = (each.get("name") for each in texts.get("attachments", ()))
@@ -217,12 +217,12 @@ BATCH = 256
 KINDS = get_args(NodeKind)
 OPTIONAL = (str, NoneType)
 COLUMNS = "node.kind, app.hash, node.state, node.body"
-"""What `node_from_row` reads, after the hash of the parent."""
+"""The columns that `node_from_row` reads, after the hash of the parent."""
 INSERT = """
 INSERT INTO node(hash, parent, base, kind, app, turns, state, body, at_us) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT(hash) DO NOTHING"""
-# S608 sees a statement made of parts; the parts are the constants above.
-# One step of the walk reads one row by its number, so a batch costs no more than it returns.
+# S608 reports a statement built from parts; the parts are the constants above.
+# One step of the walk reads one row by its number, so the cost of a batch is proportional to its result.
 UP = f"""
 WITH RECURSIVE up(seq, parent, steps) AS (
     SELECT seq, parent, 1 FROM node WHERE seq = ?
@@ -290,9 +290,9 @@ def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
 
 
 class Nodes:
-    """The apps and nodes of one owner of a store. They are only added; `maintenance` alone deletes.
+    """The apps and nodes of one owner of a store. They are only added; only `maintenance` deletes.
 
-    A hash is not a secret: only `find` turns one into a row, and only of what the owner stored.
+    A hash is not a secret: only `find` maps it to a row, and only for data of the owner.
     """
 
     def __init__(self, db: Database, owner: str = "") -> None:
@@ -321,7 +321,7 @@ class Nodes:
         return seq
 
     def is_trusted(self, app: str) -> bool:
-        """Report whether an app, by its hash, did not come with an import, or was trusted since; an unknown one is trusted."""
+        """Return whether the app of a hash was not imported, or is trusted; an unknown app is trusted."""
         select = "SELECT 1 FROM untrusted_app JOIN app ON app.seq = untrusted_app.app WHERE app.hash = ? AND owner = ?"
         return self._db.one(select, hash_to_bytes(app), self.owner) is None
 
@@ -349,7 +349,7 @@ class Nodes:
     def put(self, node: Node, base: str | None = None) -> str:
         """Store a node, whose parent and app must be stored, and return its hash; a known node stays as it is.
 
-        `base` is the tip that undo goes back to from here: the parent, unless the node is one of several of a commit.
+        `base` is the tip that undo goes back to from here: the parent, unless a commit has several nodes.
 
         Raises:
             InputError: its parent or app is not stored, it cannot be encoded, or it is a root with a parent.
@@ -359,9 +359,9 @@ class Nodes:
         return node.hash
 
     def insert(self, nodes: Sequence[Node], base: int | None, apps: dict[str, int]) -> int:
-        """Store nodes that follow each other, as `put`, within a transaction of the caller; return the row of the last one.
+        """Store consecutive nodes, as `put`, within the caller's transaction; return the row of the last one.
 
-        `apps` are rows of apps by their hashes; those that had to be looked up are added.
+        `apps` are rows of apps by their hashes; looked-up rows are added to it.
         """
         parent, turns = self._parent(nodes[0])
         base = parent if base is None else base
@@ -375,7 +375,7 @@ class Nodes:
                 apps[node.app] = app
             turns += node.kind == "turn"
             parent = self._insert(node, parent, base, apps[node.app], turns)
-            # A session can be undone back to its root, so what is committed together with a root goes back to that.
+            # A session can be undone back to its root, so nodes committed together with a root go back to that.
             base = parent if base is None else base
         assert parent is not None
         return parent
@@ -403,7 +403,7 @@ class Nodes:
         return found[0], found[1]
 
     def _own(self, table: Literal["app", "node"], name: str, seq: int | None) -> int:
-        """Give the row of a hash to the owner too, and return it; `seq` is None where another owner may have stored it."""
+        """Add the owner to the row of a hash, and return it; `seq` is None if another owner may have stored it."""
         owners = {self.owner}
         if seq is not None:
             owners -= {""}
@@ -419,7 +419,7 @@ class Nodes:
         return seq
 
     def find(self, name: str, table: Literal["app", "node"] = "node") -> int | None:
-        """Return the row of a node, or of an app, or None where the owner did not store it."""
+        """Return the row of a node, or of an app, or None if the owner did not store it."""
         owned = f"LEFT JOIN owned_{table} ON owned_{table}.{table} = {table}.seq"
         select = f"SELECT seq FROM {table} {owned} WHERE hash = ? AND coalesce(owner, '') = ?"  # noqa: S608
         seq: int | None = self._db.one(select, hash_to_bytes(name), self.owner)
@@ -477,7 +477,7 @@ class Nodes:
                 found[as_hash(key)] = node_from_row(parent, tuple(columns))
         missing = next((name for name in names if name not in found), None)
         if missing is not None:
-            self.get(missing)  # says what is wrong with it
+            self.get(missing)  # raises the specific error
         return tuple(found[name] for name in names)
 
     def path(self, tip: str, stop: str | None = None) -> Iterator[tuple[str, Node]]:
@@ -506,7 +506,7 @@ class Nodes:
         return int(self._db.one("SELECT at_us FROM node WHERE seq = ?", self.seq(name)))
 
     def descendants(self, name: str) -> Iterator[tuple[str, Node]]:
-        """Yield a node and everything that follows it on any branch, each behind its parent, with their hashes.
+        """Yield a node and all its descendants on any branch, each after its parent, with their hashes.
 
         Raises:
             StoreError: the store does not have the node.
@@ -516,7 +516,7 @@ class Nodes:
             yield key.hex(), node_from_row(parent, tuple(columns))
 
     def first_turn(self, tip: str) -> Node | None:
-        """Return the first turn on the way to a node, None where there is no turn."""
+        """Return the first turn on the way to a node, None if there is none."""
         seq: int | None = self._db.one(FIRST_TURN, self.seq(tip))
         return None if seq is None else self.get(self.hash_of(seq))
 
@@ -525,7 +525,7 @@ class Nodes:
         return int(self._db.one(f"SELECT count(*) {OWNED}", self.owner))
 
     def owned(self, seqs: Iterable[int]) -> set[int]:
-        """Return those of some rows that the owner stored."""
+        """Return those of some rows that belong to the owner."""
         select = f"SELECT node.seq {OWNED} AND node.seq IN (SELECT value FROM json_each(?))"  # noqa: S608
         with decoding("row"):
             listed = json.dumps(list(seqs))
@@ -546,9 +546,9 @@ PUT = "INSERT INTO snapshot(node, state) VALUES(?, ?) ON CONFLICT(node) DO UPDAT
 
 
 class Checkout(NamedTuple):
-    """What a state is computed from: a snapshot (hash of its node, state), and the nodes after it, oldest first.
+    """The data to compute a state: a snapshot (hash of its node, state), and the nodes after it, oldest first.
 
-    Without a snapshot the nodes begin at the root.
+    Without a snapshot the nodes start at the root.
     """
 
     near: tuple[str, Json] | None
@@ -569,7 +569,7 @@ class Snapshots:
             self._db.run(PUT, self._nodes.seq(name), body)
 
     def checkout(self, name: str, *, from_root: bool = False) -> Checkout:
-        """Return what the state after a node is computed from: the nearest snapshot and nodes, or all nodes from the root.
+        """Return the data to compute the state after a node: the nearest snapshot and nodes, or all nodes from the root.
 
         Raises:
             StoreError: the store does not have the node.

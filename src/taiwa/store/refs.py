@@ -1,4 +1,6 @@
-"""Names of sessions, the log of where each name has pointed, and revisions: `name`, `name~2`, `name@{3}`, part of a hash."""
+"""Names of sessions, the log of where each name has pointed, and revisions: `name`, `name~2`, `name@{3}`, part of a hash;
+and the users to whom sessions belong.
+"""
 
 import re
 import unicodedata
@@ -9,9 +11,10 @@ from difflib import get_close_matches
 from itertools import count
 
 from taiwa.kernel.errors import ConflictError, InputError
+from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import plural
 from taiwa.sql import Database
-from taiwa.store.nodes import HASH_LENGTH, OWNED, Nodes, as_hash, decoding, short_hash
+from taiwa.store.nodes import HASH_LENGTH, OWNED, Nodes, as_hash, check_json, decoding, pack, short_hash, unpack
 
 LONGEST_NAME = 100
 FORBIDDEN = frozenset("~@{}")
@@ -21,7 +24,7 @@ LIKE_A_HASH = re.compile(r"[0-9a-fA-F]{4,32}")
 
 
 def composed(name: str) -> str:
-    """Return a name in composed Unicode (NFC), the one form in which names are stored."""
+    """Return a name in composed Unicode (NFC), the form in which names are stored."""
     return unicodedata.normalize("NFC", name)
 
 
@@ -29,7 +32,7 @@ def check_name(name: str) -> str:
     """Return the name of a session as it is stored.
 
     Raises:
-        InputError: the name reads as a revision, a hash or an option, or is empty or too long.
+        InputError: the name looks like a revision, a hash or an option, or is empty or too long.
     """
     composed_name = composed(name)
     if not composed_name or len(composed_name) > LONGEST_NAME:
@@ -51,7 +54,7 @@ def check_name(name: str) -> str:
 
 
 BY_CLIENT = "client: "
-"""Begins the reason of a move by a client of the server, whose name and protocol follow."""
+"""The prefix of the reason of a move by a client of the server; its name and protocol follow."""
 REVISION = re.compile(r"(?P<base>[^~@{}]*)@?(?:(?<=@)\{(?P<moved>[0-9]{1,9})\})?(?P<back>(?:~[0-9]{0,9})*)")
 PREFIX = re.compile(r"[0-9a-f]{4,32}")
 TURN = re.compile(r"[0-9]{1,3}")
@@ -63,7 +66,7 @@ WITH RECURSIVE back(seq, steps) AS (
     UNION ALL SELECT node.base, steps + 1 FROM back JOIN node ON node.seq = back.seq
     WHERE steps < ? AND back.seq <> ? AND node.base < node.seq)
 SELECT seq, steps FROM back ORDER BY steps"""
-"""From a node back along the nodes that undo goes to, for a number of steps at most and not beyond another node."""
+"""The nodes that undo visits from a node, for a maximum number of steps and not beyond another node."""
 LAST_OTHER = "SELECT new FROM reflog WHERE ref = ? AND op NOT IN ('undo', 'redo', 'rename') ORDER BY seq DESC LIMIT 1"
 FIND = """
 SELECT ref.seq, ref.node, node.hash FROM ref JOIN node ON node.seq = ref.node
@@ -90,7 +93,7 @@ class Ref:
 
     @property
     def client(self) -> str:
-        """The program and the protocol by which the last turn came to a server; "" for what taiwa itself did."""
+        """The program and protocol of the last turn through a server; "" for moves of taiwa itself."""
         return self.reason.removeprefix(BY_CLIENT) if self.reason.startswith(BY_CLIENT) else ""
 
 
@@ -114,7 +117,7 @@ class Refs:
         self._owner = nodes.owner
 
     def list(self, since: int = 0) -> tuple[Ref, ...]:
-        """Return all sessions, or those behind the move of a number; the latest moved first."""
+        """Return all sessions, or those after the move of a number; the latest moved first."""
         with decoding("session"):
             return tuple(
                 Ref(str(name), tip.hex(), str(app), int(turns), int(at), str(reason))
@@ -122,13 +125,13 @@ class Refs:
             )
 
     def moves(self) -> tuple[int, int]:
-        """Return the number of the last move, and the number of sessions; one of both changes with every change of a session."""
+        """Return the number of the last move, and the number of sessions; every change of a session changes one of them."""
         select = "SELECT coalesce(max(moved), 0), count(*) FROM ref WHERE owner = ? AND node IS NOT NULL"
         last, count = self._db.rows(select, self._owner)[0]
         return int(last), int(count)
 
     def latest(self) -> str | None:
-        """Return the name that moved last, independent of clocks; a session that was only imported is not among them."""
+        """Return the name that moved last, independent of clocks; imported sessions that have not moved do not count."""
         name: str | None = self._db.one(LATEST, self._owner)
         return None if name is None else str(name)
 
@@ -184,7 +187,7 @@ class Refs:
         return f"; sessions: {', '.join(names[:5])}{more}" if names else "; there are no sessions yet"
 
     def create(self, name: str, tip: str, reason: str = "create") -> None:
-        """Point a new name to a node; a fork is this and nothing else.
+        """Point a new name to a node; this is all that a fork does.
 
         Raises:
             ConflictError: the name is taken.
@@ -248,7 +251,7 @@ class Refs:
         """
         _check_steps(steps, "redo")
         with self.moving(name) as (ref, old, _):
-            # The tips between the last one that undo and redo did not reach and this one, newest first.
+            # The tips since the last move other than undo and redo, newest first.
             path = [row[0] for row in self._db.rows(BACK, self._db.one(LAST_OTHER, ref), ALL, old)]
             undone = path[:-1] if path[-1] == old else []
             if not undone:
@@ -289,7 +292,7 @@ class Refs:
             return tip
 
     def reflog(self, name: str, limit: int = -1) -> tuple[ReflogEntry, ...]:
-        """Return the moves of a name, newest first; of a deleted name too, as long as it has not been used again."""
+        """Return the moves of a name, newest first; also of a deleted name, until it is used again."""
         order = "SELECT seq FROM ref WHERE name = ? AND owner = ? ORDER BY node IS NULL, seq DESC LIMIT 1"
         ref = self._db.one(order, composed(name), self._owner)
         if ref is None:
@@ -323,8 +326,9 @@ class Refs:
     def resolve(self, revision: str) -> str:
         """Return the node of a revision.
 
-        `name:2` is the second turn of a session, `name~n` is n steps back, `name@{n}` where the name pointed n moves ago,
-        `""` and `"@"` the session that moved last. `:2`, or a number of one to three digits, is a turn of that one.
+        `name:2` is the second turn of a session, `name~n` is n steps back, `name@{n}` is the node that the name pointed to n
+        moves ago, `""` and `"@"` are the session that moved last. `:2`, or a number of one to three digits, is a turn of
+        that session.
 
         Raises:
             InputError: the revision matches no node, or several.
@@ -358,7 +362,7 @@ class Refs:
         return self.require_latest() if place or not base or TURN.fullmatch(base) else ""
 
     def _found(self, name: str) -> str:
-        """Return the node of what is not the name of a session: a turn by its number, or the beginning of a hash."""
+        """Return the node of a revision that is not a session name: a turn by its number, or the beginning of a hash."""
         place = PLACE.fullmatch(name)
         if place is None and not TURN.fullmatch(name):
             return self._by_prefix(name)
@@ -414,3 +418,129 @@ def conflict_message(name: str, tip: str | None, expected: str | None) -> str:
     """Return the message for a session that another program moved first."""
     state = "already exists" if expected is None else f"is at {short_hash(tip)}, expected {short_hash(expected)}"
     return f"session {name!r} {state}: another program changed it first; nothing was changed, look at it and try again"
+
+
+# --- users ------------------------------------------------------------------------------------------------------------
+# User profiles, the feedback of users on answers and questions, and the sessions of each user.
+#
+# Bodies are JSON that this package does not interpret. Values learned from feedback are derived by its reader, so deleting
+# the feedback resets them.
+
+PUT = """
+INSERT INTO user_profile(owner, name, body, at_us) VALUES(?, ?, ?, ?)
+ON CONFLICT(owner, name) DO UPDATE SET body = excluded.body, at_us = excluded.at_us"""
+ASSIGN = """
+INSERT INTO user_session(ref, user_profile) VALUES(?, ?) ON CONFLICT(ref) DO UPDATE SET user_profile = excluded.user_profile"""
+SESSIONS = """
+SELECT ref.name FROM user_session JOIN ref ON ref.seq = user_session.ref
+JOIN user_profile ON user_profile.seq = user_session.user_profile
+WHERE user_profile.owner = ? AND user_profile.name = ? AND ref.node IS NOT NULL ORDER BY ref.moved DESC"""
+FEEDBACK = """
+SELECT feedback.body FROM feedback JOIN user_profile ON user_profile.seq = feedback.user_profile
+WHERE owner = ? AND name = ? ORDER BY feedback.seq"""
+LISTED = """
+SELECT name, at_us, (SELECT count(*) FROM feedback WHERE feedback.user_profile = user_profile.seq),
+    (SELECT count(*) FROM user_session WHERE user_session.user_profile = user_profile.seq)
+FROM user_profile WHERE owner = ? ORDER BY name"""
+
+
+@dataclass(frozen=True, slots=True)
+class UserListing:
+    """A user in a listing: the time of the last change of the profile, and the numbers of feedback entries and sessions."""
+
+    name: str
+    at_us: int
+    feedback: int
+    sessions: int
+
+
+class Users:
+    """The users of one owner of a store."""
+
+    def __init__(self, db: Database, refs: Refs, owner: str = "") -> None:
+        self._db = db
+        self._refs = refs
+        self._owner = owner
+
+    def list(self) -> tuple[UserListing, ...]:
+        """Return all users, sorted by name."""
+        return tuple(UserListing(*row) for row in self._db.rows(LISTED, self._owner))
+
+    def get(self, name: str) -> Json:
+        """Return the profile of a user, or None for an unknown user."""
+        row = self._db.row("SELECT body FROM user_profile WHERE owner = ? AND name = ?", self._owner, _normalized(name))
+        return None if row is None else unpack(row[0])
+
+    def put(self, name: str, body: Json) -> None:
+        """Store or replace the profile of a user; feedback and sessions stay.
+
+        Raises:
+            InputError: the name is empty, too long, or has several lines.
+        """
+        normalized = _normalized(name)
+        if not normalized or len(normalized) > LONGEST_NAME or not normalized.isprintable():
+            raise InputError(f"invalid user name {name!r}; give one line of at most {LONGEST_NAME} characters")
+        self._db.run(PUT, self._owner, normalized, pack(check_json(body)), self._db.clock())
+
+    def add_feedback(self, name: str, body: Json) -> int:
+        """Store feedback of a user, and return the number of that user's entries.
+
+        Raises:
+            InputError: the user is unknown.
+        """
+        with self._db.transaction():
+            seq = self._seq(name)
+            insert = "INSERT INTO feedback(user_profile, body, at_us) VALUES(?, ?, ?)"
+            self._db.run(insert, seq, pack(check_json(body)), self._db.clock())
+            return int(self._db.one("SELECT count(*) FROM feedback WHERE user_profile = ?", seq))
+
+    def feedback(self, name: str) -> tuple[Json, ...]:
+        """Return the feedback of a user, oldest first; empty for an unknown user."""
+        return tuple(unpack(body) for (body,) in self._db.rows(FEEDBACK, self._owner, _normalized(name)))
+
+    def clear_feedback(self, name: str) -> int:
+        """Delete the feedback of a user, and return the number of entries.
+
+        Raises:
+            InputError: the user is unknown.
+        """
+        with self._db.transaction():
+            return self._db.run("DELETE FROM feedback WHERE user_profile = ?", self._seq(name))
+
+    def delete(self, name: str) -> None:
+        """Delete a user with profile and feedback; the sessions stay, without a user.
+
+        Raises:
+            InputError: the user is unknown.
+        """
+        with self._db.transaction():
+            self._db.run("DELETE FROM user_profile WHERE seq = ?", self._seq(name))
+
+    def assign_session(self, session: str, name: str) -> None:
+        """Assign a session to a user.
+
+        Raises:
+            InputError: the session or the user is unknown.
+        """
+        with self._db.transaction():
+            self._db.run(ASSIGN, self._refs.require(session)[0], self._seq(name))
+
+    def sessions(self, name: str) -> tuple[str, ...]:
+        """Return the sessions of a user, the latest moved first."""
+        return tuple(session for (session,) in self._db.rows(SESSIONS, self._owner, _normalized(name)))
+
+    def _seq(self, name: str) -> int:
+        select = "SELECT seq FROM user_profile WHERE owner = ? AND name = ?"
+        seq: int | None = self._db.one(select, self._owner, _normalized(name))
+        if seq is None:
+            raise self.unknown(name)
+        return seq
+
+    def unknown(self, name: str) -> InputError:
+        """Return the error for a user that does not exist."""
+        known = ", ".join(each.name for each in self.list()[:5])
+        return InputError(f"user {name!r} not found{f'; users: {known}' if known else ''}")
+
+
+def _normalized(name: str) -> str:
+    return composed(name).strip()

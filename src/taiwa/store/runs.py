@@ -1,7 +1,7 @@
-"""Runs and their calls: the journal of a turn, written while it happens, and what it cost; the rows of batches.
+"""Runs and their calls: the journal of a turn, written while it runs, and its cost; the rows of batches.
 
 A run is open from its beginning until it is committed (`done`), fails, finds that another writer moved its session
-(`conflict`), or is abandoned. An open run whose process has ended or released it was interrupted: it can be resumed from its
+(`conflict`), or is abandoned. An open run whose process has ended or released it is interrupted: it can be resumed from its
 journal without paying twice.
 """
 
@@ -16,7 +16,7 @@ from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConflictError, StoreError, TaiwaError
 from taiwa.kernel.execution import Entry
 from taiwa.kernel.messages import Response, Usage
-from taiwa.kernel.records import Json, digest, record
+from taiwa.kernel.serialization import Json, digest, record
 from taiwa.kernel.usage_limits import Price
 from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
@@ -38,7 +38,7 @@ CALL = """
 SELECT call.kind, call.model, call.metered, input, output, cache_read, cache_write, reasoning, cost_nano, price, ms,
     call.at_us, call.answer, call.error
 FROM call"""
-# The calls belong to the last node of their commit; the others of that commit went back to the same base.
+# The calls belong to the last node of their commit; its other nodes have the same base.
 STEP = """
 WITH RECURSIVE step(seq, base) AS (
     SELECT seq, base FROM node WHERE hash = ?
@@ -51,7 +51,7 @@ DAY_US = 86_400_000_000
 PAID = """
 SELECT CAST(sum(coalesce(cost_nano, 0)) AS BIGINT)
 FROM call JOIN run ON run.seq = call.run WHERE call.at_us >= ? AND run.owner = ?"""
-# What an ended run has reserved counts only where a call of it has an unknown cost.
+# The reservation of an ended run counts only if one of its calls has an unknown cost.
 RESERVED = """
 SELECT CAST(sum(CASE WHEN reserved > paid AND (status = 'open' OR unknown > 0) THEN reserved - paid ELSE 0 END) AS BIGINT)
 FROM (SELECT run.status, run.reserved,
@@ -62,7 +62,7 @@ FROM (SELECT run.status, run.reserved,
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run as it was begun: the user's text, on which tip, with which app and options.
+    """The input of a run: the user's text, the tip, the app and the options.
 
     Once it is committed, the text is in its node and no longer here.
     """
@@ -80,7 +80,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """One effect of a run as it was paid for. `usage` and `cost_nano` are None where unknown, which is not zero."""
+    """One paid effect of a run. `usage` and `cost_nano` are None if unknown, which is not zero."""
 
     kind: str
     model: str
@@ -95,16 +95,16 @@ class CallRecord:
 
 TOKENS = tuple(field.name for field in fields(Usage))
 MOST_TOKENS = 2**40
-"""Tokens of one call from which on a server's report is taken as none: sums of more would not fit into 64 bits."""
+"""Tokens of one call above which a server's report is ignored: larger sums would not fit into 64 bits."""
 
 
 def is_credible(usage: Usage) -> bool:
-    """Report whether the numbers of a usage can be those of one call."""
+    """Return whether the numbers of a usage are plausible for one call."""
     return all(0 <= getattr(usage, name) <= MOST_TOKENS for name in TOKENS)
 
 
 class Runs:
-    """The runs of one owner of a store. The number of a run is not a secret: every statement compares the owner too."""
+    """The runs of one owner of a store. The number of a run is not a secret; every statement also compares the owner."""
 
     def __init__(self, db: Database, nodes: Nodes) -> None:
         self._db = db
@@ -145,10 +145,10 @@ class Runs:
     def sink(
         self, run: int, *, model: str = "", price: Price | None = None, price_id: str = ""
     ) -> Callable[[Entry], None]:
-        """Return a function that writes each entry of a journal durably before the program goes on.
+        """Return a function that writes each entry of a journal durably before the program continues.
 
         `model` is the name that the user gave; without it each response names its own. `price` is called once per response,
-        and `price_id` identifies its table of prices. It raises a `StoreError` where the run does not exist.
+        and `price_id` identifies its table of prices. It raises a `StoreError` if the run does not exist.
         """
 
         def write(entry: Entry) -> None:
@@ -173,13 +173,13 @@ class Runs:
         return write
 
     def count_request(self, run: int, model: str) -> None:
-        """Count a request before it is sent to a model: one that is interrupted before its answer may cost all the same."""
+        """Count a request before it is sent to a model, because an interrupted request may still be charged."""
         self._db.run(
             "UPDATE run SET requests = requests + 1, model = ? WHERE seq = ? AND owner = ?", model, run, self._owner
         )
 
     def begun_before_last(self, count: int, since_us: int) -> int | None:
-        """Return when the run was begun that had `count` - 1 others begun behind it, since a time; None where there were not so many."""
+        """Return the start time of the `count`-th last run begun since a time; None if there were fewer."""
         select = (
             "SELECT at_us FROM run WHERE owner = ? AND owner <> '' AND at_us > ? ORDER BY at_us DESC LIMIT 1 OFFSET ?"
         )
@@ -187,18 +187,18 @@ class Runs:
         return at
 
     def spent_since(self, at_us: int) -> int:
-        """Return what calls since a time cost, with what unfinished runs have reserved; in billionths.
+        """Return the cost of calls since a time, plus the reservations of unfinished runs, in billionths.
 
-        A call of unknown cost counts as what was reserved for it.
+        A call of unknown cost counts with its reservation.
         """
         paid = self._db.one(PAID, at_us, self._owner)
         return int(paid or 0) + int(self._db.one(RESERVED, self._owner, at_us - DAY_US) or 0)
 
     def reserve(self, run: int, most: int, since_us: int, bound: int) -> int | None:
-        """Reserve what the next call of a run may cost at most, before it is made.
+        """Reserve the maximum cost of the next call of a run, before it is made.
 
-        Return None, or what is spent and reserved since a time, where with the call that would be more than `bound`. Of calls
-        that reserve at the same time each sees the others.
+        Return None, or the amount spent and reserved since a time if the call would exceed `bound`. Concurrent reservations
+        see each other.
         """
         with self._db.transaction():
             self.lock()
@@ -211,7 +211,7 @@ class Runs:
             return None
 
     def lock(self) -> None:
-        """Let other transactions that admit or reserve something for this owner wait until the present one ends."""
+        """Make other transactions that admit or reserve for this owner wait until this one ends."""
         self._db.lock(f"spending {self._owner}")
 
     def run(self, run: int) -> Run:
@@ -226,7 +226,7 @@ class Runs:
         return _run(row)
 
     def model(self, run: int) -> str:
-        """Return the name of the model that a run asked last; "" where it asked none."""
+        """Return the name of the model that a run called last; "" if none."""
         return str(self._db.one("SELECT model FROM run WHERE seq = ? AND owner = ?", run, self._owner) or "")
 
     def open_runs(self, ref: str | None = None) -> tuple[Run, ...]:
@@ -250,7 +250,7 @@ class Runs:
             return claimed
 
     def journal(self, run: int) -> tuple[Entry, ...]:
-        """Return the answers that the run got, in the order in which they came.
+        """Return the answers of a run, in their order of arrival.
 
         Raises:
             StoreError: the run does not exist.
@@ -260,10 +260,10 @@ class Runs:
         return tuple(_entry(row) for row in self._db.rows(select, run))
 
     def calls(self, node: str, session: str = "", *, together: bool = True) -> tuple[CallRecord, ...]:
-        """Return what was paid for a node: the calls of all runs that committed it or nodes together with it.
+        """Return the paid calls of a node: those of all runs that committed it or nodes together with it.
 
-        Sessions with equal histories share nodes: of a given session only its own calls are returned, if it has any.
-        Without `together`, only those of runs that ended with exactly this node: a walk over nodes meets each call once.
+        Sessions with equal histories share nodes: for a given session only its own calls are returned, if any. Without
+        `together`, only calls of runs that ended with exactly this node, so a walk over nodes counts each call once.
         """
         select, key = f"{CALL} WHERE call.run IN ({STEP if together else HERE})", (hash_to_bytes(node), self._owner)
         of_session = " AND (SELECT ref FROM run WHERE run.seq = call.run) = ?"
@@ -271,9 +271,9 @@ class Runs:
         return tuple(map(_call, own or self._db.rows(f"{select} ORDER BY call.seq", *key)))
 
     def model_of(self, node: str, session: str = "") -> str:
-        """Return the name of the model that a run asked which ended with exactly this node; "" without one.
+        """Return the name of the model called by a run that ended with exactly this node; "" without one.
 
-        Sessions with equal histories share nodes: the run of the given session counts before those of others.
+        Sessions with equal histories share nodes: a run of the given session takes precedence.
         """
         select = (
             "SELECT model FROM run JOIN node ON node.seq = run.node WHERE node.hash = ? AND owner = ? AND model <> ''"
@@ -282,8 +282,8 @@ class Runs:
         return str(self._db.one(f"{select} {order}", hash_to_bytes(node), self._owner, session) or "")
 
     def bill_of(self, node: str) -> "CostLine | None":
-        """Return what a node cost with those that were committed together with it, under the name of the model that was
-        asked first; None for a node that is not the last of a commit with calls.
+        """Return the cost of a node and those committed together with it, under the name of the first model called; None for
+        a node that is not the last of a commit with calls.
         """
         where = "run.owner = ? AND run.node = (SELECT seq FROM node WHERE hash = ?)"
         rows = self._db.rows(f"SELECT min(nullif(call.model, '')), {SUMS}{where}", self._owner, hash_to_bytes(node))
@@ -294,17 +294,17 @@ class Runs:
             return CostLine(str(name or ""), requests, tools, failed, Usage(*map(int, rest[:5])), *map(int, rest[5:]))
 
     def journal_of(self, node: str) -> tuple[Entry, ...]:
-        """Return the journal of the first run that ended with exactly this node; empty for nodes made without a run."""
+        """Return the journal of the first run that ended with exactly this node; empty for nodes without a run."""
         run: int | None = self._db.one(f"{HERE} ORDER BY run.seq LIMIT 1", hash_to_bytes(node), self._owner)
         return () if run is None else self.journal(run)
 
     def that_made(self, node: str) -> tuple[Run, ...]:
-        """Return the runs that ended with exactly this node, oldest first; () for nodes made without a run."""
+        """Return the runs that ended with exactly this node, oldest first; () for nodes without a run."""
         values = (self._owner, hash_to_bytes(node), self._owner)
         return tuple(map(_run, self._db.rows(f"{RUN} AND run.seq IN ({HERE}) ORDER BY run.seq", *values)))
 
     def calls_of(self, run: int) -> tuple[CallRecord, ...]:
-        """Return what was paid for a run, in the order of its journal.
+        """Return the paid calls of a run, in the order of its journal.
 
         Raises:
             StoreError: the run does not exist.
@@ -417,14 +417,14 @@ class CostLine:
 
     @property
     def cost_nano(self) -> int | None:
-        """The whole cost, or None where it is unknown."""
+        """The total cost, or None if it is unknown."""
         return None if self.calls_without_usage or self.unpriced else self.known_nano
 
 
 def costs(db: Database, by: Axis, owner: str = "", session: str | None = None) -> tuple[CostLine, ...]:
-    """Add up all calls of an owner, or of one of its sessions, by app, model, day (UTC, as providers count) or session, sorted by name.
+    """Sum all calls of an owner, or of one of its sessions, by app, model, day (UTC, as providers count) or session.
 
-    By `owner`, the calls of all owners are added up.
+    The lines are sorted by name. By `owner`, the calls of all owners are summed.
 
     Failed, conflicting and abandoned turns count too. A request without an answer counts as failed and unmetered, since it
     may have been paid for.
@@ -453,7 +453,7 @@ def costs(db: Database, by: Axis, owner: str = "", session: str | None = None) -
 def _day(number: int) -> str:
     try:
         return (date(1970, 1, 1) + timedelta(days=number)).isoformat()
-    except (OverflowError, TypeError):  # a clock that was wrong by millennia, or a damaged row
+    except (OverflowError, TypeError):  # a clock wrong by millennia, or a damaged row
         return "unknown"
 
 
@@ -464,7 +464,7 @@ INSERT INTO batch_item(owner, key, status, attempts, cost_nano, pid, token, at_u
 ON CONFLICT(key) DO UPDATE SET status = 'open', attempts = batch_item.attempts + 1, pid = excluded.pid,
     at_us = excluded.at_us
 WHERE batch_item.status <> 'done'"""
-# What two processes paid is paid twice; the first result stays. NULL (unknown) plus anything is NULL.
+# A row answered by two processes is paid twice; the first result stays. NULL (unknown) plus anything is NULL.
 END = """
 UPDATE batch_item SET cost_nano = cost_nano + ?, at_us = ?,
     result = CASE status WHEN 'done' THEN result ELSE ? END, status = CASE status WHEN 'done' THEN 'done' ELSE ? END
@@ -482,7 +482,7 @@ class BatchItem:
 
 
 def item_key(prompt: str, app: str, model: str, params: Json) -> str:
-    """Return the key of a row: a digest of all that its answer depends on; `app` is a hash."""
+    """Return the key of a row: a digest of everything that its answer depends on; `app` is a hash."""
     return digest({"prompt": prompt, "app": app, "model": model, "params": params})
 
 
@@ -497,7 +497,7 @@ class Batches:
         self._owner = owner
 
     def _stored(self, key: str) -> bytes:
-        """Return the key of a row in the table: that of one owner is unknown to the others."""
+        """Return the key of a row in the table, which is specific to the owner."""
         return hash_to_bytes(digest({"owner": self._owner, "key": key}) if self._owner else key)
 
     def get(self, key: str) -> BatchItem | None:
@@ -510,7 +510,7 @@ class Batches:
         return BatchItem(status, attempts, cost, None if result is None else unpack(result))
 
     def begin(self, key: str) -> BatchItem:
-        """Count an attempt and return the row; a row that is done stays done and has its result."""
+        """Count an attempt and return the row; a finished row keeps its result."""
         with self._db.transaction():
             self._db.run(BEGIN, self._owner, self._stored(key), self._db.owner(), self._db.clock())
             item = self.get(key)
@@ -526,12 +526,12 @@ class Batches:
             return None if other_works else self.begin(key)
 
     def release(self, key: str) -> None:
-        """Release a row that was interrupted, so that another process may take it."""
+        """Release an interrupted row, so that another process may take it."""
         update = "UPDATE batch_item SET pid = 0 WHERE key = ? AND status = 'open'"
         self._db.run(update, self._stored(key))
 
     def finish(self, key: str, result: Json, cost_nano: int | None = None) -> None:
-        """Store the result of a row; the cost is added to that of earlier attempts."""
+        """Store the result of a row; its cost is added to that of earlier attempts."""
         self._end(key, "done", pack(check_json(result)), cost_nano)
 
     def fail(self, key: str, error: TaiwaError, cost_nano: int | None = None) -> None:

@@ -1,9 +1,9 @@
-"""The tables of a store, one list for SQLite and PostgreSQL. A migration is never edited: a change is a new one.
+"""The tables of a store, one list for SQLite and PostgreSQL. A migration is never edited: a change is a new migration.
 
-Wide rows sit in rowid tables with a unique 16-byte hash beside (a WITHOUT ROWID table of the same rows was three times as
-large). Inside a store nodes refer to each other by row number (`seq`), which is never shown and not part of a hash. Only `seq`
-gives an order: clocks may go back, so the `*_us` columns (microseconds since 1970) are for display. On PostgreSQL, `seq` orders
-a node behind its parent, and the moves of one name; concurrent writers have no order beyond that.
+Wide rows are in rowid tables with a separate unique 16-byte hash (a WITHOUT ROWID table of the same rows was three times as
+large). Inside a store nodes refer to each other by row number (`seq`), which is never shown and not part of a hash. Only
+`seq` defines an order: clocks may go back, so the `*_us` columns (microseconds since 1970) are for display. On PostgreSQL,
+`seq` orders a node after its parent, and the moves of one name; concurrent writers have no order beyond that.
 """
 
 from taiwa.sql import DatabaseSpec, Migration
@@ -14,7 +14,7 @@ TABLES = (
         hash {blob} NOT NULL UNIQUE CHECK (length(hash) = 16),
         name {text} NOT NULL,
         body {blob} NOT NULL){strict}""",
-    # `base` is the tip that the node's commit was put on: what undo goes back to. It is not a foreign key, because deleting
+    # `base` is the tip before the node's commit, to which undo goes back. It is not a foreign key, because deleting
     # a node would then scan the table; an ancestor is reachable whenever its descendant is.
     """CREATE TABLE node(
         seq {pk},
@@ -121,7 +121,7 @@ POSTGRES = (
     "CREATE TABLE search(node bigint PRIMARY KEY REFERENCES node(seq) ON DELETE CASCADE, words tsvector NOT NULL)",
     "CREATE INDEX search_words ON search USING gin(words)",
     # Nodes that are not indexed yet, by a trigger: concurrent turns need not be committed in the order of their numbers.
-    # A `large` text has more words than a tsvector holds, stays here, and is scanned by every search.
+    # A `large` text has more words than a tsvector can contain, stays here, and is scanned by every search.
     """CREATE TABLE unindexed(
         node bigint PRIMARY KEY REFERENCES node(seq) ON DELETE CASCADE,
         large bigint NOT NULL DEFAULT 0)""",
@@ -133,14 +133,14 @@ POSTGRES = (
         AS $$ SELECT CAST(one AS bigint) FROM json_array_elements_text(CAST(listed AS json)) AS one $$""",
     "CREATE SEQUENCE owner AS integer CYCLE",
 )
-# What came with an import is the text of a stranger, until the user trusts it.
+# Imported content is untrusted until the user trusts it.
 TRUST = (
     "CREATE TABLE untrusted_app(app {int} PRIMARY KEY REFERENCES app(seq) ON DELETE CASCADE){strict}",
     """INSERT INTO untrusted_app SELECT DISTINCT node.app FROM reflog JOIN node ON node.seq = reflog.new
         WHERE reflog.op = 'create' AND reflog.reason = 'import'""",
 )
 # Whose the rows are: "" is the owner where there is only one. A name is unique among those of its owner. Nodes and apps are
-# shared by their hashes: they belong to those in `owned_node` and `owned_app`, and to "" where they are not listed.
+# shared by their hashes: they belong to those in `owned_node` and `owned_app`, and to "" if they are not listed.
 OWNERS = (
     "ALTER TABLE ref ADD COLUMN owner {text} NOT NULL DEFAULT ''",
     "DROP INDEX ref_name",

@@ -21,16 +21,16 @@ DENSE = (
     "\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
 )
 LONGEST = 40
-"""Characters of a word; longer runs, which are not words of a language, are cut into pieces."""
+"""Maximum characters of a word; longer runs are cut into pieces."""
 SPACED = re.compile(rf"[^\W_{DENSE}]{{1,{LONGEST}}}")
 PACKED = re.compile(f"[{DENSE}]+")
 
 CLUSTER = re.compile("[\\S\\s][\u0300-\u036f\u3099\u309a\uff9e\uff9f]*")
 """A character with its combining marks."""
 PIECE = 2048
-"""Characters that are searched at a time for the position of a term in the original text."""
+"""Characters searched at a time for the position of a term in the original text."""
 MOST_WORDS = 64
-"""Words of a query that are looked up in the index; the others are searched in the texts that it returns."""
+"""Maximum number of query words looked up in the index; the others are searched in the texts that it returns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def query_words(terms: Iterable[str]) -> tuple[tuple[str, bool], ...]:
 
 
 def excerpt(text: str, terms: Sequence[str], width: int = 80) -> Excerpt:
-    """Return the text around the first match of the folded terms, `width` characters or a little more."""
+    """Return the text around the first match of the folded terms, about `width` characters."""
     longest = max(map(len, terms), default=0)
     for start in range(0, max(len(text), 1), PIECE):
         piece = text[start : start + PIECE + longest]
@@ -154,7 +154,7 @@ def search(db: Database, nodes: Nodes, query: str, limit: int = 20) -> tuple[Hit
     if not db.readonly:
         with suppress(
             StoreError
-        ):  # a full disk, or another writer: what is not indexed yet is searched without the index
+        ):  # a full disk, or another writer: nodes that are not indexed yet are searched without the index
             index.refresh()
     hits: list[tuple[SqlRow, str]] = []
     before = FIRST
@@ -197,7 +197,7 @@ class Fts5Index:
         self._db = db
 
     def refresh(self) -> None:
-        """Index new nodes, in steps, so that the lock is never held for long; does not wait for another writer.
+        """Index new nodes in steps, so that the lock is never held for long; do not wait for another writer.
 
         Raises:
             StoreError: another program is writing, or the disk is full.
@@ -249,7 +249,7 @@ class Fts5Index:
 
 
 LARGEST = 900_000
-"""Bytes of words; a tsvector holds a little more."""
+"""Maximum bytes of words; a tsvector can contain slightly more."""
 TAKE = """
 WITH taken AS (
     DELETE FROM unindexed WHERE node IN (

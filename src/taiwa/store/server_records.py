@@ -1,5 +1,5 @@
-"""What servers store: responses and conversations of their protocols by id, nodes by the content address of the messages that lead
-to them (for clients that resend their history), named callers, and the runs that servers of one store share.
+"""Records of servers: responses and conversations of their protocols by id, nodes by the content address of the messages
+that lead to them (for clients that resend their history), named callers, and the runs that servers of one store share.
 """
 
 import json
@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Literal, TypeAlias, cast
 
 from taiwa.kernel.errors import ConflictError, InputError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
 from taiwa.store.nodes import Nodes, decoding, hash_to_bytes, pack, unpack
@@ -24,7 +24,7 @@ FROM served LEFT JOIN node ON node.seq = served.node"""
 
 @dataclass(frozen=True, slots=True)
 class ServedObject:
-    """An object, its session, and the node that it led to; None before there is one."""
+    """An object, its session, and its resulting node; None before there is one."""
 
     id: str
     kind: ServedKind
@@ -50,7 +50,7 @@ class ServedObjects:
             self._db.insert(insert, self._owner, item.id, item.kind, item.session, node, pack(item.body))
 
     def find(self, name: str) -> ServedObject | None:
-        """Return the object of an id; None where this owner has none."""
+        """Return the object of an id; None if this owner has none."""
         row = self._db.row(f"{SELECT} WHERE served.owner = ? AND served.id = ?", self._owner, name)
         return None if row is None else _object(row)
 
@@ -75,7 +75,7 @@ class ServedObjects:
         return tuple((owner, name) for owner, name in self._db.rows(select))
 
     def delete(self, name: str) -> bool:
-        """Delete an object, and report whether there was one; its nodes stay."""
+        """Delete an object, and return whether it existed; its nodes stay."""
         return self._db.run("DELETE FROM served WHERE owner = ? AND id = ?", self._owner, name) > 0
 
 
@@ -86,7 +86,7 @@ def _object(row: SqlRow) -> ServedObject:
 
 
 MOST_CANDIDATES = 16
-"""How many nodes that end in the same turn are compared, the newest first."""
+"""Maximum number of nodes with the same last turn to compare, newest first."""
 MOST_AT_ONCE = 256
 
 
@@ -106,7 +106,7 @@ WHERE hash = ? AND coalesce(owned_node.owner, '') = ?"""
 
 
 class Transcripts:
-    """The addresses of the nodes that clients of the server made. Each belongs to an owner and an app."""
+    """The addresses of nodes created by clients of the server. Each belongs to an owner and an app."""
 
     def __init__(self, db: Database, nodes: Nodes, owner: str) -> None:
         self._db = db
@@ -114,13 +114,13 @@ class Transcripts:
         self._owner = owner
 
     def put(self, app: str, address: str, turn: str, node: str, session: str) -> None:
-        """Store a node under an address; the newest node of an address is the one that is found."""
+        """Store a node under an address; `find` returns the newest node of an address."""
         keys = map(hash_to_bytes, (address, turn, node))
         if not self._db.run(PUT_TRANSCRIPT, self._owner, app, session, *keys, self._owner):
-            self._nodes.seq(node)  # says that it is missing
+            self._nodes.seq(node)  # raises if it is missing
 
     def find(self, app: str, addresses: Sequence[str], session: str = "") -> dict[str, TranscriptEntry]:
-        """Return the newest node of each address that is known; with a session, of those that were made in it."""
+        """Return the newest node of each known address; with a session, only nodes created in it."""
         found: dict[str, TranscriptEntry] = {}
         within, names = (" AND transcript.session = ?", [session]) if session else ("", [])
         for start in range(0, len(addresses), MOST_AT_ONCE):
@@ -136,7 +136,7 @@ class Transcripts:
         return found
 
     def address_of(self, node: str) -> str | None:
-        """Return the address of a node; None where no client led to it."""
+        """Return the address of a node; None if no client created it."""
         select = "SELECT address FROM transcript WHERE node = ? AND owner = ? ORDER BY seq DESC LIMIT 1"
         address: bytes | None = self._db.one(select, self._nodes.seq(node), self._owner)
         return None if address is None else address.hex()
@@ -155,8 +155,8 @@ SELECT_CALLER = "SELECT name, max_cost, rate, principals, at_us FROM caller"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A caller. `max_cost` is what it may spend in a day (UTC), in billionths of the currency unit, and `rate` how many answers it may
-    begin in a minute; None means no limit. `principals` are those for whom it searches documents.
+    """A caller. `max_cost` is its daily budget (UTC), in billionths of the currency unit, and `rate` the number of answers
+    per minute; None means no limit. `principals` are those for whom it searches documents.
     """
 
     name: str
@@ -167,7 +167,7 @@ class Caller:
 
 
 class Callers:
-    """The callers of a store; those of one with a key, which is stored as its hash."""
+    """The callers of a store; their keys are stored as hashes."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -192,17 +192,17 @@ class Callers:
         return tuple(map(_caller, self._db.rows(f"{SELECT_CALLER} ORDER BY name")))
 
     def find(self, key: str) -> Caller | None:
-        """Return the caller of a key; None where no caller has it."""
+        """Return the caller of a key; None if no caller has it."""
         row = self._db.row(f"{SELECT_CALLER} WHERE key = ?", hash_key(key))
         return None if row is None else _caller(row)
 
     def get(self, name: str) -> Caller | None:
-        """Return the caller of a name; None where there is none."""
+        """Return the caller of a name; None if there is none."""
         row = self._db.row(f"{SELECT_CALLER} WHERE name = ?", name)
         return None if row is None else _caller(row)
 
     def revoke(self, name: str) -> None:
-        """Delete a caller, whose key opens nothing from now on; its conversations stay, and are its own again under that name.
+        """Delete a caller, whose key becomes invalid; its conversations stay, and belong to a new caller of that name.
 
         Raises:
             InputError: the name is unknown.
@@ -213,7 +213,7 @@ class Callers:
 
 
 def hash_key(key: str) -> bytes:
-    """Return what is stored of a key."""
+    """Return the stored hash of a key."""
     return sha256(key.encode("utf-8", "replace")).digest()
 
 
@@ -228,7 +228,7 @@ MOST_ENDED = 256
 
 @dataclass(frozen=True, slots=True)
 class SharedRun:
-    """A run of a server. `is_lost` says that its process has ended, or left it to another one."""
+    """A run of a server. `is_lost` says that its process has ended or released it."""
 
     number: int
     owner: str
@@ -241,8 +241,8 @@ class SharedRun:
 class SharedRuns:
     """The runs of one owner that servers share.
 
-    A run belongs to a process. What marks a process as living is what marks it for `Runs`: its lock, which the database frees
-    when the process or its machine is gone. Then another server may claim the run.
+    A run belongs to a process, which holds a lock as in `Runs`. The database releases the lock when the process or its
+    machine dies; then another server may claim the run.
     """
 
     def __init__(self, db: Database, owner: str) -> None:
@@ -255,14 +255,14 @@ class SharedRuns:
         self._db.insert(insert, self._owner, name, session, self._db.owner())
 
     def append(self, name: str, start: int, events: Sequence[Json]) -> None:
-        """Write the next events of a run, of which `start` were written before."""
+        """Write the next events of a run; `start` events were written before."""
         insert = """INSERT INTO shared_event(run, start, until, body)
             SELECT seq, ?, ?, ? FROM shared_run WHERE owner = ? AND id = ? AND process = ?"""
         until, body = start + len(events), pack(list(events))
         self._db.run(insert, start, until, body, self._owner, name, self._db.owner())
 
     def find(self, name: str) -> SharedRun | None:
-        """Return the run of an id; None where this owner has none, or it ended long ago."""
+        """Return the run of an id; None if this owner has none, or it ended long ago."""
         where = "WHERE owner = ? AND id = ?"
         return next(iter(self._select(where, self._owner, name)), None)
 
@@ -281,7 +281,7 @@ class SharedRuns:
         return found
 
     def end(self, name: str) -> None:
-        """End a run of this process; the oldest ended ones are forgotten."""
+        """End a run of this process; delete the oldest ended ones."""
         update = "UPDATE shared_run SET ended = 1 WHERE owner = ? AND id = ? AND process = ?"
         self._db.run(update, self._owner, name, self._db.owner())
         old = "SELECT seq FROM shared_run WHERE owner = ? AND ended = 1 ORDER BY seq DESC LIMIT 1000 OFFSET ?"
@@ -297,7 +297,7 @@ class SharedRuns:
         self._db.run("UPDATE shared_run SET stop = 1 WHERE owner = ? AND id = ?", self._owner, name)
 
     def claim(self, run: SharedRun) -> bool:
-        """Take over a run whose process has ended, with no events; False where another server was first."""
+        """Take over a run whose process has ended, without events; False if another server was first."""
         with self._db.transaction():
             self._db.lock(f"shared run {run.number}")
             process = self._db.one("SELECT process FROM shared_run WHERE seq = ? AND ended = 0", run.number)
@@ -307,20 +307,20 @@ class SharedRuns:
             self._db.run("DELETE FROM shared_event WHERE run = ?", run.number)
             return True
 
-    # Of all owners: what a server asks for itself.
+    # Queries of a server for itself, over all owners.
 
     def lost(self) -> tuple[SharedRun, ...]:
-        """Return the runs of all owners whose process has ended before them, the oldest first."""
+        """Return the runs of all owners whose process died before they ended, the oldest first."""
         return tuple(run for run in self._select("WHERE ended = 0") if run.is_lost)
 
     def stopped(self) -> tuple[SharedRun, ...]:
-        """Return the runs of this process, of all owners, that are to end."""
+        """Return the runs of this process, of all owners, that should end."""
         return self._select("WHERE process = ? AND stop = 1 AND ended = 0", self._db.owner())
 
     def serve(self) -> int | None:
-        """Note that this process serves the store; return the number of another one that does, None where there is none.
+        """Record that this process serves the store; return the number of another process that does, None if there is none.
 
-        Where the database is a file, this process serves it only if there is no other.
+        If the database is a file, this process serves it only if no other does.
         """
         own = self._db.owner()
         with self._db.transaction():
@@ -334,12 +334,12 @@ class SharedRuns:
         return others[0] if others else None
 
     def leave(self) -> None:
-        """Note that this process serves the store no longer."""
+        """Record that this process no longer serves the store."""
         self._db.run("DELETE FROM server WHERE process = ?", self._db.owner())
 
     @property
     def is_shared(self) -> bool:
-        """Whether several servers may serve the store: it is not a file."""
+        """Whether several servers may serve the store, because it is not a file."""
         return self._db.dialect == "postgres"
 
     def _select(self, where: str, *values: object) -> tuple[SharedRun, ...]:

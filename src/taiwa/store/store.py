@@ -1,7 +1,7 @@
-"""The store: its parts, and what concerns all of them; export and import of sessions as JSON lines.
+"""The store: its parts, and operations on all of them; export and import of sessions as JSON lines.
 
-The first line of an export is a header; then come apps and nodes, each under its hash, the oldest first, and, on request, the paid
-calls. Without calls a file contains no clock and no row number, so equal conversations give equal bytes.
+The first line of an export is a header, followed by apps and nodes, each under its hash, the oldest first, and, on request,
+the paid calls. Without calls a file contains no clock and no row number, so equal conversations give equal bytes.
 """
 
 import json
@@ -18,7 +18,7 @@ from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node, restore_messages, restore_thinking
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.errors import ConfigError, ConflictError, CorruptError, InputError
-from taiwa.kernel.records import Json, canonical, record
+from taiwa.kernel.serialization import Json, canonical, record
 from taiwa.sql import Clock, Database, PostgresUrl, is_postgres_url, now_us
 from taiwa.store.maintenance import KEPT_MOVES, DeleteResult, FsckProblem, GcResult, delete_session, fsck, gc
 from taiwa.store.nodes import (
@@ -31,12 +31,11 @@ from taiwa.store.nodes import (
     node_texts,
     short_hash,
 )
-from taiwa.store.refs import Refs, check_name, composed, conflict_message
+from taiwa.store.refs import Refs, Users, check_name, composed, conflict_message
 from taiwa.store.runs import Axis, Batches, CostLine, Runs, costs
 from taiwa.store.schema import STORE
 from taiwa.store.search import Hit, search
 from taiwa.store.server_records import Callers, ServedObjects, SharedRuns, Transcripts
-from taiwa.store.users import Users
 
 LONGEST_OWNER = 100
 
@@ -48,8 +47,8 @@ class Store:
     batches, `snapshots` cached states, `users` the user profiles, `blobs` the attachments, `transcripts` nodes by their history.
     Threads may share a store; processes may share its file, and machines its server.
 
-    `owner` is "" where there is only one. A program with several callers opens the store once and takes `owned_by` for each:
-    everything of another owner is answered as what does not exist, whatever name, hash or number is asked for.
+    `owner` is "" if there is only one. A program with several callers opens the store once and uses `owned_by` for each:
+    data of another owner is treated as nonexistent, whatever name, hash or number is requested.
     """
 
     def __init__(self, db: Database, owner: str = "") -> None:
@@ -70,7 +69,7 @@ class Store:
 
     @cached_property
     def callers(self) -> Callers:
-        """The callers of a server of this store, whoever owns it."""
+        """The callers of a server of this store, of all owners."""
         return Callers(self._db)
 
     @cached_property
@@ -80,12 +79,12 @@ class Store:
 
     @cached_property
     def shared_runs(self) -> SharedRuns:
-        """The runs of servers that others can follow."""
+        """The runs that other servers can follow."""
         return SharedRuns(self._db, self.owner)
 
     @cached_property
     def transcripts(self) -> Transcripts:
-        """The nodes that clients of the server find by their history."""
+        """The nodes that clients of the server find by history."""
         return Transcripts(self._db, self.nodes, self.owner)
 
     @cached_property
@@ -120,7 +119,7 @@ class Store:
         return cls(PostgresDatabase(url, STORE, readonly=readonly, clock=clock), owner)
 
     def owned_by(self, owner: str) -> Self:
-        """Return the same store for another owner; both share the connection, which either closes.
+        """Return the same store for another owner; both share the connection, and closing either closes it.
 
         Raises:
             InputError: the owner is not one printable line of at most 100 characters.
@@ -128,7 +127,7 @@ class Store:
         return type(self)(self._db, owner)
 
     def allow_connections(self, count: int) -> None:
-        """Let the threads of this process use several connections to a server at the same time; a file has one."""
+        """Allow the threads of this process several concurrent connections to a server; a file has one."""
         self._db.connections = count
 
     def now(self) -> int:
@@ -152,7 +151,7 @@ class Store:
 
     @contextmanager
     def transaction(self, name: str = "") -> Generator[None]:
-        """Commit several changes or none; other transactions under the same name, and moves of it, wait meanwhile."""
+        """Commit all changes or none; other transactions under the same name, and its moves, wait meanwhile."""
         with self._db.transaction():
             self._db.lock(composed(name))
             yield
@@ -232,12 +231,12 @@ class Store:
         return search(self._db, self.nodes, text, limit)
 
     def costs(self, by: Axis, session: str | None = None) -> tuple[CostLine, ...]:
-        """Add up all calls, or those of one session, by app, model, day (UTC) or session; failed turns count too.
+        """Sum all calls, or those of one session, by app, model, day (UTC) or session; failed turns count too.
 
-        By `owner` the calls of all owners are added up, without the names of their sessions.
+        By `owner` the calls of all owners are summed, without the names of their sessions.
 
         Raises:
-            InputError: all owners were asked for, and the store was opened for one.
+            InputError: all owners were requested, but the store was opened for one.
         """
         if by == "owner":
             self._whole("the cost by owner")
@@ -248,9 +247,10 @@ class Store:
     ) -> Iterator[str]:
         """Yield the history of a revision as JSON lines, without line ends.
 
-        Without its apps it can be imported only where they are stored already; without the bytes of its attachments they
-        cannot be sent from there. Calls are for reading and are not imported, since a copy was not paid for. The bytes of an
-        attachment are a line before the first node that refers to them; without them the nodes stay the same.
+        Without its apps it can be imported only into a store that has them; without the bytes of its attachments the
+        importing store cannot send them. Calls are informational and are not imported, since a copy was not paid for. The
+        bytes of an attachment are on a line before the first node that refers to them; omitting them does not change the
+        nodes.
         """
         name = revision.strip(" @") or self.refs.latest() or ""
         name = name if self.refs.has(name) else ""
@@ -316,7 +316,7 @@ class Store:
         return tip
 
     def gc(self, keep: int = KEPT_MOVES, *, dry_run: bool = False) -> GcResult:
-        """Delete the nodes that neither a name nor one of the newest `keep` moves of names leads to, of all owners.
+        """Delete the nodes that neither a name nor one of the newest `keep` moves of names reaches, of all owners.
 
         Raises:
             InputError: the store was opened for an owner, or `keep` is negative.
@@ -360,7 +360,7 @@ def _check_linked(nodes: Sequence[Node]) -> None:
 KIND = "conversation"
 FORMAT = 1
 MOST_TOGETHER = 64
-"""How far back to search the tip on which a node was committed together with others."""
+"""How far back to search for the tip on which a node was committed together with others."""
 
 
 def _line(data: dict[str, Json]) -> str:

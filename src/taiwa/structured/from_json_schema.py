@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import Json, is_number
+from taiwa.kernel.serialization import Json, is_number
 from taiwa.structured import ir
 from taiwa.structured.ir import with_description
 
@@ -18,7 +18,8 @@ OPTIONS = ("anyOf", "oneOf")
 
 
 def merge_all_of(parts: list[Json]) -> Json:
-    """Merge schemas that must all be satisfied; of two keywords that cannot be merged the first stays, the validator checks both.
+    """Merge schemas that must all be satisfied; of two keywords that cannot be merged the first is kept, and the validator
+    checks both.
 
     >>> merge_all_of([{"minimum": 1}, {"minimum": 3, "type": "integer"}])
     {'minimum': 3, 'type': 'integer'}
@@ -69,7 +70,7 @@ def _types(have: Json, part: Json) -> Json:
 
 
 def _both(keyword: str, have: Json, part: Json) -> Json:
-    """Return the value of a keyword in a schema that both are part of; the first where there is none."""
+    """Return the value of a keyword in the merged schema; the first if the two cannot be merged."""
     if keyword == "type":
         return _types(have, part)
     if keyword in ("items", "additionalProperties"):
@@ -105,8 +106,8 @@ def type_ir_from_schema(schema: Mapping[str, Json], name: str = "Answer") -> ir.
     """Return the IR of a JSON Schema.
 
     Raises:
-        InputError: a reference refers to nothing or leaves the schema, a keyword has an invalid value, or the schema is nested
-            too deep.
+        InputError: a reference is unresolved or leaves the schema, a keyword has an invalid value, or the schema is nested
+        too deep.
     """
     converter = _Converter(dict(schema))
     root = converter.node(converter.schema, "#", 0)
@@ -158,7 +159,7 @@ class _Converter:
             rest = {key: part for key, part in schema.items() if key in _STRUCTURE}
             if not rest:
                 return with_description(self.reference(schema["$ref"]), about)
-            self.reference(schema["$ref"])  # raises for a reference that refers to nothing
+            self.reference(schema["$ref"])  # raises for an unresolved reference
             target = self.at(str(schema["$ref"]))
             return with_description(self.node(merge_all_of([target, rest]), path, depth + 1), about)
         return with_description(self._plain(schema, path, depth), about)

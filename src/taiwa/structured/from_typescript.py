@@ -1,8 +1,9 @@
-"""TypeScript → JSON Schema, for types as TypeChat's schemas write them.
+"""TypeScript → JSON Schema, for types as in TypeChat's schemas.
 
 Interfaces (also with `extends`), type aliases, object types, unions, intersections of objects, literals, enums of literals, arrays,
-tuples, `Record`, `keyof` an object, `T["member"]`, optional members and comments. The parser is tree-sitter's (extra `typescript`). Only what the wanted type refers to is
-converted; whatever else TypeScript has is refused with its line and column.
+tuples, `Record`, `keyof` an object, `T["member"]`, optional members and comments. The parser is tree-sitter's (extra
+`typescript`). Only types that the requested type refers to are converted; unsupported TypeScript is refused with line and
+column.
 """
 
 import json
@@ -14,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -66,7 +67,7 @@ def schema_from_typescript(text: str, name: str) -> Object:
 
     Raises:
         ConfigError: the extra `typescript` is not installed.
-        TypeScriptError: the text is not TypeScript, does not declare the type, or uses what JSON has no types for.
+        TypeScriptError: the text is not TypeScript, does not declare the type, or uses types that JSON lacks.
     """
     try:
         tree_sitter, grammar = import_module("tree_sitter"), import_module("tree_sitter_typescript")
@@ -94,7 +95,7 @@ def _error(reason: str, line: int, column: int) -> TypeScriptError:
 
 @dataclass(slots=True)
 class _Members:
-    """The members of an object type; `extra` is the schema of other keys, None where there are none."""
+    """The members of an object type; `extra` is the schema of other keys, None if there are none."""
 
     properties: Object = field(default_factory=dict[str, Json])
     required: list[Json] = field(default_factory=list[Json])
@@ -383,7 +384,7 @@ class _Converter:
     # --- text
 
     def commented(self, node: "Node") -> "Iterator[tuple[Node, str]]":
-        """Yield the declarations or members in a node with their comments: those directly above, and behind on the line."""
+        """Yield the declarations or members in a node with their comments: directly above, or after them on the line."""
         found: list[tuple[Node, list[str]]] = []
         above: list[str] = []
         row = -1
@@ -453,7 +454,7 @@ def _first_error(root: "Node") -> "Node":
     node = root
     while not (node.is_error or node.is_missing):
         node = next(child for child in node.children if child.has_error or child.is_missing)
-    return node.children[-1] if node.children else node  # what was read until then is inside
+    return node.children[-1] if node.children else node  # the part read so far is inside
 
 
 def _comment(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Output types as trees of nodes: the intermediate representation (IR) that Python types, JSON Schema and TypeScript are read into.
+"""Output types as trees of nodes: the intermediate representation (IR) of Python types, JSON Schema and TypeScript.
 
 Also its description in words, for prompts and error messages.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final, TypeAlias
 
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import truncate
 
 
@@ -23,12 +23,12 @@ class Absent(Enum):
 ABSENT: Final = Absent.ABSENT
 
 ANONYMOUS: Final = "Object"
-"""The name of objects without a name of their own, perhaps with a number. They are rendered inline."""
+"""The name of anonymous objects, possibly with a number. They are rendered inline."""
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Annotations of a node; `notes` are validated constraints without a field of their own."""
+    """Annotations of a node; `notes` are validated constraints without a separate field."""
 
     description: str = ""
     default: "Json | Absent" = ABSENT
@@ -125,7 +125,7 @@ class ObjectNode(_Base):
 
 @dataclass(frozen=True, slots=True)
 class UnionNode(_Base):
-    """One of several nodes; `tag` is the discriminator, the key whose literal tells which, or ''."""
+    """One of several nodes; `tag` is the discriminator, the key whose literal identifies the member, or ''."""
 
     options: tuple["Node", ...]
     tag: str = ""
@@ -234,7 +234,7 @@ def takes_null(node: Node, type_ir: TypeIR) -> bool:
 
 
 def union(options: Sequence[Node], tag: str = "") -> Node:
-    """Return the union of nodes: adjacent literals are merged, duplicates dropped, and a single member stands alone."""
+    """Return the union of nodes: adjacent literals are merged, duplicates dropped, and a single member is returned as it is."""
     merged: list[Node] = []
     for option in options:
         last = merged[-1] if merged and merged[-1].about == About() == option.about else None
@@ -259,7 +259,7 @@ def with_description(node: Node, about: About) -> Node:
 
 
 def merge_about(over: About, own: About) -> About:
-    """Return `own` annotations with those of `over` in their place; notes are collected."""
+    """Return `own` annotations overridden by those of `over`; notes are collected."""
     default = own.default if over.default is ABSENT else over.default
     notes = (*own.notes, *(note for note in over.notes if note not in own.notes))
     return About(over.description or own.description, default, notes)

@@ -1,4 +1,7 @@
-"""The lenient parser: containers, their punctuation, and values without quotes."""
+"""The lenient parser: read malformed JSON, and record what was mended: punctuation, containers left open, values without quotes.
+
+`output_type` decides when it is used and mends values of the wrong type; `flows.extract` asks the model again.
+"""
 
 import json
 import re
@@ -8,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import inf, nan
 from typing import cast
 
-from taiwa.kernel.records import Json, refuse_constant
+from taiwa.kernel.serialization import Json, refuse_constant
 from taiwa.structured.lenient_scanner import (
     BARE_KEY,
     CLOSERS,
@@ -51,7 +54,7 @@ CONSTANTS: dict[str, tuple[bool | float | None, Level]] = {
     **dict.fromkeys(("Infinity", "inf"), (inf, "guess")),
     **dict.fromkeys(("-Infinity", "-inf"), (-inf, "guess")),
 }
-"""Constants of JSON, Python and JavaScript; numbers that are not finite are read in order to refuse them by name."""
+"""Constants of JSON, Python and JavaScript; non-finite numbers are parsed so that they can be refused by name."""
 
 WORD = re.compile(r"-?[A-Za-z]+(?![\w$])")
 FRACTION = re.compile(r"/(?![/*])")
@@ -191,8 +194,8 @@ class LenientResult:
     """The data read from `start` to `end`.
 
     `open` lists the containers that were not closed, each with the key or index that was being filled. `cut`: the text ended
-    inside a token, or where another must follow; `fenced`: a code fence ended it; `elided`: an ellipsis stands for omitted
-    data; `bare`: the opening brace is missing.
+    inside a token, or before a required one; `fenced`: a code fence ended it; `elided`: an ellipsis stands for omitted data;
+    `bare`: the opening brace is missing.
     """
 
     data: Json
@@ -297,7 +300,7 @@ class _Reader:
             self.scan.fix("trailing-comma", "safe", frame.comma)
 
     def closer(self, char: str) -> None:
-        """Read a closing bracket, which may be a wrong one or superfluous."""
+        """Read a closing bracket, which may be wrong or superfluous."""
         scan, wanted = self.scan, CLOSERS[char]
         if char not in "}])":
             scan.fix_once("punctuation", "safe")
@@ -321,7 +324,7 @@ class _Reader:
         scan.at += 1
 
     def goes_on(self) -> bool:
-        """Return whether the outermost object goes on after its closing brace: a comma and a key follow."""
+        """Return whether the outermost object continues after its closing brace: a comma and a key follow."""
         after, where = self.scan.look(self.scan.at + 1)
         return after == "," and self.scan.key_at(where + 1, bare=False) is not None
 
@@ -368,7 +371,7 @@ class _Reader:
         scan.at = at
 
     def comma(self, frame: OpenContainer) -> None:
-        """Read a comma in the place of a value."""
+        """Read a comma in place of a value."""
         first = frame.state == "first"
         self.scan.fix("leading-comma" if first else "extra-comma", "likely" if first else "guess")
         self.scan.at += 1
@@ -383,7 +386,7 @@ class _Reader:
         return True
 
     def key_or_item(self, frame: OpenContainer, char: str) -> None:
-        """Read a key of an object or an item of a list, or what stands in its place."""
+        """Read a key of an object or an item of a list, or a substitute."""
         if char in CLOSERS:
             self.closer(char)
         elif char in COMMAS:
@@ -418,7 +421,7 @@ class _Reader:
         word = read_word(self.strings, frame)
         self.put(word)
         if scan.at >= scan.end and not (word is None or isinstance(word, bool)):
-            self.cut = True  # a number or a bare string could go on
+            self.cut = True  # a number or a bare string could continue
 
     def refuse_escaped(self, char: str) -> None:
         if char == "\\" and self.scan.text[self.scan.at + 1 : self.scan.at + 2] in ('"', "n", "t", "r"):
@@ -442,7 +445,7 @@ class _Reader:
                 return text
 
     def key_in_list(self, text: str, start: int) -> bool:
-        """Take a string in a list as a key if a colon follows: a bracket of the list or of the object is missing."""
+        """Treat a string in a list as a key if a colon follows: a bracket of the list or of the object is missing."""
         after, where = self.scan.look(self.scan.at)
         if not after or after not in COLONS:
             return False
@@ -522,7 +525,7 @@ class _Reader:
         self.frames.append(OpenContainer("}", items, frame.opened, "after"))
 
     def bracket_for_key(self, frame: OpenContainer, char: str) -> None:
-        """Read a bracket in the place of a key: a doubled brace, or the next item after a missing brace."""
+        """Read a bracket in place of a key: a doubled brace, or the next item after a missing brace."""
         scan = self.scan
         if char in "{｛" and not frame.data and frame.state == "first":
             scan.fix("extra-opener", "guess")
@@ -574,8 +577,8 @@ FENCE = re.compile(r"\s*(`{3,}|~{3,})[^\S\n]*[\w+.-]*[^\S\n]*\r?\n?")
 def after_thinking(text: str, start: int, end: int) -> tuple[int, int]:
     """Return the span after a thinking block; the span is empty if the block never ends.
 
-    A closing tag without an opening one ends thinking as well, because some chat templates write the opening tag themselves;
-    inside JSON that has begun it is text.
+    A closing tag without an opening one also ends thinking, because some chat templates write the opening tag themselves;
+    inside JSON it is text.
     """
     while True:
         final = FINAL.search(text, start, end)
@@ -632,8 +635,8 @@ ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 def find_candidates(text: str, start: int, end: int, work: WorkBudget, hints: ParseHints) -> Iterator[LenientResult]:
     """Yield the values of a text in order.
 
-    A bracket in prose may be read as a value that is not valid; its inside is searched again. The inside of malformed JSON is
-    not searched, because an inner object must not be taken for the answer.
+    A bracket in prose may be parsed as an invalid value; its inside is searched again. The inside of malformed JSON is not
+    searched, because an inner object must not be mistaken for the answer.
 
     Raises:
         DepthError: a value is nested too deep.
@@ -679,11 +682,11 @@ def _read_at(text: str, at: int, end: int, work: WorkBudget, hints: ParseHints) 
 
 
 def _exact(text: str, at: int, end: int, work: WorkBudget) -> LenientResult | None:
-    """Read a value that is valid JSON, which is never altered; None if it is not valid, or seems to go on."""
+    """Read a value that is valid JSON, which is never altered; None if it is invalid or seems to continue."""
     try:
         data, stop = DECODER.raw_decode(text, at)
     except (ValueError, RecursionError):
-        work.exact_attempts -= 1  # a failure is expensive: the error counts the lines of the whole text
+        work.exact_attempts -= 1  # a failure is expensive: the error counts the lines of the complete text
         return None
     work.spend(stop - at)
     if stop > end or GOES_ON.match(text, stop, end):
@@ -703,7 +706,7 @@ def _with_closers(text: str, result: LenientResult, end: int) -> LenientResult:
 
 
 def _skip_broken(text: str, at: int, end: int, depth: int, work: WorkBudget) -> int:
-    """Return the end of a value that cannot be read: where all of its open brackets are closed."""
+    """Return the end of an unreadable value: the position at which all its open brackets are closed."""
     begin = at
     for bracket in ANY_BRACKET.finditer(text, at, end):
         depth += 1 if bracket[0] in "{[" else -1
@@ -737,7 +740,7 @@ def _bare_object(text: str, start: int, end: int, work: WorkBudget, hints: Parse
 
 
 def _doubled(text: str, start: int, end: int, work: WorkBudget, hints: ParseHints) -> LenientResult | None:
-    """Read a value whose braces are all doubled, as in templates; None if they are not."""
+    """Read a value with doubled braces, as in templates; None if not all are doubled."""
     if not DOUBLED.match(text, start, end) or not text.startswith("}}", text.rfind("}", start, end) - 1):
         return None
     inner = text[start:end].replace("{{", "{").replace("}}", "}")

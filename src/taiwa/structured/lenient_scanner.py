@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal, TypeAlias
 
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.serialization import Json, value
 
 Level: TypeAlias = Literal["safe", "likely", "guess"]
-"""How certain a fix is: no other meaning is possible, hardly any is, or others are."""
+"""How certain a fix is: no other meaning is possible, another is unlikely, or others are possible."""
 
 
 @value(tag="fix")
@@ -44,7 +44,7 @@ COMMAS = ",，、"
 COLONS = ":："
 SPACE = re.compile(r"[\s\ufeff\u200b-\u200d\u2060\xad]*")
 SOLID = frozenset(chr(code) for code in range(33, 127)) - {"/", "#"}
-"""ASCII characters that begin neither space nor comment."""
+"""ASCII characters that start neither space nor comment."""
 
 JSON_SPACE = re.compile(r"[ \t\n\r]*")
 LINE_COMMENT = re.compile(r"(?://|#)[^\n]*")
@@ -77,7 +77,7 @@ class UnreadableError(Exception):
 
 
 class EscapedError(UnreadableError):
-    """The quote at `position` is escaped: the whole value is the inside of a string."""
+    """The quote at `position` is escaped: the complete value is inside a string."""
 
 
 class DepthError(UnreadableError):
@@ -90,10 +90,10 @@ class BudgetError(Exception):
 
 @dataclass(slots=True)
 class WorkBudget:
-    """The number of characters that parsing may still look at, shared by all of its attempts.
+    """The number of characters that parsing may still examine, shared by all attempts.
 
-    `unreadable_at` is the position at which the last value became unreadable, or -1; `exact_attempts` counts down the values that
-    are tried as plain JSON and are not.
+    `unreadable_at` is the position at which the last value became unreadable, or -1; `exact_attempts` counts down values
+    that fail as plain JSON.
     """
 
     left: int
@@ -113,7 +113,7 @@ class WorkBudget:
 
 @dataclass(slots=True)
 class Scanner:
-    """A position in a text, the fixes so far, and the work that is left."""
+    """A position in a text, the fixes so far, and the remaining work."""
 
     text: str
     at: int
@@ -138,7 +138,7 @@ class Scanner:
         return self.text[self.at] if self.at < self.end else ""
 
     def starts(self, word: str) -> bool:
-        """Return whether the text goes on with a word."""
+        """Return whether a word follows."""
         return self.text.startswith(word, self.at, self.end)
 
     def skip(self) -> str:
@@ -209,7 +209,7 @@ class Scanner:
         return key[1] if key else ""
 
     def key_at(self, start: int, *, bare: bool, half: bool = False) -> str | None:
-        """Return the key that stands at `start` with its colon, else None; a `half` key lacks a quote."""
+        """Return the key at `start` if a colon follows, else None; a `half` key lacks a quote."""
         self.work.spend(8)
         stop = min(self.end, start + MAX_KEY_CHARS)
         key = KEY.match(self.text, start, stop)
@@ -288,9 +288,9 @@ class _Open:
     balance: int = 0
     control: bool = False
     odd_escape: bool = False
-    """Whether an escape is not one of JSON, so that the others may not have been meant as escapes either."""
+    """Whether an escape is invalid in JSON, so that the others may not be meant as escapes either."""
     first: tuple[int, int, int] = (0, 0, 0)
-    """The position of the first quote that was taken for text, and the numbers of pieces and fixes before it."""
+    """The position of the first quote treated as text, and the numbers of pieces and fixes before it."""
 
     def add(self, piece: str) -> None:
         self.pieces.append(piece)
@@ -361,14 +361,14 @@ class StringReader:
                 at = stop + 1
 
     def quote_as_text(self, opened: _Open, at: int) -> None:
-        """Take a quote as a character of the string; the fix is a guess where the quote may have ended it."""
+        """Treat a quote as a character of the string; the fix is a guess if the quote may have ended it."""
         if not opened.inner:
             opened.first = (at, len(opened.pieces), len(self.scan.fixes))
         text = self.scan.text
         is_apostrophe = text[at] in "'’" and text[at - 1].isalpha() and text[at + 1 : at + 2].isalpha()
         opened.inner += not is_apostrophe
         after, _ = self.scan.look(at + 1)
-        in_doubt = after and (after in CLOSERS or after in COMMAS or after in COLONS)  # it may have been the end
+        in_doubt = after and (after in CLOSERS or after in COMMAS or after in COLONS)  # it may be the end
         self.scan.fix("inner-quote", "guess" if in_doubt else "likely", at)
         opened.pieces.append(text[at])
 
@@ -423,7 +423,7 @@ class StringReader:
         return "\\", at + 1
 
     def verdict(self, opened: _Open, at: int) -> int:
-        """Return what a quote is: the end, text inside, or the start of the next string after a missing end."""
+        """Classify a quote: the end, text inside, or the start of the next string after a missing end."""
         after, where = self.scan.look(at + 1)
         if opened.role == "key":
             return self.key_verdict(at, after, where)
@@ -472,7 +472,7 @@ class StringReader:
         return self.dots(where) or self.key(where, doubtful=opened.doubtful, half=True)
 
     def key(self, where: int, *, doubtful: bool = False, bare: bool = False, half: bool = False) -> bool:
-        """Return whether a key stands there; in doubt, only keys of the type count."""
+        """Return whether there is a key; in doubt, only keys of the type count."""
         key = self.scan.key_at(where, bare=bare or self.scan.bare_keys, half=half)
         if key is None:
             return self.scan.name_at(where) in self.hints.names
@@ -481,11 +481,11 @@ class StringReader:
         return not doubtful
 
     def dots(self, where: int) -> bool:
-        """Return whether an ellipsis stands there, as in an abbreviated list."""
+        """Return whether there is an ellipsis, as in an abbreviated list."""
         return self.scan.text.startswith(("...", "…"), where, self.scan.end)
 
     def fence(self, where: int) -> bool:
-        """Return whether a code fence on a line of its own, or at the end, closes the text there."""
+        """Return whether a code fence on a separate line, or at the end, closes the text there."""
         text, end = self.scan.text, self.scan.end
         if not text.startswith("```", where, end):
             return False
@@ -540,7 +540,7 @@ class StringReader:
         return not after or after in OPENERS or self.key(at, doubtful=doubtful)
 
     def tail(self, opened: _Open, at: int) -> int:
-        """Return where the punctuation before a quote begins that would be outside the string."""
+        """Return the start of the punctuation before a quote that would be outside the string."""
         stop = max(opened.start + 1, at - MAX_TAIL)
         start = at
         while start > stop and self.scan.text[start - 1] in TAIL_CHARS:
@@ -573,7 +573,7 @@ class StringReader:
         return _text([whole[: len(whole) - (at - scan.at)]])
 
     def unterminated(self, opened: _Open) -> str:
-        """Return a string in which the text ends: it is cut, unless it ends with exactly the closing brackets that are missing."""
+        """Return a string at the end of the text: it is cut, unless it ends with exactly the missing closing brackets."""
         scan = self.scan
         at = scan.end
         while at > opened.start + 1 and (scan.text[at - 1] in CLOSERS or scan.text[at - 1].isspace()):
@@ -598,7 +598,7 @@ class StringReader:
         return _text([whole])
 
     def finished(self, opened: _Open) -> str:
-        """Return the content of a string; no-break spaces of an indentation become spaces."""
+        """Return the content of a string; no-break spaces of indentation become spaces."""
         whole = _text(opened.pieces)
         if opened.inner % 2:  # quotes inside text come in pairs; a single one may be a lost end or beginning
             self.scan.fix("odd-quote", "guess", opened.first[0])

@@ -7,7 +7,7 @@ The text of an answer is parsed stage by stage:
 3. lenient: the best of the JSON values in the text, malformed ones read by the lenient parser.
 4. guessed: a scalar written in words, or what the library json_repair makes of the text.
 
-A value that does not have the type is repaired where the type leaves no doubt. Valid JSON of the type is never altered.
+An invalid value is repaired if the type leaves no doubt. Valid JSON of the type is never altered.
 """
 
 import json
@@ -24,9 +24,8 @@ from typing_extensions import TypedDict
 
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.messages import JsonSchema
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.structured import ir
-from taiwa.structured.diagnostics import branch, diagnostics, find_mismatches, node_at, pointer, value_at
 from taiwa.structured.from_json_schema import type_ir_from_schema
 from taiwa.structured.ir import AnyNode, ObjectNode, Property, TypeIR, literal, members
 from taiwa.structured.lenient_parser import (
@@ -46,11 +45,17 @@ from taiwa.structured.validators import (
     JsonSchemaValidator,
     PydanticValidator,
     ValidationIssue,
+    branch,
     depth_of,
+    diagnostics,
+    find_mismatches,
     has_duplicate_keys,
     has_odd_numbers,
     is_deeper,
+    node_at,
     not_json,
+    pointer,
+    value_at,
 )
 
 T = TypeVar("T")
@@ -64,7 +69,7 @@ WRAP = "value"
 
 @dataclass(frozen=True, slots=True)
 class ParseOptions:
-    """What parsing may do: guess, and the limit of the length."""
+    """Options of parsing: whether to guess, and the limit of the length."""
 
     guess: bool = True
     max_chars: int = 1 << 20
@@ -75,11 +80,11 @@ DEFAULT_OPTIONS = ParseOptions()
 
 @dataclass(frozen=True, slots=True)
 class ParseResult(Generic[T]):
-    """A value parsed from a text, the fixes that it took, and the stage that gave it.
+    """A value parsed from a text, its fixes, and the stage that produced it.
 
-    `complete` is False if the text ended before the value did. Such a text is refused, unless only the last closing brackets are
-    missing and the type admits nothing more before them. `guessed` is True if a fix
-    of level `guess` was needed; an incomplete value is always a guess.
+    `complete` is False if the text ended before the value did. Such a text is refused, unless only the last closing brackets
+    are missing and the type allows nothing more before them. `guessed` is True if a fix of level `guess` was needed; an
+    incomplete value is always a guess.
     """
 
     value: T
@@ -90,7 +95,7 @@ class ParseResult(Generic[T]):
 
 
 FIELDS = re.compile(r"[\s,]")
-"""What stands in fields, and not in a word."""
+"""Characters of field notations that do not occur in a single word."""
 
 RenderStyle = Literal["typescript", "jsonschema"]
 
@@ -130,7 +135,7 @@ class OutputType(Generic[T]):
         {'name': 'Aiko', 'age': 7}
 
         Raises:
-            InputError: it is none of these.
+            InputError: it is not one of these.
         """
         if isinstance(wanted, OutputType):
             return wanted  # pyright: ignore[reportUnknownVariableType]
@@ -194,7 +199,7 @@ class OutputType(Generic[T]):
         return TypeIR(ObjectNode((Property(WRAP, self.bare_ir.root, required=True),)), self.name, self.bare_ir.named)
 
     def schema(self) -> dict[str, Json]:
-        """Return the JSON Schema of the wire form: the schema that the type was made of, or the shortest equivalent one."""
+        """Return the JSON Schema of the wire form: the original schema of the type, or the shortest equivalent one."""
         if self._source is None:
             return to_json_schema(self.type_ir).schema
         bare = dict(self._source)
@@ -210,7 +215,7 @@ class OutputType(Generic[T]):
         return wrapping | {key: part if key == "$schema" else _move_references(part) for key, part in shared.items()}
 
     def strict_schema(self) -> ServerSchema:
-        """Return the schema for the strict mode of OpenAI, with what that cannot express."""
+        """Return the schema for OpenAI's strict mode, and what that mode cannot express."""
         return to_json_schema(self.type_ir, strict=True)
 
     def render(self, style: RenderStyle = "typescript") -> str:
@@ -235,7 +240,7 @@ class OutputType(Generic[T]):
             ) from None
 
     def narrow(self, data: Json) -> Json:
-        """Return a copy of bare JSON data without the keys that the type excludes, as a value of a wider type is passed on.
+        """Return a copy of bare JSON data without keys that the type excludes, to pass on a value of a wider type.
 
         >>> OutputType.fields("Point", {"x": int}).narrow({"x": 1, "y": 2})
         {'x': 1}
@@ -305,13 +310,13 @@ def _move_references(schema: Json) -> Json:
 LEVEL_COSTS = {"safe": 1, "likely": 10, "guess": 100}
 MAX_CANDIDATES = 64
 MAX_DUPLICATE_SEARCH = 64 * 1024
-"""Bytes of valid JSON in which duplicate keys are looked for; the search costs as much as the validation."""
+"""Maximum bytes of valid JSON to search for duplicate keys; the search costs as much as the validation."""
 LOSSES = ("dropped-text", "extra-closer", "missing-value")
 QUOTE_DOUBTS = ("inner-quote", "missing-quote", "dropped-text", "extra-closer")
 
 
 def _unwrap(output_type: OutputType[T], data: Json) -> Json:
-    """Take data out of the wrapping object; bare data is returned unchanged."""
+    """Unwrap data; bare data is returned unchanged."""
     if output_type.wrapped and isinstance(data, dict) and len(data) == 1 and WRAP in data:
         return data[WRAP]
     return data
@@ -357,7 +362,7 @@ def _diagnose(output_type: OutputType[T], data: Json, error: InvalidValueError) 
 
 
 def _admits(output_type: OutputType[T], *kinds: type[ir.Node]) -> bool:
-    """Return whether a bare value can be of one of these kinds."""
+    """Return whether a bare value can have one of these kinds."""
     return any(isinstance(each, kinds) for each in members(output_type.bare_ir.root, output_type.bare_ir))
 
 
@@ -372,7 +377,7 @@ class _Candidate(Generic[T]):
     value: T | None = None
     error: InvalidValueError | None = None
     whole: bool = True
-    """Whether the data is all that was meant to be written; only its last brackets may be missing."""
+    """Whether the data is complete; only its last brackets may be missing."""
     ended: bool = True
     """Whether the value ended before the text did."""
     cut_at: str = ""
@@ -394,7 +399,7 @@ class _Parser(Generic[T]):
     work: WorkBudget
     in_string: bool = False
     before: tuple[Fix, ...] = ()
-    """The fixes made before a value was looked for: a thinking block or a fence was removed."""
+    """The fixes made before searching for a value: removal of a thinking block or a fence."""
 
     def run(self) -> ParseResult[T]:
         start, end = 0, len(self.text)
@@ -418,7 +423,7 @@ class _Parser(Generic[T]):
         )
 
     def strict(self, start: int, end: int, stage: Stage) -> "_Candidate[T] | None":
-        """Take a part of the text as JSON; None if it is malformed."""
+        """Parse a part of the text as JSON; None if it is malformed."""
         try:
             raw = (self.text if (start, end) == (0, len(self.text)) else self.text[start:end]).encode()
         except UnicodeEncodeError as error:
@@ -445,7 +450,7 @@ class _Parser(Generic[T]):
         return self.candidate(data, self.before, stage, start, end)
 
     def is_odd(self, raw: bytes) -> bool:
-        """Return whether valid JSON is left to the lenient parser, because it repeats a key.
+        """Return whether valid JSON is passed to the lenient parser, because it repeats a key.
 
         Raises:
             OutputValidationError: the data contains what JSON cannot express, or is nested too deep.
@@ -527,7 +532,7 @@ class _Parser(Generic[T]):
     def with_quotes_as_text(
         self, best: "_Candidate[T]", result: LenientResult, end: int, hints: ParseHints
     ) -> "_Candidate[T]":
-        """Parse a value with doubtful quotes again, taking quotes as text; return the better candidate."""
+        """Parse a value with doubtful quotes again, treating quotes as text; return the better candidate."""
         if not any(fix.code in QUOTE_DOUBTS for fix in best.fixes):
             return best
         as_text = replace(hints, quotes_are_text=True)
@@ -538,7 +543,7 @@ class _Parser(Generic[T]):
         return other if (*other.rank[:2], -other.losses) > (*best.rank[:2], -best.losses) else best
 
     def as_list(self, results: list[LenientResult]) -> "_Candidate[T] | None":
-        """Take several values as the items of a list; None if that is not valid."""
+        """Treat several values as the items of a list; None if that is invalid."""
         incomplete = any(result.open or result.cut or result.elided for result in results)
         if len(results) < 2 or incomplete or not _admits(self.target, ir.ArrayNode):
             return None
@@ -572,13 +577,13 @@ class _Parser(Generic[T]):
         return f"no JSON {'object' if _admits(self.target, ir.ObjectNode) else 'value'} in the text"
 
     def guessed(self, best: "_Candidate[T] | None", start: int, end: int) -> "_Candidate[T] | None":
-        """Read the text as words, or with json_repair; None if neither gives a valid value."""
+        """Parse the text as words, or with json_repair; None if neither gives a valid value."""
         if best is None:
             scalar = self.valid_guess(scalar_from_words(self.target, self.text, start, end), start, end)
             if scalar is not None:
                 return scalar
         elif not any(fix.level == "guess" for fix in best.fixes) or any(not_json(best.data)):
-            return None  # the data is what was written, and it is not valid
+            return None  # the data is as written, and it is invalid
         return self.valid_guess(from_json_repair(self.text, start, end), start, end)
 
     def valid_guess(self, guess: tuple[Json, Fix] | None, start: int, end: int) -> "_Candidate[T] | None":
@@ -603,7 +608,7 @@ MAX_REPAIR_DEPTH = 256
 
 @dataclass(slots=True)
 class _ValueRepair:
-    """Changes data to what was probably meant; without fixes, it stays as it is."""
+    """Changes data to its probable meaning; without fixes, it stays unchanged."""
 
     type_ir: ir.TypeIR
     position: int
@@ -673,10 +678,10 @@ class _ValueRepair:
 
 
 def is_complete(target: OutputType[T], result: LenientResult) -> bool:
-    """Return whether a lenient result contains all that was meant to be written.
+    """Return whether a lenient result is complete.
 
-    Missing closing brackets are the last thing a text loses when it is cut, and the first thing a model forgets. A list could
-    go on, and so could an object that lacks one of its named keys; an object with all of them could not.
+    Missing closing brackets may mean that the text is truncated, or that the model forgot them. A list could continue, and
+    so could an object that lacks one of its named keys, but not an object with all of them.
     """
     if result.elided or result.cut:
         return False
@@ -731,7 +736,7 @@ def scalar_from_words(target: OutputType[T], text: str, start: int, end: int) ->
 
 
 def _label(node: ir.LiteralNode, plain: str) -> tuple[Json, Level] | None:
-    """Return the label that the text is, or the only one that it contains as a word."""
+    """Return the label that equals the text, or the only one that it contains as a word."""
     labels = [value for value in node.values if isinstance(value, str) and value]
     for value in node.values:
         if plain == value or (not isinstance(value, str) and plain == json.dumps(value)):
@@ -746,7 +751,8 @@ def _label(node: ir.LiteralNode, plain: str) -> tuple[Json, Level] | None:
 def from_json_repair(text: str, start: int, end: int) -> tuple[Json, Fix] | None:
     """Parse the widest span of brackets with json_repair (extra `repair`); None without it or without a result.
 
-    Only short texts, because its time grows with the square of the length, and none that seem cut, because it closes what is open.
+    Only short texts, because its time grows with the square of the length, and no texts that seem truncated, because it
+    closes open brackets.
     """
     opened = min((at for at in (text.find("{", start, end), text.find("[", start, end)) if at >= 0), default=-1)
     closed = max(text.rfind("}", start, end), text.rfind("]", start, end))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import NoneType
 
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import Json, items_at
+from taiwa.kernel.serialization import Json, items_at
 from taiwa.kernel.text import truncate
 from taiwa.structured import ir
 from taiwa.structured.from_json_schema import identifier, type_ir_from_schema
@@ -20,8 +20,8 @@ Object = dict[str, Json]
 class ServerSchema:
     """A schema for a server.
 
-    `relaxed` lists keywords that became part of a description, `unsupported` what strict mode cannot express: enforcing such a
-    schema would refuse valid answers.
+    `relaxed` lists keywords that became part of a description, `unsupported` those that strict mode cannot express:
+    enforcing such a schema would refuse valid answers.
     """
 
     schema: Object
@@ -36,7 +36,7 @@ def to_json_schema(type_ir: ir.TypeIR, *, strict: bool = False) -> ServerSchema:
     """Render an IR as JSON Schema 2020-12, or in the documented subset that the strict mode of OpenAI accepts.
 
     There the top is an object, every key is required and no other key is allowed; an optional key may be null instead, which
-    parsing takes for omitted.
+    parsing treats as omitted.
 
     >>> from taiwa.structured import ir
     >>> type_ir = ir.TypeIR(ir.ObjectNode((ir.Property("n", ir.NumberNode(integer=True), required=False),)))
@@ -279,7 +279,7 @@ class _TypescriptWriter:
 
 
 def _block_names(type_ir: ir.TypeIR) -> list[str]:
-    """Return the names that get a block of their own: named objects, and what is used twice or recursive."""
+    """Return the names that get a separate block: named objects, and types used twice or recursively."""
     uses = Counter(node.name for node in ir.nodes(type_ir) if isinstance(node, ir.RefNode))
     return [
         name
@@ -342,7 +342,7 @@ def _inner(type_ir: ir.TypeIR, node: ir.Node, label: str, block_names: list[str]
     while isinstance(node, ir.RefNode):
         node = type_ir.named[node.name]
     if isinstance(node, ir.ObjectNode) and node.properties:
-        return []  # rendered on lines of its own
+        return []  # rendered on separate lines
     phrases = [*_constraints(type_ir, node, block_names, depth + 1), *node.about.notes, node.about.description]
     text = ", ".join(each for each in phrases if each)
     return [f"{label}: {text}" if label else text] if text else []

@@ -5,20 +5,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
-from taiwa.kernel.records import Json
-from taiwa.structured.diagnostics import Path, diagnostics, node_at, pointer
+from taiwa.kernel.serialization import Json
 from taiwa.structured.ir import ArrayNode, TypeIR, members
 from taiwa.structured.lenient_parser import CLOSE, TAGS
 from taiwa.structured.lenient_parser import CONSTANTS as LENIENT_CONSTANTS
 from taiwa.structured.lenient_scanner import ESCAPES, MAX_DEPTH
 from taiwa.structured.output_type import DEFAULT_OPTIONS, OutputType, ParseOptions, ParseResult
+from taiwa.structured.validators import Path, diagnostics, node_at, pointer
 
 PLAIN = re.compile(r'[^"\\]+')
 HEX = re.compile(r"[0-9a-fA-F]{4}\Z")
 
 
 class StringPieces:
-    """The content of a JSON string that arrives in pieces, until `ended`; half of a surrogate pair waits for the other half."""
+    """The content of a JSON string that arrives in pieces, until `ended`; half a surrogate pair is held back."""
 
     def __init__(self) -> None:
         self.ended = False
@@ -103,7 +103,7 @@ FIRST = {"{": '"}', "[": '"{[]-0123456789tfnTFN'}
 
 
 class AnswerStart:
-    """Finds the opening bracket of an answer in pieces of text, passing over prose such as `{name}` or `[see above]`."""
+    """Finds the opening bracket of an answer in pieces of text, skipping prose such as `{name}` or `[see above]`."""
 
     def __init__(self) -> None:
         self._lead: str | None = ""
@@ -122,7 +122,7 @@ class AnswerStart:
         return None
 
     def _decide(self, lead: str, text: str) -> str:
-        """Decide whether a thinking block opens; return the text that is left to read."""
+        """Decide whether a thinking block opens; return the remaining text."""
         for at, char in enumerate(text):
             if not lead and not NO_SPACE.match(char):
                 continue
@@ -228,7 +228,7 @@ class PartialParser(Generic[T]):
 
     @property
     def view(self) -> Json:
-        """The value so far, None before it begins. It grows in place; do not change it."""
+        """The value so far, None before it begins. It is updated in place; do not modify it."""
         if self._state == self._text:
             self._put(self._string.text)
         if self._wrapping and isinstance(self._root, dict):
@@ -237,7 +237,7 @@ class PartialParser(Generic[T]):
 
     @property
     def open(self) -> Path:
-        """The path that is being written; everything beside it is complete."""
+        """The path that is being written; everything else is complete."""
         path = tuple(frame.place for frame in self._frames if frame.place is not None)
         return path[1:] if self._wrapping else path
 
@@ -279,7 +279,7 @@ class PartialParser(Generic[T]):
         except _NotJsonError:
             self._restarts += 1
             if not self._shown and self._restarts <= MAX_RESTARTS:
-                self._begin()  # nothing was shown yet: the bracket belonged to prose
+                self._begin()  # nothing was shown yet, so the bracket belonged to prose
                 return text[at:]
             self.closed = True
         return ""

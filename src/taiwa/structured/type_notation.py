@@ -54,13 +54,13 @@ COMMA = re.compile(r",(?![^\[{(]*[\]})])")
 def parse_fields(text: str) -> tuple[dict[str, Annotation], frozenset[str]]:
     """Parse the fields of an object on one line, or a field on each line; return their types and the required ones.
 
-    A field has a name, `?` where it may be missing, a type (`str` without one), and behind a colon a description.
+    A field has a name, `?` if it is optional, a type (default: `str`), and, after a colon, a description.
 
     >>> parse_fields("name, age? int")
     ({'name': <class 'str'>, 'age': <class 'int'>}, frozenset({'name'}))
 
     Raises:
-        InputError: a field is invalid, stands there twice, or there is none.
+        InputError: a field is invalid or duplicate, or there is none.
     """
     fields: dict[str, Annotation] = {}
     required: set[str] = set()
@@ -101,7 +101,7 @@ def render_notation(annotation: Annotation) -> str:
 
 @dataclass(slots=True)
 class _CharacterLimit:
-    """The characters that a mapping may still have."""
+    """The remaining number of characters of a mapping."""
 
     left: int
 
@@ -136,7 +136,7 @@ def _parse(notation: object, path: str, limit: _CharacterLimit, depth: int) -> A
 
 
 def _object(fields: dict[str, Annotation]) -> Annotation:
-    annotation = cast("Any", TypedDict)(ANONYMOUS, fields)  # type checkers accept a display of fields only
+    annotation = cast("Any", TypedDict)(ANONYMOUS, fields)  # type checkers accept only literal fields
     annotation.__pydantic_config__ = {"extra": "forbid"}
     return annotation
 

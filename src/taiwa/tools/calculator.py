@@ -63,7 +63,7 @@ def _vulgar(whole: str, part: str) -> Fraction:
 
 
 def myriads_to_digits(text: str) -> str:
-    """Write out the 億, 万 and 千 of Japanese and Chinese; 兆 is left, because its value differs between the two.
+    """Write out the 億, 万 and 千 of Japanese and Chinese; 兆 is left, because its value differs between the languages.
 
     >>> myriads_to_digits("1億2000万円 ÷ 3千")
     '120000000円 ÷ 3000'
@@ -139,10 +139,10 @@ MAX_EXPONENT = 2_600
 MAX_ROOT = 64
 
 MAX_DECIMALS = 100
-"""Decimals, or zeros before the point, to which a number may be rounded."""
+"""Maximum number of decimals, or of zeros before the point, to round to."""
 
 CLOSE_TO_ONE = 30
-"""A number that agrees with 1 in this many decimals has its logarithm from three terms of the series."""
+"""For a number that agrees with 1 in this many decimals, three terms of the series give the logarithm."""
 
 PI = Fraction("3.14159265358979323846264338327950288419716939937510")
 

@@ -12,7 +12,7 @@ from typing import Literal, NoReturn, TypeAlias
 
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.messages import ToolResult
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.tools.calculator import RAISED, halves_to_slashes, narrow, rounded, spell, spell_near
 from taiwa.tools.function_tool import tool
 
@@ -55,7 +55,7 @@ NOT_OXO = re.compile(r"(?:N|P|S|C|H|Cl|Br|I|F|Se)O2\Z")
 
 
 def plain(text: str) -> str:
-    """Bring full-width signs, sub- and superscripts and LaTeX into plain notation.
+    """Convert full-width signs, sub- and superscripts and LaTeX to plain notation.
 
     >>> plain("Ｃａ₃(PO₄)₂ SO₄²⁻")
     'Ca_{3}(PO_{4})_{2} SO_{4}^{2-}'
@@ -210,7 +210,7 @@ WORD = re.compile(r"[A-Za-z]+")
 
 
 def suggest_spellings(text: str) -> tuple[str, ...]:
-    """Suggest correct spellings, nearest first; none for a long text, or one that is rather a word than a formula.
+    """Suggest correct spellings, nearest first; none for a long text, or for one that looks like a word.
 
     >>> suggest_spellings("h2o"), suggest_spellings("NaCL")
     (('H2O',), ('NaCl',))

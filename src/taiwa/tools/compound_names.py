@@ -1,6 +1,6 @@
 """The names of chemical compounds: a table of about 1,600 substances with their formulas in every usual spelling.
 
-Salts are built from ions; all others stand in a table. One formula may belong to several substances of the same atoms.
+Salts are built from ions; all others are in a table. Several substances of the same atoms may share a formula.
 """
 
 import re
@@ -31,12 +31,12 @@ COMMON = frozenset(
     """Na K Ca Mg Ba Al Zn Ag NH4 Cu Fe Fe:3 Pb Li
     Cl Br I O S OH NO3 SO4 CO3 HCO3 PO4 F SO3 S2O3 CrO4 Cr2O7 MnO4 ClO3 CH3COO CN C2O4 NO2 HSO4""".split()
 )
-"""The ions that are met most."""
+"""The most common ions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ion:
-    """`mark` names it: its formula, with its charge where there are several of that formula."""
+    """`mark` identifies it: its formula, with its charge if several ions have that formula."""
 
     mark: str
     charge: int
@@ -50,13 +50,13 @@ class Ion:
 
     @property
     def grouped(self) -> bool:
-        """Whether it stands in brackets where there are several."""
+        """Whether it needs brackets if there are several."""
         return sum(letter.isupper() for letter in self.formula) > 1 or self.formula[-1].isdigit()
 
 
 @dataclass(frozen=True, slots=True)
 class Substance:
-    """`formula` is the usual way to write it, `spellings` begin with that; `names` begin with the most usual one."""
+    """`formula` is the usual spelling, the first of `spellings`; `names` begin with the most usual one."""
 
     formula: str
     spellings: tuple[str, ...]
@@ -106,7 +106,7 @@ def substances() -> Mapping[str, Substance]:
 
 @cache
 def named() -> Mapping[str, tuple[str, str]]:
-    """Every name in small letters: the name as it is written, and the formula."""
+    """By name in lower case: the name as written, and the formula."""
     found: dict[str, tuple[str, str]] = {}
     for each in substances().values():
         for name in each.names:
@@ -116,7 +116,7 @@ def named() -> Mapping[str, tuple[str, str]]:
 
 @cache
 def substance(formula: str) -> Substance:
-    """The substance of a formula in any of its spellings; one without a name where it is not known."""
+    """Return the substance of a formula in any spelling; one without a name if it is unknown."""
     known = substances().get(formula)
     return known or Substance(formula, (formula,), ())
 
@@ -126,7 +126,7 @@ MOST_WORDS = 5
 
 
 def find_names(text: str) -> tuple[str, ...]:
-    """Return the names of substances in a text as the table spells them, from the left, each as long as possible.
+    """Return the names of substances in a text, spelled as in the table, from left to right, longest match first.
 
     >>> find_names("How much Sulfur Dioxide do 2 mol of sulfur (S) give with iron(III) chloride?")
     ('sulfur dioxide', 'sulfur', 'iron(III) chloride')
@@ -147,7 +147,8 @@ def find_names(text: str) -> tuple[str, ...]:
 
 @lru_cache(1024)
 def nearest_name(text: str) -> str | None:
-    """Return the name that a text is, or is a misspelling of; None if there is none, or several of other formulas are as near.
+    """Return the name that a text is or misspells; None if there is none, or if several with different formulas are equally
+    near.
 
     >>> nearest_name("Potasium Permanganate"), nearest_name("sodium chlorate"), nearest_name("sodium chlorote")
     ('potassium permanganate', 'sodium chlorate', None)
@@ -159,9 +160,10 @@ def nearest_name(text: str) -> str | None:
 
 
 def count_slips(words: Sequence[str], right: Sequence[str]) -> int | None:
-    """Count the letters left out, added, changed or swapped (Damerau 1964) in the words of a name; None if these are other words.
+    """Count the letters omitted, added, changed or swapped (Damerau 1964) in the words of a name; None if the words differ
+    too much.
 
-    A word of up to 5 letters has none, one of up to 8 letters one, a longer one two.
+    A word of up to 5 letters may have none, one of up to 8 letters one, a longer one two.
     """
     if len(words) != len(right):
         return None
@@ -241,7 +243,7 @@ def _salts() -> Iterator[Substance]:
 
 
 def _strange(cation: Ion, anion: Ion) -> bool:
-    """Pairs that nobody asks for, or that have another formula."""
+    """Uncommon pairs of ions, or pairs with another formula."""
     many = cation.charge >= 4 and anion.mark not in ("O", "S", "Cl", "Br", "I", "F", "SO4", "NO3")
     return many or (cation.mark in ("Hg2", "Au:1", "Cu:1") and anion.mark in ("OH", "PO4"))
 

@@ -22,8 +22,8 @@ from weakref import finalize
 from taiwa.isolation import Handler, IsolatedProcess, ProcessLimits, in_child
 from taiwa.kernel.errors import InputError, OutputValidationError, ToolError
 from taiwa.kernel.messages import ToolResult, ToolSpec
-from taiwa.kernel.records import Json, canonical, record, restore
 from taiwa.kernel.runtime import start_in_thread
+from taiwa.kernel.serialization import Json, canonical, record, restore
 from taiwa.structured import OutputType
 
 P = ParamSpec("P")
@@ -34,14 +34,14 @@ MAX_IDLE_WORKERS = 4
 MAX_ARGUMENT_CHARS = 1_000_000
 MAX_ARGUMENT_DEPTH = 100
 BLOCKED_SECONDS = 1.0
-"""How long a late asynchronous tool may keep its loop from ending it."""
+"""Seconds that a late asynchronous tool may block its loop from cancelling it."""
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}\Z")
 
 
 class FunctionTool(Generic[P, R]):
     """A function that a model can call with JSON arguments; plain calls go to the function itself.
 
-    `isolated` None means: in a worker process if one can import the function, else in a thread with a deadline.
+    `isolated=None` means: in a worker process if it can import the function, else in a thread with a deadline.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class FunctionTool(Generic[P, R]):
         return self.function(*arguments, **named)
 
     def preset(self, **fixed: object) -> "FunctionTool[..., R]":
-        """Make a tool of the same name with some parameters fixed, which a model does not see.
+        """Return a tool of the same name with some fixed parameters, which are hidden from models.
 
         Raises:
             InputError: the tool has no such parameter.
@@ -110,19 +110,19 @@ class FunctionTool(Generic[P, R]):
         """Call the function with JSON arguments, within its limits.
 
         Raises:
-            ToolError: `bad_arguments`, `internal` where the function failed, what the function raised itself, or
-                `timeout`, `memory`, `too_large`, `crashed`.
+            ToolError: `bad_arguments`, `internal` if the function failed, the function's own ToolError, or `timeout`,
+            `memory`, `too_large`, `crashed`.
         """
         if self._isolated is False:
             return self.call_in_place(arguments)
-        self._check(arguments)  # before a process is started for them
+        self._check(arguments)  # checked before a process is started
         if self._worker is None:
             self._worker = self._start_worker()
         if self._worker is not None:
             return self._worker.call(arguments)
         name = self.spec.name
-        # A thread cannot be killed: a late call goes on in the background, and one that never lets another thread run is
-        # not even noticed to be late.
+        # A thread cannot be killed: a late call continues in the background, and a call that never releases the GIL is not
+        # even detected as late.
         future = start_in_thread(lambda: self.call_in_place(arguments), f"tool {name}")
         try:
             return future.result(self._limits.seconds)
@@ -143,7 +143,7 @@ class FunctionTool(Generic[P, R]):
             result = self._result(call(**values, **self.fixed))
         except ToolError:
             raise
-        except Exception as error:  # the model reads that the tool failed, never why
+        except Exception as error:  # the model is told that the tool failed, but not why
             raise ToolError(f"{self.spec.name} failed", code="internal") from error
         return self._bounded(result)
 
@@ -153,10 +153,10 @@ class FunctionTool(Generic[P, R]):
         return result
 
     def _start_worker(self) -> "IsolatedTool | None":
-        """Return the tool in worker processes; None if they cannot import it, or inside of such a process.
+        """Return the tool in worker processes; None if they cannot import it, or inside a worker.
 
         Raises:
-            InputError: they cannot import it, and `isolated` demands it.
+            InputError: they cannot import it, but `isolated` requires it.
         """
         if in_child():
             return None
@@ -193,10 +193,10 @@ class FunctionTool(Generic[P, R]):
 class AsyncFunctionTool(FunctionTool[P, R]):
     """An `async def` function as a tool: an `AsyncRuntime` awaits it on its own event loop.
 
-    Elsewhere `call` runs it on a loop of its own in a thread. It stays in this process, and is cancelled at its deadline.
+    Elsewhere `call` runs it on a separate loop in a thread. It stays in this process, and is cancelled at its deadline.
 
     Raises:
-        InputError: `isolated` demands a process of its own.
+        InputError: `isolated` requires a separate process.
     """
 
     @property
@@ -204,14 +204,14 @@ class AsyncFunctionTool(FunctionTool[P, R]):
         return None if self._isolated is False else self._limits.seconds
 
     def call(self, arguments: Mapping[str, Json]) -> ToolResult:
-        """As `FunctionTool.call`, on an event loop of its own."""
+        """As `FunctionTool.call`, on a separate event loop."""
         return self.call_in_place(arguments)
 
     def call_in_place(self, arguments: Mapping[str, Json]) -> ToolResult:
         """As `call`."""
         import asyncio
 
-        # The loop ends the call at its deadline, unless the function keeps the loop from running.
+        # The loop cancels the call at its deadline, unless the function blocks the loop.
         seconds = None if self._seconds is None else self._seconds + BLOCKED_SECONDS
         future = start_in_thread(lambda: asyncio.run(self.acall(arguments)), f"tool {self.spec.name}")
         try:
@@ -225,7 +225,7 @@ class AsyncFunctionTool(FunctionTool[P, R]):
         Raises:
             ToolError: as `FunctionTool.call`.
         """
-        import asyncio  # here, because a command that needs no event loop should not load one
+        import asyncio  # imported here, because a command that needs no event loop should not load asyncio
 
         values = self._check(arguments)
         call: Callable[..., Any] = self.function
@@ -243,11 +243,11 @@ class AsyncFunctionTool(FunctionTool[P, R]):
 
 
 class IsolatedTool(AbstractContextManager["IsolatedTool"]):
-    """A tool of which every call ends: with its result, or with a `ToolError` when a limit is reached.
+    """A tool whose calls always terminate: with a result, or with a `ToolError` when a limit is reached.
 
-    Codes beside those of the tool: `timeout`, `memory`, `too_large`, `crashed`. What a crashed worker printed is a note on the
-    error, for the traceback, and never part of the message that a model reads. Calls from several threads run side by side. A
-    worker is started at the first call, and a few are kept for the next ones.
+    Additional error codes: `timeout`, `memory`, `too_large`, `crashed`. The output of a crashed worker is a note on the
+    error, for the traceback, and never part of the message for the model. Calls from several threads run concurrently. A
+    worker is started at the first call, and a few are kept for later calls.
 
     Raises:
         InputError: the tool is not an attribute of a module, so another process cannot import it.
@@ -285,7 +285,7 @@ class IsolatedTool(AbstractContextManager["IsolatedTool"]):
             raise
         error = cast("dict[str, str] | None", answer.get("error"))
         if error is not None and error["code"] == "memory":
-            worker.end()  # its memory would count against the next call
+            worker.end()  # its memory use would count against the next call
         else:
             self._put_back(worker)
         if error is None:
@@ -318,7 +318,7 @@ def _end_all(workers: "deque[IsolatedProcess]") -> None:
 
 
 def _address(tool: FunctionTool[Any, Any]) -> dict[str, Json]:
-    """Return where another process finds the tool: its module, or the file of the program itself."""
+    """Return the address of the tool for another process: its module, or the file of the program itself."""
     function = tool.function
     module, path = function.__module__, getattr(function, "__qualname__", "")
     main = sys.modules.get("__main__")
@@ -361,14 +361,14 @@ def tool(
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """Make a tool of a function: parameters and result need types, its docstring describes it to the model.
 
-    `name` and `description` take the place of those of the function.
+    `name` and `description` override those of the function.
 
     A model's call runs in a worker process that is killed at its deadline, if a worker can import the function: from the top
     of a module or of the program's file. Changes to variables of the program stay in the worker. Any other function runs in a
     thread of this process, with a deadline that takes effect only while the function lets other threads run. `isolated=True`
     refuses such functions; `isolated=False` runs in place, with the program's variables and without a deadline. A worker process
-    gets the environment without API keys, tokens and passwords, except those that `secrets` names. An `async def` function stays
-    in this process: it is awaited on the event loop of an `AsyncClient`, and elsewhere runs on a loop of its own.
+    gets the environment without API keys, tokens and passwords, except those that `secrets` names. An `async def` function
+    stays in this process: it is awaited on the event loop of an `AsyncClient`, and elsewhere runs on a separate loop.
 
     >>> @tool
     ... def double(number: int) -> int:
@@ -439,7 +439,7 @@ CONSTANTS = (
 
 
 def entry(start: dict[str, Any]) -> Handler:
-    """Import the tool at an address (see `taiwa.tools.function_tool`) and return what answers requests with it."""
+    """Import the tool at an address (see `taiwa.tools.function_tool`) and return its request handler."""
     tool: Any = _import_program(start) if start["file"] else import_module(start["module"])
     for name in start["name"].split("."):
         tool = getattr(tool, name)
@@ -468,9 +468,9 @@ def _error(what: str, code: str, name: str, hint: str = "") -> dict[str, Json]:
 
 
 class _Definitions(SourceFileLoader):
-    """Loads what a tool needs of a program without running the program again.
+    """Loads the parts of a program that a tool needs without running the program again:
 
-    Everything before the tool is run, because the tool may need it; of what follows, only definitions, imports and constants.
+    everything before the tool, and of the rest only definitions, imports and constants.
     """
 
     def __init__(self, file: str, tool: str) -> None:
@@ -478,7 +478,7 @@ class _Definitions(SourceFileLoader):
         self._tool = tool
 
     def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002  (a loader's signature)
-        """Compile the file without the bytecode cache, which holds whole programs."""
+        """Compile the file without the bytecode cache, which contains complete programs."""
         tree = ast.parse(self.get_data(self.path), self.path)
         names = [getattr(node, "name", "") for node in tree.body]
         first = names.index(self._tool) if self._tool in names else len(names)

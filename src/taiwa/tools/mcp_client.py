@@ -1,10 +1,10 @@
 """Tools of MCP servers, as untrusted tools of a program.
 
-A thread with an event loop of its own holds the connection to a server. What the server reports about its tools and what they
-return is data: bounded in size, stripped of invisible characters and of the marks that begin a call or a role, and never an
-instruction.
+A separate thread with an event loop holds the connection to a server. The server's descriptions and results of its tools are
+data, never instructions: limited in size, and stripped of invisible characters and of markers of calls and roles.
 
-Needs the extra: `pip install 'taiwa[mcp]'`. The SDK takes half a second to import, so this module imports it where it is used.
+Needs the extra: `pip install 'taiwa[mcp]'`. The SDK takes half a second to import, so this module imports it when it is
+used.
 """
 
 import json
@@ -28,8 +28,8 @@ from taiwa.isolation import ProcessLimits
 from taiwa.json_schema import Schema, map_subschemas
 from taiwa.kernel.errors import ConfigError, InputError, ToolError
 from taiwa.kernel.messages import ToolResult, ToolSpec
-from taiwa.kernel.records import Json, canonical
 from taiwa.kernel.runtime import Tool
+from taiwa.kernel.serialization import Json, canonical
 from taiwa.kernel.text import clean_untrusted
 from taiwa.tools.function_tool import json_size
 from taiwa.tools.registry import builtin_tools
@@ -118,10 +118,11 @@ class McpTool:
 
 
 class McpServerConnection(AbstractContextManager["McpServerConnection"]):
-    """A server that runs until `close`, with its `tools`; calls from several threads run side by side.
+    """A server that runs until `close`, with its `tools`; calls from several threads run concurrently.
 
-    `command` is split as a shell would and run without one. The server gets nothing of the environment but HOME, PATH and the
-    like; name what else it needs in the command, as in `env KEY=… npx some-server`. A tool whose name is among `taken`, or is that of a built-in tool, gets the server's name in front.
+    `command` is split as by a shell but run without one. The server gets only HOME, PATH and similar environment variables;
+    put others into the command, as in `env KEY=… npx some-server`. A tool whose name is among `taken`, or is that of a
+    built-in tool, gets the server's name in front.
 
     Raises:
         ConfigError: the extra is not installed, or the server did not start.
@@ -215,7 +216,7 @@ class McpServerConnection(AbstractContextManager["McpServerConnection"]):
         return ToolResult(clean_untrusted(text or canonical(value).decode(), max_chars), name, value=value)
 
     def _named_tools(self, listed: "Iterable[ListedTool]", taken: set[str]) -> Iterable[McpTool]:
-        """Give each tool a name that is not taken and that every tool-call format can write."""
+        """Give each tool a unique name that every tool-call format can write."""
         info = self._client.server_info
         server = _identifier(info.name if info is not None else PurePath(self._command).name)[:24]
         for tool in listed:
@@ -243,12 +244,12 @@ def clean_schema(schema: Json) -> dict[str, Json]:
 
 
 def decode_value(content: Json) -> Json:
-    """Unwrap structured content: the inverse of `taiwa.tools.mcp_server.encode_value`."""
+    """Unwrap structured content: the inverse of `taiwa.operations.mcp_tools.encode_value`."""
     return content[RESULT_KEY] if isinstance(content, dict) and set(content) == {RESULT_KEY} else content
 
 
 def decode_error(content: Json, text: str, name: str) -> ToolError:
-    """Restore the error of a tool: exactly from another taiwa, from any other server its text."""
+    """Restore the error of a tool: exactly from another taiwa, as text from any other server."""
     if isinstance(content, dict) and set(content) == {"error", "message", "hint"}:
         code, message, hint = (str(content[key]) for key in ("error", "message", "hint"))
         return ToolError(message, code=code, hint=hint)
@@ -267,11 +268,11 @@ class _Connection:
 async def _connect(
     words: Sequence[str], stderr_tail: bytearray, max_line_bytes: int, *, task_status: "TaskStatus[_Connection]"
 ) -> None:
-    """Keep a connection open until it is closed; all of it in one task, as the scopes of anyio demand."""
+    """Keep a connection open until it is closed, all in one task, as anyio's scopes require."""
     import anyio
     from mcp import Client, StdioServerParameters, stdio_client
 
-    # The SDK logs a line that is not a message with its traceback: only for programs that configured logging.
+    # The SDK logs an invalid line with a traceback; show that only in programs that configured logging.
     logging.getLogger("mcp").addHandler(logging.NullHandler())
     arguments = ["-IS", str(SUPERVISOR), str(max_line_bytes), *words]
     server = StdioServerParameters(command=sys.executable, args=arguments)
@@ -331,7 +332,7 @@ def _close(portal: "BlockingPortal", closing: "anyio.Event", ended: "Future[None
 
 @cache
 def _connection_errors() -> tuple[type[Exception], ...]:
-    """Return what the SDK raises where a server is gone or breaks the protocol."""
+    """Return the exceptions of the SDK for a server that has exited or violates the protocol."""
     import anyio
     from mcp import MCPError
 
@@ -403,7 +404,7 @@ def _clean_line(text: str) -> str:
 
 
 def _block_text(block: object) -> str:
-    """Return a block of a result as text; of any other kind its name."""
+    """Return a block of a result as text; for other kinds, the name of the kind."""
     from mcp.types import EmbeddedResource, TextContent, TextResourceContents
 
     if isinstance(block, TextContent):
@@ -414,7 +415,7 @@ def _block_text(block: object) -> str:
 
 
 def _describe(error: Exception) -> str:
-    """Describe an error in one line; of a group its first error."""
+    """Describe an error in one line; for a group, its first error."""
     from mcp import MCPError
     from mcp.types import CONNECTION_CLOSED
 

@@ -1,8 +1,9 @@
-"""Run an MCP server, bound the lines that it writes, and end all that it started: `python mcp_supervisor.py BYTES COMMAND …`.
+"""Run an MCP server, limit the length of its output lines, and end all processes that it started: `python mcp_supervisor.py
+BYTES COMMAND …`.
 
-The transport of the SDK buffers lines of any length, so that an answer of a gigabyte would fill our memory. The supervisor is a
-script without imports of taiwa. On Linux it adopts what the server leaves behind, so that a process which put itself into a
-session of its own is ended with the others; elsewhere it ends its process group.
+The transport of the SDK buffers lines of any length, so that an answer of a gigabyte would fill our memory. The supervisor
+is a script that does not import taiwa. On Linux it adopts orphaned processes of the server, so that a process in a new
+session is ended too; elsewhere it ends the process group.
 """
 
 import ctypes
@@ -18,7 +19,7 @@ __all__: list[str] = []
 
 PROC = Path("/proc")
 MAX_DEPTH = 100
-"""How deep the JSON of a message may be nested; the SDK gives up at about 200, and then waits for an answer for ever."""
+"""How deep the JSON of a message may be nested; the SDK fails at about 200, and then waits forever for an answer."""
 SIGN = re.compile(rb'\\.|["\[\]{}]', re.DOTALL)
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -32,7 +33,7 @@ def _main(max_bytes: int, command: list[str]) -> None:
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
         sys.exit("command not found" if missing else f"cannot start it: {error.strerror}")
-    os.close(0)  # only the server reads it, so that writing fails once the server has ended
+    os.close(0)  # only the server keeps the read end, so that writing fails once the server has ended
     assert server.stdout is not None
     try:
         with suppress(BrokenPipeError):
@@ -95,7 +96,7 @@ def _is_too_deep(line: bytes | bytearray) -> bool:
 
 
 def _end_children() -> None:
-    """Kill the children, and again those that their ends leave to us, until there are none."""
+    """Kill the children, then the orphans that we adopt from them, until there are none."""
     mine = str(os.getpid())
     with suppress(ChildProcessError):
         while True:

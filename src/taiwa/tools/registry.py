@@ -1,10 +1,12 @@
-"""Tools by name: the built-in ones, and the user's own by module or file."""
+"""Tools by name: the built-in ones, the user's own by module or file, and the search in documents."""
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
@@ -12,7 +14,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeGuard, cast
 
-from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.kernel.errors import ConfigError, InputError, ToolError
+from taiwa.kernel.messages import Passage, ToolResult, ToolSpec
+from taiwa.kernel.runtime import Retriever
+from taiwa.kernel.serialization import Json
+from taiwa.kernel.text import clean_untrusted
 from taiwa.plugins import find_plugin, load_plugin, plugin_names
 from taiwa.settings import config_path
 from taiwa.tools.calculator import calculator
@@ -90,24 +96,25 @@ def _load_tool(address: str) -> FunctionTool[Any, Any]:
 
 
 def remember_tool(address: str) -> str:
-    """Note that the user named a tool of a file, `path/to/file.py:name`; return its name with the hash of the file, `NAME@HASH`.
+    """Record that the user named a tool of a file, `path/to/file.py:name`; return its name with the hash of the file,
+    `NAME@HASH`.
 
-    The note lies beside the config file of the user, and not in a store: a store of somebody else makes no file run.
+    The record is next to the user's config file rather than in a store, so that another user's store cannot run files.
     """
     place, _, name = address.rpartition(":")
     key = f"{find_tools([address])[0].spec.name}@{_hash(Path(place))}"
     noted = f"{Path(place).resolve()}:{name}"
     if (notes := _notes()).get(key) != noted:
-        with suppress(ConfigError):  # where nothing can be written, the tool is to be named in each turn
+        with suppress(ConfigError):  # if the file is not writable, the tool must be named in each turn
             write_private(_notes_path(), json.dumps({**notes, key: noted}, indent=2) + "\n")
     return key
 
 
 def remembered_tool(key: str) -> FunctionTool[Any, Any] | None:
-    """Return the tool that the user named before, `NAME@HASH`, from its file as it was then; None if they never did.
+    """Return the tool that the user named earlier, `NAME@HASH`, from its unchanged file; None if there is no record.
 
     Raises:
-        ConfigError: the file has changed, or is not there any more.
+        ConfigError: the file has changed or no longer exists.
         InputError: it cannot be imported.
     """
     address = _notes().get(key, "")
@@ -140,7 +147,7 @@ def _hash(file: Path) -> str:
 
 
 def import_file(file: Path) -> object:
-    """Import a Python file as Python runs a program: modules beside it can be imported, here and in the worker of a tool.
+    """Import a Python file like a program: modules next to it can be imported, here and in the worker of a tool.
 
     Raises:
         InputError: it is not found, or another module has its name.
@@ -161,3 +168,100 @@ def _import(module: str, folder: Path) -> object:
 
 def _is_tool(found: object) -> TypeGuard[FunctionTool[Any, Any]]:
     return isinstance(found, FunctionTool)
+
+
+# --- search in documents ----------------------------------------------------------------------------------------------
+# Document search as a tool: numbered passages with their sources, from any retriever.
+#
+# A passage is untrusted text: it is limited and cleaned, so that it cannot start a call or imitate a role, and the
+# specification marks the tool as untrusted.
+
+MAX_QUERY_CHARS = 1_000
+
+MAX_SOURCE_CHARS = 200
+
+MAX_PASSAGES = 50
+
+MAX_PASSAGE_CHARS = 20_000
+
+MAX_HITS = 200
+
+BEFORE = 4
+"""An excerpt begins a quarter of its length before the match."""
+
+CJK = "\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3"
+
+WORDS = re.compile(rf"(?:(?![{CJK}])\w){{2,}}|[{CJK}](?=(?P<next>[{CJK}]))")
+
+
+class SearchDocumentsTool:
+    """A tool that finds passages."""
+
+    def __init__(self, retriever: Retriever, passages: int, characters: int, name: str) -> None:
+        self._retriever = retriever
+        self._passages = max(1, min(passages, MAX_PASSAGES))
+        self._chars_each = max(1, characters // self._passages)
+        self._tool = FunctionTool(self._find, name, isolated=False)
+        self.spec: ToolSpec = replace(self._tool.spec, trust="untrusted")
+        """How a model sees the tool."""
+
+    def __repr__(self) -> str:
+        return f"SearchDocumentsTool({self.spec.name})"
+
+    def call(self, arguments: Mapping[str, Json]) -> ToolResult:
+        """Find passages.
+
+        Raises:
+            ToolError: the query is too long or missing, or the documents cannot be read.
+        """
+        return self._tool.call(arguments)
+
+    def _find(self, query: str) -> ToolResult:
+        """Find passages of the documents that fit a question or some words; each has a number and its source."""
+        if len(query) > MAX_QUERY_CHARS:
+            hint = f"at most {MAX_QUERY_CHARS:,}"
+            raise ToolError(f"the query has {len(query):,} characters", code="too_long", hint=hint)
+        found = self._retriever.find(query, self._passages)[: self._passages]
+        shown = [self._shown(number, passage, query) for number, passage in enumerate(found, start=1)]
+        value: list[Json] = [
+            {"number": number, "source": each.source, "start": each.start, "score": each.score, "text": each.text,
+             "heading": list(each.heading), "page": each.page}
+            for number, each in enumerate(found, start=1)
+        ]  # fmt: skip
+        return ToolResult("\n".join(shown) or "no passage fits", value=value)
+
+    def _shown(self, number: int, passage: Passage, query: str) -> str:
+        place = " › ".join((passage.source, *passage.heading)) + (f", page {passage.page}" if passage.page else "")
+        words = excerpt(clean_untrusted(passage.text, MAX_PASSAGE_CHARS), query, self._chars_each)
+        return f"[{number}] {' '.join(clean_untrusted(place, MAX_SOURCE_CHARS).split())}: {words}"
+
+
+def excerpt(text: str, query: str, longest: int) -> str:
+    """Return the part of a text with the most query words, on one line of at most `longest` characters.
+
+    >>> excerpt("All about boats. " * 9 + "The ferry leaves at nine.", "when does the ferry leave", 40)
+    '…about boats. The ferry leaves at nine.'
+    """
+    line = " ".join(text.split())
+    if len(line) <= longest:
+        return line
+    folded = line.lower()
+    terms = {match[0] + (match["next"] or "") for match in WORDS.finditer(query.lower())}
+    hits = sorted(match.start() for term in terms for match in list(re.finditer(re.escape(term), folded))[:MAX_HITS])
+    width = max(longest - 2, 1)
+    starts = [max(min(hit - width // BEFORE, len(line) - width), 0) for hit in hits] or [0]
+    best = max(starts, key=lambda start: sum(term in folded[start : start + width] for term in terms))
+    before, after = "…" if best else "", "…" if best + width < len(line) else ""
+    return f"{before}{line[best : best + width].strip()}{after}"
+
+
+def search_tool(
+    retriever: Retriever, passages: int = 5, characters: int = 4_000, name: str = "search_documents"
+) -> SearchDocumentsTool:
+    """Make a tool of a retriever; a result has at most `passages` and at most `characters` of their text in total.
+
+    >>> from taiwa.retrieval import InMemoryRetriever
+    >>> search_tool(InMemoryRetriever([Passage("notes.md", "Maples turn red in November.")])).call({"query": "maples"}).text
+    '[1] notes.md: Maples turn red in November.'
+    """
+    return SearchDocumentsTool(retriever, passages, characters, name)

@@ -12,7 +12,7 @@ from typing import Literal
 
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.messages import ToolResult
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.tools.chemical_formulas import Formula, plain, species
 from taiwa.tools.function_tool import tool
 
@@ -36,7 +36,7 @@ CONDITIONS = re.compile(
     rf"(?P<arrow>->|→|⟶|⇌|=>)\[{OVERS}\](?:\[{OVERS}\])?|(?<![-=–—])[-=–—]{{1,4}}\s?\(?{OVERS}\)?\s?(?:[-=–—]{{0,4}}>|→)",
     re.IGNORECASE,
 )
-# aC2H6 + bO2 -> cCO2: a species does not begin with a small letter; in a single term its case may be wrong.
+# aC2H6 + bO2 -> cCO2: a species does not start with a lower-case letter; in a single term its case may be wrong.
 LETTERED = re.compile(r"\s*(?:(?P<letter>[a-z])(?=[A-Z(\[])|[0-9?_]|[a-z]\s+[A-Z(\[])")
 
 LABEL = re.compile(r"\A\s*(?:reactants?|products?|equation|reaction|unbalanced|balance)\s*:?\s+(?=\S)", re.IGNORECASE)

@@ -30,7 +30,7 @@ FACTOR = re.compile(
     rf"|(?P<raised>⁻?[{RAISED}]{{1,2}}))?"
 )
 LOWERED = str.maketrans("⁻" + RAISED, "-0123456789")
-# Names that pint reads as something else (kmph: kilomile per hour) or does not know.
+# Names that pint misreads (kmph: kilomile per hour) or does not know.
 ALIASES = {
     "kmph": "km/h", "kmh": "km/h", "mps": "m/s", "℃": "degC", "°C": "degC", "℉": "degF", "°F": "degF", "celsius": "degC",
     "fahrenheit": "degF", "sec": "s", "secs": "s", "mins": "min", "hrs": "h", "kilometre": "km", "centimetre": "cm",
@@ -140,7 +140,7 @@ def _factor(match: re.Match[str], written: str) -> list[tuple[str, int]]:
 
 
 class _Pint:
-    """The part of pint that is used."""
+    """The used part of pint."""
 
     def __init__(self) -> None:
         import pint

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.messages import Capability, ToolResult, ToolSpec
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.models.scripted import ALL_CAPABILITIES
 
 NO_STOP = ALL_CAPABILITIES - {"stop"}

@@ -10,8 +10,8 @@ from taiwa.flows.solve.loops import BY_MODEL
 from taiwa.flows.solve.rationale import NO_CALL_LEFT, SolveLimits
 from taiwa.flows.solve.solve import SolveOptions, solve
 from taiwa.kernel.messages import Message, Response, Text, Thinking, ToolCall, ToolResult, ToolSpec, assistant
-from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.serialization import Json
 from taiwa.models.scripted import scripted_model
 from tests.flows.driving import Drive
 from tests.flows.solve.abacus import ADDER, NATIVE, SPECS, Adder, Echo

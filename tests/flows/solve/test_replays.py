@@ -26,8 +26,8 @@ from taiwa.flows.solve.tool_call_formats import (
     encode,
 )
 from taiwa.kernel.messages import Capability, Request, ToolResult, ToolSpec
-from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.serialization import Json
 from taiwa.models.scripted import ALL_CAPABILITIES, scripted_model
 
 

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from taiwa.flows.solve.examples import ANSWER_EXAMPLES
 from taiwa.flows.solve.rationale import AnswerSource
-from taiwa.flows.solve.solve import SolveOptions, solve
+from taiwa.flows.solve.solve import ANSWER_EXAMPLES, SolveOptions, solve
 from taiwa.flows.solve.tool_call_formats import tool_call_format
 from taiwa.kernel.errors import ModelError, UnsupportedError
 from taiwa.kernel.messages import Capability, Response, assistant

@@ -4,7 +4,7 @@ import pytest
 
 from taiwa.flows.solve.tool_call_formats import CallMatch, InlineFormat
 from taiwa.kernel.messages import ToolSpec
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from tests.steps import lines_run
 
 NAMES = ("calculator", "molar_mass", "stoichiometry", "web_search")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from taiwa.flows.solve.tool_call_formats import CallMatch, TaggedFormat
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 
 NAMES = ("calculator", "molar_mass")
 

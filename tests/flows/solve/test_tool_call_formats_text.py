@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from taiwa.flows.solve.tool_call_formats import TaggedFormat, list_tools, sanitize_result
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.messages import ToolSpec
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from tests.steps import lines_run
 
 

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from taiwa.flows.api import Api
-from taiwa.flows.call_plan import Plan
+from taiwa.flows.api import Api, Plan
 from taiwa.flows.extract import ExtractError, RepairPolicy, extract
 from taiwa.flows.route import NeedsClarification, Routed, route
 from taiwa.kernel.async_runtime import AsyncRuntime
@@ -16,7 +15,7 @@ from taiwa.kernel.effects import Program
 from taiwa.kernel.messages import Sampling
 from taiwa.kernel.runtime import Runtime
 from taiwa.models.http_api.client import HttpModel
-from taiwa.models.registry import resolve
+from taiwa.models.providers import resolve
 from taiwa.structured import OutputType
 from tests.peers.llama import KEY, LlamaServer
 

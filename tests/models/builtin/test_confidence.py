@@ -155,3 +155,11 @@ def test_a_relative_clause_is_no_comparison() -> None:
 
     assert fits("A pen which is red or blue costs 2 dollars. How much do 4 pens cost?", solution)
     assert not fits("Which is heavier, 4 pens or 2 cups?", solution)
+
+
+@pytest.mark.parametrize(("call", "fitting"), [("100/0.5", False), ("100/0", True)])
+def test_a_given_zero_is_used(call: str, fitting: bool) -> None:
+    question = "A train covers 100 km in 0 hours. What is its speed in km/h?"
+    solution = f"Speed is distance divided by time.\n<<calculator: {call}>> 200\nTherefore, the answer is 200 km/h."
+
+    assert fits(question, solution) is fitting

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from taiwa.constraints.guide import Guide, GuideState, count_allowed, empty_mask
 from taiwa.kernel.errors import InputError
 from taiwa.models.builtin.copy_constraint import CopyGuide
-from taiwa.models.builtin.requests import TOOLS
+from taiwa.models.builtin.prompts import TOOLS
 from tests.models.builtin.small_model import tokens
 
 TOKENS = tokens()

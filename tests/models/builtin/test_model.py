@@ -32,7 +32,7 @@ from taiwa.kernel.messages import (
 )
 from taiwa.models.builtin.copy_constraint import CopyGuide
 from taiwa.models.builtin.model import MAX_TOKENS
-from taiwa.models.builtin.requests import TOOLS, read_request
+from taiwa.models.builtin.prompts import TOOLS, read_request
 from taiwa.tools.calculator import calculator
 from taiwa.tools.registry import builtin_tools
 from tests.models.builtin.small_model import Tiny, tokens
@@ -118,6 +118,8 @@ def test_a_score_is_a_digit_with_its_likelihoods(language: str) -> None:
     digits = dict(response.logprobs[0].top_logprobs)
     assert digits.keys() == set("12345")  # a score is nothing else, so they have all of the probability
     assert sum(map(exp, digits.values())) == pytest.approx(1.0)
+    again = collect_response(MODEL.stream(request))  # to the last digit, although its prompt was read before
+    assert (again.logprobs, again.usage) == (response.logprobs, response.usage)
 
 
 def test_a_number_is_one_of_those_that_stand_there() -> None:

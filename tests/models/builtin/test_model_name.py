@@ -4,7 +4,7 @@ import pytest
 
 from taiwa.kernel.errors import ConfigError
 from taiwa.models.builtin.model import BuiltinModel
-from taiwa.models.registry import open_model, resolve
+from taiwa.models.providers import open_model, resolve
 from taiwa.settings import Settings
 
 SETTINGS = Settings(Path("store"), Path("config"))

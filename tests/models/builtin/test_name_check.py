@@ -74,3 +74,27 @@ def test_a_stop_string_ends_the_answer_before_the_checked_line_does(stop: tuple[
     text = "".join(chunk.text for chunk in BuiltinModel().stream(request) if isinstance(chunk, TextDelta))
 
     assert stop[0] not in text
+
+
+@pytest.mark.parametrize(
+    ("question", "written", "checked"),
+    [
+        ("What do 2 mol of chalk (calcium carbonate) weigh?", "Chalk is CaCO3, calcium carbonate is CaCO3.", "Chalk is CaCO3."),
+        (
+            "How many moles of carbon dioxide come from 3 mol of chalk (calcium carbonate)?",
+            "Calcium is Ca, carbon dioxide is CO2.",
+            "Calcium carbonate is CaCO3, carbon dioxide is CO2.",
+        ),
+        (
+            "How many moles of carbon dioxide come from 3 mol of chalk (calcium carbonate)?",
+            "Calcide is CaC, carbon dioxide is CO2.",
+            "Calcium carbonate is CaCO3, carbon dioxide is CO2.",
+        ),
+        ("How much bromine do 2 mol of hexene take?", "Bromine is Br2.", "Bromine is Br2, hexene is C6H12."),
+        ("The percentage of hydrogen in ammonia?", "Ammonia is NH3.", "Ammonia is NH3."),
+        ("How many moles of broimne do 2 mol of hexene take?", "Hexene is C6H12.", "Bromine is Br2, hexene is C6H12."),
+        ("What do 2 mol of eahtnol weigh?", "Ethanol is C2H5OH.", "Ethanol is C2H5OH."),
+    ],
+)  # fmt: skip
+def test_every_substance_of_the_question_is_named_once(question: str, written: str, checked: str) -> None:
+    assert check_names(question, written) == checked

@@ -13,9 +13,9 @@ from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.conversation.history import add_turn, begin
 from taiwa.conversation.turn_prompt import turn_request
 from taiwa.kernel.messages import Request, system, user
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.models.builtin.order_app import MENU, Order, OrderLine, format_order, grammar, last_question
-from taiwa.models.builtin.requests import BuiltinPrompt, read_request
+from taiwa.models.builtin.prompts import BuiltinPrompt, read_request
 from taiwa.models.builtin.tokenizer import normalize_text
 
 APP = load_app("order")
@@ -52,13 +52,14 @@ def test_a_turn_is_read_as_the_order_the_question_and_what_is_said() -> None:
     found = read_request(asked({"items": {"1": LATTE, "3": BAGEL}}, "2 grande lattes. Anything else?"))
 
     line = "1 latte grande x2 @4.2 oat milk, iced; 3 bagel x1 @2.8 | open | Anything else? > And a tea"
-    assert found == BuiltinPrompt("desk", line, grammar=grammar((1, 3)))
+    lines = (OrderLine(1, "latte", "grande", 2, ("oat milk", "iced")), OrderLine(3, "bagel", "", 1))
+    assert found == BuiltinPrompt("desk", line, grammar=grammar((1, 3)), order=Order(lines))
 
 
 def test_a_first_turn_is_read_without_the_examples() -> None:
     found = read_request(turn_request(begin(APP), "Hi!"))
 
-    assert found == BuiltinPrompt("desk", "- | open > Hi!", grammar=grammar(()))
+    assert found == BuiltinPrompt("desk", "- | open > Hi!", grammar=grammar(()), order=Order())
 
 
 def test_lines_stand_in_their_order_although_a_changed_one_is_the_newest_in_the_state() -> None:

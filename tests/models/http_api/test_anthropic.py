@@ -29,7 +29,7 @@ from taiwa.kernel.messages import (
     system,
     user,
 )
-from taiwa.models.registry import resolve
+from taiwa.models.providers import resolve
 from tests.models.pieces import PLACES, cut
 
 OLD, NEW = "anthropic:claude-sonnet-4-5", "anthropic:claude-opus-4-7"
@@ -140,7 +140,7 @@ def test_text_of_white_space_alone_is_not_sent() -> None:
 
 
 def test_a_request_without_a_message_is_an_input_error() -> None:
-    with pytest.raises(InputError, match="add one of the user"):
+    with pytest.raises(InputError, match="add a user message"):
         written(Request((system("Be brief."),)))
 
 

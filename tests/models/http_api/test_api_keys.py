@@ -21,7 +21,7 @@ from taiwa.models.http_api.api_keys import (
     set_key,
 )
 from taiwa.models.http_api.client import HttpModel
-from taiwa.models.registry import check_key, key_variables, resolve, resolve_server
+from taiwa.models.providers import check_key, key_variables, resolve, resolve_server
 from taiwa.settings import Settings, load
 from tests.peers.faults import Act, FaultServer, speech, status
 

@@ -16,7 +16,7 @@ from taiwa.kernel.messages import Message, Request, Text, assistant, system, use
 from taiwa.models.builtin.model import BuiltinModel
 from taiwa.models.http_api.capabilities import file_text
 from taiwa.models.http_api.client import HttpModel
-from taiwa.models.registry import resolve
+from taiwa.models.providers import resolve
 from tests.files import FILES, PDF, PNG, TEXT
 from tests.models.conftest import Face
 from tests.peers.faults import FaultServer, speech, status

@@ -19,10 +19,10 @@ from taiwa.kernel.messages import (
     ToolSpec,
     user,
 )
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.models.http_api.openai_chat import ChatCompletions
 from taiwa.models.http_api.provider_interface import Enforce, WireRequest
-from taiwa.models.registry import resolve
+from taiwa.models.providers import resolve
 from tests.constraints.gbnf_reader import Gbnf
 
 NUMBER: dict[str, Json] = {"type": "object", "properties": {"v": {"type": "number", "minimum": 0, "maximum": 9}}, "required": ["v"], "additionalProperties": False}  # fmt: skip

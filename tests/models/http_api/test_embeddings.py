@@ -15,7 +15,7 @@ from taiwa.models.http_api.embeddings import (
     open_endpoint,
     with_embeddings,
 )
-from taiwa.models.registry import resolve
+from taiwa.models.providers import resolve
 from taiwa.retrieval import Index, Library
 from taiwa.retrieval.hybrid import HybridIndex
 from taiwa.retrieval.types import EmbedderChoice

@@ -27,7 +27,7 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.models.http_api.provider_interface import parse_base_url
-from taiwa.models.registry import resolve
+from taiwa.models.providers import resolve
 
 ASK = (system("Be brief."), user("How are you?"))
 CLOCK = ToolSpec("clock", "Tell the time.", {"type": "object", "properties": {}})

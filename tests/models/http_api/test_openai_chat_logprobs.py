@@ -10,9 +10,9 @@ import pytest
 
 from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.messages import Request, Response, Sampling, TokenLogprob, collect_response, user
-from taiwa.kernel.records import record, restore
+from taiwa.kernel.serialization import record, restore
 from taiwa.models.http_api.client import HttpModel
-from taiwa.models.registry import resolve
+from taiwa.models.providers import resolve
 from taiwa.models.scripted import scripted_model
 from tests.models.conftest import Face
 from tests.models.http_api.test_openai_chat_responses import read, sse, whole

@@ -20,7 +20,7 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.models.http_api.client import HttpModel
-from taiwa.models.registry import resolve
+from taiwa.models.providers import resolve
 from tests.models.conftest import Face
 from tests.models.pieces import PLACES, cut
 from tests.peers.decider import KEY, DecisionServer

@@ -18,7 +18,7 @@ from taiwa.kernel.messages import (
     collect_response,
     user,
 )
-from taiwa.models.registry import resolve
+from taiwa.models.providers import resolve
 
 CALL = {"index": 0, "id": "c1", "type": "function", "function": {"name": "clock", "arguments": "{}"}}
 SIGNATURE = {"google": {"thought_signature": "c2ln"}}

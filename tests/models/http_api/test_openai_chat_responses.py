@@ -19,7 +19,7 @@ from taiwa.kernel.messages import (
     assistant,
     collect_response,
 )
-from taiwa.models.registry import resolve
+from taiwa.models.providers import resolve
 from tests.models.pieces import PLACES, cut
 
 

@@ -31,7 +31,7 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.runtime import Runtime
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.openai_chat import DEFAULT_MAX_TOKENS, TURN_STOP, TextCompletions, prompt
-from taiwa.models.registry import open_model, resolve
+from taiwa.models.providers import open_model, resolve
 from taiwa.settings import load
 from taiwa.tools.registry import builtin_tools
 from tests.peers.faults import FaultServer, head, raw

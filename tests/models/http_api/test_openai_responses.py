@@ -48,7 +48,7 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.runtime import Runtime
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.openai_responses import Responses
-from taiwa.models.registry import resolve
+from taiwa.models.providers import resolve
 from taiwa.tools.registry import builtin_tools
 from tests.models.pieces import PLACES, cut
 from tests.peers.faults import FaultServer, head, raw

@@ -26,7 +26,7 @@ from taiwa.models.http_api.probe_server import (
     probe,
     probe_program,
 )
-from taiwa.models.registry import resolve, resolve_permissive, resolve_probed
+from taiwa.models.providers import resolve, resolve_permissive, resolve_probed
 from taiwa.settings import Settings, load, set_value
 from tests.peers.faults import FaultServer, speech, status
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from taiwa.kernel.errors import ModelError
 from taiwa.kernel.messages import Chunk, Request, StreamEnd, TextDelta, ThinkingDelta, collect_response, user
-from taiwa.kernel.records import Json, record
+from taiwa.kernel.serialization import Json, record
 from taiwa.models.http_api.provider_interface import Codec
-from taiwa.models.registry import resolve
+from taiwa.models.providers import resolve
 
 Mutation = Callable[[random.Random, bytes], bytes]
 

@@ -7,7 +7,7 @@ import pytest
 
 from taiwa.models.builtin.model import BuiltinModel
 from taiwa.models.inprocess.generator import SharedModel
-from taiwa.models.registry import open_model, resolve
+from taiwa.models.providers import open_model, resolve
 from taiwa.settings import Settings, load
 
 

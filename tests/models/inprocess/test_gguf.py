@@ -31,10 +31,10 @@ from taiwa.kernel.messages import (
     collect_response,
     user,
 )
-from taiwa.kernel.records import Json
 from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.serialization import Json
 from taiwa.models.inprocess.gguf import GgufModel, LlamaServer, parse_gguf_spec
-from taiwa.models.registry import open_model, resolve
+from taiwa.models.providers import open_model, resolve
 from taiwa.settings import load
 from taiwa.structured import OutputType
 from tests.peers.llama import write_model

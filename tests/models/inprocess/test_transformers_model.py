@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from taiwa import constraints
 from taiwa.kernel.errors import ConfigError, InputError, ModelError, UnsupportedError
@@ -28,10 +27,12 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.models.inprocess.generator import CompileOptions, GeneratedText, TextGenerator
-from taiwa.models.inprocess.logits_processors import GuideLogitsProcessor
-from taiwa.models.inprocess.transformers_model import Loaded, LocalModel
+from taiwa.models.inprocess.transformers_model import GuideLogitsProcessor, Loaded, LocalModel
 from taiwa.structured import OutputType
+from tests.lazily import Lazily
 from tests.peers.tiny import model_of, tokenizer_of
+
+torch: Any = Lazily("torch")
 
 SHAPE = JsonSchema(
     {

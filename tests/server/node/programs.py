@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-OLDEST = 20
+OLDEST = 18
 INSTALLED = HERE / "node_modules" / "@ag-ui" / "client"
 
 
 def run_node(*arguments: str, given: str = "", timeout: float = 300) -> subprocess.CompletedProcess[str]:
-    """Run node in this folder; skip where it is not installed or older than 20, and fail there on CI."""
+    """Run node in this folder; skip where it is not installed or older than 18, and fail there on CI."""
     node = shutil.which("node")
     if node is None or not INSTALLED.is_dir() or _version(node) < OLDEST:
         missing = f"no node {OLDEST} with the packages of tests/server/node: install nodejs and npm, then run make test"

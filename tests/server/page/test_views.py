@@ -24,9 +24,9 @@ from taiwa.server.page.page import Page, Place
 from taiwa.server.page.state_view import state_view
 from taiwa.server.page.text import LABELS, WARNINGS, open_params
 from taiwa.server.page.views import count_breaks, transcript
+from taiwa.sessions.ask_resources import ASSESS_BY
 from taiwa.sessions.replay import recorded_requests, replay_history
 from taiwa.sessions.session import Session
-from taiwa.sessions.stored_ask import ASSESS_BY
 from taiwa.store.nodes import pack, unpack
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 import pytest
 
 from taiwa.flows.solve.tool_call_formats import TaggedFormat, sanitize_result
+from taiwa.models.builtin.line_check import count_atoms
 from taiwa.models.builtin.tokenizer import normalize_text
 from taiwa.tools.calculator import calculator
 from taiwa.tools.chemical_formulas import molar_mass
@@ -17,7 +18,6 @@ from training.builtin.chemistry import SHARES
 from training.builtin.chemistry.astray import bare
 from training.builtin.chemistry.naming import misspelt
 from training.builtin.chemistry.unknown import invented
-from training.builtin.chemistry.weighing import counted
 from training.builtin.samples import Sample, choose
 
 CALL = re.compile(r"<<(\w+): (.+?)>> (.+)\n")
@@ -106,7 +106,7 @@ def test_a_way_around_a_wrong_equation_ends_where_the_right_one_would() -> None:
     ],
 )
 def test_atoms_are_counted_as_they_stand(formula: str, symbol: str, count: str) -> None:
-    assert counted(formula, symbol) == count
+    assert count_atoms(formula, symbol) == count
 
 
 def test_coefficients_go_and_the_water_of_a_hydrate_stays() -> None:

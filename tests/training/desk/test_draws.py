@@ -14,9 +14,9 @@ from taiwa.conversation.history import Conversation, add_turn, begin
 from taiwa.conversation.replies import parse_reply
 from taiwa.conversation.turn_prompt import format_reply, turn_request
 from taiwa.flows.solve.tool_call_formats import sanitize_result
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.models.builtin.order_app import Order, OrderLine, grammar, options
-from taiwa.models.builtin.requests import read_request
+from taiwa.models.builtin.prompts import read_request
 from taiwa.models.builtin.tokenizer import normalize_text
 from taiwa.tools.calculator import calculator
 from training.builtin.desk import LANGUAGES, SHARES

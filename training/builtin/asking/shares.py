@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from random import Random
 
-from taiwa.models.builtin.requests import format_dialogue
+from taiwa.models.builtin.prompts import format_dialogue
 from training.builtin.asking import threads, work, world
 from training.builtin.asking.scenes import Scene, Stage
 from training.builtin.samples import Draw, Sample, Share, Span

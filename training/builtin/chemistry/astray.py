@@ -3,12 +3,12 @@
 import re
 from random import Random
 
+from taiwa.models.builtin.line_check import count_atoms
 from taiwa.tools.chemical_formulas import formula
 from taiwa.tools.stoichiometry import balance
 from training.builtin.chemistry.naming import amounts, decimal, style_of
 from training.builtin.chemistry.reacting import Told, given_out, known, phrase, prompt, told
 from training.builtin.chemistry.reactions import drawn
-from training.builtin.chemistry.weighing import counted
 from training.builtin.chemistry.working import Working, plain_number
 from training.builtin.samples import Sample
 
@@ -47,7 +47,7 @@ def astray(random: Random) -> Sample:
     working.balanced(wrong, weight=0.0)
     own, made = here.said[source].formula, here.said[asked].formula
     working.say(f"{element} of {made} is from {own}.\n")
-    has, needs = counted(own, element), counted(made, element)
+    has, needs = count_atoms(own, element), count_atoms(made, element)
     needs = f"({needs})" if "*" in needs else needs
     number = working.calculated(f"{decimal(given[source])}*{has}/{needs}")
     return working.sample("astray", text, number, "mol")
@@ -70,7 +70,10 @@ def _leading(here: Told, asked: int) -> tuple[str, int]:
         sources = [at for at in range(middle) if element in holding[at]]
         sinks = [at for at in range(middle, len(holding)) if element in holding[at]]
         if len(sources) == 1 and sinks == [asked]:
-            has, needs = counted(here.said[sources[0]].formula, element), counted(here.said[asked].formula, element)
+            has, needs = (
+                count_atoms(here.said[sources[0]].formula, element),
+                count_atoms(here.said[asked].formula, element),
+            )
             ratio_of_atoms = plain_number(f"{has}/({needs})")
             if ratio_of_atoms == here.counts[asked] / here.counts[sources[0]]:
                 return element, sources[0]

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import cache
 from random import Random
 
+from taiwa.models.builtin.line_check import count_atoms
 from taiwa.tools.chemical_formulas import formula
 from training.builtin.chemistry.naming import decimal, misspelt, said, usual
 from training.builtin.chemistry.reacting import known, prompt
@@ -13,7 +13,7 @@ from training.builtin.chemistry.working import Working
 from training.builtin.noise import number_words
 from training.builtin.samples import Sample
 
-__all__ = ["composition", "counted", "molar", "moles_in", "share", "weight"]
+__all__ = ["composition", "molar", "moles_in", "share", "weight"]
 
 ELEMENTS: dict[str, str] = {
     pair.partition(":")[0]: pair.partition(":")[2]
@@ -25,37 +25,6 @@ ELEMENTS: dict[str, str] = {
     Ce:cerium W:tungsten Pt:platinum Au:gold Hg:mercury Pb:lead Bi:bismuth Th:thorium U:uranium Os:osmium""".split()
 }
 OTHER_NAMES = {"Al": "aluminum", "S": "sulphur", "Cs": "cesium"}
-PIECE = re.compile(r"([A-Z][a-z]?)([0-9]*)|[(\[]|[)\]]([0-9]*)|·([0-9.]*)")
-
-
-@cache
-def counted(spelt: str, symbol: str) -> str:
-    """How many atoms of an element a formula has, as a sum of what can be read off it.
-
-    >>> counted("Al2(SO4)3·18H2O", "O"), counted("CH3COOH", "C"), counted("Ca(OH)2", "H")
-    ('(4*3+18*1)', '(1+1)', '1*2')
-    """
-    terms: list[list[str]] = []
-    open_: list[int] = []
-    for found in PIECE.finditer(spelt):
-        if found[1]:
-            terms.append([found[1], found[2] or "1"])
-        elif found[0] in "([":
-            open_.append(len(terms))
-        elif found[0][0] in ")]":
-            start = open_.pop()
-            if found[3]:
-                for term in terms[start:]:
-                    term.append(found[3])
-        else:
-            front = found[4]
-            rest = counted(spelt[found.end() :], symbol)
-            if rest != "0":
-                inner = rest.strip("()") if "+" not in rest else rest
-                terms.append([symbol, *((front, inner) if front and front != "1" else (inner,))])
-            break
-    sums = ["*".join(term[1:]) for term in terms if term[0] == symbol]
-    return "0" if not sums else sums[0] if len(sums) == 1 else f"({'+'.join(sums)})"
 
 
 def molar(random: Random) -> Sample:
@@ -169,7 +138,7 @@ def share(random: Random) -> Sample:
     known(working, [each])
     mass = working.mass(each.formula)
     own = working.mass(symbol)
-    number = working.calculated(f"round({counted(each.formula, symbol)}*{own}/{mass}*100, 2)")
+    number = working.calculated(f"round({count_atoms(each.formula, symbol)}*{own}/{mass}*100, 2)")
     return working.sample("percent", text, number, "%")
 
 

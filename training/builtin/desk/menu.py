@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from taiwa.kernel.records import value
+from taiwa.kernel.serialization import value
 
 
 @value

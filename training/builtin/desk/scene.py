@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from random import Random
 from typing import TypeAlias
 
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.models.builtin.order_app import CONFIRMED, Order, OrderLine, format_order
 from taiwa.models.builtin.tokenizer import normalize_text
 from taiwa.tools.calculator import calculator

@@ -1,1 +1,1 @@
-"""Reasoning with tools: the model calls tools in its chain of thought and continues behind their results."""
+"""Reasoning with tools: the model calls tools in its chain of thought and continues after their results."""

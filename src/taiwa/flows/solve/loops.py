@@ -1,4 +1,4 @@
-"""The loops of a rationale with tool calls: in its text, and by function calls.
+"""The loops of a rationale with tool calls: in its text, and by function calls; and the chat turn that uses them.
 
 In a text: generate, stop at a call, insert the result, continue; show the text while it is streamed. By function calls the model
 requests tools through its provider and reads results as messages; its text is not scanned. Messages are only appended, so that a
@@ -6,31 +6,36 @@ server's prefix cache stays valid.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import TypeAlias, cast
 
+from taiwa.conversation.app import App
+from taiwa.conversation.replies import find_delta, reply_watcher
 from taiwa.flows.solve.rationale import (
     NO_CALL_LEFT,
     CallBudget,
     EndReason,
     InsertedKind,
     InsertedText,
+    SolveLimits,
     TextPart,
 )
 from taiwa.flows.solve.tool_call_formats import (
     BlockScanner,
     CallMatch,
     Scanner,
+    TaggedFormat,
     ToolCallFormat,
     describe_input,
     sanitize_result,
 )
-from taiwa.kernel.effects import Complete, Program, Watcher, WatchResult, notify, perform
-from taiwa.kernel.errors import RefusalError, ToolError
+from taiwa.kernel.effects import Complete, GetCapabilities, Program, Watcher, WatchResult, notify, perform
+from taiwa.kernel.errors import ConfigError, RefusalError, ToolError, UnsupportedError
 from taiwa.kernel.messages import (
+    FinishReason,
     Message,
     Request,
     Response,
@@ -41,9 +46,10 @@ from taiwa.kernel.messages import (
     ToolSpec,
     Usage,
     assistant,
+    system,
     user,
 )
-from taiwa.kernel.records import Json, refuse_constant
+from taiwa.kernel.serialization import Json, refuse_constant
 from taiwa.kernel.text import estimate_tokens
 
 TRANSCRIPT_CODES = ("call", "result", "stop", "cue")
@@ -66,7 +72,7 @@ MakeWatcher: TypeAlias = Callable[[], Watcher] | None
 
 
 class RationaleBuilder:
-    """The state that both loops keep: text and insertions, calls, output tokens, and how the rationale ended."""
+    """The common state of both loops: text and insertions, calls, output tokens, and how the rationale ended."""
 
     def __init__(self, request: Request, calls: CallBudget, tool_format: ToolCallFormat, watch: MakeWatcher) -> None:
         self.base_request: Request = request
@@ -95,7 +101,7 @@ class RationaleBuilder:
         return replace(request, sampling=replace(request.sampling, max_tokens=left)) if self._is_limited else request
 
     def count_tokens(self, response: Response) -> None:
-        """Count the output tokens of a response; estimate them where the server did not report them."""
+        """Count the output tokens of a response; estimate them if the server did not report them."""
         usage = response.usage or Usage(output_tokens=estimate_tokens(response.text + response.discarded))
         self.output_tokens += usage.output_tokens
         limit = self.limits.max_tokens
@@ -108,13 +114,13 @@ class RationaleBuilder:
             self.parts.append(TextPart(text))
 
     def insert(self, text: str, kind: InsertedKind, *, hidden: str = "") -> Program[None]:
-        """Insert text, and show it behind `hidden`, the text of the model that was not shown yet."""
+        """Insert text, and show it after `hidden`, the text of the model that was not shown yet."""
         self.parts.append(InsertedText(text, kind))
         if hidden + text:
             yield from notify(hidden + text, code="call" if hidden else kind)
 
     def finish(self, response: Response) -> None:
-        """End as a response did that requests no call.
+        """End the rationale like a response without a call.
 
         Raises:
             RefusalError: the model refused and wrote nothing at all.
@@ -152,14 +158,14 @@ class TextLoop(RationaleBuilder):
         self._turns: list[str] = []
         self._false_stops = 0
         self._simulated_call: int | None = None
-        if request.prefix:  # calls in it were answered before; one that it ends in goes on
+        if request.prefix:  # calls in it are already answered; a call at its end is continued
             self._add(request.prefix, None)
             rest = request.prefix
             while (call := self._scanner.feed(rest)) is not None:
                 rest = rest[call.end :]
 
     def take_over(self, other: RationaleBuilder) -> Program[None]:
-        """Go on with the text, the calls and the tokens of another loop, whose server refused its next request."""
+        """Continue with the text, calls and tokens of another loop whose server refused its next request."""
         self.parts, self.calls, self.output_tokens = other.parts, other.calls, other.output_tokens
         if not self._prefill and not self.text.endswith("\n"):
             yield from self.insert("\n", "result")
@@ -205,9 +211,9 @@ class TextLoop(RationaleBuilder):
         return bool(self.base_request.stop) and has_thinking and not response.text and response.finish == "stop"
 
     def _take(self, response: Response) -> Program[tuple[CallMatch | None, str]]:
-        """Add the text of a response up to its first call; where there is none, `ending` may be set.
+        """Add the text of a response up to its first call; without a call, `ending` may be set.
 
-        Returns the call and the text behind it.
+        Returns the call and the text after it.
         """
         text = strip_repetition(response.text, self.text)
         call = self._scanner.feed(text)
@@ -246,12 +252,12 @@ class TextLoop(RationaleBuilder):
         close, stop = self.tool_format.close, self.base_request.stop
         if self._scanner.open or (stop and copy(self._scanner).feed(close)):
             return close
-        # Many servers do not report where they stopped. An answer does not end in the middle of a line on a blank.
+        # Many servers do not report where they stopped. An answer does not end with a space within a line.
         is_unreported = response.stop is None and close in stop
         return close if is_unreported and text[-1:] in (" ", "\t", "<") else ""
 
     def _answer(self, call: CallMatch, behind: str) -> Program[None]:
-        """Execute a call and insert its result; `behind` is what the model wrote behind the call."""
+        """Execute a call and insert its result; `behind` is what the model wrote after the call."""
         if call.final:
             self.final, self.ending = call.input, "end"
             return
@@ -272,7 +278,7 @@ class TextLoop(RationaleBuilder):
             self.ending = self.calls.ending
 
     def _insert_result(self, result: str, number: str) -> Program[None]:
-        """Insert a result behind its call. A new turn begins a new line, so that no digit of it can join the result."""
+        """Insert a result after its call. A new turn begins a new line, so that none of its digits can join the result."""
         text = self.tool_format.write_result(result, number)
         text += "" if self._prefill or text.endswith("\n") else "\n"
         self._turns[-1] += text
@@ -280,7 +286,7 @@ class TextLoop(RationaleBuilder):
         yield from self.insert(text, "result")
 
     def _ask_last(self) -> Program[None]:
-        """Ask once for the end of the text, in which nothing is called."""
+        """Request the end of the text once, without calls."""
         request, known = self.limit_tokens(replace(self.request(), stop=())), self.text
         response = yield from perform(Complete(request, lambda: self._display(BlockScanner({}), known)))
         self.count_tokens(response)
@@ -294,7 +300,7 @@ class TextLoop(RationaleBuilder):
         self._end_simulated_result(text if call_start is None else text[:call_start])
 
     def _end_simulated_result(self, text: str) -> None:
-        """Record what the model wrote in place of a result: the rest of the line."""
+        """Record what the model wrote instead of a result: the rest of the line."""
         if self._simulated_call is not None:
             line = text.strip().partition("\n")[0].strip()
             self.calls.set_model_result(self._simulated_call, line[:MAX_NOTICE_CHARS])
@@ -302,7 +308,7 @@ class TextLoop(RationaleBuilder):
 
 
 class StopAtCall:
-    """Watches a response: skips what it repeats of `known`, shows the rest, and cuts it behind the first call."""
+    """Watches a response: skips a repetition of `known`, shows the rest, and cuts it after the first call."""
 
     __slots__ = ("_at", "_held", "_known", "call", "scanner")
 
@@ -328,14 +334,14 @@ class StopAtCall:
         return WatchResult(text)
 
     def close(self) -> WatchResult:
-        """Show what might have become a repetition and did not, up to the end of the first call."""
+        """Show text held back as a possible repetition, up to the end of the first call."""
         rest, self._held = self._held or "", None
         self.call = self.call or self.scanner.feed(rest)
         return WatchResult(rest if self.call is None else rest[: self.call.end])
 
 
 def strip_repetition(text: str, known: str) -> str:
-    """Remove from the start of a text what it repeats of the text that it continues: all of it, or its last line."""
+    """Remove from the start of a text a repetition of the text that it continues: all of it, or its last line."""
     return text[_repeated(text, _repeatable(known)) :]
 
 
@@ -349,9 +355,9 @@ def _repeated(text: str, known: tuple[str, ...]) -> int:
 
 
 class LiveDisplay:
-    """Watches a response like `StopAtCall`, and holds back what may become a call, so that it can be shown as one.
+    """Watches a response like `StopAtCall`, and holds back what may become a call, so that it can be shown as a call.
 
-    Calls that are whole lines, as in ReAct, are shown as text.
+    Calls that are complete lines, as in ReAct, are shown as text.
     """
 
     __slots__ = ("_inner", "_wait", "is_unfinished")
@@ -375,7 +381,7 @@ class LiveDisplay:
         return WatchResult(whole[:end])
 
     def close(self) -> WatchResult:
-        """Show what might have become a call and did not; one that lacks only its end may still become one."""
+        """Show text held back as a possible call; an unfinished call that lacks only its end is still held back."""
         whole = self._wait + self._inner.close().show
         call = self._inner.call
         self.is_unfinished = call is not None or self._inner.scanner.open
@@ -385,10 +391,10 @@ class LiveDisplay:
 
 
 class Through:
-    """Shows of a rationale only what a second watcher shows.
+    """Shows only what a second watcher shows of a rationale.
 
-    Where the response is cut, or ends in a call, it shows all that the second one was given, because that one saw no whole
-    response.
+    If the response is cut, or ends in a call, it shows everything that was passed to the second watcher, which did not get a
+    complete response.
     """
 
     __slots__ = ("_fed", "_first", "_second", "_shown")
@@ -419,7 +425,7 @@ class Through:
 
 
 def hidden_tail(text: str, size: int | None) -> str:
-    """Return the end of the model's text that was not shown: a call of `size` characters; None for one without its end."""
+    """Return the end of the model's text that was not shown: a call of `size` characters; None for an unfinished one."""
     start = _end_of_text(text) if size is None else max(len(text) - size, 0)
     return text[start:] if text.startswith(OPEN, start) else ""
 
@@ -435,13 +441,13 @@ def _end_of_text(text: str) -> int:
 
 
 MAX_RESULT_CHARS = 5_000
-"""A message of its own has more room than a line of a text."""
+"""A separate message may be longer than a line of a text."""
 
 BY_MODEL = "no tool gives this: work the result out yourself"
 
 
 class FunctionCallingLoop(RationaleBuilder):
-    """A rationale with function calls; `tool_format` is how its calls are shown in the transcript."""
+    """A rationale with function calls; `tool_format` sets how its calls are shown in the transcript."""
 
     def __init__(
         self, request: Request, calls: CallBudget, tool_format: ToolCallFormat, watch: MakeWatcher = None
@@ -459,7 +465,7 @@ class FunctionCallingLoop(RationaleBuilder):
     def run(self) -> Program[None]:
         """Run the loop to its end."""
         while self.ending is None:
-            # The tools stay in the last request too: they stand before everything that a cache holds.
+            # The tools stay in the last request too: they precede everything in a cached prefix.
             choice = "none" if self.calls.ending == "calls" else "auto"
             request = replace(self.base_request, messages=self.messages, tool_choice=choice)
             response = yield from perform(Complete(self.limit_tokens(request), self.watch))
@@ -477,10 +483,10 @@ class FunctionCallingLoop(RationaleBuilder):
     def _answer(self, response: Response, calls: tuple[ToolCall, ...]) -> Program[None]:
         """Execute the calls of one response, and append the results in the order of the calls.
 
-        The reasoning stays before the calls that it led to: servers refuse calls without their signed reasoning.
+        The reasoning stays before its calls: servers refuse calls without their signed reasoning.
         """
         text, thinking = response.text, response.message.signed_thinking
-        if self.calls.ending == "calls":  # it calls a tool although no call was left
+        if self.calls.ending == "calls":  # it calls a tool although the limit is reached
             self._more = (*self._more, Message("assistant", (*thinking, Text(text))))
             self.ending = "calls"
             return
@@ -503,7 +509,7 @@ class FunctionCallingLoop(RationaleBuilder):
             self.ending = self.calls.ending
 
     def _with_ids(self, response: Response) -> tuple[ToolCall, ...]:
-        """Return the calls of a response, each with a unique id: some servers leave it out or repeat it."""
+        """Return the calls of a response, each with a unique id: some servers omit or repeat ids."""
         calls: list[ToolCall] = []
         for call in response.message.tool_calls:
             name = call.id
@@ -543,7 +549,7 @@ def _arguments(text: str, spec: ToolSpec) -> dict[str, Json]:
 
 
 def _input(call: ToolCall, spec: ToolSpec | None) -> str:
-    """Return the input of a call as it stands in a text: the bare value of its only argument, or the whole object."""
+    """Return the input of a call as written in text: the bare value of its only argument, or the complete object."""
     try:
         data = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):
@@ -555,3 +561,139 @@ def _input(call: ToolCall, spec: ToolSpec | None) -> str:
     if spec is not None and len(values) == 1 and isinstance(values[0], str):
         return " ".join(values[0].split())
     return json.dumps(arguments, ensure_ascii=False)
+
+
+# --- the reply of a chat turn -----------------------------------------------------------------------------------------
+
+LIMITS = SolveLimits(max_tokens=None)
+"""The app limits the length of replies, not this flow."""
+
+PARAGRAPH = "\n\n"
+
+FINISH_REASONS: Mapping[EndReason, FinishReason] = {
+    "end": "stop", "calls": "stop", "length": "length", "refusal": "refusal", "interrupted": "interrupted",
+    "repeat": "interrupted", "stops": "interrupted", "tool": "interrupted",
+}  # fmt: skip
+
+WARNINGS: Mapping[EndReason, str] = {
+    "calls": "no further tool call was allowed",
+    "repeat": "the same tool call was requested too often",
+    "stops": "the reply did not end",
+}
+
+
+def complete_with_tools(request: Request, tools: Sequence[ToolSpec], app: App) -> Program[Response]:
+    """Request the reply of a turn; the response is like one without tools, and includes the calls in its text.
+
+    A request with a prefix continues the reply that begins with it; calls in the prefix are already answered.
+
+    Raises (when run):
+        UnsupportedError: the request has a prefix, and the model calls functions or does not support prefill.
+        ConfigError: the app replies in JSON, into which nothing can be inserted, and the model has no function calling.
+    """
+    capabilities = yield from perform(GetCapabilities())
+    calls = CallBudget(tools, LIMITS)
+    if request.prefix and "tools" in capabilities:
+        why = "a reply whose model calls functions cannot be made to begin with a text"
+        raise UnsupportedError(why, capability="prefix")
+    if request.prefix and "prefix" not in capabilities:
+        raise UnsupportedError("this model cannot continue a prefix", capability="prefix")
+    replies_in_json = app.output_type is not None or (bool(app.model_fields) and app.reply != "text+delta")
+    if "tools" in capabilities:
+        native = FunctionCallingLoop(request, calls, TaggedFormat(), _ReplyWatch(reply_watcher(app)))
+        yield from native.run()
+        ending = native.ending or "end"
+        texts = [part.text for part in native.parts if isinstance(part, TextPart)]
+        # If the reply is JSON, only the last text is the reply; earlier text belongs to calls.
+        text = PARAGRAPH.join(texts[-1:] if replies_in_json else texts)
+    elif replies_in_json:
+        why = "has tools and replies in JSON, so its model must support function calling; this model does not"
+        raise ConfigError(f"the app {app.name!r} {why}")
+    else:
+        has_head = request.messages[0].role == "system"
+        head = f"{request.messages[0].text}\n\n" if has_head else ""
+        instructed = system(f"{head}{TaggedFormat().instructions(tools)}")
+        request = replace(request, messages=(instructed, *request.messages[has_head:]))
+        form = _TaggedBeforeDelta() if app.model_fields else TaggedFormat()
+        watch, prefill, stops = reply_watcher(app, request.prefix), "prefix" in capabilities, "stop" in capabilities
+        loop = TextLoop(request, calls, form, watch, prefill=prefill, stops=stops)
+        yield from loop.run()
+        ending, text = loop.ending or "end", loop.text
+    if ending in WARNINGS:
+        yield from notify(WARNINGS[ending], code="turn", warning=True)
+    return Response(assistant(text), FINISH_REASONS.get(ending, "stop"))
+
+
+class _TaggedBeforeDelta(TaggedFormat):
+    """Calls in the text of a reply: everything in its state delta is data."""
+
+    def scanner(self, names: Iterable[str]) -> Scanner:
+        """Make a scanner for calls before the delta."""
+        return _BeforeDelta(super().scanner(names))
+
+
+class _BeforeDelta:
+    """A scanner that finds nothing after the start of the delta; it looks for the delta only when it finds a call."""
+
+    def __init__(self, inner: Scanner, seen: str = "") -> None:
+        self._inner = inner
+        self._seen = seen
+
+    def __copy__(self) -> "_BeforeDelta":
+        return _BeforeDelta(copy(self._inner), self._seen)
+
+    @property
+    def open(self) -> bool:
+        """Whether the text so far ends inside a call that lacks only the format's `close`."""
+        return self._inner.open
+
+    def feed(self, text: str) -> CallMatch | None:
+        """Read the next text up to the end of the first call; the caller feeds the rest again."""
+        call = self._inner.feed(text)
+        end = len(text) if call is None else call.end
+        self._seen += text[:end]
+        if call is None or find_delta(self._seen, ()) is None:
+            return call
+        self._seen += text[end:]
+        return None
+
+    def skip(self, text: str) -> None:
+        """Move past text that the program inserted, without scanning it."""
+        self._inner.skip(text)
+        self._seen += text
+
+
+class _ReplyWatch:
+    """Creates the watchers of one reply in several responses: each but the first starts a paragraph."""
+
+    def __init__(self, make: Callable[[], Watcher] | None) -> None:
+        self.has_text = False
+        self._make = make
+
+    def __call__(self) -> Watcher:
+        """Watch the next response."""
+        return _ResponseWatch(self, None if self._make is None else self._make())
+
+
+class _ResponseWatch:
+    """Watches one response."""
+
+    def __init__(self, reply: _ReplyWatch, inner: Watcher | None) -> None:
+        self._reply = reply
+        self._inner = inner
+        self._begun = False
+
+    def feed(self, text: str) -> WatchResult:
+        """Show what the app's watcher shows."""
+        return self._show(text if self._inner is None else self._inner.feed(text).show)
+
+    def close(self) -> WatchResult:
+        """Show what was held back."""
+        shown = self._show("" if self._inner is None else self._inner.close().show)
+        self._reply.has_text |= self._begun
+        return shown
+
+    def _show(self, text: str) -> WatchResult:
+        lead = PARAGRAPH if text and not self._begun and self._reply.has_text else ""
+        self._begun = self._begun or bool(text)
+        return WatchResult(lead + text)

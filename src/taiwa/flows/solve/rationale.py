@@ -9,20 +9,21 @@ from taiwa.flows.solve.tool_call_formats import normalize_name
 from taiwa.kernel.effects import CallTool, Program, gather, notify, perform
 from taiwa.kernel.errors import InputError, LimitError, ToolError, UnknownToolError
 from taiwa.kernel.messages import ToolResult, ToolSpec
-from taiwa.kernel.records import Json, canonical, value
+from taiwa.kernel.serialization import Json, canonical, value
 
 OnToolError: TypeAlias = Literal["report", "let_model_answer", "stop"]
-"""What follows a failed call: the model reads the error · the model writes the result · the rationale ends."""
+"""What happens after a failed call: the error is sent to the model · the model writes the result · the rationale ends."""
 
 ToolMode: TypeAlias = Literal["prefill", "stop", "native"]
-"""How tool results are returned to the model: its own text continues behind them · its text is stopped and it is asked to
+"""How tool results are returned to the model: its text continues after them · its text is stopped and it is asked to
 continue · they answer a function call."""
 
 EndReason: TypeAlias = Literal[
     "end", "unsure", "calls", "repeat", "tool", "stops", "tokens", "limit", "length", "interrupted", "refusal"
 ]
-"""Why a rationale ended: the model finished · it finished and states too little confidence in its answer · no call was left · the same call too often · a tool failed · too many false
-stops · its limit of tokens · a limit of the run · the finish reason of the model."""
+"""Why a rationale ended: the model finished · it finished with too little confidence in its answer · the limit of calls was
+reached · the same call too often · a tool failed · too many false stops · its limit of tokens · a limit of the run · the
+finish reason of the model."""
 
 AnswerSource: TypeAlias = Literal["typed", "line", "prompt", "none"]
 """Where the answer comes from: a typed answer · the last line · a second request · there is none."""
@@ -36,7 +37,7 @@ class SolveLimits:
 
     - `max_tool_calls`: tool calls in all. `max_tokens`: output tokens in all, None for no limit.
     - `max_repeats`: how often the same call is answered; it is executed once and then answered from memory.
-    - `max_false_stops`: how often the server may stop at a mark that closes no call.
+    - `max_false_stops`: how often the server may stop at a marker that closes no call.
 
     Time and cost are limits of the run.
     """
@@ -66,9 +67,9 @@ class InsertedText:
 class ExecutedCall:
     """One call, with its input as the model wrote it.
 
-    - `result`: the whole result. Its `origin` is "memo" where an earlier result was repeated, and "model" where the model
-      wrote it. `shown`: the result as it was inserted into the text, before it was shortened.
-    - `fault`: what went wrong, in full, for the user. `discarded`: what the model had written behind the call before it was
+    - `result`: the whole result. Its `origin` is "memo" if an earlier result was repeated, and "model" if the model wrote
+      it. `shown`: the result as it was inserted into the text, before it was shortened.
+    - `fault`: the full error, for the user. `discarded`: what the model had written after the call before it was
       interrupted.
     """
 
@@ -84,7 +85,7 @@ class ExecutedCall:
 class Rationale:
     """A chain of thought with its tool calls, and the answer that was read from it ('' for none).
 
-    `value` is the answer as JSON where an output type was given. `confidence` is what the model states, 0 to 1, None if nothing.
+    `value` is the answer as JSON if an output type was given. `confidence` is the one stated by the model, 0 to 1, or None.
     """
 
     parts: tuple[TextPart | InsertedText, ...] = ()
@@ -101,7 +102,7 @@ class Rationale:
 
     @property
     def text(self) -> str:
-        """The transcript; function calls stand in it as text."""
+        """The transcript; function calls are written as text."""
         return "".join(part.text for part in self.parts)
 
     @property
@@ -119,7 +120,7 @@ REPEATED = "the same call was requested too often"
 
 @dataclass(frozen=True, slots=True)
 class RequestedCall:
-    """A call that a model requests; `input` is its text, and `error` says why that cannot be used."""
+    """A call requested by a model; `input` is its text, and `error` says why it cannot be used."""
 
     name: str
     input: str
@@ -174,7 +175,7 @@ class CallBudget:
     def request(
         self, name: str, text: str, parse: Callable[[ToolSpec], Mapping[str, Json]], discarded: str = ""
     ) -> RequestedCall:
-        """Make a call of its name and text; an unknown name, and arguments that cannot be parsed or recorded, are its error."""
+        """Create a call from its name and text; an unknown name or unusable arguments become its error."""
         try:
             spec = self.spec(name)
             arguments = parse(spec)
@@ -213,12 +214,12 @@ class CallBudget:
         return (*done, *(None,) * (len(requested) - len(done)))
 
     def set_model_result(self, place: int, text: str) -> None:
-        """Set the text that the model wrote in place of a result."""
+        """Set the text that the model wrote instead of a result."""
         call = self.executed[place]
         self.executed[place] = replace(call, result=replace(call.result, text=text), shown=text)
 
     def _count_allowed(self, keys: Sequence[bytes]) -> int:
-        """Count the calls that are answered: those that are left, up to the first that was repeated too often."""
+        """Count the calls to answer: those within the limit, up to the first that was repeated too often."""
         left = max(self.limits.max_tool_calls - len(self.executed), 0)
         if len(keys) > left:
             self.ending = "calls"
@@ -230,7 +231,7 @@ class CallBudget:
         return min(left, len(keys))
 
     def _refuse(self, call: RequestedCall) -> Program[ExecutedCall | None]:
-        """Record the first call that is not answered, where it was repeated too often."""
+        """Record the first call that is not answered, if it was repeated too often."""
         if self.ending != "repeat":
             return None
         yield from notify(f"{call.name}: {REPEATED}", code="repeat", warning=True)

@@ -1,9 +1,9 @@
 """Tool-interrupted reasoning: `[Complete] → call → [CallTool] → insert result → [Complete …] → … → answer`.
 
-After MultiTool-CoT (Inaba et al., ACL 2023): the model writes a rationale, is interrupted where it calls a tool, and continues
-behind the result. Text and insertions joined are the transcript, byte for byte. The answer is typed, a number read from the last
-line, or asked for in a second request, as there: a prompt with worked examples, of our own, reads the number from the end of the
-rationale. `vote` takes the majority of several answers (self-consistency, Wang et al. 2023).
+After MultiTool-CoT (Inaba et al., ACL 2023): the model writes a rationale, is interrupted when it calls a tool, and
+continues after the result. Text and insertions joined are the transcript, byte for byte. The answer is typed, a number
+parsed from the last line, or requested in a second request as in the paper: a prompt with our own worked examples extracts
+the number from the end of the rationale. `vote` takes the majority of several answers (self-consistency, Wang et al. 2023).
 """
 
 import math
@@ -17,14 +17,13 @@ from fractions import Fraction
 from typing import Any, Generic, TypeVar, get_args
 
 from taiwa.flows.extract import extract
-from taiwa.flows.solve.examples import ANSWER_EXAMPLES
 from taiwa.flows.solve.loops import FunctionCallingLoop, RationaleBuilder, TextLoop
 from taiwa.flows.solve.rationale import AnswerSource, CallBudget, OnToolError, Rationale, SolveLimits, ToolMode
 from taiwa.flows.solve.tool_call_formats import TaggedFormat, ToolCallFormat
 from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, gather, notify, perform
 from taiwa.kernel.errors import InputError, LimitError, OutputValidationError, RefusalError, UnsupportedError
 from taiwa.kernel.messages import Capability, Message, Request, Sampling, ToolSpec, assistant, system, user
-from taiwa.kernel.records import Json, canonical, value
+from taiwa.kernel.serialization import Json, canonical, value
 from taiwa.structured import OutputType
 
 MAX_LINE_CHARS = 10_000
@@ -47,7 +46,7 @@ SCALES: Mapping[str, int] = {
 WIDE_SCALES = "百千万萬億亿兆"
 
 GROUP_SCALE = 10**3
-"""A scale up to this multiplies what stands before it within its group: 2千5百万 is (2000 + 500) × 10,000."""
+"""A scale up to this multiplies what precedes it within its group: 2千5百万 is (2000 + 500) × 10,000."""
 
 FRACTION_OF_LATEX = re.compile(r"\\[dt]?frac\{\s*([0-9.,]+)\s*\}\{\s*([0-9.,]+)\s*\}")
 
@@ -68,6 +67,18 @@ NUMBER = re.compile(
 
 PART_OF_SCALE = re.compile(rf"({PLAIN})?\s?({'|'.join(SCALES)})|({PLAIN})")
 
+ANSWER_EXAMPLES: tuple[tuple[str, str], ...] = (
+    ("Therefore, the two pumps together need 3.6 hours.", "3.6"),
+    ("Of the 48 seats 17 stayed empty, and that is what was asked.", "17"),
+    ("So 1,250 kg of gravel are delivered in 2 loads.", "1250"),
+    ("The temperature falls to −4.5 °C after 6 hours.", "-4.5"),
+    ("Nitrogen makes up 35.00 % of the mass of NH4NO3.", "35.00"),
+    ("したがって、6回分の料金は合計で8,400円です。", "8400"),
+    ("因此，每分钟流过的水是 0.75 升。", "0.75"),
+    ("The question cannot be answered without the length of the bridge.", "none"),
+)
+"""Last lines of rationales, and the number that is the answer of each."""
+
 
 def last_number(text: str) -> str:
     """Return the last number of the last non-blank line, without thousands separators; '' for none. Digits of any script count.
@@ -84,7 +95,7 @@ def last_number(text: str) -> str:
 
 
 def _plain(line: str) -> str:
-    """Write the line in ASCII digits and signs."""
+    """Convert the line to ASCII digits and signs."""
     line = line.translate(SIGNS)
     line = "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in line)
     line = re.sub(rf"(?<=[0-9])\s?([{HALVES}])", lambda match: " " + _fraction(match[1]), line)
@@ -142,7 +153,7 @@ ASK_TYPED = "Give the final answer of this solution."
 
 @dataclass(frozen=True, slots=True)
 class FinalAnswer:
-    """An answer as text ('' for none), where it comes from, and its value as JSON where an output type was given."""
+    """An answer as text ('' for none), its source, and its value as JSON if an output type was given."""
 
     text: str = ""
     answered_by: AnswerSource = "none"
@@ -175,7 +186,7 @@ def find_answer(
         if "prompt" in answer_by and text.strip():
             return (yield from _ask_number(final or text, sampling))
     except LimitError as error:
-        yield from notify(f"the answer could not be asked for: {error.message}", code="limit", warning=True)
+        yield from notify(f"the answer could not be requested: {error.message}", code="limit", warning=True)
         number = last_number(text)
         return FinalAnswer(number, "line") if "line" in answer_by and number else FinalAnswer()
     return FinalAnswer()
@@ -184,7 +195,7 @@ def find_answer(
 def _typed(
     wanted: OutputType[Any], question: Message, text: str, final: str, *, is_enforced: bool
 ) -> Program[FinalAnswer | None]:
-    """Ask for a value of the type where the server can enforce it; else read it from the end of the text."""
+    """Request a value of the type if the server can enforce it; else parse it from the end of the text."""
     lines = text.strip().splitlines()
     last = lines[-1] if lines else ""
     try:
@@ -203,7 +214,7 @@ def _typed(
 
 
 def _ask_typed(wanted: OutputType[Any], messages: tuple[Message, ...], fallbacks: tuple[str, ...]) -> Program[Any]:
-    """Ask for a value; where the server turns out not to support it, read the first of `fallbacks` that holds one."""
+    """Request a value; if the server does not support it after all, use the first of `fallbacks` that contains one."""
     try:
         return (yield from extract(wanted, messages)).value
     except UnsupportedError as error:
@@ -214,7 +225,7 @@ def _ask_typed(wanted: OutputType[Any], messages: tuple[Message, ...], fallbacks
 
 
 def _ask_number(text: str, sampling: Sampling) -> Program[FinalAnswer]:
-    """Ask the model for the number that the last lines give."""
+    """Ask the model for the number in the last lines."""
     lines = [line for line in text.strip().splitlines() if line.strip()][-LAST_LINES:]
     shots = (message for line, number in ANSWER_EXAMPLES for message in (user(line), assistant(number)))
     messages = (system(NUMBER_INSTRUCTIONS), *shots, user("\n".join(lines)[-MAX_LAST_CHARS:]))
@@ -241,14 +252,14 @@ class SolveOptions:
 
     - `tool_format`: the text format of tool calls. `tool_mode`: how tool results are returned to the model (None: the best that
       its server supports).
-    - `shots`: worked examples, as messages in turn. `system`: instructions in place of the built-in ones, "" for none; the
+    - `shots`: worked examples, as messages in turn. `system`: instructions that replace the built-in ones, "" for none; the
       description of the tool-call format follows them.
     - `on_error`, `on_unknown`: what to do when a call fails, and when it names an unknown tool.
     - `simulated_tools`: tools that are described and never executed: the model writes their results.
       `forbid_own_results`: whether the instructions forbid the model to write results itself.
     - `limits`: limits of one rationale. `sampling`: how tokens are sampled.
-    - `output_type`: a type of the answer. `answer_by`: where the answer may be taken from.
-    - `min_confidence`: of a model that states its confidence, a less confident rationale gives no answer; 0 takes every one.
+    - `output_type`: a type of the answer. `answer_by`: allowed sources of the answer.
+    - `min_confidence`: a rationale whose stated confidence is lower gives no answer; 0 accepts all.
     """
 
     tool_format: ToolCallFormat = field(default_factory=TaggedFormat)
@@ -293,7 +304,7 @@ class SolveOptions:
             parts.append(self.tool_format.instructions(tools, forbid_own_results=self.forbid_own_results))
         head = "\n\n".join(part for part in parts if part)
         messages = (*((system(head),) if head else ()), *self.shots, user(question))
-        # With instructions of the caller it is not the task that the built-in model was trained for.
+        # With the caller's own instructions it is not the task that the built-in model was trained for.
         return Request(messages, sampling=self.sampling, task="solve" if self.system is None else "")
 
 
@@ -301,11 +312,11 @@ DEFAULT_OPTIONS = SolveOptions()
 
 
 def solve(question: str, tools: Iterable[ToolSpec] = (), options: SolveOptions = DEFAULT_OPTIONS) -> Program[Rationale]:
-    """Answer a question in words, with the results of tools inserted where the text calls them.
+    """Answer a question step by step, with tool results inserted where the text calls tools.
 
-    By what its server supports, the model continues its own text; or, without worked examples, it calls functions; or its text
-    is stopped at a call and it is asked to continue. A server that supports stop strings gets them, which saves tokens;
-    nothing depends on it, because the text is watched and cut here.
+    Depending on the server, the model continues its own text; or, without worked examples, it calls functions; or its text
+    is stopped at a call and it is asked to continue. Stop strings are sent to servers that support them, which saves tokens;
+    correctness does not depend on it, because the text is watched and cut here.
 
     Raises (when run):
         InputError: an option has an unknown value.
@@ -333,7 +344,7 @@ def solve(question: str, tools: Iterable[ToolSpec] = (), options: SolveOptions =
 def tool_modes(
     mode: ToolMode | None, capabilities: frozenset[Capability], *, allow_native: bool
 ) -> tuple[ToolMode, ...]:
-    """List the tool modes to try, best first: only `mode` where it is set.
+    """List the tool modes to try, best first; only `mode` if it is set.
 
     Raises:
         UnsupportedError: the model does not support `mode`.
@@ -353,8 +364,8 @@ def _run_loop(
 ) -> Program[tuple[RationaleBuilder, ToolMode]]:
     """Run the loop of the first tool mode that the server does not refuse.
 
-    A server may refuse a mode at its second request only, which is the first one that continues a text or has results. The next
-    mode then goes on with the text so far.
+    A server may refuse a mode only at its second request, the first one that continues a text or contains results. The next
+    mode then continues with the text so far.
     """
     allow_native = not options.shots and bool(tools)
     modes: list[ToolMode] = list(tool_modes(options.tool_mode, capabilities, allow_native=allow_native))
@@ -376,7 +387,7 @@ def _run_loop(
             yield from loop.run()
         except UnsupportedError as error:
             if loop.parts:
-                refused, modes = loop, [each for each in modes if each != "native"]  # a text has no function calls
+                refused, modes = loop, [each for each in modes if each != "native"]  # a text contains no function calls
             if not modes:
                 raise
             yield from notify(f"tool mode {mode} was refused; trying {modes[0]}: {error.message}", code="downgrade")
@@ -403,9 +414,9 @@ class Vote(Generic[A]):
 
 
 def vote(program: Callable[[int], Program[A]], n: int, *, by: Callable[[A], object] | None = None) -> Program[Vote[A]]:
-    """Run `program(0)` … `program(n - 1)` in parallel and take the majority; of equal counts, the answer that is first.
+    """Run `program(0)` … `program(n - 1)` in parallel and take the majority; among equal counts, the first answer.
 
-    `by` returns what must be equal, such as only the number of an answer. The argument of `program` may serve as its seed.
+    `by` returns the part to compare, such as the number of an answer. The argument of `program` may serve as its seed.
 
     Raises (when run):
         InputError: n is less than 1.
@@ -424,7 +435,7 @@ def vote(program: Callable[[int], Program[A]], n: int, *, by: Callable[[A], obje
 
 
 def _answer(program: Program[A]) -> Program[tuple[A] | OutputValidationError]:
-    """Return an invalid answer as its error; any other error ends the vote."""
+    """Return the error of an invalid answer; any other error ends the vote."""
     try:
         return ((yield from program),)
     except OutputValidationError as error:

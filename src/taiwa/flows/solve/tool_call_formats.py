@@ -1,9 +1,9 @@
 """Text formats of tool calls: tagged, inline (MultiTool-CoT), fence (ToRA), react (ReAct), gsm (GSM8K).
 
 `decode` splits a finished transcript into text, calls and results; `encode` is its inverse; `readable_answer` leaves the calls
-out. A scanner finds the calls in a streamed text, however it is cut into chunks: text in, matches out. A call counts where a
-reader would take it for one: outside code blocks and inline code, and where its format allows it. Text that the program inserts is
-skipped and never scanned. Calls in the protocol of a provider are put together in `taiwa.models.http_api.stream_decoder`.
+out. A scanner, which `loops.TextLoop` feeds, finds the calls in a streamed text, however it is cut into chunks: text in, matches
+out. A call counts only outside code blocks and inline code, and where its format allows it. Text that the program inserts is
+skipped and never scanned. Calls in the protocol of a provider are assembled in `taiwa.models.http_api.stream_decoder`.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import ClassVar, Literal, Protocol, TypeAlias, cast
 
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.messages import ToolSpec
-from taiwa.kernel.records import Json, refuse_constant, value
+from taiwa.kernel.serialization import Json, refuse_constant, value
 
 MAX_INPUT_CHARS = 1_000
 
@@ -36,8 +36,8 @@ FENCE = re.compile(r"[ \t]*(?P<marks>`{3,}|~{3,})(?P<rest>[^\n]*)")
 class CallMatch:
     """A call that a text asks for.
 
-    `end` is where it ends in the text that was fed last, `size` its whole length in characters. `number` is what the result
-    must repeat of it, such as the number of an action. A `final` match calls no tool: its input is the answer.
+    `end` is its end in the text that was fed last, `size` its total length in characters. `number` is the part that the
+    result must repeat, such as the number of an action. A `final` match calls no tool: its input is the answer.
     """
 
     name: str
@@ -66,14 +66,15 @@ class Scanner(Protocol):
 
 
 MatchReader: TypeAlias = Callable[[re.Match[str], tuple[str, ...]], CallMatch | None]
-"""Makes a call of a match, the lines before it and the text before it on its line; None where it is not a call."""
+"""Creates a call from a match, the lines before it and the text before it on its line; None if it is not a call."""
 
 
 @value
 class CallPattern:
-    """The patterns of calls within a line: `closed` for a whole call, which ends with `last`, `opened` for an unfinished one.
+    """The patterns of calls within a line: `closed` for a complete call, which ends with `last`, `opened` for an unfinished
+    one.
 
-    `context_lines` is the number of lines before the call's own that `read` needs. An `anchored` call is a whole line.
+    `context_lines` is the number of preceding lines that `read` needs. An `anchored` call is a complete line.
     """
 
     last: str
@@ -85,7 +86,7 @@ class CallPattern:
 
 
 class LineScanner:
-    """Finds calls within a line. It keeps the current line's start and end, and whether they are code."""
+    """Finds calls within a line. It keeps the start and end of the current line, and whether they are code."""
 
     __slots__ = ("_before", "_dropped", "_fence", "_head", "_pattern", "_tail", "_ticks")
 
@@ -161,7 +162,7 @@ class LineScanner:
 
 
 class BlockScanner:
-    """Finds closed code blocks that are marked with the name of a tool; `tools` maps marks in lower case to names."""
+    """Finds closed code blocks that are labelled with the name of a tool; `tools` maps labels in lower case to names."""
 
     __slots__ = ("_block", "_fence", "_line", "_name", "_size", "_tools")
 
@@ -239,7 +240,7 @@ class ToolCallFormat(Protocol):
     """The end that an `open` call lacks; a server that stopped there may not report it."""
 
     explanation: ClassVar[str]
-    """How calls are written, in words for the model, with the fields of the format as `{self.NAME}`."""
+    """The description of calls for the model, with the fields of the format as `{self.NAME}`."""
 
     def instructions(self, tools: Sequence[ToolSpec], *, forbid_own_results: bool = True) -> str:
         """Describe how calls are written, and the tools; `forbid_own_results` forbids the model to write results itself."""
@@ -251,7 +252,7 @@ class ToolCallFormat(Protocol):
         return list_tools(tools, self.write_call)
 
     def scanner(self, names: Iterable[str]) -> Scanner:
-        """Make a scanner for calls of these tools, and for calls that are plainly meant for an unknown tool."""
+        """Make a scanner for calls of these tools, and for evident calls of an unknown tool."""
         ...
 
     def parse_arguments(self, spec: ToolSpec, text: str) -> dict[str, Json]:
@@ -263,11 +264,11 @@ class ToolCallFormat(Protocol):
         return parse_arguments(spec, text, self.write_call)
 
     def write_call(self, name: str, text: str, after: str = "", number: str = "") -> str:
-        """Write a call with the input `text` as it stands in a worked example, behind the text `after`."""
+        """Write a call with the input `text` as in a worked example, after the text `after`."""
         ...
 
     def write_result(self, result: str, number: str = "") -> str:
-        """Write a result as it stands directly behind the call of that number: escaped, cut, on one line."""
+        """Write the result that directly follows the call of that number: escaped, cut, on one line."""
         ...
 
     def result_end(self, text: str, start: int) -> int:
@@ -326,7 +327,7 @@ def _read_tagged(match: re.Match[str], before: tuple[str, ...]) -> CallMatch:  #
 
 
 InputKind: TypeAlias = Literal["expression", "formula", "equation", "words"]
-"""The input in the text before a call: the expression, formula or words that end the line; the two lines before."""
+"""The input in the text before a call: the expression, formula or words at the end of the line; or the two lines before."""
 
 TOOL_TITLES = (
     ("Calculator", "calculator"), ("Molar mass list", "molar_mass"), ("Chemical reaction predictor", "stoichiometry"),
@@ -354,7 +355,7 @@ PRODUCTS = re.compile(r"\A\W*(?:product|生成物|产物|產物)", re.IGNORECASE
 ARROW = re.compile(r"->|→|⟶|⇌|=>|<=>|⇄|(?<=\s)=(?=\s)")
 
 SUBSTANCE_COMMA = re.compile(r"\s*(?:,\s|[，、])\s*")
-"""What MultiTool-CoT puts between the substances of a side; a formula has no comma in it."""
+"""The separator of substances in MultiTool-CoT; a formula contains no comma."""
 # A colon between digits is a ratio.
 LEADING = re.compile(r"[=＝]|[:：](?!\d)|(?<!\d)[:：]")
 # In `24 x 365 = $<< Calculator >>` the sign belongs to the result.
@@ -381,7 +382,7 @@ you go on from the next line."""
 
 @value
 class InlineFormat(ToolCallFormat):
-    """The format of MultiTool-CoT: calls as `<< Tool >>` behind their input.
+    """The format of MultiTool-CoT: calls as `<< Tool >>` after their input.
 
     `aliases` pairs titles with names of tools, `inputs` names the kind of input of a tool. Names are compared without case,
     spaces and underscores. An unknown name counts only as a capitalised title.
@@ -417,7 +418,7 @@ class InlineFormat(ToolCallFormat):
         return LineScanner(CallPattern(CLOSE, closed, opened, read, context_lines=2))
 
     def write_call(self, name: str, text: str, after: str = "", number: str = "") -> str:  # noqa: ARG002  (protocol)
-        """Write a call, on a new line where the text before it would be read as part of its input."""
+        """Write a call, on a new line if the text before it would be parsed as part of its input."""
         kind = dict(self.inputs).get(name, "words")
         call = f"{_write_sides(text) if kind == 'equation' else f'{text} '}<< {self._title(name)} >>"
         line = after.rpartition("\n")[2]
@@ -450,7 +451,7 @@ def _names_and_aliases(names: Iterable[str], aliases: Iterable[tuple[str, str]])
 
 
 def _read_words(lines: tuple[str, ...], line: str) -> str:
-    """Read the words on the line: from a JSON object on, or behind a label."""
+    """Read the words on the line: from a JSON object on, or after a label."""
     text = line.strip() or (lines[-1] if lines else "")
     start = text.find("{")
     if start >= 0 and text.endswith("}"):
@@ -459,7 +460,7 @@ def _read_words(lines: tuple[str, ...], line: str) -> str:
 
 
 def _read_expression(lines: tuple[str, ...], line: str) -> str:
-    """Read the expression that ends the line: behind the last equals sign, without the words before it."""
+    """Read the expression at the end of the line: after the last equals sign, without the words before it."""
     text = _without_lead(line) or _without_lead(lines[-1] if lines else "")
     text = LEADING.split(text)[-1].strip()
     start = 0
@@ -467,12 +468,12 @@ def _read_expression(lines: tuple[str, ...], line: str) -> str:
         if each["other"] or each["word"].lower() not in EXPRESSION_WORDS:
             start = each.end()
     ending = PUNCTUATION.sub("", text[start:])
-    # An ending that starts otherwise is the rest of an expression: the tool reads the whole line and reports what is wrong.
+    # An ending that starts differently is the rest of an expression: the tool gets the complete line and reports the error.
     return ending.strip() if EXPRESSION_START.match(ending) and any(char.isdigit() for char in ending) else text
 
 
 def _read_formula(lines: tuple[str, ...], line: str) -> str:
-    """Read the last formula on the line; its last word where there is none."""
+    """Read the last formula on the line; its last word if there is none."""
     text = _without_lead(line) or _without_lead(lines[-1] if lines else "")
     found = [each[0].strip(".*·") for each in FORMULA.finditer(text)]
     chemical = [each for each in found if CHEMICAL.match(each) and any(char.isupper() for char in each)]
@@ -496,7 +497,7 @@ READ_INPUT: Mapping[InputKind, Callable[[tuple[str, ...], str], str]] = MappingP
 
 
 def _without_lead(line: str) -> str:
-    """Remove what leads from an input to its result at the end of a line: a colon, an equals sign, a verb."""
+    """Remove the link between an input and its result at the end of a line: a colon, an equals sign, a verb."""
     while True:
         text = CURRENCY.sub("", line).rstrip(" \t:：=＝")
         verb = next((each for each in VERBS if text.endswith(each)), "")
@@ -521,9 +522,9 @@ tool gives follows as a block marked output, and you go on from there."""
 
 @value
 class FenceFormat(ToolCallFormat):
-    """The format of ToRA: calls as code blocks marked with the name of a tool; `aliases` pairs other marks with names.
+    """The format of ToRA: calls as code blocks labelled with the name of a tool; `aliases` pairs other labels with names.
 
-    A block with any other mark is only code.
+    A block with any other label is only code.
     """
 
     name = "fence"
@@ -626,7 +627,7 @@ class ReActFormat(ToolCallFormat):
         return turn.start() if turn else len(text)
 
 
-# The input follows the mark directly, so that `a << b = c` is not a call.
+# The input follows the marker directly, so that `a << b = c` is not a call.
 GSM_CALL = re.compile(rf"<<(?P<input>[^\s<>=`][^<>=`\n]{{0,{MAX_INPUT_CHARS - 1}}})=")
 
 NEVER = re.compile(r"(?!)")
@@ -757,7 +758,7 @@ MONEY = re.compile(
 
 
 class ReadableText:
-    """The text of an answer while it is written: results of calls come in without the calls.
+    """The text of an answer while it streams: results of calls are shown without the calls.
 
     >>> shown = ReadableText()
     >>> shown.text("The total is ") + shown.result(" 8.4") + shown.text(" dollars.") + shown.end()
@@ -773,7 +774,7 @@ class ReadableText:
         return self._show(MONEY.sub(r"\g<0>0", self.end() + text, count=1) if self._held else text)
 
     def result(self, text: str) -> str:
-        """Take the result of a call, which is shown with the text behind it."""
+        """Take the result of a call, which is shown with the text after it."""
         before = self._show(self.end())
         self._held = text.lstrip(" ") if self._last.endswith((" ", "\n")) or not self._last else text
         return before
@@ -813,7 +814,7 @@ FORBID_OWN_RESULTS = " Never write a result of a tool yourself."
 MAX_RESULT_CHARS = 500
 
 READ_CHARS_PER_SHOWN = 20
-"""Characters of a result that are read for each one that may be shown."""
+"""Characters of a result to read for each one that may be shown."""
 
 ROLE_LABELS = re.compile(
     r"\b(action|observation|thought|question|answer|human|user|assistant|system)(\s*\d*\s*)[:：]", re.IGNORECASE
@@ -843,7 +844,7 @@ def sanitize_result(result: str, max_chars: int = MAX_RESULT_CHARS) -> str:
     line = ROLE_LABELS.sub(r"\1\2∶", ROLE_TOKENS.sub(lambda match: LOOKALIKES[match[0]], line))
     if len(line) > max_chars or len(result) > len(read):
         line = f"{line[: max_chars - 1]}…"
-    # The text on either side could make a double mark of a single one.
+    # Adjacent text could turn a single marker into a double one.
     if line.startswith(("<", ">")):
         line = LOOKALIKES[line[0]] + line[1:]
     if line.endswith(("<", ">")):

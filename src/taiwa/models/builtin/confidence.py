@@ -1,15 +1,17 @@
-"""How sure the built-in model is of a solution: the probability that it gives to its own words, and 0 where they do not fit the question.
+"""The confidence of the built-in model in a solution: the probability of its own words, and 0 if they do not fit the
+question.
 
-The network is asked without masks: where a mask had to force a word that the network finds unlikely, the question is of another
-kind than those that it was trained on (Kadavath et al. 2022 find that such probabilities tell right answers from wrong ones).
+The network runs without masks: if a mask had to force an unlikely word, the question differs from those of the training
+(Kadavath et al. 2022 find that such probabilities distinguish right answers from wrong ones).
 """
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from taiwa.models.builtin.copy_constraint import CONVERTED
+from taiwa.models.builtin.line_check import decided_spans, is_checkable, is_doubtful, lines_of
 from taiwa.models.builtin.name_check import checked_names
 from taiwa.models.builtin.network import Network
 from taiwa.models.builtin.tokenizer import Tokens
@@ -19,7 +21,7 @@ BEYOND = re.compile(
     r"how many (atom|molecule|electron|proton|neutron|ion)s?\b|atomic number|(?:^|[.,;!?] ?)which (?:one )?(?:is|are|has|costs|weighs)\b[^.?!]* or [^.?!]*\?",
     re.IGNORECASE,
 )
-"""What no tool of the model knows, and what no number answers."""
+"""Topics that the tools of the model do not cover, and questions that a number cannot answer."""
 ASKED = {
     unit: re.compile(words, re.IGNORECASE)
     for unit, words in {
@@ -31,12 +33,12 @@ ASKED = {
         "°F": r"fahrenheit|(?<![a-z])F(?![a-z])|華氏|华氏",
     }.items()
 }
-"""Of a unit of an answer: the words of questions that ask for it."""
+"""By unit of an answer: the words of questions that ask for it."""
 TEMPERATURE = re.compile(
     r"[\d.]+ ?(?:°|degrees?|deg)? ?(?:celsius|centigrade|fahrenheit|[CF](?![a-z])|度?\(?[摂華摄华]氏度?)|[摂華摄华]氏[\d.]+度?",
     re.IGNORECASE,
 )
-"""A temperature that is given, whose scale is not the one that is asked for."""
+"""A given temperature, whose scale may differ from the requested one."""
 CALLED = {
     "feet": ("(?<![a-z])foot",),
     "degC": ("摂氏|摄氏|度",),
@@ -46,54 +48,55 @@ CALLED = {
     "tonnes": ("(?<![a-z])t(?![a-z])",),
     "m/min": ("分速|毎分|每分",),
 }
-"""Of some units what they are called besides."""
+"""Other names of some units."""
 CONVERSION = re.compile(r"<<unit_conversion: -?[\d.]+ (\S+) to (\S+)>>")
 ASKING = re.compile(r"how|what|which|何|いくら|いくつ|どれ|多少|几|什么", re.IGNORECASE)
 END_OF_QUESTION = re.compile(r"[?？]+|\band (?=how (?:many|much)|what (?:is|are))", re.IGNORECASE)
 STATED = re.compile(r"\b(?:costs?|weighs?|measures?|is|are) [^.;,]*\d|(?:は|的|是)[^。、,]*\d", re.IGNORECASE)
 CLAUSE = re.compile(r"[.;。、,](?!\d)|\band\b")
 RATIOS = re.compile(r"<<stoichiometry: [^\n]*>> ([^\n]*) -> ([^\n]*)\n<<calculator: ((?:min\()?[^()\n]*)")
-"""A balanced equation, and the calculation behind it."""
+"""A balanced equation, and the calculation after it."""
 RATIO = re.compile(r"([\d.]+)\*(\d+)/(\d+)")
 SPECIES = re.compile(r"(\d*)(\S+)")
 NAMED_FORMULA = re.compile(r"([^,]+) is ([^\s,]+?)(?=, |\.?\Z)")
+ZERO = re.compile(r"(?<![\d.,])0(?![\d.,])")
 RESULT_END, CALL_END = "\n", ">>"
 
 
 def confidence(network: Network, tokens: Tokens, question: str, solution: str) -> float:
     """Return the probability, 0 to 1, of the words of a solution that are the model's own.
 
-    Results of tools are left out, and so are names and formulas of substances that are those of the table.
+    Results of tools are left out, and so are names and formulas of substances that are those of the table, and what a check decides.
     """
-    if not fits(question, solution):
+    if not is_checkable(question) or not fits(question, solution):
         return 0.0
     known = (tokens.special["<solve>"], *tokens.encode(question), tokens.special["<answer>"])
     written = tokens.encode(solution)
     if len(known) + len(written) > network.context:
         return 0.0
     found = network.log_probabilities(known, written)
-    checked = len(checked_names(question, solution))
+    checked = (0, len(checked_names(question, solution))), *decided_spans(question, solution)
     return math.exp(math.fsum(found[at] for at in own_tokens([tokens.decode([token]) for token in written], checked)))
 
 
-def own_tokens(tokens: list[str], checked: int = 0) -> Iterator[int]:
-    """Yield the positions of the tokens that stand in no result of a tool, nor in so many `checked` characters at the beginning.
+def own_tokens(tokens: list[str], checked: Sequence[tuple[int, int]] = ()) -> Iterator[int]:
+    """Yield the positions of the tokens that stand in no result of a tool, nor begin between two `checked` places of the text.
 
     >>> list(own_tokens(["<<calculator: ", "2+3", ">>", " 5", "\\n", "So 5."]))
     [0, 1, 2, 4, 5]
     """
-    text, in_result = "", False
+    text, in_result, place = "", False, 0
     for at, token in enumerate(tokens):
         in_result = in_result and RESULT_END not in token
-        if not in_result and checked <= 0:
+        if not in_result and not any(start <= place < end for start, end in checked):
             yield at
-        checked -= len(token)
+        place += len(token)
         text = text[-1:] + token
         in_result = in_result or text.endswith(CALL_END)
 
 
 def fits(question: str, solution: str) -> bool:
-    """Whether a solution answers one question, in a unit that it asks for; and converts only units that it names.
+    """Whether a solution answers a single question, in a requested unit, and converts only units that the question names.
 
     >>> fits("What does 1 mol of water weigh?", "The answer is 18.015 g.")
     True
@@ -102,6 +105,11 @@ def fits(question: str, solution: str) -> bool:
     """
     stated = CONCLUSION.search(solution)
     if stated is None or BEYOND.search(question) or _asks_twice(question) or _contradicts(question):
+        return False
+    calls = [(at, line) for at, line in lines_of(solution) if line.endswith(CALL_END)]
+    if any(is_doubtful(question, solution[:at], line) for at, line in calls):
+        return False
+    if ZERO.search(question) and not any(ZERO.search(line) for _, line in calls):
         return False
     if any(_breaks_ratio(question, solution, *found.groups()) for found in RATIOS.finditer(solution)):
         return False
@@ -112,7 +120,7 @@ def fits(question: str, solution: str) -> bool:
 
 
 def _breaks_ratio(question: str, solution: str, left: str, right: str, calculation: str) -> bool:
-    """Whether moles are converted by other coefficients than those of the substances that the question gives and asks for."""
+    """Whether moles are converted by coefficients of other substances than the given and requested ones."""
     names = {formula: name.strip() for name, formula in NAMED_FORMULA.findall(solution.partition("\n")[0])}
     coefficients = {
         formula: count or "1" for side in (left, right) for count, formula in map(_species, side.split(" + "))
@@ -162,7 +170,7 @@ def _contradicts(question: str) -> bool:
 
 @lru_cache(256)
 def _unit(name: str) -> re.Pattern[str]:
-    """A pattern of what a unit is called: in Latin letters whole words, in one or in several."""
+    """A pattern of the names of a unit: complete words in Latin letters, singular or plural."""
     one, slash, other = name.partition("/")
     found = [_named(name), *CALLED.get(name, ())]
     if slash:

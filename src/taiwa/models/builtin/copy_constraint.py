@@ -1,6 +1,6 @@
 """The guide of answers to problems: numbers are copied from the question or from results, formulas are spelled with known elements.
 
-In parts: the numbers that a text contains; the parser of an answer, byte by byte; and the guide over the tokens of a vocabulary.
+Its parts: the numbers in a text; the parser of an answer, byte by byte; and the guide over the tokens of a vocabulary.
 """
 
 import re
@@ -38,6 +38,19 @@ GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 FRACTION = re.compile(r"(?:(\d{1,6}) +)?(\d{1,6})/(\d{1,6})(?![\d/])")
 ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
 TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+NUMBER_WORDS: Final[Mapping[str, str]] = {
+    **{word: str(number) for number, word in enumerate(ONES.split())},
+    **{
+        f"{ten}{joint}{one}".strip(): str(10 * many + few)
+        for many, ten in enumerate(TENS.split(), 2)
+        for few, one in enumerate(("", *ONES.split()[1:10]))
+        for joint in " -"[: 2 if one else 1]
+    },
+    "half a dozen": "6", "a dozen": "12", "a couple": "2", "a pair": "2", "a single": "1",
+    "couple": "2", "pair": "2", "single": "1", "an": "1", "a": "1",
+}  # fmt: skip
+"""Numbers in one or two words, and what they are in digits."""
+
 UNITS: Final = {
     **{word: Decimal(number) for number, word in enumerate(ONES.split())},
     **{word: Decimal(10 * number) for number, word in enumerate(TENS.split(), 2)},
@@ -98,7 +111,7 @@ class NumberSet:
 
 @lru_cache(256)
 def find_numbers(text: str) -> frozenset[str]:
-    """Return the numbers of a text, in digits or in words, and what follows from percentages and fractions.
+    """Return the numbers of a text, in digits or in words, and values derived from percentages and fractions.
 
     >>> sorted(find_numbers("Two and a half dozen eggs at $1,250.50, 15% off"), key=lambda number: (float(number), number))
     ['0.15', '0.5', '0.85', '1.15', '2', '2.5', '12', '15', '30', '1250.5', '1250.50']
@@ -134,7 +147,7 @@ def _numbers(text: str) -> Iterator[str]:
 
 
 def _numerals(text: str) -> Iterator[str]:
-    """Yield numbers with Chinese numerals, and what follows from tenths: `三千五百`, `1万2千`, `2時間半`, `三割`, `七五折`."""
+    """Yield numbers with Chinese numerals, and values derived from tenths: `三千五百`, `1万2千`, `2時間半`, `三割`, `七五折`."""
     for found in NUMERAL.finditer(text):
         number = _read_numeral(found[0])
         behind = text[found.end() : found.end() + 3]
@@ -263,7 +276,7 @@ CONVERTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         )
     }
 )
-"""The units of conversions, as the converter reads them, and what they are called in English, Japanese and Chinese."""
+"""The units of conversions, as the converter reads them, and their names in English, Japanese and Chinese."""
 
 TO = " to "
 
@@ -369,7 +382,7 @@ def _words(parser: ParserState, sign: str) -> ParserState | None:
         return replace(parser, due=(more - 1, 0x80, 0xBF) if more > 1 else (0, 0, 0)) if follows else None
     if sign == "<":
         return ParserState(parser.tools, "open", fresh=False) if parser.tools else None
-    if sign == ">":  # one may belong to an arrow; two would end a call that was not begun
+    if sign == ">":  # one may belong to an arrow; two would end a call that was not opened
         return ParserState(parser.tools, last=sign, fresh=False) if parser.last != sign else None
     if sign == "\n":
         return ParserState(parser.tools, last=sign, fresh=False) if parser.last != sign and not parser.fresh else None
@@ -397,7 +410,7 @@ def _answer(parser: ParserState, sign: str, known: NumberSet) -> ParserState | N
         return None
     if sign != ".":
         return _words(ParserState(parser.tools, fresh=False), sign)
-    # A full stop after a number, which no digit may turn into a decimal point.
+    # A full stop after a number; no digit may follow and make it a decimal point.
     return None if word.endswith(".") else ParserState(parser.tools, no_digit=True, fresh=False)
 
 
@@ -488,7 +501,7 @@ def _formula(parser: ParserState, sign: str) -> ParserState | None:
         return replace(parser, depth=parser.depth + 1, last=sign)
     if sign in ")]":
         return replace(parser, depth=parser.depth - 1, last=sign) if parser.depth and parser.last not in "([" else None
-    if parser.last == "^" and (sign.isdigit() or sign in "+-"):  # the sign of a charge does not begin an arrow
+    if parser.last == "^" and (sign.isdigit() or sign in "+-"):  # the sign of a charge does not start an arrow
         return replace(parser, last="^" if sign.isdigit() else CHARGED)
     return None if sign in "([" else replace(parser, last=sign)
 
@@ -542,7 +555,7 @@ class _Table:
                 self._add(token, content.decode("latin-1"))
 
     def mask(self, parser: ParserState) -> "Mask":
-        """Return the mask of what may follow a state, except the digits of a copied number."""
+        """Return the mask of the tokens that may follow a state, except the digits of a copied number."""
         mask = self._masks.get(parser)
         if mask is None:
             tokens = sorted(self._fitting(self.tree, parser))

@@ -1,21 +1,39 @@
 """The built-in model: its loading, its answers, and its model card."""
 
 import json
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from taiwa import constraints
-from taiwa.constraints.guide import Guide
-from taiwa.kernel.errors import ConfigError
+from taiwa.constraints.guide import Guide, GuideState, intersection
+from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.messages import Chunk, Regex, Request, StreamEnd, TextDelta, Usage
 from taiwa.models.builtin.confidence import confidence
 from taiwa.models.builtin.copy_constraint import CopyGuide, find_digits
-from taiwa.models.builtin.name_check import UNKNOWN, check_names
+from taiwa.models.builtin.line_check import CALL_END, CALL_START, check_line, is_checkable, is_doubtful, next_piece
+from taiwa.models.builtin.name_check import UNKNOWN
 from taiwa.models.builtin.network import Network, load_weights
-from taiwa.models.builtin.requests import ANSWER, OUTPUTS, BuiltinPrompt, read_request, refusal_text, unsupported
+from taiwa.models.builtin.order_app import DELTA_LINE, Order
+from taiwa.models.builtin.order_edits import edited_replies
+from taiwa.models.builtin.order_reply import (
+    Changes,
+    after_sum,
+    ask_back,
+    likeliest_changes,
+    opens_sum,
+    read_reply,
+    sum_of,
+    weigh,
+    weigh_beginning,
+    write_delta,
+)
+from taiwa.models.builtin.order_search import search_reply
+from taiwa.models.builtin.prompts import ANSWER, OUTPUTS, BuiltinPrompt, read_request, refusal_text, unsupported
+from taiwa.models.builtin.second_reading import other_lines
 from taiwa.models.builtin.tokenizer import Tokens, builtin_tokens
 from taiwa.models.http_api.capabilities import Capabilities, capabilities, fit_attachments
 from taiwa.models.inprocess.generator import Encode, InProcessModel, PreparedRequest
@@ -27,7 +45,7 @@ if TYPE_CHECKING:
 DATA: "Traversable" = files("taiwa.models.builtin") / "data"
 
 RESERVED_TOKENS = 320
-"""Tokens of the context that are reserved for the answer. Of a longer prompt the end is read, of an order the beginning."""
+"""Tokens of the context that are reserved for the answer. A longer prompt is cut to its end, an order to its beginning."""
 MAX_TOKENS = {"solve": 512, "desk": 512, "number": 24, "assess": 1}
 """Tokens of an answer by task: a longer answer only repeats itself."""
 LABEL = Regex("[1-5]")
@@ -42,7 +60,7 @@ class Loaded:
 
     @property
     def encode(self) -> Encode:
-        """Divide a text into tokens."""
+        """Tokenize a text."""
         return self.tokens.encode
 
     def prepare(self, request: Request) -> PreparedRequest:
@@ -59,7 +77,8 @@ class Loaded:
         encoded = self.tokens.encode(prompt.text)
         kept = encoded[:room] if prompt.task == "desk" else encoded[-room:]  # the order precedes the text of the guest
         tokens = (special[f"<{prompt.task}>"], *kept, special[f"<{prompt.output}>"])
-        return PreparedRequest(tokens, tuple(self._guides(prompt, request.prefix)), MAX_TOKENS[prompt.task])
+        guides = tuple(self._guides(prompt, request.prefix))
+        return PreparedRequest(tokens, guides, MAX_TOKENS[prompt.task], reuse=prompt.task != "assess")
 
     def _guides(self, prompt: BuiltinPrompt, prefix: str) -> Iterator[Guide]:
         vocabulary = self.tokens.vocabulary
@@ -128,12 +147,14 @@ class BuiltinModel(InProcessModel["Loaded"]):
             ModelError: `UnsupportedError` for a value or probabilities that the model was not trained to give.
         """
         request = fit_attachments(request, self.name, fixed=True)
-        if request.task == "clarify_question":  # the program words its questions better than a model this small
+        if request.task == "clarify_question":  # the program words its questions better than such a small model
             yield TextDelta("{}")
             yield StreamEnd("stop", None, Usage(), self.name)
         elif (prompt := read_request(request)) is None:
             yield TextDelta(refusal_text(request))
             yield StreamEnd("stop", None, Usage(), self.name)
+        elif prompt.order is not None and _is_plain(request):
+            yield from self._order_turn(request, prompt.text, prompt.order)
         else:
             text = [request.prefix]
             for chunk in self._checked(request, prompt):
@@ -142,47 +163,147 @@ class BuiltinModel(InProcessModel["Loaded"]):
                 is_last = isinstance(chunk, StreamEnd) and chunk.finish == "stop" and not chunk.stop
                 yield self._with_confidence(chunk, prompt, "".join(text)) if is_last else chunk
 
-    def _checked(self, request: Request, prompt: BuiltinPrompt) -> Iterator[Chunk]:
-        """Yield the chunks of an answer; behind a first line with a wrong name or formula of a substance, the right one is continued."""
-        chunks = super().stream(request)
-        if prompt.task != "solve" or request.prefix or request.constraint is not None or request.top_logprobs:
-            yield from chunks
-            return
-        read: list[Chunk] = []
-        line = ""
-        with closing(chunks):
-            for chunk in chunks:
-                read.append(chunk)
-                line += chunk.text if isinstance(chunk, TextDelta) else ""
-                if "\n" in line or line.startswith("<"):
-                    break
-            line = line.partition("\n")[0]
-            checked = check_names(prompt.text, line)
-            if checked == line:
-                yield from read
-                yield from chunks
-            else:
-                prefix = checked if UNKNOWN.fullmatch(checked) else f"{checked}\n"
-                yield from self._continued(request, prefix, read, chunks)
+    def _order_turn(self, request: Request, prompt: str, order: Order) -> Iterator[Chunk]:
+        """Yield the reply to a guest and the delta that follows from it; where the reply has faults, that of a better reading.
 
-    def _continued(self, request: Request, prefix: str, read: list[Chunk], chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-        """Yield an answer that begins with a prefix; the one that was begun where the request ends before the prefix does."""
-        written = len(self.generator().loaded.encode(prefix))
-        most = request.sampling.max_tokens
-        if any(stop in prefix for stop in request.stop) or (most is not None and most <= written):
-            yield from read
-            yield from chunks
+        A call of the calculator gets the sum of the order; a reply that fits no line of it asks back.
+        """
+        rest = after_sum(order, request.prefix)
+        if rest is None:
+            text, end = self._whole(replace(request, stop=(*request.stop, DELTA_LINE)))
+        else:
+            text, end = (
+                rest,
+                StreamEnd("stop", DELTA_LINE, Usage(len(self.generator().loaded.prepare(request).tokens)), self.name),
+            )
+        said = prompt.rpartition(" > ")[2]
+        if end.finish != "stop" or (request.prefix and end.stop != DELTA_LINE):
+            yield from (TextDelta(text), end)
             return
-        yield TextDelta(prefix)
-        left = request.sampling if most is None else replace(request.sampling, max_tokens=most - written)
-        for chunk in super().stream(replace(request, prefix=prefix, sampling=left)):
-            if isinstance(chunk, StreamEnd) and (used := chunk.usage) is not None:
-                counted = replace(
-                    used, input_tokens=used.input_tokens - written, output_tokens=used.output_tokens + written
-                )
-                yield replace(chunk, usage=counted)
-            else:
-                yield chunk
+        head = request.prefix + text
+        if not request.prefix:
+            head, call, _ = text.partition(CALL_START)
+            if call and not opens_sum(head):
+                yield from (TextDelta(text), end)
+                return
+            if weigh(order, said, head):
+                loaded = self.generator().loaded
+                head = search_reply(
+                    loaded.network, loaded.tokens, loaded.prepare(request).tokens, head,
+                    partial(weigh, order, said), partial(weigh_beginning, order, said), edited_replies(order, said),
+                )  # fmt: skip
+        nothing: Changes = {}
+        changes = likeliest_changes(order, said, head)
+        if not request.prefix and (changes is None or (opens_sum(head) and not sum_of(order, changes))):
+            head, changes = ask_back(said), nothing
+        changes = changes or nothing
+        text = head.removeprefix(request.prefix)
+        if not request.prefix and opens_sum(head):
+            text = f"{head}{CALL_START}calculator: {sum_of(order, changes)}"
+            if CALL_END in request.stop:
+                yield from (TextDelta(text), replace(end, stop=CALL_END, usage=self._usage(end, text)))
+                return
+            yield TextDelta(f"{text}{CALL_END}")
+            text, end = self._whole(replace(request, prefix=f"{text}{CALL_END}", stop=(*request.stop, DELTA_LINE)))
+        text += DELTA_LINE + write_delta(order, read_reply(head), changes)
+        yield from (TextDelta(text), replace(end, stop=None, usage=self._usage(end, text)))
+
+    def _whole(self, request: Request) -> tuple[str, StreamEnd]:
+        """Return the text of an answer, and its end."""
+        *chunks, end = super().stream(request)
+        assert isinstance(end, StreamEnd), "a stream ends with its end"
+        return "".join(chunk.text for chunk in chunks if isinstance(chunk, TextDelta)), end
+
+    def _usage(self, end: StreamEnd, text: str) -> Usage:
+        return replace(end.usage or Usage(), output_tokens=self._size(text))
+
+    def _checked(self, request: Request, prompt: BuiltinPrompt) -> Iterator[Chunk]:
+        """Yield the chunks of an answer; behind a line of a solution that a check changes, the changed one is continued."""
+        is_free = request.constraint is None and not request.top_logprobs
+        if prompt.task != "solve" or not is_free or not is_checkable(prompt.text):
+            yield from super().stream(request)
+            return
+        left: Request | None = request
+        while left is not None:
+            left = yield from self._up_to_change(left, request, prompt.text)
+
+    def _up_to_change(self, request: Request, first: Request, question: str) -> Generator[Chunk, None, Request | None]:
+        """Yield the chunks of a solution up to a line that a check changes, and the changed line; return what continues it.
+
+        `request` continues `first` behind the lines that were changed before.
+        """
+        text, at = request.prefix, len(request.prefix)
+        with closing(super().stream(request)) as chunks:
+            for chunk in chunks:
+                text += chunk.text if isinstance(chunk, TextDelta) else ""
+                end = chunk if isinstance(chunk, StreamEnd) else None
+                whole = text + ((end and end.stop) or "")
+                shown = at
+                while (piece := next_piece(whole, at, is_ended=end is not None)) is not None:
+                    checked = self._check(first, question, whole[:at], piece.text) if piece.is_line else piece.text
+                    if checked != piece.text and self._may_follow(first, whole[:at] + checked):
+                        yield from _text(text[shown:at])
+                        return (yield from self._changed(first, whole[:at], checked))
+                    at += len(piece.text)
+                yield from _text(text[shown:at])
+                if end is not None:
+                    yield self._counted(end, first, request)
+        return None
+
+    def _check(self, request: Request, question: str, before: str, line: str) -> str:
+        """Return a line as the checks have it; where it cannot be right, the first other reading that can."""
+        checked = check_line(question, before, line)
+        if not is_doubtful(question, before, checked) or request.sampling.temperature:
+            return checked
+        loaded = self.generator().loaded
+        prepared = loaded.prepare(request)
+        written = loaded.encode(before)
+        state = _state_behind(prepared, written)
+        for other in other_lines(loaded.network, loaded.tokens, (*prepared.tokens, *written), state, before):
+            other_checked = check_line(question, before, other)
+            if not is_doubtful(question, before, other_checked):
+                return other_checked
+        return checked
+
+    def _may_follow(self, first: Request, text: str) -> bool:
+        """Whether the guides let the answer to a request begin with a text, and it may be longer than what of this is its own."""
+        most = first.sampling.max_tokens
+        if most is not None and most <= self._size(text[len(first.prefix) :]):
+            return False
+        loaded = self.generator().loaded
+        try:
+            _state_behind(loaded.prepare(first), loaded.encode(text))
+        except InputError:
+            return False
+        return True
+
+    def _changed(self, first: Request, before: str, line: str) -> Generator[Chunk, None, Request | None]:
+        """Yield a line; return the request that continues it, None if the answer ends in it at a stop string of the request."""
+        line += "" if before or line.endswith(CALL_END) or UNKNOWN.fullmatch(line) else "\n"
+        ends = [(line.find(stop) + len(stop), -len(stop), stop) for stop in first.stop if stop and stop in line]
+        if ends:
+            end, size, stop = min(ends)
+            yield from _text(line[: end + size])
+            read = len(self.generator().loaded.prepare(first).tokens) + self._size(first.prefix)
+            yield StreamEnd("stop", stop, Usage(read, self._size(before[len(first.prefix) :] + line)), self.name)
+            return None
+        yield from _text(line)
+        prefix, most = before + line, first.sampling.max_tokens
+        left = None if most is None else most - self._size(prefix[len(first.prefix) :])
+        return replace(first, prefix=prefix, sampling=replace(first.sampling, max_tokens=left))
+
+    def _counted(self, end: StreamEnd, first: Request, request: Request) -> StreamEnd:
+        """Return an end whose usage counts what was written before the last request as written."""
+        written, used = self._size(request.prefix[len(first.prefix) :]), end.usage
+        if used is None or not written:
+            return end
+        return replace(
+            end,
+            usage=replace(used, input_tokens=used.input_tokens - written, output_tokens=used.output_tokens + written),
+        )
+
+    def _size(self, text: str) -> int:
+        return len(self.generator().loaded.encode(text))
 
     def _with_confidence(self, end: Chunk, prompt: BuiltinPrompt, text: str) -> Chunk:
         if prompt.task != "solve" or not isinstance(end, StreamEnd):
@@ -191,11 +312,34 @@ class BuiltinModel(InProcessModel["Loaded"]):
         return replace(end, confidence=confidence(loaded.network, loaded.tokens, prompt.text, text))
 
     def completed(self, request: Request) -> Request:
-        """Return a request as the network gets it: greedy by default, since sampling adds errors to a model this small."""
+        """Return the request for the network: greedy by default, since sampling adds errors in such a small model."""
         request = super().completed(request)
         if request.sampling.temperature is not None:
             return request
         return replace(request, sampling=replace(request.sampling, temperature=0.0))
+
+
+def _state_behind(prepared: PreparedRequest, written: Iterable[int]) -> GuideState:
+    """Return the state of the guides of a request behind these tokens of its answer.
+
+    Raises:
+        InputError: the guides do not allow them.
+    """
+    state = intersection(*prepared.guides).start()
+    for token in written:
+        state = state.advance(token)
+    return state
+
+
+def _text(text: str) -> Iterator[Chunk]:
+    if text:
+        yield TextDelta(text)
+
+
+def _is_plain(request: Request) -> bool:
+    """Whether a request asks for the whole text of an answer and no more: a call of a tool may stop it."""
+    has_limit = request.sampling.max_tokens is not None or not {*request.stop} <= {CALL_END}
+    return request.constraint is None and not request.top_logprobs and not has_limit
 
 
 Row: TypeAlias = tuple[str, str]
@@ -206,7 +350,7 @@ SKILLS: tuple[Row, ...] = (
     ("orders", "a café's order desk with state, corrections and totals, in English and Japanese: taiwa chat order"),
     ("asking back", "five scores of a question to documents: taiwa ask"),
 )
-"""What the model was trained on, and the command that uses it."""
+"""The trained tasks of the model, and the commands that use them."""
 
 
 def read_card() -> dict[str, Any]:
@@ -227,7 +371,7 @@ def card_rows(card: Mapping[str, Any]) -> Iterator[Row]:
             shown = f"{whole['share']:.1%} of {whole['of']:,} held-out samples{_interval(whole, '{:.1%}')}"
             yield f"exact: {name}", shown
     for row in card.get("headline", ()):
-        if row["of"] and not row["what"].startswith("held-out"):  # those have rows of their own
+        if row["of"] and not row["what"].startswith("held-out"):  # these have separate rows
             style = "{:.3f}" if row["unit"] == "AUC" else "{:.1%}"
             yield row["what"], f"{style.format(row['value'])} of {row['of']:,}{_interval(row, style)}"
     for row in card.get("speed", {}).get("rows", ()):

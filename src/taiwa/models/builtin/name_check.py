@@ -1,38 +1,47 @@
 """The check of the first line of a solution, which names the substances of the question: `Iron pyrite is FeS2, sulfur is S.`
 
-The network learned about as many names as the table has, and now and then writes a wrong one; the table is right or silent.
+The network learned about as many names as the table has, and sometimes writes a wrong one; the table is either right or has
+no entry.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import cache
 from itertools import combinations
 
 from taiwa.tools.compound_names import WORD, find_names, named, nearest_name
 
-__all__ = ["check_names", "checked_names"]
+__all__ = ["NAMED", "check_names", "checked_names", "is_meant", "likeness"]
 
 NAMED = re.compile(r"(\S(?:(?! is ).){0,80}) is ([A-Z(\[][^\s,]{0,60}?)(?:, |\.\Z)")
 LINE = re.compile(rf"(?:{NAMED.pattern})+\Z")
 UNKNOWN = re.compile(r"I do not know the formula of (.{1,100}?)\.\Z")
 MOST_WORDS = 5
 STATE = re.compile(
-    r"^(?:liquid|solid|pure|gaseous|molten|dry|powdered|metallic)\s+|\s+(?:gas|vapou?r|powder|metal|crystals|dust|wire|filings)$",
+    r"^(?:aqueous|liquid|solid|pure|gaseous|molten|dry|powdered|metallic)\s+|\s+(?:gas|vapou?r|powder|metal|crystals|dust|wire|filings)$",
     re.IGNORECASE,
 )
-"""Words around a name that change no formula."""
+"""Words around a name that do not change the formula."""
 ALIKE, FOREIGN = 0.8, 0.6
-"""How like a name that the network wrote is to what it read, at least; and below what it read something else."""
-PLAIN = re.compile(
-    r"[\d./%]+|a|an|and|are|by|do|does|for|from|g|grams?|how|in|is|many|mass|mols?|moles?|of|one|percent|some|take|the|to|weight|what|with",
+"""Minimum similarity of a written name to a name in the question, and the similarity below which they are different names."""
+SHARE = re.compile(
+    r"%|\bp(?!r)\w{0,4}c\w{0,3}t|per cent|share|part|fraction|portion|content|composition|made of|consist|atom|solution|dissolve|molarity|concentration",
     re.IGNORECASE,
 )
-"""Words that no unknown name begins or ends with."""
+"""Words of questions that name an element that is not one of their substances."""
+SWAPPED = re.compile(r"[A-Za-z]{6,}")
+LEADING = re.compile(r"\blead to\b", re.IGNORECASE)
+PLAIN = re.compile(
+    r"[\d./%]+|a|an|and|are|by|do|does|for|from|g|grams?|how|in|is|many|mass|mols?|moles?|much|of|one|percent|some|take|the|to|weight|what|with",
+    re.IGNORECASE,
+)
+"""Words with which an unknown name never begins or ends."""
 
 
 def check_names(question: str, line: str) -> str:
-    """Return the first line of a solution with the names and formulas of the table; any other line as it is.
+    """Return the first line of a solution with the names and formulas of the table; any other line unchanged.
 
     >>> check_names("What is the molar mass of glutamine?", "Gzutamine is C5H8NO.")
     'Glutamine is C5H10N2O3.'
@@ -61,46 +70,97 @@ def checked_names(question: str, solution: str) -> str:
 class _Question:
     """The names of the table in a question, as the table spells them, and its runs of a few words."""
 
+    text: str
     names: tuple[str, ...]
     spans: tuple[str, ...]
 
     @classmethod
     def read(cls, text: str) -> "_Question":
-        return cls(find_names(text), tuple(_spans(text)))
+        return cls(text, find_names(text), tuple(_spans(text)))
 
     def line(self, written: Sequence[str]) -> str:
-        """Return the line for the names that the network wrote; one that it wrote twice or made up stands for one that it left out."""
+        """Return the line for the names that the network wrote; a repeated or invented name is replaced by an omitted one."""
         found = {each: self.name_of(each) for each in written}
-        left = [name for name in self.names if name not in found.values()]
+        formulas = {_formula(name) for name in found.values() if name is not None}
+        left = [name for name in self.names if _formula(name) not in formulas]
         names: list[str] = []
         for each in written:
             name = found[each]
-            if (name in names or (name is None and _likeness(self._nearest(each), each) < FOREIGN)) and left:
+            if (name in names or (name is None and likeness(self._nearest(each), each) < FOREIGN)) and left:
                 name = left.pop(0)
             if name is None:
                 return self.refusal(each)
-            names += [name] if name not in names else []
-        text = ", ".join(f"{name} is {named()[name.lower()][1]}" for name in names)
+            names += [name] if _formula(name) not in map(_formula, names) else []
+        if not SHARE.search(self.text):
+            names = self._completed(names)
+        text = ", ".join(f"{name} is {_formula(name)}" for name in names)
         return f"{text[0].upper()}{text[1:]}."
 
+    def _completed(self, names: list[str]) -> list[str]:
+        """Return names with those that the question has besides, each behind the one that it follows there."""
+        before = ""
+        text = SWAPPED.sub(_in_order, LEADING.sub(" ", self.text))
+        for name in find_names(text):
+            is_part = any(f" {name.lower()} " in f" {other.lower()} " for other in names)
+            is_word = any(spelt in text for spelt in (name, name.capitalize(), name.title(), name.upper()))
+            if _formula(name) not in map(_formula, names) and is_word and not is_part:
+                names.insert(names.index(before) + 1 if before in names else 0, name)
+            before = name
+        return names
+
     def refusal(self, written: str) -> str:
-        """Return the line that says that a name is unknown, as the question has it."""
+        """Return the line that says that a name is unknown, spelled as in the question."""
         return f"I do not know the formula of {self._nearest(written)}."
 
     def name_of(self, written: str) -> str | None:
-        """Return the name that a written one stands for; None if the table lacks it."""
+        """Return the table's name for a written one; None if the table lacks it."""
         if any(written.lower() == name.lower() for name in self.names):
             return named()[written.lower()][0]
         nearest = self._nearest(written)
-        if written.lower() in named() and nearest.lower() not in named() and _likeness(nearest, written) >= ALIKE:
+        if whole := self._whole(written) or self._whole(nearest):
+            return whole
+        if written.lower() in named() and nearest.lower() not in named() and is_meant(nearest, written):
             return named()[written.lower()][0]
         return nearest_name(STATE.sub("", nearest))
 
+    def _whole(self, part: str) -> str:
+        """Return the name of which a part stands in the question, where it stands there by itself nowhere; '' for none."""
+        if any(is_meant(span, part) for span in self.spans if span.lower() != part.lower()):
+            return ""
+        plain = {name: STATE.sub("", name).lower() for name in self.names}
+        return next(
+            (name for name in plain if f" {part.lower()} " in f" {plain[name]} " and plain[name] != part.lower()), ""
+        )
+
     def _nearest(self, written: str) -> str:
-        return max(self.spans, key=lambda span: _likeness(span, written), default=written)
+        return max(self.spans, key=lambda span: likeness(span, written), default=written)
 
 
-def _likeness(one: str, other: str) -> float:
+def _in_order(word: re.Match[str]) -> str:
+    """Return the name that has the same letters as a word, and the same first one; else the word."""
+    letters = word[0][0].lower(), "".join(sorted(word[0].lower()))
+    return word[0] if word[0].lower() in named() else _by_letters().get(letters, word[0])
+
+
+@cache
+def _by_letters() -> Mapping[tuple[str, str], str]:
+    return {(name[0], "".join(sorted(name))): name for name in named()}
+
+
+def _formula(name: str) -> str:
+    return named()[name.lower()][1]
+
+
+def is_meant(one: str, other: str) -> bool:
+    """Whether a text is a name with slips: alike, or with the same letters in another order behind the first one."""
+    return likeness(one, other) >= ALIKE or (one[0].lower(), sorted(one.lower())) == (
+        other[0].lower(),
+        sorted(other.lower()),
+    )
+
+
+def likeness(one: str, other: str) -> float:
+    """Return how much of two texts is alike, 0 to 1."""
     return SequenceMatcher(None, one.lower(), other.lower()).ratio()
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.kernel.records import Json, is_number
+from taiwa.kernel.serialization import Json, is_number
 from taiwa.safetensors_file import parse_header, read_tensor
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ CHUNK = 256
 """Tokens that are read at a time: attention takes memory for each pair of a new and an old token."""
 
 INITIAL_ROOM = 128
-"""Tokens for which a cache has room at first; it doubles as the text grows."""
+"""Initial capacity of a cache in tokens; it doubles as the text grows."""
 
 
 FORMAT = "taiwa-builtin-1"
@@ -135,7 +135,7 @@ def _config(data: dict[str, Json]) -> Config:
 
 
 PIECE = 400_000
-"""Elements of a matrix that BLAS multiplies with a vector on one thread; starting threads would take longer."""
+"""Maximum elements of a matrix that BLAS multiplies with a vector on one thread; starting threads would take longer."""
 HALF = np.float32(0.5)
 SPARSE = 4
 """Fewer rows of the head than one in this many are gathered; else all rows are computed."""
@@ -188,7 +188,7 @@ class Network:
         return CachedSequence(self)
 
     def log_probabilities(self, known: Sequence[int], text: Sequence[int]) -> Array:
-        """Return the log-probability (T,) of each token of a text behind those before it; no mask applies.
+        """Return the log probability (T,) of each token of a text given the previous ones, without masks.
 
         Raises:
             InputError: the text is longer than the context of the model.
@@ -292,7 +292,7 @@ class CachedSequence:
             cache = self.cache[at]
             cache[0, :, here] = queries[1]
             cache[1, :, here] = heads[2]
-            if at + 1 == config.layers and seen is not None:  # of the last layer only the last positions are needed
+            if at + 1 == config.layers and seen is not None:  # only the last positions of the last layer are needed
                 queries, x, seen = queries[:, :, -count:], x[-count:], seen[-count:]
             x = x + _float32(self._attended(queries[0], cache[:, :, : here.stop], seen) @ layer.out)
             gate, up = np.split((x @ layer.up) * _scale(x, config.eps), 2, -1)

@@ -1,4 +1,4 @@
-"""How the built-in model plays the café app `order`: its menu, the prompt of a turn, and the grammar that its reply follows."""
+"""How the built-in model handles the café app `order`: its menu, the prompt of a turn, and the grammar of its reply."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from importlib.resources import files
 from types import MappingProxyType
 
 from taiwa.kernel.messages import Grammar
-from taiwa.kernel.records import Json, value
+from taiwa.kernel.serialization import Json, value
 from taiwa.models.builtin.tokenizer import normalize_text
 
 MENU_HEADING = "\nThe menu, in dollars:\n"
@@ -23,7 +23,7 @@ def find_menu(instructions: str) -> str:
 
 
 MENU_TEXT = find_menu((files("taiwa.apps") / "builtin" / "order.md").read_text("utf-8"))
-"""The menu that the model was trained on: that of the shipped app."""
+"""The menu that the model was trained on, from the built-in app."""
 
 MENU: Mapping[str, str] = MappingProxyType(
     {

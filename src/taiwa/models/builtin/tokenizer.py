@@ -2,9 +2,10 @@
 
 Tokens are single digits, single chemical elements, and the longest piece for all other text.
 
-A text is divided in two steps: first into runs that no token crosses (the elements of a chemical formula, the digits of a number,
-words with the space before them, Japanese and Chinese characters, punctuation, white space), then each run into the longest known
-pieces, or bytes where there is none. So a number or a formula can be copied piece by piece wherever it occurs.
+A text is tokenized in two steps: first it is split into runs that no token crosses (the elements of a chemical formula, the
+digits of a number, words with the space before them, Japanese and Chinese characters, punctuation, white space), then each
+run into the longest known pieces, or bytes where there is none. A number or a formula can therefore be copied piece by piece
+wherever it occurs.
 """
 
 import json
@@ -43,7 +44,7 @@ MAX_CHARS = 1_200
 """Length of a normalized text; the end is kept."""
 MAX_RAW_CHARS = 24_000
 MAX_ACCENTS = 2
-"""Accents on one letter; more are a picture rather than a word."""
+"""Maximum accents on one letter; more are not a word."""
 
 SIMILAR = {
     **dict.fromkeys("‐‑‒–−﹣－", "-"),
@@ -65,7 +66,7 @@ SUPERSCRIPT = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]+")
 
 
 def normalize_text(text: str) -> str:
-    """Bring a text into the form that the model was trained on; a normalized text stays as it is.
+    """Normalize a text as in training; a normalized text stays unchanged.
 
     >>> normalize_text("  How much H₂O is in 2½ cm³\\nof “it”?  ")
     'How much H2O is in 2 1/2 cm^3 of "it"?'

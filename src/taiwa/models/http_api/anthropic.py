@@ -21,7 +21,7 @@ from taiwa.kernel.messages import (
     ToolResult,
     Usage,
 )
-from taiwa.kernel.records import Json, count_at, item_at, items_at, parse_json, text_at, to_json
+from taiwa.kernel.serialization import Json, count_at, item_at, items_at, parse_json, text_at, to_json
 from taiwa.models.http_api.capabilities import Capabilities, fit_attachments, reasons_adaptively, takes_effort
 from taiwa.models.http_api.errors import error_from_status, error_in_response, protocol_error
 from taiwa.models.http_api.provider_interface import NO_OPTIONS, Decoder, ModelOptions, Server, WireRequest
@@ -31,14 +31,14 @@ VERSION = "2023-06-01"
 DEFAULT_MAX_TOKENS = 4096
 """The protocol requires a limit of the answer."""
 REASONING_MAX_TOKENS = 32_000
-"""The limit of the reasoning and the answer together, where the model chooses how long it reasons."""
+"""The limit of reasoning and answer together, if the model chooses how long it reasons."""
 BUDGETS: Mapping[str, int] = {
     "minimal": 1024, "low": 2048, "medium": 8192, "high": 16_384, "xhigh": 32_000, "max": 32_000
 }  # fmt: skip
-"""Tokens of reasoning for models that take no effort."""
+"""Reasoning tokens for models without an effort setting."""
 CALL_ID = r"[A-Za-z0-9_-]{1,64}"
 CACHE_CONTROL: Json = {"type": "ephemeral"}
-"""Asks to cache everything up to and including its block; at most four are allowed, three are used."""
+"""Requests caching of everything up to and including its block; four are allowed, three are used."""
 FINISH_REASONS: Mapping[str, FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -135,11 +135,11 @@ class AnthropicMessages:
 
     @property
     def origin(self) -> str:
-        """What can read the reasoning of this model."""
+        """The wire and model that can read the reasoning of this model."""
         return f"messages:{self.label}:{self.model}"
 
     def _reasoning(self, request: Request, options: ModelOptions) -> dict[str, Json]:
-        """Return the field that turns reasoning on or off, and the limit that has room for it.
+        """Return the field that turns reasoning on or off, and a limit that leaves room for it.
 
         Raises:
             UnsupportedError: the limit of the request is smaller than the budget of the reasoning.
@@ -150,10 +150,10 @@ class AnthropicMessages:
                 return {}
             if not options.reasons:
                 return {"thinking": {"type": "disabled"}}
-            # Newer models leave the text of their reasoning out unless it is asked for.
+            # Newer models omit the text of their reasoning unless it is requested.
             thinking: Json = {"type": "adaptive", "display": "summarized"}
             return {"max_tokens": most or REASONING_MAX_TOKENS, "thinking": thinking}
-        # A budget cannot stand beside a demanded call.
+        # A budget cannot be combined with a required call.
         if not options.reasons or (request.tools and request.tool_choice not in ("auto", "none")):
             return {}
         budget = BUDGETS[options.effort] if options.budget is None else options.budget
@@ -169,7 +169,7 @@ class AnthropicMessages:
     def _messages(self, request: Request, rest: Sequence[Message]) -> list[Json]:
         turns = _turns(rest, self.origin)
         if not turns:
-            raise InputError("the request has no message besides the instructions; add one of the user")
+            raise InputError("the request has only instructions; add a user message")
         last = max((index for index, turn in enumerate(turns) if turn.role == "user"), default=-1)
         messages: list[Json] = [
             {"role": turn.role, "content": self._blocks(turn, marked=index == last)} for index, turn in enumerate(turns)
@@ -276,9 +276,9 @@ def _split(messages: Sequence[Message]) -> tuple[_Turn, Sequence[Message]]:
 
 
 def _turns(messages: Sequence[Message], origin: str) -> list[_Turn]:
-    """Join messages into alternating turns. Instructions in mid-conversation become part of the turn of the user.
+    """Join messages into alternating turns. Instructions within a conversation become part of the user's turn.
 
-    Reasoning of `origin` goes back as it was signed, before the text and the calls that it led to.
+    Reasoning of `origin` is sent back as signed, before its text and calls.
     """
     ids = CallIds(CALL_ID, "call_{}")
     turns: list[_Turn] = []
@@ -318,7 +318,7 @@ def _open_turn(turns: list[_Turn], role: str) -> _Turn:
 
 
 def _parse_arguments(text: str) -> dict[str, Json]:
-    """Parse arguments as the object that the protocol requires; other text is shown to the model inside of one."""
+    """Parse arguments as the object that the protocol requires; other text is wrapped in an object."""
     try:
         arguments = parse_json(text or "{}")
         to_json(arguments)
@@ -333,9 +333,9 @@ def _result(result: ToolResult, ids: CallIds) -> Block:
 
 
 def _portable(schema: Json, path: str) -> Json:
-    """Rewrite a schema as the server accepts it: closed objects, no bounds of numbers or lengths.
+    """Rewrite a schema for the server: closed objects, no bounds of numbers or lengths.
 
-    What is omitted is checked when the answer is parsed.
+    Omitted keywords are checked when the answer is parsed.
     """
     if not isinstance(schema, dict):
         return schema
@@ -454,7 +454,7 @@ class _Reader:
         reason = text_at(data, "stop_reason")
         if reason and self._response.finish is None:
             for block in self._thinking.values():
-                if _is_signed(block):  # one without a signature would be refused
+                if _is_signed(block):  # a block without a signature would be refused
                     self._response.keep_thinking(text_at(block, "thinking"), block, self._origin)
             self._response.finish = FINISH_REASONS.get(reason, "stop")
             self._response.stop = text_at(data, "stop_sequence") or None

@@ -17,12 +17,12 @@ from taiwa.yamlfile import write_private
 MASK = "•••"
 SHORTEST_PIECE = 6
 SYNONYMS: Mapping[str, str] = {"GEMINI_API_KEY": "GOOGLE_API_KEY"}
-"""Another name of a variable, which a provider's own programs read too."""
+"""Alternative names of variables, which a provider's own programs read too."""
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class Secret:
-    """An API key, without the white space around it that pasting adds. Only `reveal` returns its text: it has no other form as a string, and cannot be pickled or copied."""
+    """An API key, stripped of white space. Only `reveal` returns its text; it cannot be printed, pickled or copied."""
 
     __slots__ = ("_text",)
 
@@ -59,7 +59,7 @@ class Secret:
 
 
 def mask_text(text: str, secrets: Iterable[str]) -> str:
-    """Mask every secret in a text, and the beginning of one that the end of the text cuts off (`…` may mark the cut)."""
+    """Mask every secret in a text, and the beginning of one that is cut off at its end (`…` may mark the cut)."""
     for secret in secrets:
         text = text.replace(secret, MASK)
         end = len(text.rstrip("…"))

@@ -16,7 +16,7 @@ from typing import Literal, cast, get_args
 from taiwa.kernel.attachments import Attachment, InputKind
 from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
 from taiwa.kernel.messages import Capability, Message, Part, Request, Text, Usage
-from taiwa.kernel.records import Json, count_at, item_at, parse_json, text_at
+from taiwa.kernel.serialization import Json, count_at, item_at, parse_json, text_at
 from taiwa.models.http_api.provider_interface import Target
 from taiwa.settings import Settings
 from taiwa.yamlfile import write_private
@@ -41,9 +41,9 @@ DESCRIPTIONS: Mapping[Capability, str] = {
 class Capabilities:
     """What a model on its server can do; `sampling`: whether it accepts temperature and top_p.
 
-    `inputs` are the attachments that may be sent to it; most servers refuse images clearly where their model cannot read them.
-    `verdicts` are those of a probe, if there was one: `enforced`, `ignored`, `refused` or `unknown` by the name of a capability
-    or of a keyword of JSON Schema.
+    `inputs` are the attachments that may be sent to it; most servers refuse images with a clear error if their model cannot
+    read them. `verdicts` are the results of a probe, if there was one: `enforced`, `ignored`, `refused` or `unknown` by the
+    name of a capability or of a keyword of JSON Schema.
     """
 
     capabilities: frozenset[Capability]
@@ -81,7 +81,8 @@ TABLE: tuple[tuple[str, str, Capabilities], ...] = (
     ("openai", r"^(gpt-4(-|$)|gpt-3\.5)", _can("stop tools logprobs seed", inputs="")),
     ("openai", r"^chatgpt-4o", _can("stop logprobs seed", inputs=EVERY_INPUT)),
     ("openai", r"^gpt-4(o|\.\d)", _can("stop tools json_schema logprobs seed", inputs=EVERY_INPUT)),
-    # Reasoning models (o1, o3, o4-mini, gpt-5 …) refuse stop, temperature, top_p and logprobs; newer names are taken for such.
+    # Reasoning models (o1, o3, o4-mini, gpt-5 …) refuse stop, temperature, top_p and logprobs; newer names are assumed to be
+    # such.
     ("openai", r"", _can("tools json_schema", sampling=False, inputs=EVERY_INPUT)),
     ("llamacpp", r"", _can("stop prefix tools json_schema regex grammar logprobs seed")),
     ("vllm", r"", _can("stop prefix tools json_schema regex grammar logprobs seed")),
@@ -102,7 +103,7 @@ TABLE: tuple[tuple[str, str, Capabilities], ...] = (
 )
 
 ROUTED = frozenset[Capability](("stop", "tools", "json_schema", "seed"))
-"""What a router passes on to the providers that are known here; a prefix and the rest depend on the route."""
+"""Capabilities that a router passes on to known providers; prefix and others depend on the route."""
 
 CLAUDE_VERSION = re.compile(r"claude-(?:[a-z]+-)*(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 NEWEST: tuple[int, int] = (99, 0)
@@ -141,12 +142,12 @@ def _claude_version(model: str) -> tuple[int, int]:
 
 
 def reasons_adaptively(model: str) -> bool:
-    """Whether a model of Anthropic chooses itself how long it reasons; older ones have a budget of tokens."""
+    """Whether an Anthropic model chooses how long it reasons; older ones have a token budget."""
     return _claude_version(model) >= (4, 6)
 
 
 def takes_effort(model: str) -> bool:
-    """Whether a model of Anthropic takes an effort: all since 4.6, and Opus 4.5."""
+    """Whether an Anthropic model supports an effort: all since 4.6, and Opus 4.5."""
     return _claude_version(model) >= (4, 6) or "opus-4-5" in model
 
 
@@ -188,7 +189,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class ProbeReport:
-    """All findings about one model on one server, and their cost; `server` is the name that it gives itself, or ''; `day` the date of a stored report."""
+    """All findings about a model on a server, and their cost; `server` is its own name or '', `day` the date of the report."""
 
     model: str
     base_url: str
@@ -200,7 +201,7 @@ class ProbeReport:
 
     @property
     def capabilities(self) -> Mapping[Capability, bool]:
-        """The capabilities that are known; `json_schema` requires a server that enforces the plainest schema."""
+        """The known capabilities; `json_schema` requires a server that enforces the simplest schema."""
         verdicts: dict[str, Verdict] = {finding.name: finding.verdict for finding in self.findings}
         verdicts["json_schema"] = _weakest(verdicts.get("schema.enum"), verdicts.get("schema.required"))
         known = {"enforced": True, "ignored": False, "refused": False}
@@ -215,7 +216,7 @@ def _weakest(*verdicts: Verdict | None) -> Verdict:
 
 
 def save_report(settings: Settings, report: ProbeReport) -> None:
-    """Store a report in place of an older one about the same model on the same server.
+    """Store a report, replacing an older one about the same model on the same server.
 
     Raises:
         ConfigError: the file is invalid or cannot be written.
@@ -277,9 +278,9 @@ REMEDIES = {
 def fit_attachments(
     request: Request, model: str, inputs: Collection[InputKind] = (), *, fixed: bool = False
 ) -> Request:
-    """Return a request whose text files are text; `inputs` are the other kinds that the model reads.
+    """Return a request with text files converted to text; `inputs` are the other kinds that the model reads.
 
-    A `fixed` model cannot read more than that, whatever its settings are.
+    A `fixed` model cannot read more, whatever its settings.
 
     Raises:
         UnsupportedError: the model cannot read an attachment.

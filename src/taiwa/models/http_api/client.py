@@ -1,7 +1,8 @@
 """Calls to model servers over HTTP, blocking and asynchronous: deadlines, retries, size limits, masked API keys, kept connections.
 
-httpx2 carries the bytes: HTTP/1.1, TLS, proxies, kept connections. It is imported at the first call. Calls run as coroutines, where
-a deadline or a cancellation ends any wait; a blocking call runs its coroutine on an event loop in a thread of this module.
+httpx2 carries the bytes: HTTP/1.1, TLS, proxies, kept connections. It is imported at the first call. Calls run as
+coroutines, so that a deadline or a cancellation ends any wait; a blocking call runs its coroutine on an event loop in a
+thread of this module.
 """
 
 import asyncio
@@ -45,10 +46,10 @@ HEADERS = (
 )
 READABLE = ("json", "event-stream", "text/plain", "octet-stream")
 DRAIN_SECONDS = 0.5
-"""How long the end of a response is waited for after the end of its answer, so that the connection can be used again."""
+"""Seconds to wait for the end of a response after its answer, so that the connection can be reused."""
 FAILURE_SECONDS = 10.0
 REST_BYTES = 2**20
-"""How much of a response is read after its answer, or when it is not 2xx."""
+"""Bytes of a response to read after its answer, or if it is not 2xx."""
 
 TRANSIENT = (RateLimitError, OverloadedError, TimeoutError)
 PERMANENT_STATUSES = frozenset({501, 505, 507, 508, 510, 511})
@@ -56,11 +57,11 @@ PERMANENT_STATUSES = frozenset({501, 505, 507, 508, 510, 511})
 UNCHARGED_STATUSES = frozenset({501, 503, 505, 529})
 """Statuses of the 5xx class of a server that did not begin to answer."""
 NOTICE_SECONDS = 1.0
-"""A longer wait is announced."""
+"""Longer waits are announced."""
 SILENT_SECONDS = 8.0
-"""How long a server may be silent before that is announced."""
+"""Seconds of silence of a server before it is announced."""
 JITTER = 0.1
-"""How far a wait that the server asked for is stretched at most, so that clients do not all come back at one moment."""
+"""The maximum jitter added to a wait that the server asked for, so that clients do not all return at once."""
 CLOCK_TOLERANCE = 0.01
 """Seconds by which a timer may fire before its moment."""
 
@@ -126,7 +127,7 @@ class Deadline:
     def begin_attempt(self) -> dict[str, float]:
         """Start the time to the first byte; return the timeouts of the operations of this attempt, in seconds.
 
-        Both body reads and the wait for the headers have the same one, because the transport takes only one per response.
+        Body reads and the wait for the headers have the same timeout, because the transport takes only one per response.
         """
         self._first_byte = min(self._now() + self._limits.first_byte, self._end)
         left = max(self.left, 0.0)
@@ -144,11 +145,11 @@ class Deadline:
         return self.left <= CLOCK_TOLERANCE
 
     def until_first_byte(self) -> float:
-        """Seconds that a wait for the first byte of a response may take now."""
+        """Seconds that remain for the first byte of a response."""
         return self._first_byte - self._now()
 
     def until_next_byte(self) -> float:
-        """Seconds that a wait for a further byte may take now."""
+        """Seconds that remain for a further byte."""
         return min(self._limits.between, self.left)
 
 
@@ -161,7 +162,7 @@ POOL_CALLS = 16
 
 
 def _proxy(base: BaseUrl) -> "httpx2.Proxy | None":
-    """Return the proxy that the environment names for a server, none for a loopback address."""
+    """Return the proxy that the environment sets for a server; none for a loopback address."""
     import httpx2
 
     if base.is_local or proxy_bypass(base.host):
@@ -208,9 +209,9 @@ class Pool:
 class Connections:
     """The connections of one event loop to one server.
 
-    httpcore2 looks at all connections of a pool twice a call, so there are several pools. A call takes the first one with room:
-    few calls at a time share few connections. The client of httpx2 above its transport would add cookies, redirects, default
-    headers and a proxy of its own, all of which would be switched off here.
+    httpcore2 scans all connections of a pool twice per call, so there are several pools. A call takes the first pool with
+    room: few concurrent calls share few connections. The client of httpx2 would add cookies, redirects, default headers and
+    a proxy, all of which would be disabled here.
     """
 
     def __init__(self, base: BaseUrl) -> None:
@@ -220,14 +221,14 @@ class Connections:
 
         # Loading the certificates takes as long as fifty calls; without TLS there is nothing to verify.
         tls = httpx2.create_ssl_context() if base.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        # The caller decides how many calls run at once; one that waited for a connection here would look slow.
+        # The caller decides how many calls run at once; waiting for a connection here would look like a slow server.
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEPT_SECONDS)
         self._open = partial(httpx2.AsyncHTTPTransport, verify=tls, limits=limits, proxy=_proxy(base))
         self._pools: list[Pool] = []
         self._keeper = self._keep()
 
     async def _keep(self) -> AsyncGenerator[None]:
-        """Hold the connections: an event loop that ends closes its generators, this one too."""
+        """Hold the connections: an event loop closes its generators when it ends, including this one."""
         try:
             yield
         finally:
@@ -272,7 +273,7 @@ def _background_loop() -> asyncio.AbstractEventLoop:
 
 
 def _forget_background_loop() -> None:
-    """Give a forked process a loop of its own, and so connections: two writers on one socket garble both."""
+    """Give a forked process its own loop, and thus connections: two writers on one socket would garble both."""
     global _background, _background_lock
     _background, _background_lock = None, threading.Lock()
 
@@ -283,8 +284,8 @@ os.register_at_fork(after_in_child=_forget_background_loop)
 def _iterate(items: AsyncGenerator[T], silence: T | None = None) -> Generator[T]:
     """Yield the items of an asynchronous generator that runs on the background loop; closing or an interrupt cancels it.
 
-    The generator may run ahead of its reader, but for a `FailedAttempt`: the size limit of a response bounds what waits here. `silence` is yielded if
-    there is no item for `SILENT_SECONDS`.
+    The generator may run ahead of its reader, except after a `FailedAttempt`; the size limit of a response bounds the queue.
+    `silence` is yielded if there is no item for `SILENT_SECONDS`.
     """
     loop = _background_loop()
     queue: SimpleQueue[T | None] = SimpleQueue()
@@ -314,7 +315,7 @@ def _iterate(items: AsyncGenerator[T], silence: T | None = None) -> Generator[T]
             task.cancel()
 
     try:
-        # The loop makes the task: an interrupt at any moment from here on finds one to cancel, or none that was started.
+        # The loop creates the task: from here on, an interrupt finds either a task to cancel or none started.
         loop.call_soon_threadsafe(start)
         patience = None if silence is None else SILENT_SECONDS
         while True:
@@ -335,7 +336,7 @@ def _iterate(items: AsyncGenerator[T], silence: T | None = None) -> Generator[T]
 
 
 def _abandon(connections: dict[asyncio.AbstractEventLoop, Connections]) -> None:
-    """Close the connections of a model that is gone."""
+    """Close the connections of a deleted model."""
     for loop, kept in connections.items():
         if not loop.is_closed():
             loop.call_soon_threadsafe(loop.create_task, kept.aclose())
@@ -346,9 +347,9 @@ def _abandon(connections: dict[asyncio.AbstractEventLoop, Connections]) -> None:
 
 @dataclass(eq=False)
 class HttpModel:
-    """The model that a target names, over HTTP; one object serves all threads and event loops of a process.
+    """The model of a target, over HTTP; one object serves all threads and event loops of a process.
 
-    Connections are kept for later calls; those of an event loop end with it, the others with `close` or the object.
+    Connections are kept for later calls; those of an event loop are closed with it, the others with `close` or the object.
 
     Raises:
         ConfigError: the base URL or the key cannot be used.
@@ -387,7 +388,7 @@ class HttpModel:
         return self.target.capabilities
 
     def holding(self, hold: Enforce) -> "HttpModel":
-        """Return the same model with another way to treat what its server does not enforce; it has its own connections."""
+        """Return the same model with another treatment of unenforced constraints; it has its own connections."""
         from taiwa.models.http_api.openai_chat import held_so
 
         return HttpModel(held_so(self.target, hold), self._key, limits=self.limits, retry=self.retry, clock=self.clock)
@@ -420,13 +421,13 @@ class HttpModel:
         Raises:
             ModelError: the call failed.
         """
-        # a protocol's own headers, its version for one, are those of any of its calls
+        # every call of a protocol has the same headers, such as its version
         call = self.codec.encode(Request((user("x"),)))
         own = tuple(header for header in call.headers if header[0] != "content-type")
         return self.send(WireRequest(path, b"", own), "GET")
 
     def send(self, call: WireRequest, method: str = "POST") -> bytes:
-        """Return the response to a call as it comes, for calls that no `Request` expresses.
+        """Return the raw response to a call, for calls that a `Request` cannot express.
 
         Raises:
             ModelError: the call failed.
@@ -441,7 +442,7 @@ class HttpModel:
         read: "Callable[[_Attempt, httpx2.AsyncHTTPTransport], AsyncGenerator[T]]",
         request: Request | None = None,
     ) -> AsyncGenerator[T | Notice | FailedAttempt]:
-        """Try until an attempt succeeds, something was given out, or the retry policy gives up."""
+        """Try until an attempt succeeds, a chunk was yielded, or the retry policy gives up."""
         http = self._http_request(method, call)
         with await self._pool() as transport:
             deadline = Deadline(self.limits, self.clock.now)
@@ -476,7 +477,7 @@ class HttpModel:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What no error may contain."""
+        """The secrets that errors must not contain."""
         return (self._key.reveal(),) if self._key else ()
 
     def _http_request(self, method: str, call: WireRequest) -> "httpx2.Request":
@@ -532,10 +533,10 @@ class HttpModel:
 
 
 class _Body:
-    """The body of a response, read by a task of its own.
+    """The body of a response, read by a separate task.
 
-    Servers send every few characters in a chunk of its own. The task collects what arrives together, so that one timer guards one
-    wait, not one chunk, and the decoder is called once.
+    Servers send every few characters as a separate chunk. The task collects chunks that arrive together, so that there is
+    one timer and one call of the decoder per wait, not per chunk.
     """
 
     def __init__(self, response: "httpx2.Response", limit: int) -> None:
@@ -556,7 +557,7 @@ class _Body:
             self._arrived.set()
 
     async def read(self, seconds: float) -> bytes:
-        """Return what has arrived, nothing at the end; wait no longer than these seconds."""
+        """Return the bytes that have arrived, none at the end; wait at most these seconds."""
         if not self._pieces:
             async with asyncio.timeout(seconds):
                 await self._arrived.wait()
@@ -570,7 +571,7 @@ class _Body:
         return data
 
     async def read_rest(self, seconds: float) -> bytes:
-        """Return what comes within these seconds in all, as far as the connection holds and `REST_BYTES` reach."""
+        """Return the bytes that arrive within these seconds in total, up to `REST_BYTES` or the end of the connection."""
         rest = b""
         with suppress(*connection_faults()):
             async with asyncio.timeout(seconds):
@@ -587,7 +588,7 @@ class _Body:
 
 
 class _Attempt:
-    """One attempt of a call: how far it came, and how long it may still take."""
+    """One attempt of a call: its progress, and its remaining time."""
 
     def __init__(self, model: HttpModel, http: "httpx2.Request", request: Request | None, deadline: Deadline) -> None:
         self._model = model
@@ -601,11 +602,11 @@ class _Attempt:
         self._response: httpx2.Response | None = None
         self._body: _Body | None = None
         self.headers: Mapping[str, str] = {}
-        """The headers of the response; their names are lower-case, and the first of several counts."""
+        """The headers of the response; their names are lower-case, and the first of several with the same name counts."""
 
     @property
     def may_repeat(self) -> bool:
-        """Whether the call can be made again: nothing was given out, and the server is there and does not forbid it.
+        """Whether the call can be retried: no chunk was yielded, and the server is reachable and does not forbid it.
 
         A server on this machine that does not listen will not do so a second later.
         """
@@ -617,7 +618,8 @@ class _Attempt:
         return self._body is not None and self._response is not None and self._response.is_success
 
     async def answer(self, transport: "httpx2.AsyncHTTPTransport") -> AsyncGenerator[Chunk]:
-        """Yield the chunks of an answer; `StreamEnd` comes when the connection is free again, as no reader reads on after it.
+        """Yield the chunks of an answer; `StreamEnd` is yielded when the connection is free again, because no reader
+        continues after it.
 
         Raises:
             ModelError: the call failed.
@@ -648,7 +650,7 @@ class _Attempt:
                     else:
                         yield chunk
                 if chunks and not ended:
-                    decoder.feed(b"")  # a failure that stood behind these chunks is raised now, not after the next wait
+                    decoder.feed(b"")  # a failure after these chunks is raised now, not after the next wait
             if not ended:  # so that the connection can be used again
                 await body.read_rest(min(DRAIN_SECONDS, self._deadline.left))
         finally:
@@ -690,7 +692,7 @@ class _Attempt:
             headers.setdefault(name.decode("latin-1").lower(), text.decode("latin-1"))
         self.headers = headers
         status, coding = self._response.status_code, headers.get("content-encoding", "identity").lower()
-        if not 200 <= status < 300:  # the status says enough, if its body does not come or cannot be read
+        if not 200 <= status < 300:  # the status is sufficient if the body is missing or cannot be read
             seconds = min(FAILURE_SECONDS, deadline.left)
             content = await body.read_rest(seconds) if coding == "identity" else b""
             for secret in self._model.secrets:
@@ -702,7 +704,7 @@ class _Attempt:
         if kind and not any(word in kind for word in READABLE):
             raise self._not_an_answer(f"sends {quoted(kind, 60)} instead of an answer")
         if coding in ("gzip", "x-gzip", "deflate"):
-            self._inflate = zlib.decompressobj(wbits=47).decompress  # 32 + 15: it finds out which of the two it is
+            self._inflate = zlib.decompressobj(wbits=47).decompress  # 32 + 15: detect gzip or zlib automatically
         elif coding != "identity":
             raise self._not_an_answer(f"sends its answer packed ({quoted(coding, 60)}), which was not asked for")
         return body
@@ -720,7 +722,7 @@ class _Attempt:
                 self._stage = "answer"
             if self._inflate is not None:
                 try:
-                    # no more than may still come: a small body may unpack to gigabytes
+                    # at most the remaining limit: a small body may unpack to gigabytes
                     data = self._inflate(data, most + 1 - self._size)
                 except zlib.error:
                     raise self._not_an_answer("sends its answer packed, and broken") from None
@@ -731,7 +733,7 @@ class _Attempt:
                 return data
 
     async def _close(self) -> None:
-        """Release the connection; a response that was not read to its end takes it along."""
+        """Release the connection; it is closed if the response was not read to its end."""
         with suppress(*connection_faults()):
             if self._body is not None:
                 await self._body.aclose()
@@ -744,7 +746,7 @@ class _Attempt:
             fault, self._stage, model.base, model.limits, model.codec.server, late=self._deadline.is_over
         )
         if row == "hung up" and model.base.is_local and model.has_kept_connection:
-            # Servers such as llama.cpp close a kept connection without a word. A server on this machine charges nothing.
+            # Servers such as llama.cpp close a kept connection silently. A server on this machine charges nothing.
             error.may_be_charged = model.has_kept_connection = False
         self._is_absent = row == "refused" and model.base.is_local
         return error

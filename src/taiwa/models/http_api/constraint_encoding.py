@@ -1,6 +1,6 @@
-"""Encode constraints in the fields of a server, and tell what it enforces, what it promises, and what must be checked.
+"""Encode constraints in the fields of a server, and report what it enforces, what it promises, and what must be checked.
 
-llama.cpp drops a part of JSON Schema silently, so what it enforces is found by walking a schema as its converter does.
+llama.cpp silently drops parts of JSON Schema, so a walk over the schema imitates its converter to find what it enforces.
 """
 
 import json
@@ -45,7 +45,7 @@ from taiwa.kernel.messages import (
     TextDelta,
     ToolCallsInText,
 )
-from taiwa.kernel.records import Json, items_at
+from taiwa.kernel.serialization import Json, items_at
 from taiwa.models.http_api.capabilities import Capabilities
 from taiwa.models.http_api.provider_interface import ConstraintWire, Enforce
 from taiwa.structured.rendering import is_strict, strict_form
@@ -65,7 +65,7 @@ KINDS: Mapping[type, tuple[str, Capability, str]] = {
     Grammar: ("grammar", "grammar", "a grammar"),
     ToolCallsInText: ("tools", "grammar", "tools in free text"),
 }
-"""The name of a kind of constraint in clauses, where it stands for a keyword, its capability, and its name in errors."""
+"""The name of a kind of constraint in clauses (instead of a keyword), its capability, and its name in errors."""
 
 GRAMMAR_FIELDS: Mapping[ConstraintWire, tuple[str, ...]] = {
     "structured_outputs": ("structured_outputs", "grammar"), "fields": ("ebnf",), "gbnf": ("grammar",), "llguidance": ("grammar",)
@@ -76,21 +76,21 @@ LARGEST_REGEX = 3_000
 """The size of a regular expression of a schema: turning a larger one into a grammar takes longer than the request."""
 LONGEST_REGEX = 30_000
 LONGEST_ANSWER = 20_000
-"""Longer answers are not checked by a grammar: the time for it grows faster than they do."""
+"""Longer answers are not checked by a grammar, because the time grows faster than their length."""
 MOST_CLAUSES = 2_000
 MOST_NUMBER = 10**15
-"""The bound of numbers of which a schema sets none, where the engine of a server writes exponents without end."""
+"""The default bound of numbers for servers whose engine writes unbounded exponents."""
 CACHED = 256
 CACHED_AUTOMATA = 64
 
 PLAIN_KEYWORDS = frozenset(("type", "properties", "items", "prefixItems", "allOf"))
-"""Keywords without a check of their own in a probe: a server that enforces the plainest schema enforces them."""
+"""Keywords without a separate check in a probe: a server that enforces the simplest schema enforces them."""
 BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 CHECKS: Mapping[str, str] = {
     **dict.fromkeys(("minLength", "maxLength"), "maxLength"),
     **dict.fromkeys(("minItems", "maxItems"), "items bounds"),
 }
-"""The check of a probe that covers a keyword, if it is called otherwise."""
+"""The check of a probe that covers a keyword, if it has another name."""
 
 PLAIN_PATTERN = re.compile(r"\^(?:[^\\^$(]|\\[^A-Za-z0-9]|\((?!\?))*\$", re.ASCII)
 """A pattern that llama.cpp translates faithfully: anchored at both ends, without letter classes and special groups."""
@@ -166,7 +166,7 @@ class ConstraintEncoder:
                 return replace(encoded, enforcement=replace(encoded.enforcement, checked=missed))
 
     def _encode_regex(self, pattern: str, prefix: str, name: str, texts: tuple[str, ...] = ()) -> EncodedConstraint:
-        """Encode a pattern as it is if the server accepts patterns and there is no prefix, else as a grammar."""
+        """Encode a pattern unchanged if the server accepts patterns and there is no prefix, else as a grammar."""
         if not prefix and self.wire == "structured_outputs":
             field: dict[str, Json] = {"choice": [*texts]} if texts else {"regex": pattern}
             return self._enforced({"structured_outputs": field}, f"structured_outputs.{next(iter(field))}", name)
@@ -177,7 +177,7 @@ class ConstraintEncoder:
     def _translate(self, grammar: Grammar) -> str:
         try:
             return grammar_to_gbnf(grammar)
-        except ConfigError:  # without the parser of Lark nothing is translated
+        except ConfigError:  # nothing can be translated without Lark's parser
             if self.wire != "structured_outputs":
                 raise
             return _rename_start(grammar)
@@ -194,7 +194,7 @@ class ConstraintEncoder:
         return self._enforced(field, ".".join(path), name)
 
     def _enforced(self, fields: Mapping[str, Json], method: str, name: str) -> EncodedConstraint:
-        """Other constraints than schemas are enforced as a whole: llama.cpp does (measured), others by a probe or a promise."""
+        """Constraints other than schemas are enforced completely, as measured (llama.cpp), probed or documented."""
         capability = "regex" if name in ("regex", "choice") else "grammar"
         known = self.wire in ("gbnf", "llguidance") or dict(self.capabilities.verdicts).get(capability) == "enforced"
         whole = (clause("", name),)
@@ -205,7 +205,7 @@ class ConstraintEncoder:
         if prefix:
             return self._encode_rest_of_schema(schema, prefix)
         if self.wire == "llguidance":
-            # Servers write exponents for numbers of any size that no reader of JSON takes.
+            # For unbounded numbers, servers write exponents that JSON parsers do not read.
             is_open = any(keyword == "type" and _are_numbers_open(here) for _, here, keyword in _keywords(schema))
             grammar = self._schema_to_gbnf(schema) if is_open else None
             if grammar is not None:
@@ -224,14 +224,14 @@ class ConstraintEncoder:
             return _in_response_format(constraint.name, schema, is_strict(schema), enforcement)
         sent, strict = strict_form(schema) if self.strict else (schema, is_strict(schema))
         enforcement = _by_verdicts(sent, verdicts, "response_format", is_promised=strict or not self.strict)
-        if sent != schema:  # what the strict form leaves to descriptions is not enforced
+        if sent != schema:  # keywords that the strict form moves to descriptions are not enforced
             known = {*enforcement.enforced, *enforcement.promised, *enforcement.checked}
             more = (each for each in _clauses_of(constraint) if each not in known)
             enforcement = replace(enforcement, checked=(*enforcement.checked, *more))
         return _in_response_format(constraint.name, sent, strict, enforcement)
 
     def _schema_to_gbnf(self, schema: Mapping[str, Json]) -> str | None:
-        """Return a grammar for a schema of which the server drops a part; None if no pattern expresses all of it."""
+        """Return a grammar for a schema that the server enforces only in part; None if no pattern expresses all of it."""
         if "grammar" not in self.capabilities.capabilities or _is_recursive(schema):
             return None
         try:
@@ -241,7 +241,7 @@ class ConstraintEncoder:
             return None
 
     def _encode_rest_of_schema(self, schema: Mapping[str, Json], prefix: str) -> EncodedConstraint:
-        """Encode what may follow a prefix: a server constrains only its own text, and would begin the JSON anew."""
+        """Encode what may follow a prefix: a server constrains only the text that it generates."""
         if GRAMMAR_FIELDS.get(self.wire) is None:
             raise UnsupportedError(f"{self.label} cannot continue a prefix under a JSON Schema", capability="prefix")
         pattern = to_regex(dict(schema), SPACE)
@@ -278,10 +278,10 @@ _regex_to_gbnf = lru_cache(maxsize=CACHED)(regex_to_gbnf)
 
 @lru_cache(maxsize=CACHED)
 def _encode_for_llguidance(schema: str) -> EncodedConstraint:
-    """Encode a schema for llama.cpp with llguidance, rewritten into what that enforces, as for a model in this process."""
+    """Encode a schema for llama.cpp with llguidance, rewritten to keywords that it enforces, as for a model in this process."""
     rewritten = rewrite_schema(json.loads(schema))
     closed = _close_numbers(rewritten.schema)
-    # No white space: older versions of the engine, which servers are built with, do not enforce its bounds.
+    # No white space: the older engine versions in servers do not enforce its bounds.
     text = json.dumps({**closed, "x-guidance": {"whitespace_flexible": False}}, ensure_ascii=False)
     enforced = tuple(dict.fromkeys(clause(each.pointer, each.keyword) for each in rewritten.enforced))
     checked = tuple(dict.fromkeys(clause(each.pointer, each.keyword) for each in rewritten.missed))
@@ -292,7 +292,7 @@ def _encode_for_llguidance(schema: str) -> EncodedConstraint:
 
 
 def _are_numbers_open(schema: Mapping[str, Json]) -> bool:
-    """Say whether a schema allows numbers of any size."""
+    """Return whether a schema allows numbers of any size."""
     lower, upper = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
     if not types(schema) & {"number", "integer"} or listed_values(schema) is not None:
         return False
@@ -308,7 +308,7 @@ def _close_numbers(schema: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _is_recursive(schema: Mapping[str, Json]) -> bool:
-    """Whether a schema refers to itself, directly or not: a pattern can express that to a small depth only."""
+    """Whether a schema refers to itself, directly or not: a pattern can express recursion only to a small depth."""
     references = [
         (pointer, str(here["$ref"]).removeprefix("#"))
         for pointer, here, keyword in _keywords(schema)
@@ -357,7 +357,7 @@ class ConstraintCheck:
 
 
 def find_violation(request: Request, text: str) -> tuple[str, ...]:
-    """Return the constraint that a complete answer violates, as a clause; schemas are checked by the parser of the answer.
+    """Return the clause of a constraint that a complete answer violates; the parser of the answer checks schemas.
 
     >>> find_violation(Request((), constraint=Regex("[0-9]+")), "ten")
     ('/: regex',)
@@ -421,7 +421,7 @@ def _keywords(schema: Mapping[str, Json]) -> Iterator[tuple[str, Mapping[str, Js
 
 
 def _by_converter(schema: Mapping[str, Json], verdicts: Mapping[str, str], method: str) -> Enforcement:
-    """Judge by what the converter of llama.cpp takes over; a probe that found a keyword ignored takes precedence."""
+    """Judge by the keywords that llama.cpp's converter supports; a probe that found a keyword ignored takes precedence."""
     places = enforced_keywords(schema)
     enforced: list[str] = []
     checked: list[str] = []
@@ -439,7 +439,7 @@ def _by_verdicts(
     for pointer, here, keyword in _keywords(schema):
         verdict = verdicts.get(_check(here, keyword), "")
         if verdict == "enforced" and keyword == "type" and "number" in types(here) and _are_numbers_open(here):
-            verdict = "promised"  # a probe cannot see that no exponent exceeds what JSON has
+            verdict = "promised"  # a probe cannot verify that exponents stay within JSON's range
         elif verdict != "enforced":
             verdict = "promised" if is_promised and verdict in ("", "unknown") else "checked"
         found[verdict].append(clause(pointer, keyword))
@@ -486,7 +486,7 @@ def enforced_keywords(schema: Mapping[str, Json]) -> KeywordPlaces:
 
 
 class _ConverterWalk:
-    """Walks a schema as the converter of llama.cpp does, and collects the keywords that it takes over."""
+    """Walks a schema like the converter of llama.cpp, and collects the keywords that it supports."""
 
     def __init__(self, root: Mapping[str, Json]) -> None:
         self.document = Document(root)
@@ -551,10 +551,10 @@ class _ConverterWalk:
         yield from ((join_pointer(pointer, *steps), part) for steps, part in subschemas(schema, *keywords))
 
     def kinds(self, pointer: str, schema: Mapping[str, Json], kinds: list[Json]) -> Iterator[Part]:
-        """Take each type on its own; a keyword is enforced if it is enforced for the type that it applies to."""
+        """Process each type separately; a keyword is enforced if it is enforced for the type that it applies to."""
         if "number" not in kinds:
             self.keep(pointer, schema, "type")
-        # Bounds become part of the grammar of integers only, so beside `number` they enforce nothing.
+        # Bounds become part of the grammar only for integers; with `number` they enforce nothing.
         rest = {key: part for key, part in schema.items() if "number" not in kinds or key not in BOUNDS}
         for kind in kinds:
             yield from self.taken(pointer, {**rest, "type": kind})
@@ -575,7 +575,7 @@ class _ConverterWalk:
         yield from self.below(pointer, schema, "properties", "additionalProperties")
 
     def merged(self, pointer: str, schema: Mapping[str, Json]) -> Iterator[Part]:
-        """Take `allOf`: the properties of its parts are merged; everything else in the parts is dropped."""
+        """Process `allOf`: the properties of its parts are merged; everything else in the parts is dropped."""
         parts = [
             self.target(part["$ref"]) if isinstance(part, Mapping) and "$ref" in part else (join_pointer(pointer, "allOf", number), part)
             for number, part in enumerate(items_at(dict(schema), "allOf"))
@@ -609,7 +609,7 @@ class _ConverterWalk:
             self.keep(pointer, schema, *(word for word in ("minLength", "maxLength") if _is_small(schema.get(word))))
         elif kind == "integer":
             self.keep(pointer, schema, *(word for word in BOUNDS if _is_whole(schema.get(word))))
-        if kind in PRIMITIVE and kind != "number":  # its exponents exceed what JSON has
+        if kind in PRIMITIVE and kind != "number":  # its exponents exceed JSON's range
             self.keep(pointer, schema, "type")
 
 

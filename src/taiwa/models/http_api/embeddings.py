@@ -10,13 +10,13 @@ from threading import Lock
 from typing import Literal
 
 from taiwa.kernel.errors import ConfigError, ModelError, ProtocolError, TaiwaError
-from taiwa.kernel.records import Json, count_at, is_number, item_at, items_at, parse_json, text_at, to_json
+from taiwa.kernel.serialization import Json, count_at, is_number, item_at, items_at, parse_json, text_at, to_json
 from taiwa.kernel.text import plural
 from taiwa.models.http_api.anthropic import AnthropicMessages
 from taiwa.models.http_api.api_keys import find_key
 from taiwa.models.http_api.client import HttpModel, RetryPolicy
 from taiwa.models.http_api.provider_interface import RequestLimits, WireRequest, parse_base_url
-from taiwa.models.registry import resolve
+from taiwa.models.providers import resolve
 from taiwa.retrieval import Index
 from taiwa.retrieval.hybrid import Embedder, HybridIndex, Vectors, unit_rows
 from taiwa.retrieval.types import EmbedderChoice
@@ -29,9 +29,9 @@ SHORTEST = 40
 """A text of this many characters or fewer is not cut."""
 PROBE = "The same words, always: 同じ言葉を、いつも。"
 SAME_MODEL = 0.99
-"""The least cosine of two vectors of one text by one model; the same model on other hardware differs far less."""
+"""The minimum cosine of two vectors of the same text and model; the same model on other hardware differs far less."""
 QUESTION_LIMITS = RequestLimits(connect=5.0, first_byte=25.0, between=10.0, total=30.0)
-"""The limits for the vector of a question, which can be answered without it."""
+"""The limits for the vector of a question, which is optional."""
 MOST_LISTED = 5
 LONGEST_NAME = 80
 
@@ -48,7 +48,7 @@ class EmbeddingEndpoint:
         self.name = known.model if known is not None else ""
         self.probe = known.probe if known is not None else ()
         self.tokens_read = 0
-        """Input tokens by the count of the server."""
+        """Input tokens as counted by the server."""
         self._is_identified = False
 
     def __repr__(self) -> str:
@@ -98,7 +98,7 @@ class EmbeddingEndpoint:
             raise self._invalid(f"sent {error}") from None
 
     def _request(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        """Request the vectors of some texts; in halves if they are too many, of its beginning if one is too long."""
+        """Request the vectors of some texts; split the list if it is too long, and cut a text that is too long."""
         try:
             return self._post(texts)
         except ModelError as error:
@@ -148,7 +148,7 @@ class LazyEmbedder:
         """Return one vector of length 1 for each text.
 
         Raises:
-            ConfigError: the embedder does not exist any more, or is another one.
+            ConfigError: the embedder no longer exists, or is another one.
         """
         with self._lock:
             if self._opened is None:
@@ -159,7 +159,7 @@ class LazyEmbedder:
 
 
 def with_embeddings(index: Index, settings: Settings) -> Index:
-    """Return the index with embeddings if it has some and they improve its results, else the index as it is.
+    """Return the index with embeddings if it has them and they improve its results, else the plain index.
 
     Nothing is loaded or called before the first question.
     """

@@ -22,7 +22,7 @@ from taiwa.kernel.errors import (
     TimeoutError,
     UnsupportedError,
 )
-from taiwa.kernel.records import Json, count_at, item_at, parse_json, text_at
+from taiwa.kernel.serialization import Json, count_at, item_at, parse_json, text_at
 from taiwa.kernel.text import join_surrogates
 from taiwa.models.http_api.provider_interface import BaseUrl, RequestLimits, Server
 
@@ -50,14 +50,14 @@ CAUSES: Mapping[str, str] = {
     }.items()
     for name in names.split()
 }
-"""The cause of a failure by the `type`, `code` or `status` that servers put into its body."""
+"""The cause of a failure, by the `type`, `code` or `status` in the body."""
 
 STATUSES: Mapping[int, str] = {
     401: "auth", 402: "credit", 403: "forbidden", 404: "missing", 408: "time", 413: "long", 425: "busy", 429: "rate",
 }  # fmt: skip
 
 MESSAGES: Mapping[str, tuple[type[ModelError], str]] = {
-    # Without the text of the server, because some repeat the key.
+    # Without the server's text, because some servers repeat the key.
     "auth": (AuthenticationError, "{who} does not accept the key for {model}{code}; set it with `taiwa keys set`"),
     "forbidden": (
         AuthenticationError,
@@ -109,7 +109,7 @@ NO_PREFIX = re.compile(
     r"prefill|continue_final_message|(?:conversation must end|last (?:message|role|turn))\b.{0,80}\b(?:user|assistant)",
     re.IGNORECASE | re.DOTALL,
 )
-"""The server does not continue an answer: Claude since 4.6, Mistral and others that expect a message of the user last."""
+"""The server does not support prefill: Claude since 4.6, Mistral and others that require a user message last."""
 TEXTS = (("auth", BAD_KEY), ("missing", NO_SUCH_MODEL), ("prefix", NO_PREFIX), ("schema", NO_SUCH_SCHEMA))
 SECRET = re.compile(
     r"(?i:bearer|basic)\s+\S{6,}"
@@ -170,7 +170,7 @@ def protocol_error(
 def wait_asked(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that the server asks to wait (RFC 9110, section 10.2.3: seconds, or a date), None if it does not ask.
 
-    A date is compared with the `Date` header if there is one, so a wrong clock here does no harm.
+    A date is compared with the `Date` header if there is one, so a wrong local clock does not matter.
     """
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         with suppress(ValueError):
@@ -186,7 +186,7 @@ def wait_asked(headers: Mapping[str, str]) -> float | None:
 def _moment(text: str) -> float | None:
     if not text:
         return None
-    # here, because it takes as long to import as all codecs, and few responses contain a date
+    # imported here, because it takes as long as all codecs, and few responses contain a date
     from email.utils import parsedate_to_datetime
 
     try:

@@ -28,7 +28,7 @@ from taiwa.kernel.messages import (
     ToolResult,
     YesNoQuestion,
 )
-from taiwa.kernel.records import Json, count_at, item_at, items_at, text_at, to_json
+from taiwa.kernel.serialization import Json, count_at, item_at, items_at, text_at, to_json
 from taiwa.kernel.text import join_surrogates
 from taiwa.models.http_api.capabilities import Capabilities, fit_attachments
 from taiwa.models.http_api.errors import error_from_status, error_in_response, protocol_error
@@ -86,7 +86,7 @@ JSON_HEADERS = (("content-type", "application/json"),)
 
 @dataclass(frozen=True, slots=True)
 class ServerDialect:
-    """What one kind of server does where the protocol leaves a choice.
+    """The behaviour of one kind of server where the protocol leaves a choice.
 
     - `prefix`: how to ask it to continue a message: not at all, by a last message of the assistant (`last`), by that and
       `continue_final_message` (`continue`), by that and `"prefix": true` on it (`flag`).
@@ -144,7 +144,7 @@ DIALECTS: Mapping[str, ServerDialect] = {
         "DeepSeek", prefix="flag", stops=16, prefix_path="beta/chat/completions", takes_reasoning=True
     ),
     "groq": ServerDialect("Groq"),
-    # Gemini signs its function calls and refuses a conversation in which a signature is missing.
+    # Gemini signs its function calls and refuses a conversation without the signatures.
     "gemini": ServerDialect("Gemini", takes_reasoning=True),
     "plain": ServerDialect("the server"),
 }  # fmt: skip
@@ -239,7 +239,7 @@ class OpenAICodec(ABC):
 
 
 def held_so(target: Target, enforce: Enforce) -> Target:
-    """Return the target with another treatment of constraints that its server does not enforce; see `Enforce`."""
+    """Return the target with another treatment of unenforced constraints; see `Enforce`."""
     codec = target.codec
     return replace(target, codec=replace(codec, enforce=enforce)) if isinstance(codec, OpenAICodec) else target
 
@@ -292,7 +292,7 @@ class ChatCompletions(OpenAICodec):
 
     @property
     def origin(self) -> str:
-        """What can read the reasoning of this model; empty if the server does not take it back."""
+        """The wire and model that can read the reasoning; empty if the server does not take it back."""
         return f"chat:{self.dialect.label}:{self.model}" if self.dialect.takes_reasoning else ""
 
     def _messages(self, request: Request) -> list[Json]:
@@ -318,7 +318,7 @@ class ChatCompletions(OpenAICodec):
         return body
 
     def _effort(self, sampling: Sampling) -> dict[str, Json]:
-        """Return the field of how much the model reasons."""
+        """Return the field for the reasoning effort."""
         options = self.options.with_effort(sampling.effort)
         effort, budget = options.effort, options.budget
         if self.dialect.effort == "reasoning":
@@ -336,7 +336,7 @@ REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
 def _encode_message(message: Message, ids: CallIds, origin: str) -> list[Json]:
     """Encode a message: its attachments, its texts, transient ones last, its calls, and each result as a message of its own.
 
-    Reasoning of `origin` goes back with the calls that it led to; servers ignore it in other messages, or refuse it.
+    Reasoning of `origin` is sent back with its calls; servers ignore or refuse it in other messages.
     """
     returned = _returned(message, origin)
     signed = items_at(returned, "calls")
@@ -378,7 +378,7 @@ def encode_attachment(attachment: Attachment) -> Json:
 
 
 def _returned(message: Message, origin: str) -> dict[str, Json]:
-    """Return the reasoning of a message as its server sent it; empty if it is that of another one."""
+    """Return the reasoning of a message as its server sent it; empty if another server sent it."""
     data = next((part.data for part in message.signed_thinking if origin and part.origin == origin), None)
     return data if isinstance(data, dict) else {}
 
@@ -432,7 +432,7 @@ def _check_count(what: str, parts: str, count: int, fewest: int, most: int) -> N
 class ChatReader:
     """Reads events of the Chat Completions protocol into a `ResponseBuilder`.
 
-    `repeated` is the prefix of a whole response; `origin` is what can read the reasoning again, if anything can.
+    `repeated` is the prefix of a complete response; `origin` is the wire and model that can read the reasoning, if any.
     """
 
     def __init__(self, response: ResponseBuilder, server: Server, repeated: str = "", origin: str = "") -> None:
@@ -479,7 +479,7 @@ class ChatReader:
         response = self.response
         if not response.model:
             response.model = text_at(data, "model")
-        # Most events have no usage; some servers send a growing one with each, of which the last one counts.
+        # Most events have no usage; some servers send a cumulative one with each event, of which the last counts.
         if isinstance(data, dict) and (usage := data.get("usage") or item_at(data.get("x_groq"), "usage")):
             response.usage = read_usage(usage, *USAGE) or response.usage
 
@@ -535,7 +535,7 @@ class ChatReader:
             known[name] = f"{before}{part}" if is_text else part if part is not None else before
 
     def _keep_reasoning(self) -> None:
-        """Keep the reasoning as its server wants it back with the calls: as text, signed, or as signatures of the calls."""
+        """Keep the reasoning in the form that its server expects back: as text, signed, or as signatures of the calls."""
         kept: dict[str, Json] = {name: "".join(pieces) for name, pieces in self._reasoning.items()}
         if self._details:
             kept = {"reasoning_details": list(self._details.values())}
@@ -560,8 +560,8 @@ class ChatReader:
     def _find_call(self, call: Json) -> ToolCallBuilder:
         """Find the call that a fragment continues, or begin a new one.
 
-        Fragments of a call have its index. Some servers send no index, or the same one for every call: then the id decides; and
-        without an id, a name begins a new call once the last one is complete.
+        Fragments of a call have its index. Some servers send no index, or the same one for every call: then the id decides;
+        without an id, a name starts a new call once the last one is complete.
         """
         index, id_, name = count_at(call, "index"), text_at(call, "id"), text_at(call, "function", "name")
         calls = self.response.calls
@@ -621,10 +621,10 @@ def clean_logprob(number: Json) -> float | None:
 
 
 DEFAULT_MAX_TOKENS = 1024
-"""Servers end an answer after 16 tokens if a request does not say otherwise."""
+"""The default of servers is 16 tokens."""
 LABELS: Mapping[str, str] = {"system": "", "user": "User: ", "assistant": "Assistant: ", "tool": "Result: "}
 TURN_STOP = "\nUser:"
-"""Ends an answer where the model goes on to write the next turn of the user."""
+"""Ends an answer before the model writes the next turn of the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -674,7 +674,7 @@ class TextCompletions(OpenAICodec):
 
 
 def prompt(request: Request) -> str:
-    """Return the text that a request sends: without turns of the model, its texts as they are, between them a blank line.
+    """Return the text that a request sends: without turns of the model, the texts unchanged, separated by blank lines.
 
     In a dialogue each turn begins with the name of its role. The prefix of the answer ends the prompt.
 

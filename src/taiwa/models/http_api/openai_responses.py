@@ -1,7 +1,7 @@
 """The Responses protocol (`/v1/responses`), as a codec (no I/O).
 
-A conversation is sent whole with every request, and the server stores nothing: its reasoning comes back encrypted, and goes out
-again with the turns and the calls that it led to. With the option `store`, the server keeps the conversation instead.
+The complete conversation is sent with every request, and the server stores nothing: its reasoning is returned encrypted, and
+sent again with its turns and calls. With the option `store`, the server keeps the conversation instead.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.messages import Constraint, Enforcement, FinishReason, Message, Request, ToolResult
-from taiwa.kernel.records import Json, count_at, item_at, items_at, text_at, to_json
+from taiwa.kernel.serialization import Json, count_at, item_at, items_at, text_at, to_json
 from taiwa.models.http_api.capabilities import fit_attachments
 from taiwa.models.http_api.errors import error_in_response, protocol_error
 from taiwa.models.http_api.openai_chat import JSON_HEADERS, MOST_LOGPROBS, OpenAICodec, read_logprobs
@@ -62,7 +62,7 @@ class Responses(OpenAICodec):
             body["previous_response_id"] = previous
         if request.sampling.max_tokens is not None:
             body["max_output_tokens"] = request.sampling.max_tokens
-        # Models that do not reason refuse it.
+        # Models without reasoning refuse it.
         reasoning = self.options.with_effort(request.sampling.effort)
         include: list[Json] = [] if self.capabilities.sampling and not reasoning.reasons else [ENCRYPTED]
         if request.top_logprobs:
@@ -94,7 +94,7 @@ class Responses(OpenAICodec):
         return f"responses:{self.dialect.label}:{self.model}"
 
     def _previous(self, messages: Sequence[Message]) -> tuple[str, Sequence[Message]]:
-        """Return the last response that the server keeps, and the messages behind it."""
+        """Return the last response that the server keeps, and the messages after it."""
         for at in range(len(messages) - 1, -1, -1):
             for part in messages[at].signed_thinking:
                 if part.origin == self.origin and text_at(part.data, "type") == "response":
@@ -159,7 +159,7 @@ class _Reader:
         self._keeps_id = keeps_id
         self._calls: dict[int, ToolCallBuilder] = {}
         self._written: set[int] = set()
-        """The items of which text or reasoning came piece by piece."""
+        """The items whose text or reasoning was streamed."""
         self._refused = False
 
     def read_event(self, data: Json) -> None:
@@ -194,7 +194,7 @@ class _Reader:
             case "error":
                 raise error_in_response(data, self._server)
             case _:
-                pass  # the parts of what is read above, and events of tools that run on the server
+                pass  # parts of the items read above, and events of tools that run on the server
 
     def read_whole(self, data: Json) -> None:
         """Read a response of one piece."""
@@ -211,7 +211,7 @@ class _Reader:
             self._response.calls.append(call)
 
     def _read_item(self, item: Json, index: int) -> None:
-        """Read a complete item: what its pieces did not bring, and reasoning as it must go back."""
+        """Read a complete item: content that was not streamed, and reasoning in the form to send back."""
         match text_at(item, "type"):
             case "message" if index not in self._written:
                 for part in items_at(item, "content"):

@@ -1,6 +1,6 @@
-"""Probe a server: find out what it really enforces.
+"""Probe what a server really enforces: ask the model to violate each constraint.
 
-A model is asked to break each constraint. An answer that satisfies it anyway shows that the server enforces it.
+An answer that satisfies it anyway shows that the server enforces it.
 """
 
 import re
@@ -30,8 +30,8 @@ from taiwa.kernel.messages import (
     ToolSpec,
     user,
 )
-from taiwa.kernel.records import Json, is_number, item_at, parse_json, text_at
 from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.serialization import Json, is_number, item_at, parse_json, text_at
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.http_api.capabilities import Finding, ProbeReport, Verdict
 from taiwa.models.http_api.client import HttpModel
@@ -42,7 +42,7 @@ WORD, OTHER = "qz7", "kw3"
 
 @dataclass(frozen=True, slots=True)
 class ProbeCase:
-    """One keyword: a schema, the JSON that violates it and is asked for, and whether an answer satisfies it."""
+    """One keyword: a schema, the violating JSON that the model is asked for, and a test of whether an answer satisfies it."""
 
     keyword: str
     schema: Mapping[str, Json]
@@ -130,7 +130,7 @@ PROBE_CASES = (
 SHORT = Sampling(temperature=0.0, max_tokens=48)
 
 BEGUN = re.compile(r'\s*\{\s*"[vw]"\s*:')
-"""The beginning of the JSON that is asked for."""
+"""The beginning of the requested JSON."""
 
 ROOMY = Sampling(temperature=0.0, max_tokens=300)
 """A small model under a grammar may write white space wherever it is allowed."""
@@ -140,7 +140,7 @@ ROOMY = Sampling(temperature=0.0, max_tokens=300)
 
 
 def _schema_checks() -> Program[tuple[Finding, ...]]:
-    """Check every keyword; a server that refuses the plainest schema is not asked about the others."""
+    """Check every keyword; if a server refuses the simplest schema, skip the others."""
     findings: list[Finding] = []
     for case in PROBE_CASES:
         name = f"schema.{case.keyword}"
@@ -235,7 +235,7 @@ def _stop() -> Program[Finding]:
 
 
 def _prefix() -> Program[Finding]:
-    """Let the model continue the first half of its own answer, which it does with the second half."""
+    """Let the model continue the first half of its own answer; it should write the second half."""
     request = Request((user("Count from one to twelve in English words."),), sampling=SHORT)
     whole = yield from _complete(request)
     if isinstance(whole, ModelError) or len(whole.text) < 16:

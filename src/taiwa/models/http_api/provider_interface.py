@@ -1,10 +1,10 @@
 """The interface between a provider protocol and the HTTP client: codecs, decoders, wire requests, targets and their base URLs.
 
-A codec turns a `Request` into the bytes of one POST, and the bytes of its response into chunks. It does no I/O. There are four,
-one for each wire: `openai_chat.ChatCompletions`, `openai_responses.Responses`, `openai_chat.TextCompletions`, with a dialect per
-server, and `anthropic.AnthropicMessages`. A new provider that speaks one of them is a row in `taiwa.models.registry.PROVIDERS`;
-one with a protocol of its own is a new module here with a `Codec`, built on `stream_decoder` and `errors`, which
-`taiwa.models.registry` puts into the `Target`.
+A codec turns a `Request` into the bytes of one POST, and the bytes of its response into chunks, without I/O. There are four,
+one per wire: `openai_chat.ChatCompletions`, `openai_responses.Responses`, `openai_chat.TextCompletions`, with a dialect per
+server, and `anthropic.AnthropicMessages`. A new provider that speaks one of them is a row in
+`taiwa.models.providers.PROVIDERS`; one with its own protocol is a new module here with a `Codec`, built on
+`stream_decoder` and `errors`, which `taiwa.models.providers` puts into the `Target`.
 """
 
 import re
@@ -69,7 +69,7 @@ class BaseUrl:
         """Check that a key may be sent.
 
         Raises:
-            ConfigError: others could read it on its way.
+            ConfigError: it would be sent unencrypted over the network.
         """
         if self.scheme == "http" and not self.is_local:
             raise ConfigError(
@@ -83,7 +83,7 @@ class BaseUrl:
 
 @lru_cache(maxsize=64)
 def parse_base_url(text: str, what: str = "the base URL") -> BaseUrl:
-    """Parse and check a base URL, which `what` names in errors; they never repeat one that may contain a password or a key.
+    """Parse and check a base URL; `what` names it in errors, which never repeat one that may contain a password or a key.
 
     Raises:
         ConfigError: it is not an HTTP address, or contains more than one, such as a password.
@@ -127,7 +127,7 @@ ConstraintWire: TypeAlias = Literal["response_format", "structured_outputs", "fi
 """JSON Schema only · vLLM's field · SGLang's own fields · llama.cpp's grammars · the same, with llguidance as the engine."""
 
 Enforce: TypeAlias = Literal["auto", "strict", "lenient"]
-"""What to do about a constraint that the server does not enforce.
+"""The treatment of constraints that the server does not enforce.
 
 `auto`: check keywords of a schema afterwards, refuse the rest · `strict`: refuse all · `lenient`: refuse nothing, check all.
 """
@@ -145,9 +145,10 @@ class ModelOptions:
     """The options behind the name of a model on a server: `openai:gpt-…?effort=low`.
 
     - `wire`: the protocol; empty for that of the provider.
-    - `effort`: how much the model reasons, one of `EFFORTS`; empty for its default. `budget`: the most tokens of its reasoning.
+    - `effort`: how much the model reasons, one of `EFFORTS`; empty for its default. `budget`: the maximum of reasoning
+      tokens.
     - `summary`: the summary of its reasoning that a Responses server returns, one of `SUMMARIES`; empty for none.
-    - `store`: whether a Responses server keeps the conversation, which then goes on behind `previous_response_id`.
+    - `store`: whether a Responses server keeps the conversation, which then continues from `previous_response_id`.
     """
 
     wire: Wire | Literal[""] = ""
@@ -157,7 +158,7 @@ class ModelOptions:
     store: bool = False
 
     def with_effort(self, effort: str) -> "ModelOptions":
-        """Return the options for a request with an effort of its own, "" for none; it replaces a budget too."""
+        """Return the options for a request with its own effort, "" for none; it replaces a budget too."""
         return replace(self, effort=effort, budget=None) if effort else self
 
     @property
@@ -170,7 +171,7 @@ NO_OPTIONS = ModelOptions()
 
 
 def split_options(name: str) -> tuple[str, str]:
-    """Split the options off the name of a model; the query of an address stands before its `#` and is part of the name.
+    """Split the options off the name of a model; the query of an address precedes its `#` and is part of the name.
 
     >>> split_options("openai:gpt-x?effort=low"), split_options("https://host/v1?api-version=1#gpt?wire=chat")
     (('openai:gpt-x', 'effort=low'), ('https://host/v1?api-version=1#gpt', 'wire=chat'))
@@ -181,7 +182,7 @@ def split_options(name: str) -> tuple[str, str]:
 
 
 def add_options(name: str, options: str) -> str:
-    """Add options to the name of a model, in place of those that it has already.
+    """Add options to the name of a model; they replace those of the same name.
 
     >>> add_options("openai:gpt-x?effort=low&wire=chat", "effort=high")
     'openai:gpt-x?effort=high&wire=chat'
@@ -215,7 +216,7 @@ def parse_model_options(text: str) -> ModelOptions:
 
 @dataclass(frozen=True, slots=True)
 class WireRequest:
-    """One POST, without its key: `path` is relative to the base URL; `enforcement` tells how its constraint is enforced."""
+    """One POST, without its key: `path` is relative to the base URL; `enforcement` says how its constraint is enforced."""
 
     path: str
     body: bytes
@@ -224,7 +225,7 @@ class WireRequest:
 
 
 class Decoder(Protocol):
-    """Turns the bytes of one response into chunks, in whatever pieces they arrive."""
+    """Turns the bytes of one response into chunks, however they are split."""
 
     def feed(self, data: bytes) -> list[Chunk]:
         """Return the chunks that the next bytes complete; `data` may be empty.
@@ -278,7 +279,7 @@ class Codec(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the name of a model resolves to: its codec (None in this process), address, capabilities and key."""
+    """The resolved name of a model: its codec (None in this process), address, capabilities and key."""
 
     name: str
     base_url: str

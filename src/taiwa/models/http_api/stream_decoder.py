@@ -1,6 +1,7 @@
 """Decode responses: bytes of server-sent events or of one JSON object to chunks; ids of tool calls.
 
-A codec brings an `EventReader`, which reads the events of its protocol into a `ResponseBuilder`; `StreamDecoder` does the rest.
+A codec provides an `EventReader`, which reads the events of its protocol into a `ResponseBuilder`; `StreamDecoder` does the
+rest.
 """
 
 import re
@@ -23,7 +24,7 @@ from taiwa.kernel.messages import (
     ToolResult,
     Usage,
 )
-from taiwa.kernel.records import Json, count_at, item_at, parse_json
+from taiwa.kernel.serialization import Json, count_at, item_at, parse_json
 from taiwa.kernel.text import SurrogateJoiner, join_surrogates
 from taiwa.models.http_api.errors import error_in_response, protocol_error
 from taiwa.models.http_api.provider_interface import Server
@@ -51,14 +52,14 @@ class Event(NamedTuple):
 class SseReader:
     """Parses bytes into events; lines end in LF, CRLF or CR, comments and unknown fields are skipped.
 
-    Whole lines are decoded, so a character may be cut between two pieces.
+    Complete lines are decoded, so a character may be split between two pieces.
     """
 
     __slots__ = ("_after_cr", "_data", "_name", "_partial", "_size", "_start")
 
     def __init__(self) -> None:
         self._partial: list[bytes] = []
-        """The pieces of a line of which the end is missing."""
+        """The pieces of an incomplete line."""
         self._size = 0
         self._after_cr = False
         self._start = True
@@ -126,8 +127,8 @@ class SseReader:
 class EchoFilter:
     """Removes the prefix of a request from the start of an answer if the server repeats it.
 
-    A server may have stripped the white space at the end of the prefix. Text that only begins like the prefix is part of the
-    answer.
+    A server may have stripped the white space at the end of the prefix. A text that only starts like the prefix is part of
+    the answer.
     """
 
     __slots__ = ("_pending", "_prefix")
@@ -196,7 +197,7 @@ class ResponseBuilder:
         self.done = False
         self._out: list[Chunk] = []
         self._pieces: list[str] = []
-        """Text that is not in a chunk yet: what arrives together becomes one chunk."""
+        """Text that is not in a chunk yet: text that arrives together becomes one chunk."""
         self._echo = EchoFilter(prefix)
         self._text = SurrogateJoiner()
         self._thinking = SurrogateJoiner()
@@ -257,7 +258,7 @@ class ResponseBuilder:
 
 
 def _with_whole_characters(data: Json) -> Json:
-    """Return JSON of a server in which no half of a character is left, so that it can be recorded and sent."""
+    """Return a server's JSON without lone surrogates, so that it can be recorded and sent."""
     if isinstance(data, str):
         return join_surrogates(data)
     if isinstance(data, list):
@@ -294,7 +295,7 @@ class EventReader(Protocol):
 class StreamDecoder:
     """Decodes a response as a stream of events or as one JSON object.
 
-    The first byte decides, because servers send either in place of the other, under either content type.
+    The first byte decides, because servers send either form under either content type.
     """
 
     def __init__(self, reader: EventReader, response: ResponseBuilder, server: Server, content_type: str) -> None:
@@ -404,7 +405,7 @@ class StreamDecoder:
         self._response.end()
 
     def _end_of_stream(self) -> None:
-        """Read the last event; after the finish reason, an error or a missing end does no harm."""
+        """Read the last event; after the finish reason, an error or a missing end is ignored."""
         with suppress(ProtocolError):  # half an event: reported below, if the response is incomplete
             self._read(self._events.close())
         if self._response.finish is None and not self._response.done:
@@ -419,7 +420,7 @@ class CallIds:
     """Assigns each call of a conversation an id that the protocol accepts, and each result the id of its call.
 
     An id is kept if it matches the pattern `valid` and is new; otherwise `form` makes one from the position of the call in the
-    conversation. So it is the same in every later request, which a prefix cache needs.
+    conversation. It is therefore the same in every later request, as a prefix cache needs.
     """
 
     def __init__(self, valid: str, form: str) -> None:
@@ -443,7 +444,7 @@ class CallIds:
         return wire_id
 
     def of_result(self, result: ToolResult) -> str:
-        """Return the id of the call of a result: the one that it names, else the first open one of its tool, else the first."""
+        """Return the id of a result's call: the named one, else the first open one of its tool, else the first open one."""
         if result.call:
             calls = [each for each in self._open if each[0].id == result.call]
         else:

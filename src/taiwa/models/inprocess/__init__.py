@@ -1,1 +1,1 @@
-"""Writing a text token by token with a model in this process: what is asked of the model, and how its answers become text."""
+"""Models in this process: token-by-token decoding, and the interface that a backend must implement."""

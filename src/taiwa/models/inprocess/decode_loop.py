@@ -1,5 +1,5 @@
 """The decode loop of models in this process: protocols of a backend, sampling, generation under a guide, and
-the trace of an answer: what the constraint allowed, what the model preferred, and which token came.
+the trace of an answer: what the constraint allowed, what the model preferred, and which token was chosen.
 """
 
 from codecs import getincrementaldecoder
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
-from taiwa.constraints.guide import Explanation, GuideState, count_allowed, empty_mask, mask_tokens
+from taiwa.constraints.guide import Explanation, GuideState, count_allowed, empty_mask, mask_tokens, unpack_mask
 from taiwa.constraints.vocabulary import Vocabulary, common_prefix
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.messages import FinishReason, Sampling, TokenLogprob
@@ -92,7 +92,7 @@ class TextDecoder:
 
 
 class TokenSequence(Protocol):
-    """A text that a model has read, with its KV cache."""
+    """A token sequence that a model has read, with its KV cache."""
 
     @property
     def tokens(self) -> Sequence[int]:
@@ -288,8 +288,8 @@ class DecodeJob:
     - `unread`: tokens of the prompt that the sequence has not read.
     - `room`: the maximum number of tokens to generate.
     - `state`: the guide state after the part of the answer that exists already.
-    - `top_logprobs`: report this many alternatives for each token. The model is then asked for every token, also forced ones;
-      probabilities are those without the guide, or, if the guide belongs to the model itself (`own_guide`), under it.
+    - `top_logprobs`: report this many alternatives for each token. The model is then run for every token, including forced
+      ones; probabilities are those without the guide, or, if the guide belongs to the model itself (`own_guide`), under it.
     """
 
     unread: Sequence[int]
@@ -455,7 +455,7 @@ class _Decoder:
         if self._state is None or self._mask is None:
             return None
         self._state.mask(self._mask)
-        # Counting the bits of a mask that is nearly full is a hundred times cheaper than listing its tokens.
+        # Counting the bits of a nearly full mask is a hundred times cheaper than listing its tokens.
         rows = mask_tokens(self._mask, MAX_SPARSE_ROWS) if count_allowed(self._mask) <= MAX_SPARSE_ROWS else None
         if rows is not None and len(rows) == 0:
             end = self._job.vocabulary.decode(self._state.tokens).decode("utf-8", "replace")[-MAX_SHOWN_CHARS:]
@@ -494,7 +494,7 @@ class _Decoder:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A token that could have come: its bytes, whether the mask allowed it, and its probability with and without the mask."""
+    """An alternative token: its bytes, whether the mask allowed it, and its probability with and without the mask."""
 
     text: bytes
     allowed: bool
@@ -506,9 +506,9 @@ class Alternative:
 class TracedToken:
     """A token of an answer at its position.
 
-    `forced` says that no other one was possible. `probability` is that of the model under the mask, `unmasked` without it, both
-    at temperature 1. `allowed` tokens were possible, None without a constraint; `here` says where in the source that is.
-    `alternatives` are the tokens that the model preferred most, this one included where it is one of them.
+    `forced` says that no other token was possible. `probability` is the model's with the mask, `unmasked` without it, both
+    at temperature 1. `allowed` is the number of possible tokens, None without a constraint; `here` is the position in the
+    source. `alternatives` are the most likely tokens, possibly including this one.
     """
 
     text: bytes
@@ -524,8 +524,8 @@ class TracedToken:
 class TokenTrace:
     """The tokens of an answer.
 
-    `exact` says that they are the ones which the model sampled; otherwise the text is divided as the tokenizer does.
-    `refused` says why the constraint does not allow the rest of the text, if it does not.
+    `exact` says that they are the sampled tokens; otherwise the tokenizer split the text. `refused` says why the constraint
+    does not allow the rest of the text, if it does not.
     """
 
     tokens: tuple[TracedToken, ...]
@@ -541,7 +541,7 @@ def read_tokens(
     tokens: Sequence[int],
     most: int,
 ) -> tuple[tuple[TracedToken, ...], str]:
-    """Read tokens one after the other, `most` alternatives for each; return those that the guide allows, and why not the rest."""
+    """Read tokens with `most` alternatives each; return those that the guide allows, and why it refuses the rest."""
     found: list[TracedToken] = []
     try:
         found.extend(_read(sequence, unread, state, vocabulary, tokens, most))  # what was read before an error stays
@@ -566,7 +566,7 @@ def _read(
         here = Explanation()
         if state is not None and mask is not None:
             state.mask(mask)
-            allowed = np.unpackbits(mask.view(np.uint8), bitorder="little")[: len(logits)].view(np.bool_)
+            allowed = unpack_mask(mask, len(logits))
             here = state.explain(token)
             if not allowed[token]:
                 raise InputError(here.why or f"{vocabulary.show(token)} is not allowed")

@@ -1,5 +1,5 @@
-"""Models in this process: a request becomes tokens, the decode loop answers it; blocking and async. What a model has read is kept
-for requests that begin alike (`PrefixCache`), and a model that is opened several times is loaded once (`SharedModel`).
+"""Models in this process: a request becomes tokens, and the decode loop answers it; blocking and async. Sequences are kept
+for requests with the same prefix (`PrefixCache`), and a model that is opened several times is loaded once (`SharedModel`).
 """
 
 import asyncio
@@ -46,14 +46,14 @@ MOST_TRACED = 2_000
 
 
 class SharedModel(ABC):
-    """A model that is released when the last of those that opened it closes it; the next request loads it again."""
+    """A model that is released when its last opener closes it; the next request loads it again."""
 
     def __init__(self) -> None:
         self._openers = 0
         self._openers_lock = Lock()
 
     def share(self) -> Self:
-        """Count one more opener, which closes it."""
+        """Add an opener, which must close it."""
         with self._openers_lock:
             self._openers += 1
         return self
@@ -72,7 +72,7 @@ class SharedModel(ABC):
 
     @abstractmethod
     def _release(self) -> None:
-        """Free what the model holds."""
+        """Free the resources of the model."""
 
     def __enter__(self) -> Self:
         return self
@@ -84,12 +84,12 @@ class SharedModel(ABC):
 # --- reuse of what the model has read ---------------------------------------------------------------------------------
 
 Encode: TypeAlias = Callable[[str], Sequence[int]]
-"""Divide a text, or a part of one, into tokens."""
+"""Tokenize a text, or a part of one."""
 ToBytes: TypeAlias = Callable[[int], bytes]
 """Return the bytes of a token; none for a special token."""
 
 WINDOWS = (1, 2, 4, 8, 16, 32)
-"""Numbers of last tokens that are divided again, until the first of them keeps its end."""
+"""Numbers of last tokens to tokenize again, until the first of them ends at the same place."""
 MAX_SEQUENCES = 4
 MIN_COMMON_TOKENS = 8
 """A sequence with a shorter common prefix is not worth reusing."""
@@ -111,7 +111,7 @@ class CachedPrefix:
 
     @property
     def reused(self) -> int:
-        """The number of these that were read before."""
+        """The number of these that are already in the cache."""
         return self.length - len(self.unread)
 
 
@@ -122,21 +122,22 @@ class PrefixCache:
         self._backend = backend
         self._encode = encode
         self._entries: list[tuple[TokenSequence, tuple[int, ...]]] = []
-        """Sequences, each with the tokens of its prompt: those up to where the answer begins."""
+        """Sequences, each with the tokens of its prompt, up to the start of the answer."""
         self._lock = Lock()
 
-    def take(self, prompt: tuple[int, ...], prefix: str) -> CachedPrefix:
-        """Take the sequence that has read most of a prompt and the beginning of an answer out of the cache, or a new one.
+    def take(self, prompt: tuple[int, ...], prefix: str, *, reuse: bool = True) -> CachedPrefix:
+        """Take the sequence with the longest common prefix of a prompt and a beginning of the answer out of the cache, or a
+        new one, which it always is without `reuse`.
 
-        After an interrupted answer, the prefix is its text with a tool result appended: the tokens that the model sampled
-        stay as they are, as far as the prefix repeats their text.
+        After an interrupted answer, the prefix is its text with a tool result appended: sampled tokens are kept, as far as
+        the prefix repeats their text.
         """
         with self._lock:
             answer = self._answer_tokens(prompt, prefix)
             text = (*prompt, *answer)
             best = max(self._entries, key=lambda entry: common_prefix(entry[0].tokens, text), default=None)
             common = common_prefix(best[0].tokens, text) if best is not None else 0
-            if best is None or common < min(MIN_COMMON_TOKENS, len(text)):
+            if best is None or not reuse or common < min(MIN_COMMON_TOKENS, len(text)):
                 return CachedPrefix(self._backend.start(), prompt, answer, text)
             common = min(common, len(text) - 1)  # the logits after the last token are not kept, so it is read again
             sequence = best[0]
@@ -163,7 +164,7 @@ class PrefixCache:
             self._entries.clear()
 
     def _answer_tokens(self, prompt: tuple[int, ...], prefix: str) -> tuple[int, ...]:
-        """Divide the beginning of an answer, with the tokens that were sampled for it where a sequence has them."""
+        """Tokenize the beginning of an answer, with its sampled tokens if a sequence has them."""
         if not prefix:
             return ()
         text = prefix.encode("utf-8", "replace")
@@ -190,7 +191,7 @@ class PrefixCache:
         return self._backend.vocabulary.decode((token,))
 
     def _count_repeated(self, sampled: Sequence[int], text: bytes) -> int:
-        """Return how many of the sampled tokens the text begins with."""
+        """Return how many of the sampled tokens the text starts with."""
         end = 0
         for count, token in enumerate(sampled):
             start, end = end, end + len(self._to_bytes(token))
@@ -200,7 +201,7 @@ class PrefixCache:
 
 
 def splice_tokens(tokens: Sequence[int], text: str, to_bytes: ToBytes, encode: Encode) -> list[int]:
-    """Return the tokens of a tokenised text with more text appended, dividing as little as possible again.
+    """Return the tokens of a tokenised text with more text appended, re-tokenising as little as possible.
 
     >>> words = ["1", "12", "123", "2", "3", " "]
     >>> def longest(text: str) -> list[int]:
@@ -221,7 +222,7 @@ def splice_tokens(tokens: Sequence[int], text: str, to_bytes: ToBytes, encode: E
             return [*tokens[: start + 1], *following]
         if start == 0:
             break
-    # Divide everything after the last special token again.
+    # Tokenize everything after the last special token again.
     start = max((index + 1 for index, token in enumerate(tokens) if not to_bytes(token)), default=0)
     before = _decode(b"".join(map(to_bytes, tokens[start:])))
     if before is None:
@@ -256,14 +257,17 @@ def _decode(data: bytes) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class PreparedRequest:
-    """A request in tokens, up to where the answer begins.
+    """A request in tokens, up to the start of the answer.
 
-    `guides` are constraints of the model itself, beside that of the request; `max_tokens` is its own limit on the answer.
+    `guides` are constraints of the model itself, in addition to that of the request; `max_tokens` is the model's own limit
+    on the answer. Without `reuse` the prompt is read from its beginning, so that probabilities are the same to the last digit,
+    whatever was read before.
     """
 
     tokens: tuple[int, ...]
     guides: tuple[Guide, ...] = ()
     max_tokens: int | None = None
+    reuse: bool = True
 
 
 class LoadedModel(Protocol):
@@ -280,10 +284,10 @@ class LoadedModel(Protocol):
         ...
 
     def prepare(self, request: Request) -> PreparedRequest:
-        """Write a conversation in the form that the model was trained on.
+        """Format a conversation as the model was trained on.
 
         Raises:
-            InputError: that form cannot express the conversation.
+            InputError: this format cannot express the conversation.
             ModelError: the model does not support the request.
         """
         ...
@@ -302,7 +306,7 @@ class CompileOptions:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedText:
-    """An answer with its tokens, which of them were forced, and the passes of the model that it took (`result`)."""
+    """An answer with its tokens, which of them were forced, and the number of forward passes (`result`)."""
 
     text: str
     result: DecodeResult
@@ -324,7 +328,7 @@ class _Started:
 
 
 class TextGenerator(Generic[AnyLoaded]):
-    """Answers requests with a loaded model; a prefix cache serves requests that begin alike."""
+    """Answers requests with a loaded model; a prefix cache serves requests with the same prefix."""
 
     def __init__(self, loaded: AnyLoaded, name: str) -> None:
         self.loaded = loaded
@@ -333,7 +337,7 @@ class TextGenerator(Generic[AnyLoaded]):
         self._vocabulary_faults: tuple[str, ...] | None = None
 
     def stream(self, request: Request, options: CompileOptions = CompileOptions()) -> Generator[str | GeneratedText]:
-        """Generate an answer: yield it in pieces, and the whole with its figures last.
+        """Generate an answer: yield it in pieces, and the complete result with its figures last.
 
         Closing the generator stops before the next token.
 
@@ -385,7 +389,7 @@ class TextGenerator(Generic[AnyLoaded]):
     def trace(self, request: Request, text: str, most: int) -> TokenTrace:
         """Read an answer again, with the `most` likeliest tokens at each position.
 
-        A request without randomness is answered once more: where that gives the same text, its tokens are the sampled ones.
+        A request without randomness is answered once more: if that gives the same text, its tokens are the sampled ones.
 
         Raises:
             InputError, ModelError: see `stream`.
@@ -404,9 +408,9 @@ class TextGenerator(Generic[AnyLoaded]):
             self.prefix_cache.put_back(started.prefix.sequence, started.prefix.prompt)
 
     def _sampled_again(self, request: Request, text: str) -> list[int] | None:
-        """Return the tokens of a text that the request leads to every time; None where it is random or leads elsewhere.
+        """Return the tokens of a text that the request reproduces; None if it is random or gives another text.
 
-        A text that was cut is the beginning of what the request leads to.
+        A truncated text must be the beginning of the reproduced one.
         """
         if request.sampling.temperature != 0 and request.sampling.seed is None:
             return None
@@ -428,7 +432,7 @@ class TextGenerator(Generic[AnyLoaded]):
         guide = self._compile(request.constraint, options)
         prepared = self.loaded.prepare(fit_attachments(request, self.name, fixed=True))
         guides = prepared.guides if guide is None else (guide, *prepared.guides)
-        prefix = self.prefix_cache.take(prepared.tokens, request.prefix)
+        prefix = self.prefix_cache.take(prepared.tokens, request.prefix, reuse=prepared.reuse)
         try:
             if prefix.length == 0:
                 raise InputError("the conversation has no text")
@@ -498,9 +502,9 @@ def _decode_all(sequence: TokenSequence, jobs: Sequence[DecodeJob]) -> list[tupl
 
 
 class InProcessModel(SharedModel, Generic[AnyLoaded]):
-    """A model that our decode loop runs. It is loaded at the first request; one object serves all threads and event loops.
+    """A model run by our decode loop. It is loaded at the first request; one object serves all threads and event loops.
 
-    A request that begins like an earlier one reuses what the model has read of it.
+    A request with the same prefix as an earlier one reuses its cache.
     """
 
     def __init__(self, name: str, known: Capabilities) -> None:
@@ -570,7 +574,7 @@ class InProcessModel(SharedModel, Generic[AnyLoaded]):
         return self.generator().trace(self.completed(request), text, most)
 
     def completed(self, request: Request) -> Request:
-        """Return a request as the network gets it."""
+        """Return the request that the network gets."""
         return fit_attachments(request, self.name, fixed=True)
 
     async def astream(self, request: Request) -> AsyncGenerator[Chunk]:

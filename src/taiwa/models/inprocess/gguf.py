@@ -1,4 +1,4 @@
-"""Models in GGUF files, through a llama.cpp server in a process of its own."""
+"""Models in GGUF files, through a llama.cpp server in a separate process."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ FORM = "use gguf:FILE.gguf, optionally with ?context=8192&threads=4&slots=1&laye
 MAGIC = b"GGUF"
 PROCESS_SCRIPT = Path(__file__).with_name("gguf_process.py")
 START_SECONDS = 900.0
-"""Longer than reading the largest file from a slow disk takes."""
+"""Seconds; longer than it takes to read the largest file from a slow disk."""
 END_SECONDS = 3.0
 MAX_LOG_LINES = 400
 LOG_STAMP = re.compile(r"^[\d.:]+ (?:[A-Z] )?")

@@ -1,7 +1,8 @@
-"""The process that serves a GGUF file; run as a script, so that it loads llama.cpp and nothing of taiwa.
+"""The process that serves a GGUF file; run as a script, so that it loads llama.cpp but nothing of taiwa.
 
 Standard input starts with one line of JSON, the options and the key, and stays open; when it is closed, the process ends.
-Standard output receives one line of JSON: where the server listens, or why it does not. Everything else goes to standard error.
+Standard output receives one line of JSON: the address of the server, or why it does not listen. Everything else goes to
+standard error.
 """
 
 import json
@@ -23,7 +24,7 @@ def main() -> None:
         return
     try:
         server = module.Server(parameters(module, options))
-    except (RuntimeError, ValueError, OSError, MemoryError) as error:  # errors of llama.cpp are the first
+    except (RuntimeError, ValueError, OSError, MemoryError) as error:  # llama.cpp's own errors come first
         write_answer(answers, {"refused": str(error)})
         return
     has_llguidance = str(module.json_schema_to_grammar({})).startswith("%llguidance")

@@ -15,8 +15,9 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
+from taiwa.constraints.guide import Guide, GuideState, empty_mask, unpack_mask
 from taiwa.constraints.vocabulary import Vocabulary
-from taiwa.kernel.errors import ConfigError, InputError, ModelError
+from taiwa.kernel.errors import ConfigError, InputError, ModelError, NoValidTokenError
 from taiwa.kernel.messages import Message, Request, Role, ToolCall, ToolResult
 from taiwa.models.http_api.capabilities import Capabilities, capabilities
 from taiwa.models.http_api.provider_interface import parse_integer, parse_options
@@ -25,6 +26,7 @@ from taiwa.safetensors_file import read_header
 
 if TYPE_CHECKING:
     from taiwa.models.inprocess.decode_loop import Logits, Rows
+
 
 FORM = "use local:FOLDER or local:VENDOR/NAME, optionally with ?device=cuda&dtype=bfloat16&threads=4"
 DTYPES = ("auto", "float32", "float16", "bfloat16")
@@ -173,13 +175,13 @@ def check_memory(folder: Path, parameters: int, width: int, free: int | None) ->
 
 SPACE = "▁"
 ANCHOR = "\x02"
-"""Put before a text if the tokenizer adds a space before every text; its tokens are cut off with the space."""
+"""Prepended to a text if the tokenizer adds a space before every text; its tokens are removed with the space."""
 
 
 class TextEncoder:
-    """Divides texts into tokens; names of special tokens in a text are ordinary text.
+    """Tokenizes texts; names of special tokens in a text are ordinary text.
 
-    A tokenizer reads `<|im_end|>` in a text as the token, so that any text could end a message. A second tokenizer that does
+    A tokenizer parses `<|im_end|>` in a text as the token, so that any text could end a message. A second tokenizer that does
     not is made when the first text with such a name arrives.
     """
 
@@ -194,7 +196,7 @@ class TextEncoder:
         self._adds_space = any(str(token).startswith(SPACE) for token in first)
 
     def __call__(self, text: str) -> tuple[int, ...]:
-        """Return the tokens of any part of a text, without those that mark its beginning or end."""
+        """Return the tokens of any part of a text, without start and end tokens."""
         if not text:
             return ()
         backend = self._backend
@@ -235,7 +237,7 @@ class ChatTemplate:
         self._encode = encode
 
     def tokens(self, request: Request) -> tuple[int, ...]:
-        """Return the tokens up to where the answer begins, without its prefix.
+        """Return the tokens up to the start of the answer, without its prefix.
 
         Raises:
             InputError: the template does not support the conversation.
@@ -581,7 +583,7 @@ class Loaded:
     folder: Path
 
     def prepare(self, request: Request) -> PreparedRequest:
-        """Return the tokens of a conversation up to where the answer begins, without its prefix.
+        """Return the tokens of a conversation up to the start of the answer, without its prefix.
 
         Raises:
             InputError: the chat template does not support the conversation.
@@ -672,3 +674,51 @@ class LocalModel(InProcessModel["Loaded"]):
             ConfigError: it cannot be loaded; the message says what to do.
         """
         return load(self.spec)
+
+
+# --- generate() of transformers ---------------------------------------------------------------------------------------
+# Guides as logits processors for `generate()`.
+
+
+class GuideLogitsProcessor:
+    """A logits processor for `generate()` of transformers, for one or more texts of a batch.
+
+    A text begins after the input of the first call. Use a new processor for each `generate()`. Beam search is not supported,
+    because it returns to places where other tokens were taken.
+    """
+
+    def __init__(self, guide: Guide) -> None:
+        self._guide = guide
+        self._states: list[GuideState] = []
+        self._length = 0
+        self._mask = empty_mask(len(guide.vocabulary))
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:  # noqa: ANN401  (torch's tensors, (B, T) and (B, V))
+        """Set the scores of tokens that are not allowed to minus infinity.
+
+        Raises:
+            NoValidTokenError: the guide allows no token.
+            InputError: a token was taken that the guide does not allow.
+        """
+        import numpy as np
+
+        library = torch()
+        if not self._states:
+            self._states = [self._guide.start() for _ in range(len(input_ids))]
+        else:
+            for number, tokens in enumerate(input_ids[:, self._length :].tolist()):
+                for token in tokens:
+                    if not self._states[number].is_ended:  # after its end a text is padded
+                        self._states[number] = self._states[number].advance(token)
+        self._length = input_ids.shape[1]
+        forbidden = np.ones(scores.shape, dtype=bool)
+        for number, state in enumerate(self._states):
+            if state.is_ended:
+                forbidden[number] = False
+                continue
+            state.mask(self._mask)
+            allowed = unpack_mask(self._mask, scores.shape[1])
+            if not allowed.any():
+                raise NoValidTokenError("the constraint allows no token")
+            np.logical_not(allowed, out=forbidden[number, : len(allowed)])
+        return scores.masked_fill(library.from_numpy(forbidden).to(scores.device), float("-inf"))

@@ -74,7 +74,7 @@ def leaf(repository: Repository, session: str, name: str) -> str:
 class BranchRow:
     """A node in the map of branches, at a row and a lane; `parent_row` is None at the root.
 
-    `depth` counts the forks on the way to it, from 1. Where `hidden` is not 0, the row stands for so many turns in a row,
+    `depth` counts the forks on the way to it, from 1. Where `hidden` is not 0, the row stands for that many consecutive turns,
     of which the node is the last.
     """
 

@@ -12,12 +12,11 @@ from taiwa.conversation.app import App
 from taiwa.conversation.state import format_path
 from taiwa.i18n import LANGUAGES, catalogue, translator
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import Json
-from taiwa.operations.ask import find_ask_turn
-from taiwa.operations.inspect import format_value, said, sessions
+from taiwa.kernel.serialization import Json
+from taiwa.operations.documents import find_ask_turn
+from taiwa.operations.inspect import TokensResult, format_value, said, sessions
 from taiwa.operations.markdown_html import visible
 from taiwa.operations.result_json import to_json
-from taiwa.operations.trace import TokensResult
 from taiwa.retrieval.readers import readable_suffixes
 from taiwa.server.page.panels import PANELS, Place, steps_of
 from taiwa.server.page.state_view import difference, value_story

@@ -8,13 +8,12 @@ from taiwa.conversation.app import App
 from taiwa.i18n import gettext_noop
 from taiwa.kernel.errors import CorruptError
 from taiwa.kernel.messages import Response
-from taiwa.kernel.records import restore
-from taiwa.operations.ask import find_ask_turn
-from taiwa.operations.inspect import show
+from taiwa.kernel.serialization import restore
+from taiwa.operations.documents import find_ask_turn
+from taiwa.operations.inspect import show, trace
 from taiwa.operations.markdown_html import visible
 from taiwa.operations.result_json import to_json
 from taiwa.operations.say import request_text
-from taiwa.operations.trace import trace
 from taiwa.server.page.branches import branch_map
 from taiwa.server.page.state_view import state_view
 from taiwa.server.page.text import pretty
@@ -81,7 +80,7 @@ def _turn(repository: Repository, place: Place) -> Mapping[str, Any]:
 
 
 def _placed(passages: Iterable[dict[str, Any]], app: App) -> list[dict[str, Any]]:
-    """Return passages that were found for an app, with the places where they open; `index` is "" where it is not known."""
+    """Return passages that were found for an app, with the places where they open; `index` is "" if it is not known."""
     places = ((each, *place_of_passage(app, each["path"])) for each in passages)
     return [{"page": 0, "cited": False, **each, "index": index, "path": path} for each, index, path in places]
 

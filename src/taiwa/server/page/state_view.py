@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from taiwa.conversation.history import advance
 from taiwa.conversation.state import MISSING, Change, Missing, StatePath, diff_states, format_path, get_path, parse_path
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.operations.inspect import format_value
 from taiwa.operations.markdown_html import visible
 from taiwa.server.page.views import common_node
@@ -72,7 +72,7 @@ class ValueStep:
 class ValueStory:
     """All values of a path of the state: the step that led to the one at the selected node, and the turns after it.
 
-    `shown` are the first and the last turn that had it in their state, None where no turn had; `mentioned` are the nodes and
+    `shown` are the first and the last turn that had it in their state, None if no turn had; `mentioned` are the nodes and
     numbers of those whose message or answer holds its text. `by` names the reducer, or the computed field.
     """
 
@@ -132,7 +132,7 @@ class Difference:
     fields: tuple[tuple[Change, int], ...]
     ends: tuple[int, int]
     first: tuple[str, str]
-    """The nodes of both that follow the common one; "" where a branch ends there."""
+    """The nodes of both that follow the common one; "" if a branch ends there."""
 
 
 def difference(repository: Repository, mine: str, theirs: str) -> Difference:

@@ -5,17 +5,17 @@ import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
+from taiwa.ask.ask_turn import HEADING
 from taiwa.ask.decide_search_or_clarify import POLICIES
-from taiwa.ask.result import HEADING
 from taiwa.conversation.app import App, Param
 from taiwa.conversation.state import Missing
 from taiwa.i18n import gettext_noop
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import currency_units
-from taiwa.operations.complete import GRANTED, closed_params
 from taiwa.operations.inspect import format_value
 from taiwa.operations.markdown_html import visible
-from taiwa.sessions.stored_ask import ASSESS_BY
+from taiwa.operations.resent_history import GRANTED, closed_params
+from taiwa.sessions.ask_resources import ASSESS_BY
 
 SHORT = 80
 
@@ -139,7 +139,7 @@ def is_required(param: Param) -> bool:
 
 
 def range_of(param: Param) -> tuple[str, str]:
-    """Return the least and the largest number that a parameter can be, "" where there is no such bound.
+    """Return the least and the largest number that a parameter can be, "" if there is no such bound.
 
     >>> range_of(Param("n", "int(0..10) | null")), range_of(Param("x", "float(0.5..)"))
     (('0', '10'), ('0.5', ''))
@@ -149,7 +149,7 @@ def range_of(param: Param) -> tuple[str, str]:
 
 
 def choices_of(param: Param, flow: str = "chat") -> tuple[str, ...]:
-    """Return the texts that a parameter can be, () where it is not a choice.
+    """Return the texts that a parameter can be, () if it is not a choice.
 
     >>> choices_of(Param("tone", '"formal" | "plain"'))
     ('formal', 'plain')
@@ -180,7 +180,7 @@ def kind_of(param: Param, flow: str = "chat") -> str:
 WARNINGS = (
     gettext_noop("the answer was cut off at the length limit"),
     gettext_noop("the answer was interrupted"),
-    gettext_noop("the model refused to go on"),
+    gettext_noop("the model refused to continue"),
 )
 """Warnings of a turn; they are translated where they are shown."""
 

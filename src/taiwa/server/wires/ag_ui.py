@@ -21,17 +21,17 @@ from taiwa.json_schema import join_pointer
 from taiwa.kernel.attachments import MAX_COUNT, Attachment
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, Part, Text, TextDelta, ThinkingDelta, ToolCall, ToolResult, ToolSpec
-from taiwa.kernel.records import Json, to_json
-from taiwa.operations.complete import Completion, CompletionOptions, Thread, begin_completion, is_relayed_app
-from taiwa.operations.trace import trace
+from taiwa.kernel.serialization import Json, to_json
+from taiwa.operations.inspect import trace
+from taiwa.operations.resent_history import Completion, CompletionOptions, Thread, begin_completion, is_relayed_app
 from taiwa.server.catalogue import Choice
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.fields import Fields
 from taiwa.server.request_context import ServerState, caller_of, read_body, start_run, state_of
+from taiwa.server.request_extension import Extension, read_extension
 from taiwa.server.responses import EventStream, SendNow, event
 from taiwa.server.runs import LiveRun, RunEvent, take_pieces
-from taiwa.server.taiwa_object import Extension, read_extension
-from taiwa.server.wire import Route, Wire
+from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.stateless import checked_tools
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
@@ -59,8 +59,12 @@ QUESTION = "question"
 
 @dataclass(frozen=True, slots=True)
 class RunInput:
-    """A request as it was read; `messages` are those of the client, and `given` are they as they came."""
+    """A request as it was read; `messages` are those of the client, and `given` are they as they came.
 
+    Clients from before 1.0 name no `version`.
+    """
+
+    version: str | None
     thread: str
     run: str
     parent: str
@@ -89,7 +93,6 @@ def read_input(body: Fields, most_messages: int) -> RunInput:
         raise invalid("messages", "messages must be an array", "invalid_type")
     if len(body.items("messages")) > most_messages:
         raise invalid("messages", f"there are more than {most_messages:,} messages", "too_many_messages")
-    body.optional_text("protocolVersion")
     tools = checked_tools(
         [
             ToolSpec(tool.text("name"), tool.text("description", ""), _parameters(tool))
@@ -104,6 +107,7 @@ def read_input(body: Fields, most_messages: int) -> RunInput:
     forwarded = Fields(given if isinstance(given, dict) else {}, "forwardedProps")
     state = body.data.get("state")
     return RunInput(
+        body.optional_text("protocolVersion"),
         thread,
         run,
         body.optional_text("parentRunId") or "",
@@ -271,7 +275,7 @@ async def create(request: Request) -> Response:
 def _reopen(
     state: ServerState, caller: str, choice: Choice, asked: RunInput, recorded: ServedObject
 ) -> tuple[ThreadRun, Completion | None] | None:
-    """Go on with a run that a server left unfinished, without paying for answered calls again; None where nothing is left."""
+    """Go on with a run that a server left unfinished, without paying for answered calls again; None if nothing is left."""
     repository, session = state.repository(caller), recorded.session
     runs = repository.store.runs.open_runs(session)
     if not runs:
@@ -308,9 +312,7 @@ def _begin(state: ServerState, caller: str, choice: Choice, asked: RunInput) -> 
         return ThreadRun(caller, asked, session, None, shown, snapshot), None
     priced_model = state.catalogue.open(choice)
     context = "\n".join([CONTEXT, *(to_json(entry).decode() for entry in asked.context)]) if asked.context else ""
-    given = AnswerOptions(
-        "\n\n".join(filter(None, (system, context))) or None, client_tools=asked.tools if relayed else ()
-    )
+    given = AnswerOptions("\n\n".join(filter(None, (system, context))) or None, client_tools=asked.tools)
     options = replace(options, messages=readable(messages, priced_model.model), request=given)
     thread = Thread(session, parent, asked.state if asked.state and not relayed else None)
     completion = begin_completion(repository, priced_model, options, state.turns, thread)
@@ -342,7 +344,7 @@ def _live_key(caller: str, key: str) -> str:
 
 
 def _parent(repository: Repository, asked: RunInput) -> str:
-    """Return the node of the parent run; "" where it is not a run of this thread, but of an agent elsewhere."""
+    """Return the node of the parent run; "" if it is not a run of this thread, but of an agent elsewhere."""
     if not asked.parent:
         return ""
     found = repository.store.served.find(_stored_id(_digest(f"{asked.thread}\0{asked.parent}")))
@@ -438,7 +440,7 @@ def _behind_last_answer(given: Sequence[Json]) -> list[Json]:
 
 def _finish(state: ServerState, repository: Repository, live: ThreadRun, run: LiveRun) -> None:
     """Look up what the end of the stream needs, and store the run."""
-    result = run.events[-1].event if run.events else None
+    result = run.last
     if not isinstance(result, TurnResult):
         return
     if result.calls:
@@ -573,13 +575,15 @@ class EventWriter:
         asked = self._live.asked
         finished: Event = {"type": "RUN_FINISHED", "threadId": asked.thread, "runId": asked.run}
         outcome: Event = {"type": "success"}
-        if pending:
+        # Clients from before 1.0 end a run with an error over this field, or over that it was cancelled.
+        if pending and asked.version:
             outcome["pendingToolCallIds"] = list(pending)
         if result is not None and (question := _question(result)) is not None:
             outcome = {"type": "interrupt", "interrupts": [question]}
         if self._live.cancelled:
-            outcome = {"type": "cancelled"}
-        finished["outcome"] = outcome
+            outcome = {"type": "cancelled"} if asked.version else {}
+        if outcome:
+            finished["outcome"] = outcome
         if result is not None and (usage := _usage(result)) is not None:
             finished["usage"] = [usage]
         yield finished

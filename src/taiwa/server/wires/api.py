@@ -16,15 +16,26 @@ from taiwa.conversation.state import parse_path
 from taiwa.kernel.attachments import Attachment, read_attachments
 from taiwa.kernel.errors import CorruptError, InputError, TaiwaError
 from taiwa.kernel.messages import TextDelta, ThinkingDelta
-from taiwa.kernel.records import Json
-from taiwa.operations.ask import find_ask_turn
-from taiwa.operations.complete import served_app
-from taiwa.operations.inspect import diff, export, log, sessions, set_value, show, tree, why
+from taiwa.kernel.serialization import Json
+from taiwa.operations.documents import find_ask_turn
+from taiwa.operations.inspect import (
+    MOST_ALTERNATIVES,
+    diff,
+    export,
+    log,
+    sessions,
+    set_value,
+    show,
+    tokens,
+    trace,
+    tree,
+    why,
+)
+from taiwa.operations.resent_history import served_app
 from taiwa.operations.result_json import to_json
 from taiwa.operations.results import StateResult
-from taiwa.operations.trace import MOST_ALTERNATIVES, tokens, trace
 from taiwa.server import api_types
-from taiwa.server.conversations import (
+from taiwa.server.conversation_turns import (
     CostEstimate,
     TurnRequest,
     begin_conversation,
@@ -40,11 +51,11 @@ from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.fields import Fields
 from taiwa.server.indexing import IndexRun
 from taiwa.server.request_context import ServerState, caller_of, language_of, read_body, repository_of, state_of
+from taiwa.server.request_extension import read_params
 from taiwa.server.responses import EventStream, SendNow, event
 from taiwa.server.runs import PublishedEvent, RunEvent, Take, take_pieces
 from taiwa.server.shared_store import Followable
-from taiwa.server.taiwa_object import read_params
-from taiwa.server.wire import COUNT, LIMIT, TEXT, Described, Route, Wire
+from taiwa.server.wire_interface import COUNT, LIMIT, TEXT, Described, Route, Wire
 from taiwa.server.wires.responses import is_response
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.replay import replay_history
@@ -275,7 +286,7 @@ def _option(repository: Repository, name: str, number: int) -> str:
 
 
 async def question(request: Request) -> Json:
-    """Return the question back at which a conversation pauses, with its options and their passages; null where it does not."""
+    """Return the question back at which a conversation pauses, with its options and their passages; null if it does not."""
     name = await _session(request)
 
     def read(repository: Repository) -> Json:

@@ -32,15 +32,15 @@ from taiwa.kernel.messages import (
     ToolSpec,
 )
 from taiwa.kernel.messages import Response as ModelResponse
-from taiwa.kernel.records import Json, parse_json, to_json
+from taiwa.kernel.serialization import Json, parse_json, to_json
 from taiwa.models.http_api.provider_interface import EFFORTS
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.fields import Fields
 from taiwa.server.request_context import read_body, state_of
+from taiwa.server.request_extension import Extend, read_extension
 from taiwa.server.responses import SendNow, event
 from taiwa.server.runs import LiveRun, PublishedEvent
-from taiwa.server.taiwa_object import Extend, read_extension
-from taiwa.server.wire import Route, Wire
+from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.files import FILE_PARTS, with_files
 from taiwa.server.wires.stateless import (
     MOST_LOGPROBS,
@@ -87,7 +87,7 @@ FINISH: Mapping[FinishReason, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest(StatelessRequest):
-    """A request as it was read; `top_logprobs` is None where none are wanted."""
+    """A request as it was read; `top_logprobs` is None if none are wanted."""
 
     include_usage: bool
     top_logprobs: int | None
@@ -140,7 +140,7 @@ def read_request(body: Fields, most_messages: int, most_choices: int) -> ChatReq
 
 
 def read_effort(body: Fields, name: str) -> str:
-    """Read how much the model is to reason; "" where the request does not say it."""
+    """Read how much the model is to reason; "" if the request does not say it."""
     return "" if body.data.get(name) is None else body.choice(name, EFFORTS, "")
 
 
@@ -406,6 +406,7 @@ class _Reply:
                 and send_now(self._piece(index, b"content", event.text))
             )
 
+        out = b""
         async for each in run.follow(take=take):
             if isinstance(each.event, Notice):
                 continue
@@ -414,29 +415,22 @@ class _Reply:
                 return
             if each.index not in begun:
                 begun.add(each.index)
-                yield self._chunk(each.index, {"role": "assistant", "content": "", "refusal": None})
+                out = self._chunk(each.index, {"role": "assistant", "content": "", "refusal": None})
             if isinstance(each.event, TextDelta):
                 written.add(each.index)
-                yield self._piece(each.index, b"content", each.event.text)
-                continue
-            if isinstance(each.event, ThinkingDelta):
+                out += self._piece(each.index, b"content", each.event.text)
+            elif isinstance(each.event, ThinkingDelta):
                 if each.event.text:
                     thinking.add(each.index)
-                    yield self._piece(each.index, b"reasoning_content", each.event.text)
-                continue
-            results[each.index] = each.event
-            if each.event.text and each.index not in written:
-                yield self._piece(each.index, b"content", each.event.text)
-            response = each.event.response
-            more: dict[str, Json] = {} if each.index in thinking else dict(_thinking(response))
-            if calls := write_calls(response):
-                more["tool_calls"] = [
-                    {"index": index, **cast("dict[str, Json]", call)} for index, call in enumerate(calls)
-                ]
-            logprobs = self._logprobs(response)
-            if more or logprobs is not None:
-                yield self._chunk(each.index, more, logprobs=logprobs)
-            yield self._chunk(each.index, {}, finish=_finish(response))
+                    out += self._piece(each.index, b"reasoning_content", each.event.text)
+            else:
+                results[each.index] = each.event
+                out += self._end(
+                    each.index, each.event, has_text=each.index in written, has_thought=each.index in thinking
+                )
+            if out and len(results) < len(run.completions):
+                yield out
+                out = b""
         ordered = [results[index] for index in sorted(results)]
         extension = await extend(ordered)
         if self._asked.include_usage or extension:
@@ -444,8 +438,21 @@ class _Reply:
             chunk["choices"] = []
             if self._asked.include_usage:
                 chunk["usage"] = write_usage(ordered)
-            yield event(chunk | extension)
-        yield b"data: [DONE]\n\n"
+            out += event(chunk | extension)
+        yield out + b"data: [DONE]\n\n"
+
+    def _end(self, index: int, result: TurnResult, *, has_text: bool, has_thought: bool) -> bytes:
+        """Write the chunks at the end of an answer, with what was not streamed of it."""
+        out, response = b"", result.response
+        if result.text and not has_text:
+            out = self._piece(index, b"content", result.text)
+        more: dict[str, Json] = {} if has_thought else dict(_thinking(response))
+        if calls := write_calls(response):
+            more["tool_calls"] = [{"index": at, **cast("dict[str, Json]", call)} for at, call in enumerate(calls)]
+        logprobs = self._logprobs(response)
+        if more or logprobs is not None:
+            out += self._chunk(index, more, logprobs=logprobs)
+        return out + self._chunk(index, {}, finish=_finish(response))
 
     def _chunk(self, index: int, delta: dict[str, Json], *, logprobs: Json = None, finish: str | None = None) -> bytes:
         chunk = self._head("chat.completion.chunk")
@@ -484,7 +491,7 @@ def write_calls(response: ModelResponse | None) -> list[Json]:
 
 
 def write_usage(results: list[TurnResult]) -> Json:
-    """Write the usage of all calls of the answers; None where one of them is unknown, which is not zero."""
+    """Write the usage of all calls of the answers; None if one of them is unknown, which is not zero."""
     spent = [result.spent for result in results]
     if not spent or any(each.calls_without_usage for each in spent):
         return None

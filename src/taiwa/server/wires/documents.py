@@ -11,7 +11,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.operations.documents import (
     FindOptions,
     document_text,
@@ -37,7 +37,6 @@ from taiwa.server.api_types import (
     ShownIndex,
 )
 from taiwa.server.errors import ApiError, error_to_json, invalid
-from taiwa.server.guard import body_too_large
 from taiwa.server.indexing import (
     UploadedFile,
     create_upload_index,
@@ -47,8 +46,9 @@ from taiwa.server.indexing import (
     upload_path,
     without_folder,
 )
+from taiwa.server.request_checks import body_too_large
 from taiwa.server.request_context import caller_of, read_body, repository_of, state_of
-from taiwa.server.wire import COUNT, OFFSET, TEXT, Described, Route, Wire
+from taiwa.server.wire_interface import COUNT, OFFSET, TEXT, Described, Route, Wire
 from taiwa.settings import Settings
 
 T = TypeVar("T")

@@ -7,9 +7,9 @@ from typing import cast
 from starlette.requests import Request
 
 from taiwa.kernel.messages import Passage
-from taiwa.kernel.records import Json
-from taiwa.operations.ask import find_ask_turn
-from taiwa.retrieval.attributes import COMPARISONS, ORDERS, file_of
+from taiwa.kernel.serialization import Json
+from taiwa.operations.documents import find_ask_turn
+from taiwa.retrieval.index import COMPARISONS, ORDERS, file_of
 from taiwa.server.catalogue import Catalogue, Choice
 from taiwa.server.errors import invalid
 from taiwa.server.fields import Fields, kind_of
@@ -121,18 +121,18 @@ def with_searches(
         return final
     turn = find_ask_turn(repository, result.node)
     passages = () if turn is None else turn.passages[:most]
-    (tool,) = cast("list[Body]", final["tools"])
-    stores = cast("list[str]", tool["vector_store_ids"])
+    app = repository.app(repository.store.nodes.get(result.node).app)
+    stores = list(dict.fromkeys(cast("list[str]", app.values["in"])))  # with their whole names
     index = stores[0] if len(stores) == 1 else ""
-    attributes: dict[str, dict[str, Json]] = {}
-    for store in stores if results else ():
-        attributes |= repository.store.served.attributes(store)
+    found: list[Json] | None = None
+    if results:
+        attributes = {store: repository.store.served.attributes(store) for store in stores}
+        found = [_result(each, index, attributes) for each in passages]
     output: list[Json] = []
     for item in cast("list[Body]", final["output"]):
         more: Body = {}
         if item["type"] == "file_search_call":
-            found: list[Json] = [_result(each, index, attributes) for each in passages]
-            more = {"queries": list[Json](result.ask.queries), "results": found if results else None}
+            more = {"queries": list[Json](result.ask.queries), "results": found}
         elif item["type"] == "message":
             (part,) = cast("list[Body]", item["content"])
             more = {"content": [{**part, "annotations": _annotations(result, index)}]}
@@ -150,9 +150,9 @@ def _annotations(result: TurnResult, index: str) -> list[Json]:
     return found
 
 
-def _result(passage: Passage, index: str, attributes: Mapping[str, Body]) -> Json:
+def _result(passage: Passage, index: str, attributes: Mapping[str, Mapping[str, Body]]) -> Json:
     file, name = file_of(passage.source, index)
-    known = attributes.get(file, {})
+    known = attributes[index or passage.source.partition("/")[0]].get(file, {})
     return {"file_id": file, "filename": name, "score": score_of(passage), "text": passage.text, "attributes": known}
 
 

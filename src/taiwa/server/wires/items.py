@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from taiwa.kernel.messages import Message, Part, Text, ToolCall, ToolResult
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.server.errors import invalid
 from taiwa.server.fields import Fields
 from taiwa.server.wires.chat_completions import read_content, read_files
@@ -13,7 +13,7 @@ UNREAD = frozenset({"reasoning"})
 """Items that are accepted and not sent to the model: reasoning belongs to the server that wrote it."""
 
 Referred = Callable[[str], "Json"]
-"""Returns the item of an id; None where the caller has none."""
+"""Returns the item of an id; None if the caller has none."""
 
 
 def read_input(body: Fields, refer: Referred, most: int) -> tuple[list[Json], tuple[Message, ...]]:

@@ -10,17 +10,16 @@ from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import App
 from taiwa.kernel.errors import ConfigError, TaiwaError, ToolError
 from taiwa.kernel.messages import TextDelta
-from taiwa.kernel.records import Json, to_json
 from taiwa.kernel.runtime import Tool
-from taiwa.operations.complete import Completion
-from taiwa.operations.mcp_tools import McpContext, operation_tools, passage_texts
+from taiwa.kernel.serialization import Json, to_json
+from taiwa.operations.mcp_tools import McpContext, answer_over_http, operation_tools, passage_texts, report_progress
+from taiwa.operations.resent_history import Completion
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.fields import Fields
 from taiwa.server.request_context import ServerState, caller_of, read_body, state_of, watched_run
-from taiwa.server.wire import Route, Wire
+from taiwa.server.wire_interface import Route, Wire
 from taiwa.sessions.commit_turn import PricedModel, TurnResult
 from taiwa.tools.mcp_client import require_mcp
-from taiwa.tools.mcp_server import answer_over_http, report_progress
 from taiwa.tools.registry import builtin_tools
 
 INVALID_REQUEST, PARSE_ERROR, INTERNAL_ERROR = -32600, -32700, -32603

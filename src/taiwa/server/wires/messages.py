@@ -32,19 +32,19 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.messages import Request as ModelRequest
 from taiwa.kernel.messages import Response as ModelResponse
-from taiwa.kernel.records import Json, record, to_json
+from taiwa.kernel.serialization import Json, record, to_json
 from taiwa.kernel.text import estimate_tokens
 from taiwa.models.http_api.anthropic import BUDGETS
 from taiwa.models.http_api.provider_interface import EFFORTS
-from taiwa.operations.complete import CompletionOptions, Place, estimate_input
+from taiwa.operations.resent_history import CompletionOptions, Place, estimate_input
 from taiwa.operations.say import request_tokens
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.fields import Fields
 from taiwa.server.request_context import caller_of, read_body, repository_of, state_of
+from taiwa.server.request_extension import Extend, read_extension
 from taiwa.server.responses import SendNow, event
 from taiwa.server.runs import LiveRun, PublishedEvent
-from taiwa.server.taiwa_object import Extend, read_extension
-from taiwa.server.wire import Route, Wire
+from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.stateless import (
     StatelessRequest,
     answer,
@@ -331,7 +331,7 @@ async def create(request: Request) -> Response:
     reply = _Reply(asked)
 
     async def keep(run: LiveRun) -> None:
-        result = run.events[-1].event if run.events else None
+        result = run.last
         if asked.thread is not None and isinstance(result, TurnResult):
             opening = {each: kept[each] for each in THREAD_FIELDS if each in kept}
             made = ServedObject(reply.id, "message", result.session, result.node, opening)

@@ -26,14 +26,14 @@ from taiwa.kernel.messages import (
     ToolCall,
     ToolResult,
 )
-from taiwa.kernel.records import Json, to_json
+from taiwa.kernel.serialization import Json, to_json
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.fields import Fields
-from taiwa.server.request_context import read_body, state_of
+from taiwa.server.request_context import ServerState, read_body, state_of
+from taiwa.server.request_extension import Extend, read_extension
 from taiwa.server.responses import SendNow
 from taiwa.server.runs import LiveRun, PublishedEvent
-from taiwa.server.taiwa_object import Extend, read_extension
-from taiwa.server.wire import Route, Wire
+from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.chat_completions import read_tools
 from taiwa.server.wires.embeddings import tokens_of, vectors_of
 from taiwa.server.wires.stateless import (
@@ -201,10 +201,18 @@ async def _answer(request: Request, asked: OllamaRequest, *, generates: bool) ->
     state = state_of(request)
     state.runs.check_room()
     reply = _Reply(asked, generates=generates)
+    asked = replace(asked, model=_untagged(state, asked.model))
     if not asked.messages:
         state.catalogue.choose(asked.model)
         return reply.loaded()
     return await answer(request, asked, reply, NDJSON)
+
+
+def _untagged(state: ServerState, name: str) -> str:
+    """Return the name under which a model is served: in this protocol `latest` is the tag of a name without one."""
+    bare = name.removesuffix(":latest")
+    names = (*state.catalogue.ids(), *(state.embeddings.names if state.embeddings is not None else ()))
+    return bare if bare in names and name not in names else name
 
 
 class _Reply:
@@ -307,7 +315,7 @@ async def show(request: Request) -> Json:
     body = await read_body(request)
     body.check_names({"model", "name", "verbose"})
     state = state_of(request)
-    choice = state.catalogue.choose(body.text("model", body.optional_text("name")))
+    choice = state.catalogue.choose(_untagged(state, body.text("model", body.optional_text("name"))))
     priced_model = await asyncio.to_thread(partial(state.catalogue.open, choice))
     able = priced_model.model.capabilities
     found: list[Json] = ["completion", *(["tools"] if "tools" in able else [])]
@@ -355,7 +363,7 @@ async def embed(request: Request) -> Json:
     body.check_names({"model", "input", "truncate", "dimensions", "options", "keep_alive"})
     texts = body.texts("input")
     name, dimensions = body.text("model"), body.count("dimensions", 1)
-    vectors = [*await vectors_of(request, name, texts, dimensions)] if texts else []
+    vectors = [*await vectors_of(request, _untagged(state_of(request), name), texts, dimensions)] if texts else []
     end: dict[str, Json] = {"total_duration": time.perf_counter_ns() - started, "prompt_eval_count": tokens_of(texts)}
     return {"model": name, "embeddings": [[*map(float, row)] for row in vectors], **end}
 
@@ -364,7 +372,7 @@ async def embed_prompt(request: Request) -> Json:
     """Return the vector of one text, as older clients ask for it."""
     body = await read_body(request)
     body.check_names({"model", "prompt", "options", "keep_alive"})
-    (row,) = await vectors_of(request, body.text("model"), (body.text("prompt"),))
+    (row,) = await vectors_of(request, _untagged(state_of(request), body.text("model")), (body.text("prompt"),))
     return {"embedding": [*map(float, row)]}
 
 

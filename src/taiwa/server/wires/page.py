@@ -11,17 +11,17 @@ from starlette.responses import Response
 from taiwa.i18n import LANGUAGES, Translate, translator
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
-from taiwa.operations.complete import Completion
+from taiwa.operations.inspect import tokens
 from taiwa.operations.markdown_html import MarkdownStream
-from taiwa.operations.trace import tokens
-from taiwa.server.conversations import FollowedRun, interrupted_turn
+from taiwa.operations.resent_history import Completion
+from taiwa.server.conversation_turns import FollowedRun, interrupted_turn
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.page.page import POLICY, STATIC, Page, asset
 from taiwa.server.page.panels import PANELS, Place
 from taiwa.server.page.views import LAST_TURNS, common_node, transcript
 from taiwa.server.request_context import LANGUAGE_COOKIE, caller_of, language_of, read_body, repository_of, state_of
 from taiwa.server.responses import EventStream, event, json_response
-from taiwa.server.wire import Route, Wire
+from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires import documents
 from taiwa.server.wires.api import LOOK_SECONDS
 from taiwa.server.wires.persons import shown_person

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import cast
 
 from taiwa.kernel.messages import Response, TextDelta, ThinkingDelta
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.server.errors import ApiError
 from taiwa.server.runs import RunEvent
 from taiwa.server.wires.items import call_item
@@ -99,7 +99,7 @@ def _outcome(name: str, result: TurnResult, thought: str) -> Body:
 
 
 def write_response_usage(result: TurnResult) -> Json:
-    """Write the usage of all calls of a turn; None where one of them is unknown."""
+    """Write the usage of all calls of a turn; None if one of them is unknown."""
     if result.spent.calls_without_usage:
         return None
     used = result.spent.usage

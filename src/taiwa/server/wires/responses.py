@@ -17,8 +17,8 @@ from starlette.responses import Response
 from taiwa.conversation.app import AnswerOptions
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import JsonSchema, Message, Sampling, TextDelta, ThinkingDelta, ToolSpec
-from taiwa.kernel.records import Json
-from taiwa.operations.complete import (
+from taiwa.kernel.serialization import Json
+from taiwa.operations.resent_history import (
     Completion,
     CompletionOptions,
     Place,
@@ -29,11 +29,11 @@ from taiwa.operations.complete import (
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.fields import Fields
 from taiwa.server.request_context import ServerState, caller_of, read_body, start_run, state_of
+from taiwa.server.request_extension import Extension, read_extension
 from taiwa.server.responses import EventStream, SendNow, event, page_for
 from taiwa.server.runs import LiveRun, take_pieces
 from taiwa.server.shared_store import RemoteRun
-from taiwa.server.taiwa_object import Extension, read_extension
-from taiwa.server.wire import Route, Wire
+from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.chat_completions import read_effort, read_format, read_function, read_tool_choice
 from taiwa.server.wires.conversations import conversation_of, find_item, pending_messages, read_metadata, take_pending
 from taiwa.server.wires.file_search import RESULTS, FileSearch, check_indexes, read_file_search, with_searches
@@ -307,18 +307,24 @@ async def create(request: Request) -> "Response | Json":
     completion, begun = await asyncio.to_thread(_begin, state, repository, asked)
     name = str(begun["id"])
 
-    async def on_end(run: LiveRun) -> None:
-        live.final = finished(live.begun, run.events, int(time.time()), cancelled=run.abandoned)
+    def end(run: LiveRun) -> Body:
         most = asked.search.most if asked.search is not None else 0
-        live.final = await asyncio.to_thread(
-            with_searches, live.final, run.events[-1].event, repository, results=asked.includes_results, most=most
-        )
-        if asked.conversation and isinstance(run.events[-1].event, TurnResult):
-            await asyncio.to_thread(take_pending, repository, asked.conversation)
-        live.final |= await asyncio.to_thread(_extended, state, repository, asked, run)
+        live.final = finished(begun, run.events, int(time.time()), cancelled=run.abandoned)  # stays if the rest fails
+        final = with_searches(live.final, run.last, repository, results=asked.includes_results, most=most)
+        if isinstance(run.last, TurnResult):
+            if asked.conversation:
+                take_pending(repository, asked.conversation)
+            if asked.extension is not None:
+                final["taiwa"] = asked.extension.write([run.last], repository, state.catalogue)
         if asked.stores:
-            await asyncio.to_thread(_store, repository, asked.items, live, run)
-        state.live.pop(name, None)
+            _store(repository, asked.items, begun, final, run)
+        return final
+
+    async def on_end(run: LiveRun) -> None:
+        try:
+            live.final = await asyncio.to_thread(end, run)
+        finally:
+            state.live.pop(name, None)
 
     live = LiveResponse(caller, LiveRun([]), begun)
     live.run = start_run(request, "Responses", [completion], on_end)
@@ -358,7 +364,7 @@ def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -
 
 
 def _place(repository: Repository, asked: ResponseRequest) -> Place | None:
-    """Return the node that the turn follows; None where the history of the input says it."""
+    """Return the node that the turn follows; None if the history of the input says it."""
     if asked.previous:
         found = repository.store.served.find(asked.previous)
         if found is None or found.kind != "response" or found.node is None:
@@ -378,24 +384,15 @@ def _place(repository: Repository, asked: ResponseRequest) -> Place | None:
     return None
 
 
-def _extended(state: ServerState, repository: Repository, asked: ResponseRequest, run: LiveRun) -> Body:
-    """Return what the request asked for beside the protocol."""
-    result = run.events[-1].event if run.events else None
-    if asked.extension is None or not isinstance(result, TurnResult):
-        return {}
-    return {"taiwa": asked.extension.write([result], repository, state.catalogue)}
-
-
-def _store(repository: Repository, items: list[Json], live: LiveResponse, run: LiveRun) -> None:
+def _store(repository: Repository, items: list[Json], begun: Body, final: Body, run: LiveRun) -> None:
     """Store a response that has ended, unless it was deleted meanwhile."""
-    served, name = repository.store.served, str(live.begun["id"])
+    served, name, result = repository.store.served, str(begun["id"]), run.last
     if served.find(name) is None:
         return
-    result = run.events[-1].event if run.events else None
     node, session = (result.node, result.session) if isinstance(result, TurnResult) else (None, "")
-    if node is None and live.final is not None and live.final["status"] == "failed" and run.stopped:
+    if node is None and final["status"] == "failed" and run.stopped:
         return  # the run can be resumed, and the response stays in progress
-    body: Body = {"response": live.final, "begun": live.begun, "input": items, "pieces": pieces_of(run.events)}
+    body: Body = {"response": final, "begun": begun, "input": items, "pieces": pieces_of(run.events)}
     served.put(ServedObject(name, "response", session, node, body))
 
 
@@ -478,9 +475,11 @@ async def retrieve(request: Request) -> "Response | Json":
 
 
 async def delete(request: Request) -> Json:
-    """Delete a response; its turn stays in the store."""
+    """Delete a response; its turn stays in the store. One that is being written is cancelled first."""
     repository, name = state_of(request).repository(caller_of(request)), request.path_params["id"]
     await asyncio.to_thread(_find, repository, name)
+    if (live := await _live(request)) is not None:
+        await live.stop()
     await asyncio.to_thread(repository.store.served.delete, name)
     return {"id": name, "object": "response", "deleted": True}
 
@@ -588,11 +587,17 @@ async def _resume_one(state: ServerState, caller: str, name: str) -> bool:
         return False
     begun, items = cast("Body", found.body["response"]), cast("list[Json]", found.body["input"])
 
+    def end(run: LiveRun) -> Body:
+        live.final = finished(begun, run.events, int(time.time()), cancelled=run.abandoned)  # stays if the rest fails
+        final = with_searches(live.final, run.last, repository)
+        _store(repository, items, begun, final, run)
+        return final
+
     async def on_end(run: LiveRun) -> None:
-        live.final = finished(begun, run.events, int(time.time()), cancelled=run.abandoned)
-        live.final = await asyncio.to_thread(with_searches, live.final, run.events[-1].event, repository)
-        await asyncio.to_thread(_store, repository, items, live, run)
-        state.live.pop(name, None)
+        try:
+            live.final = await asyncio.to_thread(end, run)
+        finally:
+            state.live.pop(name, None)
 
     def reopen() -> Completion:
         runs = repository.store.runs.open_runs(found.session)

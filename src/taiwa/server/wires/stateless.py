@@ -1,6 +1,6 @@
 """A turn of a client that keeps no ids: what Chat Completions, Messages and Ollama read alike, and how it is answered.
 
-The history that such a client resends is matched to the nodes of the store, see `taiwa.sessions.resent_history`.
+The history that such a client resends is matched to the nodes of the store, see `taiwa.operations.resent_history`.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, ToolCall, ToolSpec
 from taiwa.kernel.messages import Response as ModelResponse
-from taiwa.kernel.records import Json, parse_json
-from taiwa.operations.complete import Completion, CompletionOptions, Place, begin_completion, split_system
+from taiwa.kernel.serialization import Json, parse_json
+from taiwa.operations.resent_history import Completion, CompletionOptions, Place, begin_completion, split_system
 from taiwa.server.errors import invalid
 from taiwa.server.fields import Fields
 from taiwa.server.request_context import ServerState, caller_of, start_run, state_of
-from taiwa.server.responses import EventStream, SendNow, json_response
+from taiwa.server.request_extension import Extend, Extension, extender
+from taiwa.server.responses import EventStream, SendNow, json_response, until_left
 from taiwa.server.runs import LiveRun, OnEnd
-from taiwa.server.taiwa_object import Extend, Extension, extender
 from taiwa.sessions.commit_turn import TurnResult
 
 MOST_TOOLS = 512
@@ -166,17 +166,12 @@ async def answer(
 async def _results(request: Request, run: LiveRun) -> list[TurnResult]:
     """Wait for the answers of a run; a client that leaves meanwhile cancels it."""
     answering = asyncio.create_task(run.results())
-    leaving = asyncio.create_task(_left(request))
+    leaving = asyncio.create_task(until_left(request.receive))
     await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
     leaving.cancel()
     if not answering.done():
         run.cancel(abandon=True)
     return await answering
-
-
-async def _left(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 def _begin(state: ServerState, caller: str, asked: StatelessRequest, after: Place | None) -> list[Completion]:

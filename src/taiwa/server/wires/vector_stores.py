@@ -11,16 +11,16 @@ from typing import cast
 from starlette.requests import Request
 
 from taiwa.kernel.errors import ConflictError, InputError
-from taiwa.kernel.records import Json
+from taiwa.kernel.serialization import Json
 from taiwa.operations.documents import FindOptions, document_text, find
 from taiwa.retrieval import Index
-from taiwa.retrieval.attributes import documents_that_fit, file_of
+from taiwa.retrieval.index import documents_that_fit, file_of
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.fields import Fields
 from taiwa.server.indexing import create_upload_index, delete_upload, drop_upload_index, room_for_uploads
 from taiwa.server.request_context import caller_of, read_body, repository_of, state_of
 from taiwa.server.responses import page_for
-from taiwa.server.wire import Route, Wire
+from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.conversations import read_metadata
 from taiwa.server.wires.documents import Documents, checked_path, keep, with_documents
 from taiwa.server.wires.file_search import MOST_RESULTS, read_filters, score_of

@@ -1,0 +1,519 @@
+"""Answer a request of a client that resends its history: match the history to stored nodes, and begin the next turn there."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from taiwa.apps.catalog import load_unchanged
+from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App
+from taiwa.conversation.history import (
+    START,
+    Conversation,
+    Transcript,
+    add_turn,
+    change_app,
+    edit_state,
+    next_address,
+    split_turns,
+    summarize_window,
+    turn_digest,
+)
+from taiwa.conversation.turn_prompt import turn_request
+from taiwa.flows.chat import input_text
+from taiwa.kernel.async_runtime import Stop
+from taiwa.kernel.attachments import Attachment
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.execution import Observer
+from taiwa.kernel.messages import Message, Text
+from taiwa.kernel.serialization import Json, record, value
+from taiwa.kernel.text import estimate_tokens
+from taiwa.operations.documents import has_library, open_library
+from taiwa.operations.say import request_tokens
+from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions, TurnResult, branch_name
+from taiwa.sessions.repository import Repository
+from taiwa.sessions.session import AsyncSession
+from taiwa.store.refs import BY_CLIENT
+from taiwa.store.server_records import TranscriptEntry
+
+# --- the place of a resent history ------------------------------------------------------------------------------------
+# The history is matched to stored nodes by the digests of its turns, so clients that keep no state have conversations, too. The
+# table is `transcript`.
+
+FIRST_LOOKUP = 4
+"""Number of longest prefixes to look up first; an unchanged history is among them."""
+CLIENT = "client"
+"""The author of a state set by a client of the server."""
+FEWEST_TRIMMED = 2
+"""Minimum number of turns that a trimmed history must share with a stored one, because one short exchange occurs in many
+conversations."""
+
+
+@value
+class PlacedTurn:
+    """A placed turn: the session that it continues or begins, and the number of resent turns found in the store."""
+
+    session: str
+    turn_input: TurnInput
+    matched: int
+    adopted: int = 0
+
+
+def is_relayed(app: App) -> bool:
+    """Return whether a turn with this app is one unmodified request of the client: without state, tools and searches."""
+    return app.flow == "chat" and not (app.model_fields or app.tools or app.is_template)
+
+
+def place_turn(repository: Repository, app: App, messages: Sequence[Message]) -> PlacedTurn:
+    """Find the node that a resent history leads to, and describe the turn that follows it.
+
+    The longest prefix of the history stored for this owner and app counts, and the newest among several nodes. Later turns
+    are stored as received. A trimmed history is found by its last turns, at least two. Any other history starts a new root.
+
+    Raises:
+        InputError: nothing is left to answer, or the app does not support the options of the request.
+    """
+    turns, inputs = split_turns(messages)
+    digests = [turn_digest(turn) for turn in turns]
+    found = _find_prefix(repository, app, digests) or _find_trimmed(repository, app, turns, digests)
+    if found is None:
+        return _place(repository, app, repository.start(app), "", START, turns, inputs)
+    entry, known, base = found
+    session = entry.session if _is_at(repository, entry.session, entry.node) else ""
+    placed = _place(repository, app, base, session, entry.address, turns[known:], inputs)
+    return replace(placed, matched=known)
+
+
+def place_after(
+    repository: Repository, app: App, node: str, session: str, address: str, messages: Sequence[Message]
+) -> PlacedTurn:
+    """Describe the turn that follows a node: of the session, if that is its tip, else of a branch.
+
+    `address` is that of the history up to the node, or START if unknown.
+
+    Raises:
+        InputError: as `place_turn`.
+    """
+    turns, inputs = split_turns(messages)
+    session = session if _is_at(repository, session, node) else ""
+    base = repository.recent(node)
+    if base.count == 0 and session and base.app != app:  # no turn yet: any app may begin
+        placed = _place(repository, app, repository.start(app), "", START, turns, inputs)
+        if not placed.turn_input.base.new_nodes:
+            return placed
+        turn_input = replace(placed.turn_input, replaces=node, branches=False)
+        return replace(placed, session=session, turn_input=turn_input)
+    return _place(repository, app, base, session, address, turns, inputs)
+
+
+def place_in_session(
+    repository: Repository,
+    app: App,
+    session: str,
+    messages: Sequence[Message],
+    after: str = "",
+    state: Mapping[str, Json] | None = None,
+) -> PlacedTurn:
+    """Describe a turn that stays in a session, wherever the history leads: it continues, goes back to an earlier node, or
+    begins.
+
+    With `after` the turn follows that node, and only the last message of the history counts. `state` is the client's state:
+    fields that differ from the last state of the session are set before the turn.
+
+    Raises:
+        InputError: as `place_turn`, or a field of the state does not exist, is computed, or has a value of another type.
+    """
+    turns, inputs = split_turns(messages)
+    at = repository.store.refs.find(session)
+    tip = None if at is None else at[2]
+    if after:
+        address = repository.store.transcripts.address_of(after) or START
+        found: tuple[Conversation, str, int] = (repository.checkout(after), address, len(turns))
+    else:
+        found = _find_in_session(repository, app, session if tip else "", turns)
+    base, address, known = found
+    base = repository.checkout(tip) if tip is not None and base.tip == tip else base
+    held = base.state if tip is None else repository.checkout(tip).state
+    edits = {name: each for name, each in (state or {}).items() if name not in held or held[name] != each}
+    return _place(
+        repository,
+        app,
+        base,
+        session if tip else "",
+        address,
+        turns[known:],
+        inputs,
+        name=session,
+        tip=tip,
+        edits=edits,
+    )
+
+
+def _find_in_session(
+    repository: Repository, app: App, session: str, turns: Sequence[tuple[Message, ...]]
+) -> tuple[Conversation, str, int]:
+    """Return the conversation at the end of the longest known prefix of a history, its address, and its number of turns.
+
+    Nodes of the session take precedence over others.
+    """
+    digests = [turn_digest(turn) for turn in turns]
+    if session:
+        if found := _find_prefix(repository, app, digests, session):
+            return found[2], found[0].address, found[1]
+        own = repository.at(session).turns  # of the page, the command line, or another app
+        known = 0
+        while known < min(len(own), len(digests)) and turn_digest(own[known].all_messages) == digests[known]:
+            known += 1
+        if known:
+            name = repository.store.refs.tip(session) if known == len(own) else own[known - 1].hash
+            address = START
+            for digest in digests[:known]:
+                address = next_address(address, digest)
+            return repository.checkout(name), address, known
+    found = _find_prefix(repository, app, digests) or _find_trimmed(repository, app, turns, digests)
+    return (repository.start(app), START, 0) if found is None else (found[2], found[0].address, found[1])
+
+
+def place_compaction(repository: Repository, app: App, messages: Sequence[Message], node: str = "") -> PlacedTurn:
+    """Describe the summary of the history up to a node and of the turns after it, without unanswered messages.
+
+    It starts a new session, so that the conversation itself keeps its turns.
+    """
+    turns, _ = split_turns(messages)
+    base = repository.checkout(node) if node else repository.start(app)
+    for turn in turns:
+        files, said = detach(turn)
+        base = add_turn(
+            base, input_text(turn[:-1]), turn[-1].text, None if is_relayed(base.app) else {}, files, messages=said
+        )
+    base, session = _stored(repository, base, "", "", None)
+    turn_input = TurnInput(base, "compact", "compact", branches=not session, may_branch=True, compacts=True)
+    return PlacedTurn(session or branch_name(base), turn_input, 0, len(turns))
+
+
+def _place(
+    repository: Repository,
+    app: App,
+    base: Conversation,
+    session: str,
+    address: str,
+    turns: Sequence[tuple[Message, ...]],
+    inputs: tuple[Message, ...],
+    *,
+    name: str = "",
+    tip: str | None = None,
+    edits: Mapping[str, Json] | None = None,
+) -> PlacedTurn:
+    """Describe a turn after some received turns; without a session it starts one with a new name.
+
+    A session whose `tip` is not the base goes back to the base. `edits` are set before the turn.
+    """
+    if app.answer_options.shapes_reply and not is_relayed(app):
+        kind = "searches documents" if app.flow == "ask" else "keeps a state or has tools of its own"
+        raise InputError(
+            f"the app {app.name!r} {kind}: it takes no response format, stop strings or logprobs of a request, and a "
+            "request cannot require calls of its tools"
+        )
+    answerable = input_text(inputs) or is_relayed(app) or any(message.attachments for message in inputs)
+    if not inputs or not answerable:
+        raise InputError("the last message must be of the user or a tool")
+    is_same = base.app.name == app.name and (app.values == base.app.values or not app.values)
+    if (
+        is_same and base.app.hash != app.hash and repository.store.nodes.is_trusted(base.app.hash)
+    ):  # an import does not replace a served app
+        # A conversation keeps the text of its app and the options of its answers.
+        app = base.app.with_options(replace(base.app.options, request=app.options.request))
+    base = base if app.hash == base.app.hash else change_app(base, app)
+    adopts = is_relayed(app)  # a turn of an app with state has a delta, which the client does not know
+    for turn in turns:
+        address = next_address(address, turn_digest(turn))
+        if adopts:
+            files, messages = detach(turn)
+            base = add_turn(base, input_text(turn[:-1]), turn[-1].text, None, files, messages=messages)
+    if edits:
+        base = edit_state(base, dict(edits), CLIENT)
+    drafted = bool(base.new_nodes)
+    base, session = _stored(repository, base, session, name, tip)
+    is_there = base.tip == tip or (drafted and not base.new_nodes)  # storing the preceding turns has moved the session
+    leaves = None if is_there else tip
+    files, inputs = detach(inputs)
+    turn_input = TurnInput(
+        base,
+        input_text(inputs),
+        "turn" if leaves is None else "edit",
+        leaves,
+        attachments=files,
+        messages=inputs if is_relayed(app) else (),
+        branches=not session,
+        may_branch=True,
+        transcript=Transcript(app.name, address),
+    )
+    return PlacedTurn(session or name or branch_name(base), turn_input, 0, len(turns) if adopts else 0)
+
+
+def detach(messages: Sequence[Message]) -> tuple[tuple[Attachment, ...], tuple[Message, ...]]:
+    """Return the attachments of messages, and the messages without them.
+
+    Raises:
+        InputError: a message other than the last one of the user has attachments.
+    """
+    last = max((at for at, message in enumerate(messages) if message.role == "user"), default=-1)
+    if any(message.attachments for at, message in enumerate(messages) if at != last):
+        raise InputError("in a turn of several messages, attachments must be in the last message of the user")
+    files = tuple(file for message in messages for file in message.attachments)
+    if not files:
+        return (), tuple(messages)
+    kept = tuple(part for part in messages[last].parts if part not in files) or (Text(""),)
+    return files, (*messages[:last], Message("user", kept), *messages[last + 1 :])
+
+
+def _find_prefix(
+    repository: Repository, app: App, digests: Sequence[str], session: str = ""
+) -> tuple[TranscriptEntry, int, Conversation] | None:
+    addresses, address = list[str](), START
+    for digest in digests:
+        address = next_address(address, digest)
+        addresses.append(address)
+    lengths = {address: index for index, address in enumerate(addresses, 1)}
+    for tried in (addresses[-FIRST_LOOKUP:], addresses[:-FIRST_LOOKUP]):
+        found = repository.store.transcripts.find(app.name, tried, session)
+        if found:
+            entry = found[max(found, key=lengths.__getitem__)]
+            return entry, lengths[entry.address], repository.recent(entry.node)
+    return None
+
+
+def _find_trimmed(
+    repository: Repository, app: App, turns: Sequence[Sequence[Message]], digests: Sequence[str]
+) -> tuple[TranscriptEntry, int, Conversation] | None:
+    """Find a history whose start the client has trimmed; only the turns that it still sends stay in the window."""
+    if len(digests) < FEWEST_TRIMMED:
+        return None
+    for entry in repository.store.transcripts.ending_in(app.name, digests[-1]):
+        conversation = repository.checkout(entry.node)
+        kept = conversation.turns[-len(digests) :]
+        # The oldest turn may have lost its question.
+        if len(kept) == len(digests) and all(
+            turn_digest(past.all_messages[-1:] if len(turn) == 1 else past.all_messages) == digest
+            for past, turn, digest in zip(kept, turns, digests, strict=True)
+        ):
+            if is_relayed(conversation.app) and len(conversation.turns) > len(kept):
+                conversation = summarize_window(conversation, [past.hash for past in kept], "")
+            return entry, len(digests), conversation
+    return None
+
+
+def _is_at(repository: Repository, session: str, node: str) -> bool:
+    found = repository.store.refs.find(session) if session else None
+    return found is not None and found[2] == node
+
+
+def _stored(
+    repository: Repository, base: Conversation, session: str, name: str, tip: str | None
+) -> tuple[Conversation, str]:
+    """Store the preceding turns, so that an interrupted turn can be resumed; a root alone is stored with its turn."""
+    new = base.new_nodes
+    if not new or (len(new) == 1 and new[0].kind == "root"):
+        return base, session
+    expected = (tip or new[0].parent) if session else None
+    session = session or name or branch_name(base)
+    return repository.commit(session, base, expected=expected, reason="history of a client"), session
+
+
+# --- the turn ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionOptions:
+    """A request of a client: its app with parameters, the messages without the leading system text, and its options.
+
+    - `request`: what the client sets for the answer; see `AnswerOptions.request`.
+    """
+
+    app: str
+    messages: tuple[Message, ...]
+    params: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    request: AnswerOptions = NO_OPTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A node, and the session that continues if this is its tip."""
+
+    node: str
+    session: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A fixed session for a turn, wherever the history of its client leads.
+
+    - `after`: the node that the turn follows, "" for the one that the history leads to.
+    - `state`: the client's state; its changes are applied before the turn.
+    """
+
+    session: str
+    after: str = ""
+    state: Mapping[str, Json] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A turn to be performed by its session: a new one, or without `turn_input` the interrupted one of the session."""
+
+    session: AsyncSession
+    turn_input: TurnInput | None = None
+
+    @property
+    def text(self) -> str:
+        """The user's text; "" for an interrupted turn, which the store has."""
+        return "" if self.turn_input is None else self.turn_input.text
+
+    def by_client(self, client: str) -> "Completion":
+        """Return the same turn, with the program and the protocol of its client in the log of the session."""
+        if self.turn_input is None:
+            return self
+        return replace(self, turn_input=replace(self.turn_input, reason=f"{BY_CLIENT}{client}"))
+
+    async def perform(self, observer: Observer, stop: Stop | None = None) -> TurnResult:
+        """Perform the turn, as `AsyncSession.perform`.
+
+        Raises:
+            InputError: the session has no interrupted turn.
+        """
+        result = await self.session.perform(self.turn_input, observer, stop)
+        if result is None:
+            raise InputError(f"the session {self.session.name!r} has no interrupted turn")
+        return result
+
+
+def begin_completion(
+    repository: Repository,
+    priced_model: PricedModel,
+    options: CompletionOptions,
+    turns: TurnOptions,
+    after: Place | Thread | None = None,
+) -> Completion:
+    """Find the place of a turn in the store, and open the session that performs it; nothing is sent yet.
+
+    With a `Place` the turn follows it, and the messages are those after it. A turn of a `Thread` stays in its session.
+
+    Raises:
+        ConfigError: the app is not found or has an error.
+        InputError: a parameter is missing or unknown, or there is nothing to answer.
+    """
+    if repository.quota is not None:
+        repository.quota.check()
+    app = _open_app(options, repository)
+    repository.trust(app.hash)  # the operator of the server serves it
+    if after is None:
+        placed = place_turn(repository, app, options.messages)
+    elif isinstance(after, Thread):
+        placed = place_in_session(repository, app, after.session, options.messages, after.after, after.state)
+    else:
+        address = repository.store.transcripts.address_of(after.node) or START
+        placed = place_after(repository, app, after.node, after.session, address, options.messages)
+    session = AsyncSession(repository, placed.session, placed.turn_input.base, priced_model, options=turns)
+    return Completion(session, placed.turn_input)
+
+
+def begin_compaction(
+    repository: Repository,
+    priced_model: PricedModel,
+    options: CompletionOptions,
+    turns: TurnOptions,
+    after: Place | None,
+) -> Completion:
+    """Find the history that a summary will replace, as `begin_completion`; unanswered messages are left out.
+
+    Raises:
+        ConfigError: the app is not found or has an error.
+        InputError: a parameter is missing or unknown.
+    """
+    app = _open_app(options, repository)
+    repository.trust(app.hash)
+    placed = place_compaction(repository, app, options.messages, "" if after is None else after.node)
+    session = AsyncSession(repository, placed.session, placed.turn_input.base, priced_model, options=turns)
+    return Completion(session, placed.turn_input)
+
+
+def estimate_input(repository: Repository, options: CompletionOptions, after: Place | None = None) -> int:
+    """Estimate the tokens of the request that a turn would send; nothing is sent or stored.
+
+    Raises:
+        ConfigError: the app is not found or has an error.
+        InputError: a parameter is missing or unknown.
+    """
+    app = _open_app(options, repository)
+    base = repository.start(app) if after is None else change_app(repository.checkout(after.node), app)
+    request = turn_request(base, "", inputs=options.messages)
+    tools = sum(estimate_tokens(str(record(tool))) for tool in request.tools)
+    return request_tokens(request) + tools
+
+
+GRANTED = ("in", "as", "user")
+"""Parameters of an app that searches documents: which documents, for whom, and whose profile."""
+
+
+def served_app(app: App, params: Mapping[str, Json], repository: Repository) -> App:
+    """Return a served app with the parameters of a request.
+
+    If its file names no indexes and no principals, a request may choose among its caller's indexes; if it names no user,
+    among the caller's persons.
+
+    Raises:
+        InputError: a parameter is missing, unknown or of another type, or grants access.
+    """
+    if app.flow == "ask":
+        closed = closed_params(app)
+        refused = next((name for name in GRANTED if name in params and name in closed), None)
+        if refused is not None:
+            raise InputError(
+                f"a request may not set {refused!r} of the app {app.name!r}, which decides what is searched for whom; "
+                "serve an app file with a default of its own"
+            )
+        _check_indexes(params.get("in"), repository)
+        if (name := params.get("user")) and isinstance(name, str) and repository.store.users.get(name) is None:
+            raise repository.store.users.unknown(name)
+    return app.with_params(params)
+
+
+def is_relayed_app(options: CompletionOptions, repository: Repository) -> bool:
+    """Return whether the app of a request relays it unchanged: without its own state, tools and searches.
+
+    Raises:
+        ConfigError: the app is not found or has an error.
+        InputError: a parameter is missing or unknown.
+    """
+    return is_relayed(_open_app(options, repository))
+
+
+def closed_params(app: App) -> frozenset[str]:
+    """Return the parameters of an app that searches documents that a request may not set, because the file decides them."""
+    own = {param.name for param in app.params if param.name in GRANTED and param.default not in (None, "", [])}
+    return frozenset({"as", *own, *(("in",) if "as" in own else ())})
+
+
+def _check_indexes(names: Json, repository: Repository) -> None:
+    """Check that the indexes of a request belong to its caller; folders are refused."""
+    if not names or repository.settings is None:
+        return
+    with open_library(repository.settings, reading=not has_library(repository.settings)) as library:
+        known = library.names() if repository.scope is None else repository.scope.names(library)
+    unknown = next((name for name in (names if isinstance(names, list) else [names]) if name not in known), None)
+    if unknown is not None:
+        listed = f"choose from {', '.join(known[:8])}" if known else "there is none yet"
+        raise InputError(f"index {str(unknown)[:80]!r} not found; {listed}")
+
+
+def _open_app(options: CompletionOptions, repository: Repository) -> App:
+    app, given = served_app(load_unchanged(options.app), options.params, repository), options.request
+    if given.tool_choice in ("auto", "none") and not is_relayed(app):
+        given = replace(given, client_tools=())  # an answer without calls is valid; many clients offer tools always
+    return app.with_options(AnswerOptions(request=given))
+
+
+def split_system(messages: Sequence[Message]) -> tuple[str, tuple[Message, ...]]:
+    """Return the text of the leading system messages of a history, and the other messages."""
+    count = next((index for index, message in enumerate(messages) if message.role != "system"), len(messages))
+    if count == len(messages):
+        raise InputError("the messages must contain one of the user")
+    return "\n\n".join(message.text for message in messages[:count]), tuple(messages[count:])

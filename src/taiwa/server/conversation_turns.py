@@ -1,0 +1,414 @@
+"""The turns of a store's own conversations, for the page and for programs: where a turn goes, its run to follow, and its rewriting."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import partial
+from secrets import token_urlsafe
+
+from taiwa.conversation.app import App
+from taiwa.conversation.history import Conversation, Node, add_turn, change_app, edit_state, summarize_window
+from taiwa.kernel.attachments import Attachment
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.messages import Message, Text, Usage
+from taiwa.kernel.serialization import Json, items_at
+from taiwa.kernel.text import estimate_tokens
+from taiwa.kernel.usage_limits import currency_units
+from taiwa.operations.resent_history import Completion
+from taiwa.server.catalogue import Catalogue
+from taiwa.server.errors import ApiError
+from taiwa.server.runs import LiveRun, RunEvent, Runs, Take
+from taiwa.server.shared_store import RemoteRun, Sharing
+from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions
+from taiwa.sessions.repository import Repository
+from taiwa.sessions.session import AsyncSession
+from taiwa.store.runs import Run
+
+MOST_KEPT = 256
+"""Ended runs whose events can still be followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """A turn of a conversation: a text at its end, after `parent`, or in place of a turn.
+
+    `edit` is the number of the turn that is replaced, -1 the last one, on the branch that ends at `parent`; `texts` are said
+    after it, as the turns that followed. Without `attachments`, a replaced turn keeps its own. If the conversation is not at
+    `expected`, nothing is done. The model is made to begin the answer with `prefix`.
+    """
+
+    text: str
+    parent: str = ""
+    edit: int = 0
+    reason: str = "turn"
+    texts: tuple[str, ...] = ()
+    attachments: tuple[Attachment, ...] | None = None
+    expected: str = ""
+    prefix: str = ""
+
+
+@dataclass(slots=True)
+class FollowedRun:
+    """The runs of one request, one after the other, under an identifier that its caller can follow."""
+
+    id: str
+    caller: str
+    session: str
+    runs: list[LiveRun] = field(default_factory=list[LiveRun])
+    ended: bool = False
+    cancelled: bool = False
+    client: str = ""
+    """The program and the protocol that began it; "" for the page and the server's own API."""
+    _changed: asyncio.Event | None = None
+
+    @property
+    def text(self) -> str:
+        """What the user said first."""
+        return self.runs[0].completions[0].text
+
+    async def follow(self, *, take: Take | None = None) -> AsyncIterator[RunEvent]:
+        """Yield the events of all its runs, from the first one, as `LiveRun.follow`."""
+        index = 0
+        while True:
+            while index < len(self.runs):
+                async for event in self.runs[index].follow(take=take):
+                    yield event
+                index += 1
+            if self.ended:
+                return
+            self._changed = self._changed or asyncio.Event()
+            self._changed.clear()
+            await self._changed.wait()
+
+    def add(self, run: LiveRun) -> None:
+        """Add a run behind the others."""
+        self.runs.append(run)
+        self._wake()
+
+    def end(self) -> None:
+        """Let no more runs follow."""
+        self.ended = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._changed is not None:
+            self._changed.set()
+
+    async def stop(self) -> None:
+        """End the run at once; the turn is committed with the text that it has."""
+        self.finish()
+
+    def finish(self) -> None:
+        """As `stop`."""
+        self.cancelled = True
+        for run in self.runs:
+            run.finish()
+
+
+class FollowedRuns:
+    """The runs that can be followed by their identifiers: those of this server, and of others on its store."""
+
+    def __init__(self, sharing: Sharing) -> None:
+        self._sharing = sharing
+        self._runs: dict[str, FollowedRun] = {}
+        self._ended: deque[str] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._changed = asyncio.Event()
+        self.version = 0
+        """Counts the runs that began or ended."""
+        self.stopping = False
+
+    async def get(self, name: str, caller: str) -> FollowedRun | RemoteRun:
+        """Return a run of a caller.
+
+        Raises:
+            ApiError: it does not exist, or belongs to another caller.
+        """
+        found = self._runs.get(name)
+        if found is not None and found.caller == caller:
+            return found
+        remote = await self._sharing.find(name, caller)
+        if remote is None:
+            raise ApiError(404, "the run does not exist, or ended long ago", code="run_not_found")
+        return remote
+
+    def open(self, caller: str) -> list[FollowedRun]:
+        """Return the runs of a caller that are performed now."""
+        return [run for run in self._runs.values() if run.caller == caller and not run.ended]
+
+    def of(self, session: str, caller: str) -> list[FollowedRun]:
+        """Return the runs of a session that can be followed, the first one first."""
+        return [run for run in self._runs.values() if run.session == session and run.caller == caller]
+
+    async def wait(self, version: int, seconds: float) -> None:
+        """Wait until a run has begun or ended since a version, or the server stops; at most some seconds."""
+        if self.version == version and not self.stopping:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), seconds)
+
+    def stop(self) -> None:
+        """End the waiting of those who follow, because the server stops."""
+        self.stopping = True
+        self._wake()
+
+    def _wake(self) -> None:
+        self.version += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def of_session(self, session: str, caller: str) -> FollowedRun | RemoteRun | None:
+        """Return the run that writes in a session now."""
+        open_runs = (run for run in self._runs.values() if not run.ended)
+        found = next((run for run in open_runs if run.session == session and run.caller == caller), None)
+        return found or await self._sharing.of_session(session, caller)
+
+    async def start(self, runs: Runs, caller: str, session: AsyncSession, request: TurnRequest) -> FollowedRun:
+        """Begin a turn, and those that follow it; they are performed whether or not anybody reads them.
+
+        Raises:
+            ApiError: too many are being written, or the server is stopping.
+            InputError: the place or the text is invalid.
+        """
+        turn_input = await asyncio.to_thread(place, session, request)
+        return await self._follow(runs, caller, Completion(session, turn_input), request.texts)
+
+    async def resume(self, runs: Runs, caller: str, session: AsyncSession) -> FollowedRun:
+        """Complete the interrupted turn of a session, as `start`.
+
+        Raises:
+            ApiError: too many are being written, or the server is stopping.
+        """
+        return await self._follow(runs, caller, Completion(session), ())
+
+    async def _follow(self, runs: Runs, caller: str, completion: Completion, texts: Sequence[str]) -> FollowedRun:
+        followed = self._begin(caller, runs.start([completion]), runs, texts)
+        await self._sharing.share(caller, followed.id, followed.session, followed, followed.finish)
+        return followed
+
+    def watch(self, caller: str, run: LiveRun, runs: Runs, client: str) -> None:
+        """Let a run be followed that a client of the server began."""
+        self._begin(caller, run, runs, ()).client = client
+
+    def _begin(self, caller: str, run: LiveRun, runs: Runs, texts: Sequence[str]) -> FollowedRun:
+        session = run.completions[0].session
+        followed = FollowedRun(token_urlsafe(12), caller, session.name, [run])
+        self._runs[followed.id] = followed
+        self._wake()
+        if texts:
+            task = asyncio.create_task(self._perform(runs, session, followed, texts))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        else:
+            run.when_done = partial(self._end, followed)
+        return followed
+
+    def _end(self, followed: FollowedRun) -> None:
+        followed.end()
+        self._ended.append(followed.id)
+        if len(self._ended) > MOST_KEPT:
+            del self._runs[self._ended.popleft()]
+        self._wake()
+
+    async def _perform(self, runs: Runs, session: AsyncSession, followed: FollowedRun, texts: Sequence[str]) -> None:
+        try:
+            await followed.runs[0].end()
+            for text in texts:
+                if followed.cancelled or isinstance(followed.runs[-1].last, ApiError):
+                    break
+                followed.add(runs.start([Completion(session, TurnInput(session.conversation, text))]))
+                await followed.runs[-1].end()
+        except ApiError:
+            pass  # no room, or the server stops: the turns up to here stand
+        finally:
+            self._end(followed)
+
+
+def place(session: AsyncSession, request: TurnRequest) -> TurnInput:
+    """Return where a turn goes.
+
+    Raises:
+        InputError: the place does not exist.
+        ApiError: the conversation has moved.
+    """
+    if session.repository.quota is not None:
+        session.repository.quota.check()
+    tip, text, files = session.conversation.tip, request.text, request.attachments
+    check_tip(session.name, tip, request.expected)
+    branch = session.repository.at(request.parent) if request.parent else session.conversation
+    if request.edit:
+        on_branch = AsyncSession(
+            session.repository, session.name, branch, session.priced_model, options=session.options
+        )
+        turn_input = on_branch.edit_input(text, request.edit, files, request.reason, request.prefix)
+        return replace(turn_input, replaces=tip)
+    if branch.tip != tip:
+        return TurnInput(branch, text, "branch", tip, files or (), prefix=request.prefix)
+    return TurnInput(session.conversation, text, attachments=files or (), prefix=request.prefix)
+
+
+def check_tip(session: str, tip: str, expected: str) -> None:
+    """Check that a conversation is where its reader believes it to be ("": anywhere).
+
+    Raises:
+        ApiError: it has moved.
+    """
+    if expected not in ("", tip):
+        raise ApiError(409, f"{session!r} went on meanwhile; read it, and try again", "conflict_error", "moved")
+
+
+def texts_after(repository: Repository, tip: str, turn: int) -> tuple[str, ...]:
+    """Return the texts of the user in the turns behind a turn of a history, by its number."""
+    texts = [node.user or "" for _, node in repository.store.nodes.path(tip) if node.kind == "turn"][::-1]
+    return tuple(texts[turn if turn > 0 else len(texts) + turn + 1 :])
+
+
+def interrupted_turn(repository: Repository, session: str) -> Run | None:
+    """Return the interrupted turn of a session that can be resumed: the last one, unless the session has moved since."""
+    runs = repository.store.runs.open_runs(session)
+    if not runs:
+        return None
+    options = runs[-1].options
+    replaced = options.get("replaces") if isinstance(options, dict) else None
+    return runs[-1] if (replaced or runs[-1].base) == repository.store.refs.tip(session) else None
+
+
+def open_conversation(
+    catalogue: Catalogue, repository: Repository, turns: TurnOptions, name: str, model: str = ""
+) -> AsyncSession:
+    """Open a conversation with the model that wrote it, the given one, or that of its app.
+
+    Raises:
+        InputError: it does not exist.
+        ConfigError: the model is unknown, or its key is missing.
+    """
+    conversation = repository.at(repository.session(name))
+    last = model or repository.last_model(conversation.tip, name)
+    priced_model = catalogue.open_for(conversation.app, last)
+    return AsyncSession(repository, name, conversation, priced_model, options=turns)
+
+
+def begin_conversation(
+    catalogue: Catalogue, repository: Repository, turns: TurnOptions, app: App, model: str, name: str = ""
+) -> AsyncSession:
+    """Begin a conversation, which has no turn yet.
+
+    Raises:
+        InputError: one of that name exists.
+        ConfigError: the model is unknown, or its key is missing.
+    """
+    repository.trust(app.hash)  # the operator of the server serves it
+    priced_model = catalogue.open_for(app, model)
+    with repository.store.transaction():
+        if name and repository.store.refs.has(name):
+            raise InputError(f"conversation {name!r} exists already; choose another name")
+        name = name or repository.new_name(app)
+        conversation = repository.commit(name, repository.start(app), expected=None, reason="begin")
+    return AsyncSession(repository, name, conversation, priced_model, options=turns)
+
+
+def run_to_json(followed: FollowedRun) -> Json:
+    """Return a run as JSON: its identifier, and its conversation."""
+    return {"run": followed.id, "session": followed.session}
+
+
+@dataclass(frozen=True, slots=True)
+class CostEstimate:
+    """About how many tokens some calls would take, and what they would cost; None if a price is unknown."""
+
+    tokens: int
+    cost: Decimal | None
+
+
+def rewrite_turn(repository: Repository, session: str, turn: int, text: str, branch: str = "") -> str:
+    """Change the text of a turn by its number, and keep every answer, state delta and edit as it is; return the new end.
+
+    The session goes on with a new branch; the old one stays. `branch` is the end of that which the turn belongs to, by default
+    where the session is.
+
+    Raises:
+        InputError: the turn does not exist, or the text is empty.
+    """
+    if not text.strip():
+        raise InputError("the text is empty")
+    tip = repository.store.refs.tip(session)
+    end = branch or tip
+    edited = _find_turn(repository, end, turn)
+    parent = repository.store.nodes.get(edited).parent
+    assert parent is not None, "a turn has a parent"
+    here, names = repository.checkout(parent), dict[str, str]()
+    for name, node in reversed(tuple(repository.store.nodes.path(end, parent))):
+        here = _again(repository, here, _with_text(node, text) if name == edited else node, names)
+        names[name] = here.tip
+    return repository.commit(session, here, expected=tip, reason="edit").tip
+
+
+def _find_turn(repository: Repository, end: str, turn: int) -> str:
+    turns = [name for name, node in repository.store.nodes.path(end) if node.kind == "turn"]
+    if not 1 <= turn <= len(turns):
+        raise InputError(f"turn {turn} not found; the conversation has {len(turns)}")
+    return turns[-turn]
+
+
+def _with_text(node: Node, text: str) -> Node:
+    """Return a turn in which the user said something else; reasoning that a server signed is not of this text."""
+    last = max((at for at, message in enumerate(node.messages) if message.role == "user"), default=-1)
+    messages = tuple(
+        Message("user", (Text(text),)) if at == last else message for at, message in enumerate(node.messages)
+    )
+    return replace(node, user=text, thinking=(), messages=messages)
+
+
+def _again(repository: Repository, here: Conversation, node: Node, names: dict[str, str]) -> Conversation:
+    """Add a node of another branch; `names` are the new hashes of those that were added."""
+    match node.kind:
+        case "turn":
+            files, thinking = node.attachments, node.thinking
+            return add_turn(here, node.user or "", node.answer or "", node.delta, files, thinking, node.messages)
+        case "summary":
+            kept = [names.get(str(each), str(each)) for each in items_at(node.delta, "kept")]
+            return summarize_window(here, kept, node.answer or "")
+        case "edit":
+            values = node.delta if isinstance(node.delta, dict) else {}
+            return edit_state(here, values, node.answer or "")
+        case _:
+            return change_app(here, repository.app(node.app))
+
+
+def estimate_turns(
+    repository: Repository, priced_model: PricedModel, end: str, turn: int
+) -> tuple[CostEstimate, CostEstimate, int]:
+    """Estimate what it costs to answer a turn again, then with all that follow it, and count those.
+
+    Each is taken to need the tokens that it took before, or those of its texts where that is not known.
+
+    Raises:
+        InputError: the turn does not exist.
+    """
+    name = _find_turn(repository, end, turn)
+    first = _usage(repository, name, repository.store.nodes.get(name))
+    later = [
+        _usage(repository, each, node) for each, node in repository.store.nodes.path(end, name) if node.kind == "turn"
+    ]
+    total = first
+    for usage in later:
+        total = total + usage
+    return _priced(priced_model, first), _priced(priced_model, total), len(later)
+
+
+def _usage(repository: Repository, name: str, node: Node) -> Usage:
+    bill = repository.store.runs.bill_of(name)
+    if bill is not None and (bill.usage.input_tokens or bill.usage.output_tokens):
+        return bill.usage
+    before = repository.checkout(node.parent or name)
+    said = sum(estimate_tokens(f"{past.user}\n{past.answer}") for past in before.turns) + estimate_tokens(
+        before.app.body
+    )
+    return Usage(said + estimate_tokens(node.user or ""), estimate_tokens(node.answer or ""))
+
+
+def _priced(priced_model: PricedModel, usage: Usage) -> CostEstimate:
+    cost = currency_units(priced_model.price(priced_model.model.name, usage))
+    return CostEstimate(usage.input_tokens + usage.output_tokens, cost)

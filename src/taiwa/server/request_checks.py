@@ -1,0 +1,206 @@
+"""The checks of every request before routing: host, origin, key, type and size of its body."""
+
+import logging
+import re
+import time
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from taiwa.server.credentials import Access
+from taiwa.server.errors import ApiError, invalid, too_many
+from taiwa.server.options import LOOPBACK_NAMES, ServerOptions
+from taiwa.server.responses import WRITE, part_writer
+
+logger = logging.getLogger("taiwa.server.requests")
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
+PUBLIC = frozenset({"/health", "/login"})
+"""Paths without a key."""
+VISITED = frozenset({"/", "/login"})
+"""Paths to which a link of another site may lead."""
+SINGLE = (b"authorization", b"x-api-key", b"origin", b"content-type", b"content-encoding", b"sec-fetch-site")
+"""Headers that a request may have only once."""
+ALLOWED_HEADERS = "authorization, content-type, x-api-key, anthropic-version, last-event-id"
+
+
+class Guard:
+    """The outermost application. It passes only requests with a known host, an allowed origin and a caller, which is in the
+    scope as `caller`.
+
+
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        options: ServerOptions,
+        access: Access,
+        error: Callable[[ApiError, str], Response],
+        takes_files: Callable[[str], bool],
+        is_untyped: Callable[[str], bool],
+    ) -> None:
+        self._app = app
+        self._access = access
+        self._error = error
+        self._takes_files = takes_files
+        self._is_untyped = is_untyped
+        self._hosts = LOOPBACK_NAMES | {options.host, *options.hosts}
+        self._addresses = not options.is_local
+        self._origins = frozenset(options.origins)
+        self._limits = options.limits
+        self._most_requests = options.limits.streams
+        self._active = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a request, pass it on, and log it: its path and outcome, never its query, headers or body."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, status, origin = time.perf_counter(), 0, Headers(scope=scope).get("origin", "")
+        allowed = origin in self._origins
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = [*message["headers"], *_security_headers(), *(_cors_headers(origin) if allowed else ())]
+                message = {**message, "headers": headers}
+            await send(message)
+
+        scope[WRITE] = part_writer(scope, send)
+        self._active += 1
+        try:
+            response = await self._check(scope)
+            if response is not None:
+                await response(scope, receive, sending)
+            else:
+                await self._app(scope, receive, sending)
+        finally:
+            self._active -= 1
+            logger.info(
+                "request",
+                extra={
+                    "method": scope["method"], "path": scope["path"][:200], "status": status,
+                    "caller": scope.get("caller", ""), "ms": round((time.perf_counter() - started) * 1000),
+                },
+            )  # fmt: skip
+
+    async def _check(self, scope: Scope) -> Response | None:
+        """Return the response to a refused request."""
+        path, headers = scope["path"], Headers(scope=scope)
+        try:
+            self._check_headers(headers)
+        except ApiError as error:
+            response = self._error(error, path)
+            response.headers["connection"] = "close"  # the following bytes may or may not be a request
+            return response
+        try:
+            if self._active > self._most_requests:
+                raise too_many("the server has as many open connections as it may; try again in a moment")
+            self._check_host(headers)
+            if scope["method"] == "OPTIONS" and headers.get("origin") in self._origins:
+                return Response(status_code=204)
+            self._check_origin(scope["method"], path, headers)
+            scope["caller"] = "" if path in PUBLIC else await self._access.authenticate(headers)
+            self._check_body(scope["method"], path, headers)
+        except ApiError as error:
+            return self._error(error, path)
+        return None
+
+    def _check_headers(self, headers: Headers) -> None:
+        """Check that no other server could interpret the request differently: its end, its sender, its type."""
+        if "transfer-encoding" in headers and "content-length" in headers:
+            raise invalid(None, "a request must not have both Content-Length and Transfer-Encoding")
+        names = [name for name, _ in headers.raw]
+        twice = next((name for name in SINGLE if names.count(name) > 1), None)
+        if twice is not None:
+            raise invalid(None, f"the header {twice.decode()} was sent twice")
+
+    def _check_host(self, headers: Headers) -> None:
+        """Check that the request was addressed to a name of this server: a page of another site may use DNS rebinding."""
+        hosts = headers.getlist("host")
+        name = _host_name(hosts[0]) if len(hosts) == 1 else None
+        if name is None:
+            raise ApiError(400, "the Host header is missing or invalid", code="invalid_host")
+        if name not in self._hosts and not (self._addresses and _is_address(name)):
+            raise ApiError(
+                403, f"the host {name[:80]!r} is not a name of this server; start it with --allow-host {name[:80]}",
+                "permission_error", "host_not_allowed",
+            )  # fmt: skip
+
+    def _check_origin(self, method: str, path: str, headers: Headers) -> None:
+        origin = headers.get("origin")
+        if origin is not None and origin not in self._origins and not _is_same(origin, headers["host"]):
+            raise ApiError(
+                403, "requests of pages of other origins are refused; start the server with --allow-origin to allow one",
+                "permission_error", "origin_not_allowed",
+            )  # fmt: skip
+        crossing = headers.get("sec-fetch-site") in {"cross-site", "same-site"} and origin not in self._origins
+        if crossing and not (method in READING and path in VISITED):
+            raise ApiError(403, "requests of other sites are refused", "permission_error", "origin_not_allowed")
+
+    def _check_body(self, method: str, path: str, headers: Headers) -> None:
+        takes_files = self._takes_files(path)
+        most = self._limits.upload if takes_files else self._limits.body
+        length = headers.get("content-length", "")
+        if length and (not length.isascii() or not length.isdigit()):
+            raise invalid(None, "the Content-Length header is invalid")
+        if length and int(length[:20]) > most:
+            raise body_too_large(most)
+        if method in READING:
+            return
+        has_body = "transfer-encoding" in headers or (length and int(length) > 0)
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        # Clients of Ollama do not name the type; requests of pages, which may choose a type that needs no preflight, have an
+        # origin.
+        untyped = self._is_untyped(path) and "origin" not in headers
+        if kind != "application/json" and (has_body or kind) and not (takes_files or untyped):
+            raise ApiError(415, "the Content-Type must be application/json", code="unsupported_media_type")
+        if headers.get("content-encoding", "identity") != "identity":
+            raise ApiError(415, "compressed bodies are not supported", code="unsupported_media_type")
+
+
+def body_too_large(most: int) -> ApiError:
+    """Return the error of a body that is too large."""
+    return ApiError(413, f"the body is larger than {most:,} bytes", code="request_too_large")
+
+
+@lru_cache(maxsize=64)
+def _host_name(host: str) -> str | None:
+    try:
+        parts = urlsplit(f"//{host}")
+        valid = parts.port is None or parts.port > 0
+    except ValueError:
+        return None
+    plain = not (parts.path or parts.query or parts.fragment or parts.username or parts.password)
+    return parts.hostname if valid and plain and re.fullmatch(r"[!-~]+", host) else None
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_same(origin: str, host: str) -> bool:
+    return origin in (f"http://{host}", f"https://{host}")
+
+
+def _security_headers() -> Iterable[tuple[bytes, bytes]]:
+    return ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"))
+
+
+def _cors_headers(origin: str) -> Iterable[tuple[bytes, bytes]]:
+    return (
+        (b"access-control-allow-origin", origin.encode("latin-1")),
+        (b"access-control-allow-headers", ALLOWED_HEADERS.encode()),
+        (b"access-control-allow-methods", b"GET, POST, PUT, PATCH, DELETE"),
+        (b"vary", b"Origin"),
+    )

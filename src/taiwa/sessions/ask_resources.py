@@ -1,0 +1,315 @@
+"""The resources of a turn of the flow `ask`: indexes, the user profile, and the weights of terms."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from taiwa.apps.catalog import HANDBOOK
+from taiwa.ask.answer import TermWeights
+from taiwa.ask.ask_turn import AskTurnOptions, ask_turn
+from taiwa.ask.clarify_then_retrieve import AssessBy, ClarifyOptions
+from taiwa.ask.decide_search_or_clarify import policy_named
+from taiwa.ask.prompts import read_policy
+from taiwa.ask.types import ANONYMOUS_USER, UserProfile
+from taiwa.conversation.app import App, merge_sampling
+from taiwa.conversation.history import Conversation
+from taiwa.flows.chat import Reply
+from taiwa.i18n import dialogue_version, user_language
+from taiwa.kernel.effects import Effect, Program, Step, notify
+from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
+from taiwa.kernel.messages import Capability, Chunk, Message, Request, StreamEnd, Task
+from taiwa.kernel.runtime import AnyModel, Handler, Retriever
+from taiwa.kernel.serialization import Json
+from taiwa.sessions.users import UserProfiles
+from taiwa.sql import PostgresUrl
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from taiwa.retrieval import Index, Library
+    from taiwa.sessions.repository import Repository
+    from taiwa.store import Store
+
+BUNDLED_HANDBOOK = "taiwa:handbook"
+"""The name of the built-in handbook as an index."""
+
+NOTICE = (
+    "nothing is indexed yet; searching the example handbook of a fictional company "
+    "(use --in FOLDER or `taiwa index FOLDER` for your own)"
+)
+
+ASSESS_BY: tuple[AssessBy, ...] = ("auto", "typed", "functions", "labels", "decisions", "no-model")
+
+POLICIES_WITH_MODEL = ("article", "functions")
+"""Policies that require the scores of a model."""
+
+EARLIER_SESSIONS = 3
+"""Number of earlier sessions of the same user shown to the assessment."""
+
+MAX_PASSAGES = 8
+"""The number of passages for an answer and options."""
+
+REFRESH_SECONDS = 600.0
+
+
+class NoModel:
+    """The model if none is set; every call fails."""
+
+    name = ""
+    capabilities: frozenset[Capability] = frozenset()
+
+    def stream(self, request: Request) -> Iterator[Chunk]:  # noqa: ARG002  (a model's signature)
+        """Raise, because no model is set."""
+        raise ConfigError("no model is set; pass -m, or `taiwa config set model NAME`")
+
+    def astream(self, request: Request) -> "AsyncIterator[Chunk]":
+        """Raise, because no model is set."""
+        self.stream(request)
+        raise AssertionError  # pragma: no cover
+
+
+class ModelPerTask:
+    """A model for each task of a turn: one that assesses, one that rewrites, and one that answers.
+
+    A response has the name of the model that wrote it. Without an answering model passages are quoted, and the assessing
+    model also rewrites.
+    """
+
+    def __init__(self, answering: AnyModel, judge: AnyModel | None, rewriting: AnyModel | None) -> None:
+        self._answering = answering
+        self._judge = judge or answering
+        self._rewriting = rewriting or (judge if judge and isinstance(answering, NoModel) else answering)
+
+    @property
+    def name(self) -> str:
+        """The name of the answering model; empty if answers are quoted."""
+        return self._answering.name
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the models."""
+        return frozenset({self._answering.name, self._judge.name, self._rewriting.name}) - {""}
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What the server of the answering model can do."""
+        return self._answering.capabilities
+
+    def model_of(self, task: Task) -> AnyModel:
+        """Return the model of a task."""
+        if task.startswith("assess") or task == "clarify_question":
+            return self._judge
+        if task == "rewrite_query":
+            return self._rewriting
+        if isinstance(self._answering, NoModel) and task:
+            raise UnsupportedError("no model is set that writes answers; pass -m", capability="words")
+        return self._answering
+
+    def stream(self, request: Request) -> Iterator[Chunk]:
+        """Complete by the model of the request's task."""
+        model = self.model_of(request.task)
+        for chunk in model.stream(request):
+            yield replace(chunk, model=model.name) if isinstance(chunk, StreamEnd) else chunk
+
+    async def astream(self, request: Request) -> "AsyncIterator[Chunk]":
+        """Complete by the model of the request's task."""
+        model = self.model_of(request.task)
+        async for chunk in model.astream(request):
+            yield replace(chunk, model=model.name) if isinstance(chunk, StreamEnd) else chunk
+
+
+@dataclass(slots=True)
+class RagResources:
+    """The retriever, handlers and options of a turn of the flow `ask`; `close` them after it."""
+
+    options: AskTurnOptions
+    retriever: Retriever
+    handlers: Mapping[type[Effect[Any]], Handler]
+    stack: ExitStack
+
+    def program(self, text: str) -> Step[Conversation, Reply]:
+        """Return the program of the turn."""
+        turn = ask_turn(text, self.options, term_weights_of(self.options.terms))
+
+        def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
+            done = yield from turn(conversation)
+            for trouble in getattr(self.retriever, "troubles", ()):
+                yield from notify(trouble, code="words_alone", warning=True)
+            return done
+
+        return step
+
+    def assign_session(self, store: "Store", session: str) -> None:
+        """Assign a session to its user, if the store has their profile."""
+        name = self.options.profile.name
+        if name and UserProfiles(store).has(name):
+            store.users.assign_session(session, name)
+
+    def close(self) -> None:
+        """Close the indexes."""
+        self.stack.close()
+
+
+def open_rag_resources(
+    app: App,
+    repository: "Repository",
+    recorded: AskTurnOptions | None = None,
+    *,
+    without_model: bool,
+    is_first_turn: bool = False,
+) -> RagResources:
+    """Open the indexes of a turn, with the `recorded` options if it was interrupted; the first turn has a notice if the
+    handbook substitutes for an index.
+
+    Raises:
+        InputError: an index, folder, user, policy or method of assessment does not exist.
+        ConfigError: the policy requires a model and there is none, or the user profile is invalid.
+    """
+    options = recorded or _options(app, repository, without_model=without_model)
+    handlers = UserProfiles(repository.store).handlers
+    with ExitStack() as stack:
+        if repository.retriever is not None and not app.values.get("in"):
+            if recorded is None:
+                from taiwa.retrieval.analyzer import Analyzer
+
+                options = replace(options, terms=Analyzer().name)
+            return RagResources(options, repository.retriever, handlers, stack.pop_all())
+        from taiwa.retrieval import ScopedRetriever
+        from taiwa.retrieval.index import documents_that_fit
+
+        indexes = _indexes(app, repository, stack)
+        if recorded is None:
+            shipped = indexes[0].name == BUNDLED_HANDBOOK and not app.values.get("in")
+            notice = NOTICE if shipped and is_first_turn else ""
+            options = replace(options, terms=indexes[0].analyzer.name, notice=notice)
+        if (settings := repository.settings) is not None:
+            from taiwa.models.http_api.embeddings import with_embeddings
+
+            indexes = [with_embeddings(index, settings) for index in indexes]
+        principals = frozenset[str]() if repository.scope is None else repository.scope.principals
+        filters = app.answer_options.filters
+        fits = None if filters is None else documents_that_fit(filters, repository.store.served.attributes)
+        within = ScopedRetriever(indexes, principals.union(_strings(app.values.get("as"))), fits=fits)
+        return RagResources(options, within, handlers, stack.pop_all())
+
+
+def _options(app: App, repository: "Repository", *, without_model: bool) -> AskTurnOptions:
+    """Read the parameters of an app as options of its turns."""
+    values = app.values
+    name = str(values.get("policy") or "look_first")
+    table = read_policy(name) if name.startswith("---\n") else None
+    if table is None:
+        policy_named(name)
+    else:
+        name = table.name
+    named = str(values.get("assess_by") or "auto")
+    known: dict[str, AssessBy] = {each: each for each in ASSESS_BY}
+    if named not in known:
+        raise InputError(f"unknown method of assessment {named!r}; choose one of {', '.join(ASSESS_BY)}")
+    method: AssessBy = "no-model" if without_model else known[named]
+    if (name in POLICIES_WITH_MODEL or table is not None) and method == "no-model":
+        raise ConfigError(f"policy {name!r} requires the scores of a model; pass -m, or use look_first")
+    most = values.get("max_questions")
+    clarify = ClarifyOptions(
+        name, most if isinstance(most, int) else None, method, MAX_PASSAGES, earlier_sessions=EARLIER_SESSIONS,
+        catalogue_version=dialogue_version(), locale=user_language(), table=table,
+    )  # fmt: skip
+    profile = profile_of(str(values.get("user") or ""), repository.store)
+    sampling = merge_sampling(app.sampling, app.answer_options.sampling)
+    return AskTurnOptions(clarify, profile, app.instructions, sampling=sampling)
+
+
+def profile_of(name: str, store: "Store") -> UserProfile:
+    """Return the profile of a user of the store, an anonymous one for an empty name; an app never names a file.
+
+    Raises:
+        InputError: the store has no such user.
+    """
+    users = UserProfiles(store)
+    if not name:
+        return ANONYMOUS_USER
+    if not users.has(name):
+        raise InputError(f"{name!r} is not a user of the store; see `taiwa user --help`")
+    return users.get(name)
+
+
+def term_weights_of(terms: str) -> TermWeights:
+    """Return the weights of terms by the analyzer of that name.
+
+    >>> list(term_weights_of("pairs-1/english").terms("leaves"))
+    ['leav']
+    """
+    from taiwa.retrieval.analyzer import Analyzer
+    from taiwa.retrieval.index import weight_terms
+
+    analyzer = Analyzer.named(terms)
+
+    def weighed(query: str, history: Sequence[Message]) -> Mapping[str, float]:
+        return weight_terms(analyzer, query, history)
+
+    return TermWeights(weighed, analyzer.terms)
+
+
+def _indexes(app: App, repository: "Repository", stack: ExitStack) -> "list[Index]":
+    """Open the indexes that an app names, by default all that may be searched; the handbook if there are none.
+
+    Raises:
+        InputError: a name is neither an index nor a folder, or may not be searched (any more).
+    """
+    names, place, scope = _strings(app.values.get("in")), repository.place, repository.scope
+    wanted = [name for name in dict.fromkeys(names) if name != BUNDLED_HANDBOOK]
+    beside = place.with_name(f"{place.stem}-library.db") if isinstance(place, Path) else place
+    there = beside.exists() if isinstance(beside, Path) else beside is not None
+    found: list[Index] = []
+    if wanted or (there and not names):
+        library = _library(beside, stack)
+        listed = library.names() if scope is None else scope.names(library)
+        given = any(param.name == "in" and param.default for param in app.params)  # by the file of the app
+        unserved = next((name for name in wanted if name not in listed), None)
+        if scope is not None and not scope.is_whole and not given and unserved is not None:
+            raise InputError(f"index {unserved!r} not found; begin a conversation with another one")
+        found = [_index(library, name) for name in (wanted or listed)]
+    if found and BUNDLED_HANDBOOK not in names:
+        return found
+    return [*found, _handbook(place.with_name(f"{place.stem}-handbook.db") if isinstance(place, Path) else None, stack)]
+
+
+def _library(place: Path | PostgresUrl | None, stack: ExitStack) -> "Library":
+    """Open the library at a place, or a temporary one."""
+    from taiwa.retrieval import Library
+
+    if place is None:
+        place = Path(stack.enter_context(TemporaryDirectory(prefix="taiwa-"))) / "library.db"
+    return stack.enter_context(Library.open(place))
+
+
+def _index(library: "Library", name: str) -> "Index":
+    """Open the index of a name, or of a folder; changes in its folder are read first, if possible."""
+    if name in library.names(None):
+        index = library.index(name)
+        index.catch_up()
+        return index
+    if not Path(name).exists():
+        raise InputError(f"{name!r} is neither an index nor a folder or file; see `taiwa index list`")
+    index = library.find_by_folder(name) or library.create(name)
+    index.refresh(REFRESH_SECONDS)
+    return index
+
+
+def _handbook(place: Path | None, stack: ExitStack) -> "Index":
+    """Open the built-in handbook in a separate library, so that it is not listed among the user's indexes."""
+    library = _library(place, stack)
+    index = library.find_by_folder(HANDBOOK)
+    if index is None:
+        for name in library.names():  # of an installation at another path
+            library.drop(name)
+        index = library.create(HANDBOOK, BUNDLED_HANDBOOK)
+    index.refresh(REFRESH_SECONDS)
+    return index
+
+
+def _strings(data: Json) -> tuple[str, ...]:
+    return tuple(str(each) for each in data) if isinstance(data, list) else ()

@@ -1,0 +1,18 @@
+"""Modules that take long to import, for tests that are collected by every worker and run by one."""
+
+from importlib import import_module
+from typing import Any
+
+__all__ = ["Lazily"]
+
+
+class Lazily:
+    """A module that is imported when the first test uses something of it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, part: str) -> Any:
+        if part.startswith("__"):  # what collecting asks of everything
+            raise AttributeError(part)
+        return getattr(import_module(self._name), part)

@@ -1,0 +1,156 @@
+"""The check of the lines of a solution: what the question decides is put right, what cannot be is doubted."""
+
+import pytest
+
+from taiwa.models.builtin.line_check import (
+    check_line,
+    count_atoms,
+    decided_spans,
+    is_checkable,
+    is_doubtful,
+    lines_of,
+    next_piece,
+)
+
+MIXED = "How many moles of HF come out of 36 moles of F2 with 12 moles NH3?"
+BALANCED = "<<stoichiometry: F2 + NH3 -> NF3 + HF>> 3F2 + NH3 -> NF3 + 3HF\n"
+YIELD = "UF4 + 2 Mg -> U + 2 MgF2. 48 g of Mg gave 90 g of U. What is the percent yield?"
+
+
+@pytest.mark.parametrize(
+    ("question", "before", "written", "checked"),
+    [
+        (MIXED, BALANCED, "<<calculator: min(36*1/3, 12*1/3)>>", "<<calculator: min(36*3/3, 12*3/1)>>"),
+        (MIXED, BALANCED, "<<calculator: min(7*1/3, 12*1/3)>>", "<<calculator: min(7*1/3, 12*1/3)>>"),
+        (YIELD, "", "<<stoichiometry: UF4 + Mg -> U + MgF2>>", "<<stoichiometry: UF4 + 2 Mg -> U + 2 MgF2>>"),
+        (
+            YIELD,
+            "<<stoichiometry: UF4 + 2 Mg -> U + 2 MgF2>> UF4 + 2Mg -> U + 2MgF2\n<<molar_mass: Mg>> 24.305 g/mol\n",
+            "<<molar_mass: MgF2>>",
+            "<<molar_mass: U>>",
+        ),
+        (
+            "A molecule of two carbon atoms, 6 atoms of hydrogen and an oxigen atom: its mass?",
+            "",
+            "<<molar_mass: C2H6>>",
+            "<<molar_mass: C2H6O>>",
+        ),
+        (
+            "Percent of H in Na2CO3·10H2O?",
+            "<<molar_mass: Na2CO3·10H2O>> 286 g/mol\n<<molar_mass: H>> 1 g/mol\n",
+            "<<calculator: round(2*1/286*100, 2)>>",
+            "<<calculator: round(10*2*1/286*100, 2)>>",
+        ),
+        ("What is [7+5]*4?", "", "<<calculator: 7+5*4>>", "<<calculator: (7+5)*4>>"),
+        ("Compute (7/.7*.8)*.09!", "", "<<calculator: (7/.7*.09)*.09>>", "<<calculator: (7/.7*.8)*.09>>"),
+        (
+            "How many moles of CaO come out?",
+            "Lime is CaO.\n<<stoichiometry: 2.5 Ca + 0.5 V2O5 -> V + ?CaO>> 5/2 Ca + 1/2 V2O5 -> V + 5/2 CaO\n",
+            "Therefore, the answer is 5 mol.",
+            "<<calculator: 5/2>>",
+        ),
+        (
+            "What do 3 mol of H2O and 1 mol of SO2Cl2 give?",
+            "<<stoichiometry: SO2Cl2 + H2O -> H2SO4 + SO2>> impossible: Cl is only on the left\n",
+            "O of H2SO4 is from H2O.",
+            "H of H2SO4 is from H2O.",
+        ),
+        (
+            "8 moles of CH3NH2 and O2 give 20 moles of H2O and 8 moles of CO2. How many moles of O2?",
+            "",
+            "<<stoichiometry: ?O2 + 8CH3NH2 -> 20H2O + 4CO2 + 4N2>>",
+            "<<stoichiometry: ?O2 + 8CH3NH2 -> 20H2O + 8CO2 + 4N2>>",
+        ),
+        (
+            "Seven guests share 84 custoplurbers.",
+            "<<calculator: 84/7>> 12\n",
+            "Therefore, the answer is 12 custests.",
+            "Therefore, the answer is 12 custoplurbers.",
+        ),
+        ("How fast is a train that goes 30 km in 2 hours?", "", "Divide.", "Divide."),
+        ("How fast is a train that goes 30 km in 2 hours?", "Divide.\n", "<<calculator: 30/2>>", "<<calculator: 30/2>>"),
+    ],
+)  # fmt: skip
+def test_what_the_question_decides_is_put_right(question: str, before: str, written: str, checked: str) -> None:
+    assert check_line(question, before, written) == checked
+    assert check_line(question, before, checked) == checked
+
+
+@pytest.mark.parametrize(
+    ("question", "before", "right", "wrong"),
+    [
+        ("What do 2 mol of AsCl3 and H2O give?", "", "<<stoichiometry: AsCl3 + H2O -> H3AsO3 + HCl>>", "<<stoichiometry: AsCl3 + H2O -> H3AsO3>>"),
+        ("How much HBr gives 1 mol of Br2 and 1 mol of H2?", "", "<<stoichiometry: ?HBr -> Br2 + H2>>", "<<stoichiometry: ?HBr + Br2 -> Br2 + H2>>"),
+        ("How much H2O do 2 mol of HNO3 and NaOH give?", "", "<<stoichiometry: HNO3 + NaOH -> NaNO3 + H2O>>", "<<stoichiometry: HCl + NaOH -> NaCl + H2O>>"),
+        ("What do nine moles of NH4Cl weigh?", "<<molar_mass: NH4Cl>> 53.49 g/mol\n", "<<calculator: 9*53.49>>", "Therefore, the answer is 53.49 g."),
+        ("The mass percent of O in cresol?", "", "Cresol is CH3C6H4OH.", "<<molar_mass: Sb>>"),
+        ("A man has 309 pens, gets 254 and sells 301 pens. How many pens has he?", "It changes.\n", "<<calculator: 309+254-301>>", "<<calculator: 309+254>>"),
+        ("97 minus 5 x 8 minus 6", "Work it out.\n", "<<calculator: 97-5*8-6>>", "<<calculator: 97-5*6-8>>"),
+        ("By how much does a rent of 400 pounds that rises by 5 % change?", "", "Add the share.", "Take the share off."),
+        ("The area of a coin with a radius of 2 cm?", "", "The area of a circle is pi r^2.", "The circumference is 2 pi r."),
+        ("What percentage of 225 is 17?", "The share.\n", "<<calculator: 17/225*100>>", "<<calculator: 225/225*100>>"),
+        ("By how much does a price fall from 407 to 289?", "", "<<calculator: 407-289>>", "<<calculator: 289-407>>"),
+        ("How long do two trains going the same way take?", "", "The speeds are subtracted.", "The speeds are added."),
+        (
+            "How many roses does one get for 544 euros at 34 euros each?",
+            "<<calculator: 544/34>> 16\n",
+            "Therefore, the answer is 16 roses.",
+            "Therefore, the answer is 16 lessons.",
+        ),
+        (
+            "A puck goes 90 metres in 15 minutes. How fast is it in metres a second?",
+            "Speed is distance divided by time.\n",
+            "<<calculator: 90/(15*60)>>",
+            "<<calculator: 90/15>>",
+        ),
+        (
+            "A car goes 840 km at 28 km/s. How long does it take?",
+            "Time is distance divided by speed.\n<<calculator: 840/28>> 30\n",
+            "Therefore, the answer is 30 s.",
+            "Therefore, the answer is 30 h.",
+        ),
+    ],
+)  # fmt: skip
+def test_a_line_that_cannot_be_is_doubted(question: str, before: str, right: str, wrong: str) -> None:
+    assert not is_doubtful(question, before, right)
+    assert is_doubtful(question, before, wrong)
+
+
+def test_a_solution_falls_into_lines_and_the_rests_of_calls() -> None:
+    text = "Water is H2O.\n<<molar_mass: H2O>> 18 g/mol\nTherefore, the answer is 18 g/mol."
+
+    assert [line for _, line in lines_of(text)] == [
+        "Water is H2O.", "<<molar_mass: H2O>>", "Therefore, the answer is 18 g/mol.",
+    ]  # fmt: skip
+    for end in range(14, len(text)):  # as it is written, nothing is taken for a line that is none yet
+        piece = next_piece(text[:end], 14, is_ended=False)
+        assert piece is None or not piece.is_line or piece.text == "<<molar_mass: H2O>>"
+
+
+def test_what_is_decided_is_not_the_networks_own() -> None:
+    solution = f"{BALANCED}<<calculator: min(36*3/3, 12*3/1)>> 36\nTherefore, the answer is 36 mol."
+
+    assert [solution[start:end] for start, end in decided_spans(MIXED, solution)] == ["3", "3", "3", "1"]
+
+
+def test_a_calculation_that_cannot_be_read_is_not_taken_from_the_question() -> None:
+    assert check_line("0.1.2.3 + 4", "", "<<calculator: 1+4>>") == "<<calculator: 1+4>>"
+    assert check_line("7/0 + 2", "", "<<calculator: 7/0.5>>") == "<<calculator: 7/0 + 2>>"
+    assert check_line("What is 2+ 3 ?", "", "<<calculator: 2+2>>") == "<<calculator: 2+ 3>>"
+
+
+def test_endless_questions_are_not_checked() -> None:
+    assert not is_checkable("9" * 400 + " atoms of hydrogen")
+    assert not is_checkable("1," * 40)
+    assert not is_checkable("a train " * 400)
+    assert is_checkable(MIXED)
+
+
+def test_many_signs_do_not_hold_up_a_check() -> None:
+    question = "1" * 30 + "+ (" * 600
+
+    assert check_line(question, "", "<<calculator: 1+1>>") == "<<calculator: 1+1>>"
+
+
+def test_a_bracket_that_nothing_opens_is_passed_over() -> None:
+    assert count_atoms("Fe)2", "Fe") == "1*2"

@@ -1,0 +1,279 @@
+"""Sessions of the flow `ask`: what they open, close and store, and how an interrupted turn resumes."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import taiwa
+from hatch_build import compile_catalogues
+from taiwa import i18n
+from taiwa.ask.types import UserProfile
+from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.kernel.messages import Capability, Chunk, Request
+from taiwa.kernel.serialization import Json
+from taiwa.models.scripted import scripted_model
+from taiwa.retrieval import Library
+from taiwa.sessions.ask_resources import BUNDLED_HANDBOOK, ModelPerTask, NoModel
+from taiwa.sessions.replay import replay_history
+from taiwa.sessions.users import UserProfiles
+from taiwa.store import Store
+from tests.ask.scored import written
+from tests.sessions.twins import Face, awaited, blocking
+
+NONE: frozenset[Capability] = frozenset()
+SCORES = json.dumps({"clarity": 1, "is_question": 1, "is_consultation": 5, "in_internal_docs": 1, "ask_person": 5})
+ANSWER = json.dumps(
+    {"in_documents": True, "statements": [{"text": "Ten.", "quotations": [{"passage": 1, "words": "ten days"}]}]}
+)
+QUESTION = "how many days of leave does everybody have"
+
+
+class Failing:
+    """A model that answers once, and then takes the process with it."""
+
+    name = "failing"
+    capabilities = NONE
+
+    def __init__(self) -> None:
+        self.answered = 0
+
+    def stream(self, request: Request) -> Iterator[Chunk]:
+        if self.answered:
+            raise KeyboardInterrupt
+        self.answered += 1
+        yield from scripted_model(SCORES, capabilities=NONE).stream(request)
+
+    astream = scripted_model().astream
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "rules"
+    made.mkdir()
+    (made / "leave.md").write_text("# Leave\n\nEverybody has ten days of leave.\n")
+    return made
+
+
+def test_a_conversation_is_opened_and_looked_into_by_its_parameters(tmp_path: Path, folder: Path) -> None:
+    store = Store.open(tmp_path / "store.db")
+    talk = taiwa.open("ask", model=NoModel(), store=store, params={"in": [str(folder)]})
+
+    said = talk.say(QUESTION)
+
+    assert said.text.startswith("Everybody has ten days of leave. [1]")
+    assert (tmp_path / "store-library.db").exists()
+    assert talk.spent.requests == 0
+    talk.undo()
+    assert talk.conversation.count == 0
+
+
+def test_little_evidence_is_stated_in_the_answer_and_recorded(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "store.db")
+    talk = taiwa.open("ask", model=NoModel(), store=store)
+
+    little = talk.say("How do I breed penguins with many hats?")
+    much = talk.say("How many days of annual leave do I have in Galway?")
+
+    assert little.text.startswith("The documents may not cover this. The closest passages are:")
+    assert isinstance(little.delta, dict)
+    assert little.delta["is_uncertain"] is True
+    assert isinstance(much.delta, dict)
+    assert "is_uncertain" not in much.delta
+
+
+def test_a_turn_that_was_cut_off_goes_on_without_judging_or_looking_again(tmp_path: Path, folder: Path) -> None:
+    path = tmp_path / "store.db"
+    talk = taiwa.open("ask", model=Failing(), store=path, session="s", params={"in": [str(folder)]})
+    with pytest.raises(KeyboardInterrupt):
+        talk.say(QUESTION)
+    again = scripted_model(ANSWER, capabilities=NONE)
+
+    later = taiwa.open("ask", model=again, store=path, session="s")
+    resumed = later.stream_resume()
+
+    assert resumed is not None
+    assert [getattr(event, "text", "") for event in resumed][-1].startswith("Ten. [1]")
+    assert len(again.requests) == 1
+
+
+@pytest.fixture
+def catalogues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of the catalogues, which may be changed."""
+    copied = tmp_path / "locale"
+    shutil.copytree(i18n.LOCALE, copied)
+    monkeypatch.setattr(i18n, "LOCALE", copied)
+    i18n.dialogue_catalogue.cache_clear()
+    yield copied
+    i18n.dialogue_catalogue.cache_clear()
+
+
+def reword(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
+    """Change a Japanese sentence, as a release does: the old wording stays as that of the version before."""
+    changed = i18n.LOCALE.with_name("reworded")  # gettext keeps what it read of a path
+    shutil.copytree(i18n.LOCALE, changed)
+    folder = changed / "ja" / "LC_MESSAGES"
+    whole = (folder / "dialogue.po").read_text(encoding="utf-8")
+    header, *entries = whole.split("\n\n")
+    before = [entry for entry in entries if f'msgstr "{old}"' in entry]
+    assert before
+    (folder / "dialogue.po").write_text(whole.replace(old, new), encoding="utf-8")
+    (folder / "dialogue-1.po").write_text("\n\n".join((header, *before)), encoding="utf-8")
+    compile_catalogues(changed)
+    monkeypatch.setattr(i18n, "LOCALE", changed)
+    i18n.dialogue_catalogue.cache_clear()
+
+
+@pytest.mark.usefixtures("catalogues")
+def test_a_turn_is_replayed_in_the_words_of_the_catalogue_that_it_was_committed_with(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk = taiwa.open("ask", model=NoModel(), store=tmp_path / "store.db", session="s", params={"in": [str(folder)]})
+    assert talk.say("ありがとう").text == "どういたしまして。"
+
+    reword(monkeypatch, "どういたしまして。", "お役に立てて何よりです。")
+    unversioned = [node.difference for node in replay_history(talk.repository, "s")]
+    monkeypatch.setattr(i18n, "DIALOGUE_VERSION", 2)
+    i18n.dialogue_catalogue.cache_clear()
+
+    assert [fault[:11] for fault in unversioned] == ["", "it ends in "]
+    assert [node.difference for node in replay_history(talk.repository, "s")] == ["", ""]
+    later = taiwa.open("ask", model=NoModel(), store=tmp_path / "store.db", session="s")
+    assert later.say("ありがとう").text == "お役に立てて何よりです。"
+    assert [node.difference for node in replay_history(later.repository, "s")] == ["", "", ""]
+
+
+def test_a_turn_of_a_newer_catalogue_names_the_version_that_it_needs(
+    tmp_path: Path, folder: Path, catalogues: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk = taiwa.open("ask", model=NoModel(), store=tmp_path / "store.db", session="s", params={"in": [str(folder)]})
+    with monkeypatch.context() as newer:
+        newer.setattr(i18n, "DIALOGUE_VERSION", 2)
+        talk.say("ありがとう")
+
+    fault = "version 2 of the dialogue catalogue worded it, which is not installed here"
+    assert [node.difference for node in replay_history(talk.repository, "s")] == ["", fault]
+
+    (catalogues / "ja" / "LC_MESSAGES" / "dialogue.mo").unlink()
+    i18n.dialogue_catalogue.cache_clear()
+    assert later_said(tmp_path) == "You are welcome."
+    assert [node.difference for node in replay_history(talk.repository, "t")] == ["", ""]
+    compile_catalogues(catalogues)
+    i18n.dialogue_catalogue.cache_clear()
+    assert [node.difference for node in replay_history(talk.repository, "t")] == ["", ""]
+
+
+def later_said(tmp_path: Path) -> str:
+    return taiwa.open("ask", model=NoModel(), store=tmp_path / "store.db", session="t").say("ありがとう").text
+
+
+@pytest.mark.parametrize(
+    ("locale", "words", "language"),
+    [("en", "予約", "ja"), ("ja", "休暇", "ja"), ("zh", "休暇", "zh"), ("zh", "予約", "zh"), ("ja", "预约", "zh")],
+)
+def test_a_word_in_chinese_characters_is_answered_in_its_language_or_the_user_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locale: str, words: str, language: str
+) -> None:
+    monkeypatch.setenv("TAIWA_LANG", locale)
+    talk = taiwa.open("ask", model=NoModel(), store=Store.open(tmp_path / "store.db"))
+
+    delta = talk.say(words).delta
+
+    assert isinstance(delta, dict)
+    assert delta["language"] == language
+
+
+def test_every_turn_can_be_done_again_from_its_record(tmp_path: Path, folder: Path) -> None:
+    model = scripted_model(SCORES, ANSWER, capabilities=NONE)
+    talk = taiwa.open("ask", model=model, store=tmp_path / "store.db", session="s", params={"in": [str(folder)]})
+    talk.say(QUESTION)
+    talk.say("thanks")
+    (folder / "leave.md").write_text("# Leave\n\nEverybody has eleven days of leave.\n")
+
+    done = [*replay_history(talk.repository, "s")]
+
+    assert [(each.kind, each.calls, each.difference) for each in done] == [
+        ("root", 0, ""),
+        ("turn", 2, ""),
+        ("turn", 0, ""),
+    ]
+
+
+def test_in_memory_the_handbook_is_indexed_for_the_turn_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    talk = taiwa.open("ask", model=NoModel(), store=":memory:", params={"in": [BUNDLED_HANDBOOK]})
+
+    assert "[1] en/facilities.md › Buildings and daily life › Dogs" in talk.say("may I bring my dog?").text
+    assert not [*tmp_path.iterdir()]
+
+
+def test_the_handbook_of_another_place_is_let_go(tmp_path: Path) -> None:
+    with Library.open(tmp_path / "store-handbook.db") as library:
+        library.create(tmp_path, "old")
+    talk = taiwa.open("ask", model=NoModel(), store=tmp_path / "store.db")
+    talk.say("dogs")
+
+    with Library.open(tmp_path / "store-handbook.db") as library:
+        assert library.names() == (BUNDLED_HANDBOOK,)
+
+
+def test_a_conversation_is_that_of_the_person_who_asks(tmp_path: Path, folder: Path) -> None:
+    store = Store.open(tmp_path / "store.db")
+    UserProfiles(store).put(UserProfile("ann", (("office", "Leith"),)))
+
+    talk = taiwa.open("ask", model=NoModel(), store=store, session="s", params={"in": [str(folder)], "user": "ann"})
+    talk.say(QUESTION)
+
+    assert store.users.sessions("ann") == ("s",)
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "said"),
+    [
+        ({"policy": "wisdom"}, InputError, "unknown policy"),
+        ({"policy": "functions"}, ConfigError, "scores of a model"),
+        ({"assess_by": "dice"}, InputError, "unknown method of assessment"),
+        ({"user": "nobody"}, InputError, "is not a user of the store"),
+        ({"in": ["nowhere"]}, InputError, "neither an index nor a folder"),
+    ],
+)
+def test_what_cannot_be_opened_leaves_no_turn_behind(
+    tmp_path: Path, params: dict[str, Json], error: type[Exception], said: str
+) -> None:
+    talk = taiwa.open("ask", model=NoModel(), store=tmp_path / "store.db", params=params)
+
+    with pytest.raises(error, match=said):
+        talk.say(QUESTION)
+    assert talk.repository.store.runs.open_runs() == ()
+    assert not talk.repository.store.refs.list()
+
+
+def test_without_a_model_nothing_can_be_asked_of_one(tmp_path: Path) -> None:
+    talk = taiwa.open("chat", model=NoModel(), store=tmp_path / "store.db")
+
+    with pytest.raises(ConfigError, match="no model is set"):
+        talk.say("hello")
+
+
+@pytest.mark.parametrize("face", [blocking, awaited])
+def test_each_task_goes_to_its_model_blocking_and_asynchronous(tmp_path: Path, folder: Path, face: Face) -> None:
+    nothing: frozenset[Capability] = frozenset()
+    scores = written(1, 1, 5, 1, 5)
+    judge = scripted_model(scores, scores, name="judge", capabilities=nothing)
+    rewriting = scripted_model("how many days of leave are there", name="rewriting", capabilities=nothing)
+    models = ModelPerTask(NoModel(), judge, rewriting)
+    talk = taiwa.open("ask", model=models, store=tmp_path / "store.db", params={"in": [str(folder)]})
+
+    for text in (QUESTION, "and in days?"):
+        result = face(talk, text).ask
+        assert result is not None
+        assert result.answer is not None
+        assert result.answer.source == "extractive"
+
+    assert [request.task for request in judge.requests] == ["assess", "assess"]
+    assert [request.task for request in rewriting.requests] == ["rewrite_query"]
+    assert result.queries[0].startswith("how many days of leave are there")
+    assert models.names == {"judge", "rewriting"}

@@ -1,0 +1,96 @@
+"""What the dishes, sizes and wishes of the desk are called: the words that its model learned from, for whoever checks its answers."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from taiwa.models.builtin.order_app import COUNTED, PLAIN, SIZES
+from training.builtin.desk import english_lines, english_talk, english_words, foreign, japanese_words
+from training.builtin.desk.changing_words import CHANGES
+from training.builtin.desk.english import LITTLE, plural
+from training.builtin.desk.menu import DISHES, MENU
+from training.builtin.desk.replies import ANSWERS, FLAVOURED
+from training.builtin.desk.wishes import DRINKS
+
+__all__ = ["lexicon", "write"]
+
+WORD = re.compile(r"[a-z][a-z']+")
+Entry = list[str]
+"""What the desk shows in Japanese, and all that guests say."""
+
+
+def lexicon() -> Mapping[str, Mapping[str, Entry]]:
+    """Give the entries by kind and name."""
+    return {
+        "dishes": {dish.name: _entry(dish.japanese, _dish(dish.name)) for dish in DISHES},
+        "sizes": {name: _entry(japanese_words.SIZE_WORDS[name][0], _size(name)) for name in SIZES},
+        "options": {
+            name: _entry(
+                japanese_words.SHOWN.get(name)
+                or japanese_words.ADDED[name][0] + ("シロップ" if name.endswith(FLAVOURED) else ""),
+                _option(name),
+            )
+            for name in dict.fromkeys((*COUNTED, *PLAIN))
+        },
+        "drinks": {"all": [dish.name for dish in DISHES if dish.kind in DRINKS]},
+        "words": {"en": sorted(_plain_words())},
+        "numbers": {str(number): _entry("", _number(number - 1)) for number in range(1, 5)},
+        "answers": {
+            code: sorted({each for each in answers.values() if "{" not in each}) for code, answers in ANSWERS.items()
+        },
+    }
+
+
+def write(path: Path) -> None:
+    """Write the entries to a file."""
+    path.write_text(json.dumps(lexicon(), ensure_ascii=False, indent=0) + "\n", "utf-8")
+
+
+def _entry(shown: str, said: Iterable[str]) -> Entry:
+    return [shown, *dict.fromkeys(each for each in said if each)]
+
+
+def _dish(name: str) -> Iterable[str]:
+    yield from (name, plural(name), *(form for pair in english_words.NOUNS.get(name, ()) for form in pair))
+    yield from (MENU[name].japanese, *japanese_words.NOUNS[name])
+    for table in foreign.DISHES.values():
+        yield from table.get(name, "").split("/")
+
+
+def _size(name: str) -> Iterable[str]:
+    yield from (name, *english_words.SIZE_WORDS.get(name, ()), *japanese_words.SIZE_WORDS[name])
+    for table in foreign.SIZES.values():
+        yield from table.get(name, "").split("/")
+
+
+def _plain_words() -> set[str]:
+    """Give the words that stand around wishes."""
+    talk = (english_talk.HELLO, english_talk.WANT, english_talk.MORE, english_talk.TAIL, english_talk.DONE)
+    texts = (*talk, *CHANGES["en"].values(), *english_lines.LINES.values(), *LITTLE.values())
+    return {word for text in texts for word in WORD.findall(text) if len(word) > 3}
+
+
+def _number(at: int) -> Iterable[str]:
+    for numbers in foreign.NUMBERS.values():
+        yield from (each for each in numbers[at].split("/") if each.isalpha() and len(each) > 1)
+
+
+def _option(name: str) -> Iterable[str]:
+    flavour = name.removesuffix(FLAVOURED)
+    yield name
+    if flavour != name:
+        yield flavour
+    yield from (*english_words.MILK_WORDS.get(name, ()), *english_words.SWEET_WORDS.get(name, ()))
+    for forms in (*english_words.STANDS.get(name, ()), *japanese_words.STANDS.get(name, ())):
+        yield from forms
+    yield from (*japanese_words.ADDED.get(name, ()), japanese_words.SHOWN.get(name, ""))
+    yield from MORE.get(name, ())
+
+
+MORE = {
+    "whipped cream": ("whip",),
+    "espresso shot": ("espresso shots", "extra espresso shot", "extra espresso shots", "extra shot", "extra shots", "added shot", "more shot", "shots", "shot of espresso", "shots of espresso", "double shot", "triple shot", "additional shots"),
+    "iced": ("冰", "冰的"), "hot": ("热", "热的"), "decaf": ("低因", "低因的"), "to go": ("打包", "打包的", "持ち帰りに"), "for here": ("店内に",),
+}  # fmt: skip
+"""What is said besides in the few places that do not take it from a table."""

@@ -1,0 +1,54 @@
+"""What a model answers at the desk as it ships: with further readings where a reply has faults, and the calculator."""
+
+import json
+from dataclasses import replace
+
+from taiwa.apps.catalog import load_app
+from taiwa.conversation.history import add_turn, begin
+from taiwa.conversation.turn_prompt import turn_request
+from taiwa.kernel.messages import StreamEnd, TextDelta
+from taiwa.models.builtin.line_check import CALL_END, CALL_START
+from taiwa.models.builtin.model import BuiltinModel
+from taiwa.models.builtin.order_app import DELTA_LINE
+from taiwa.models.builtin.order_reply import Reply, weigh, write_delta
+from taiwa.models.builtin.prompts import read_request
+from taiwa.tools.calculator import calculator
+from training.builtin.desk.prompts import read_prompt
+from training.builtin.samples import Sample
+
+__all__ = ["Desk"]
+
+
+class Desk:
+    """The desk with a model."""
+
+    def __init__(self, model: BuiltinModel) -> None:
+        self._model = model
+        self._app = load_app("order")
+
+    def written(self, sample: Sample, *, exact: bool) -> str | None:
+        """Return the answer to a sample; None if it cannot be asked so, or if it is exact and would not be read again."""
+        found = read_prompt(sample.prompt)
+        if found is None:
+            return None
+        order, asked, said = found
+        conversation = begin(self._app)
+        if asked or order.lines:
+            state = json.loads(
+                write_delta(order, Reply(status=order.status), {line.number: line for line in order.lines})
+            )
+            conversation = add_turn(conversation, "x", asked, state)
+        request = replace(turn_request(conversation, said), stop=(CALL_END,))
+        prompt = read_request(request)
+        if prompt is None or prompt.text != sample.prompt:
+            return None
+        reply = sample.text.partition(DELTA_LINE)[0].partition(CALL_START)[0]
+        if exact and not weigh(order, said, reply):
+            return None
+        text = ""
+        while True:
+            *chunks, end = self._model.stream(replace(request, prefix=text))
+            text += "".join(chunk.text for chunk in chunks if isinstance(chunk, TextDelta))
+            if not isinstance(end, StreamEnd) or end.stop != CALL_END:
+                return text
+            text += f"{CALL_END} {calculator(text.rpartition(': ')[2]).text}"
