@@ -1,6 +1,9 @@
 """Work in a process of its own: it is asked in JSON, and ended at its limits with all that it holds."""
 
+import os
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -44,6 +47,16 @@ def test_an_entry_that_is_not_there_fails_with_its_reason() -> None:
 
     assert caught.value.code == "crashed"
     assert "nothing" in caught.value.__notes__[0]
+
+
+def test_it_works_beside_more_than_a_thousand_open_files() -> None:
+    with ExitStack() as stack:
+        for _ in range(1_024):
+            stack.enter_context(Path(os.devnull).open())
+        process = IsolatedProcess(ENTRY, {}, "echo", LIMITS)
+        stack.callback(process.end)
+
+        assert process.ask({"n": 1}, LIMITS)["question"] == {"n": 1}
 
 
 def test_the_child_loads_nothing_of_taiwa_but_the_kernel() -> None:

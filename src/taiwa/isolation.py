@@ -70,6 +70,16 @@ def environment_without_secrets(kept: Iterable[str] = ()) -> dict[str, str]:
     }
 
 
+def is_ready(handle: int, event: int, seconds: float) -> bool:
+    """Wait until a file descriptor can be read (`POLLIN`) or written (`POLLOUT`), or is closed at its other end.
+
+    `select.select` refuses descriptors above 1023, which a busy server has.
+    """
+    poll = select.poll()
+    poll.register(handle, event)
+    return bool(poll.poll(max(seconds, 0.0) * 1000))
+
+
 class IsolatedProcess:
     """One child process; questions go to its standard input, answers come from a separate pipe, both one line each.
 
@@ -143,7 +153,7 @@ class IsolatedProcess:
         assert pipe is not None
         os.set_blocking(pipe.fileno(), False)
         while line:
-            if not select.select((), (pipe,), (), max(until - time.monotonic(), 0))[1]:
+            if not is_ready(pipe.fileno(), select.POLLOUT, until - time.monotonic()):
                 raise self._timeout()
             try:
                 line = line[os.write(pipe.fileno(), line) :]
@@ -156,7 +166,7 @@ class IsolatedProcess:
         until = time.monotonic() + seconds
         line = bytearray()
         while not line.endswith(b"\n"):
-            if not select.select((self._answers,), (), (), max(until - time.monotonic(), 0))[0]:
+            if not is_ready(self._answers, select.POLLIN, until - time.monotonic()):
                 raise self._timeout()
             piece = os.read(self._answers, 1 << 16)
             if not piece:

@@ -85,6 +85,7 @@ def installed() -> tuple[Plugin, ...]:
 
 @cache
 def _installed(_path: tuple[str, ...]) -> tuple[tuple[PluginKind, str, str, str, str], ...]:
+    everything = entry_points()  # asked for one group, it would read every package again for each
     points: set[tuple[PluginKind, str, str, str, str]] = {
         (
             kind,
@@ -94,7 +95,7 @@ def _installed(_path: tuple[str, ...]) -> tuple[tuple[PluginKind, str, str, str,
             point.dist.version if point.dist else "?",
         )
         for kind in KINDS
-        for point in entry_points(group=f"taiwa.{kind}")
+        for point in everything.select(group=f"taiwa.{kind}")
     }
     return tuple(sorted(points))
 

@@ -10,6 +10,8 @@ import time
 from collections.abc import Mapping
 from typing import Self
 
+from taiwa.isolation import is_ready
+
 __all__ = ["Terminal", "screen"]
 
 SIGNS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[()][A-Z0-9]|\x1b[=>78]|\r")
@@ -76,7 +78,7 @@ class Terminal:
         return self.code
 
     def _read(self, deadline: float) -> bool:
-        ready, _, _ = select.select([self._terminal], [], [], max(deadline - time.monotonic(), 0))
+        ready = is_ready(self._terminal, select.POLLIN, deadline - time.monotonic())
         try:
             piece = os.read(self._terminal, 65536) if ready else b""
         except OSError:  # the other side has closed

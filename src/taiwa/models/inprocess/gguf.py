@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import IO
 
-from taiwa.isolation import environment_without_secrets
+from taiwa.isolation import environment_without_secrets, is_ready
 from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.messages import Capability, Chunk, Request
 from taiwa.models.http_api.client import HttpModel
@@ -180,7 +180,7 @@ def _read_line(pipe: IO[bytes], deadline: float) -> bytes:
     """Return the next line; empty if the pipe is closed or the deadline has passed."""
     line = b""
     while not line.endswith(b"\n"):
-        ready, _, _ = select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))
+        ready = is_ready(pipe.fileno(), select.POLLIN, deadline - time.monotonic())
         data = os.read(pipe.fileno(), 4096) if ready else b""
         if not data:
             return b""
