@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from taiwa.models.scripted import scripted_model
-from taiwa.server.application import WIRES
+from taiwa.server.serve import WIRES
 from taiwa.store.server_records import Caller
 from tests.server.serving import Serving, serving
 

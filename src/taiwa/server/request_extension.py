@@ -12,7 +12,7 @@ from taiwa.operations.inspect import tokens, trace
 from taiwa.operations.result_json import to_json
 from taiwa.server.catalogue import Catalogue
 from taiwa.server.errors import invalid
-from taiwa.server.fields import Fields
+from taiwa.server.request import Fields
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
 

@@ -18,8 +18,7 @@ from taiwa.operations.inspect import TokensResult, format_value, said, sessions
 from taiwa.operations.markdown_html import visible
 from taiwa.operations.result_json import to_json
 from taiwa.retrieval.readers import readable_suffixes
-from taiwa.server.page.panels import PANELS, Place, steps_of
-from taiwa.server.page.state_view import difference, value_story
+from taiwa.server.page.panels import PANELS, Place, difference, steps_of, value_story
 from taiwa.server.page.text import (
     LABELS,
     brief,
@@ -40,7 +39,7 @@ from taiwa.server.page.text import (
     size,
     spans_of,
 )
-from taiwa.server.page.views import CountBreaks, Transcript, count_breaks, transcript
+from taiwa.server.page.transcript import CountBreaks, Transcript, count_breaks, transcript
 from taiwa.sessions.repository import Repository
 
 if TYPE_CHECKING:

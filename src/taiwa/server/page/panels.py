@@ -1,25 +1,29 @@
-"""The panels beside the transcript: what each shows for a place of a conversation, and which template draws it."""
+"""The panels beside the transcript: what each shows for a place of a conversation, and which template draws it.
 
-from collections.abc import Callable, Iterable, Mapping
+The panel of the state shows its values with what a turn changed, where a value came from, and how two states differ.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 from taiwa.conversation.app import App
+from taiwa.conversation.history import advance
+from taiwa.conversation.state import MISSING, Change, Missing, StatePath, diff_states, format_path, get_path, parse_path
 from taiwa.i18n import gettext_noop
-from taiwa.kernel.errors import CorruptError
+from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.messages import Response
-from taiwa.kernel.serialization import restore
+from taiwa.kernel.serialization import Json, restore
 from taiwa.operations.documents import find_ask_turn
-from taiwa.operations.inspect import show, trace
+from taiwa.operations.inspect import format_value, show, trace
 from taiwa.operations.markdown_html import visible
 from taiwa.operations.result_json import to_json
 from taiwa.operations.say import request_text
 from taiwa.server.page.branches import branch_map
-from taiwa.server.page.state_view import state_view
 from taiwa.server.page.text import pretty
-from taiwa.server.page.views import place_of_passage
+from taiwa.server.page.transcript import common_node, place_of_passage
 from taiwa.sessions.replay import recorded_requests
-from taiwa.sessions.repository import Repository
+from taiwa.sessions.repository import HistoryEntry, Repository
 from taiwa.store import CallRecord, CostLine
 
 MOST_NAMES = 200
@@ -134,3 +138,151 @@ def answer_text(call: CallRecord) -> str:
     thoughts = [part.text for part in answer.message.thinking]
     calls = [f"{each.name} {each.arguments}" for each in answer.message.tool_calls]
     return visible("\n\n".join(text for text in (*thoughts, answer.text, *calls) if text))
+
+
+@dataclass(frozen=True, slots=True)
+class ValueView:
+    """A value of the state: its path, its text where it has no parts, and how the selected turn changed it."""
+
+    key: str
+    path: str
+    text: str
+    change: str = ""
+    parts: "tuple[ValueView, ...]" = ()
+
+
+def state_view(repository: Repository, name: str) -> tuple[ValueView, ...]:
+    """Return the state after a node, with what the node changed."""
+    node = repository.store.nodes.get(name)
+    base = repository.checkout(node.parent) if node.parent else None
+    before = base.state if base else {}
+    after = (advance(base, node, repository.app) if base else repository.checkout(name)).state
+    changes = {change.path: change for change in diff_states(dict(before), dict(after))}
+    shown = [_value((key,), value, changes) for key, value in after.items()]
+    return (*shown, *(_removed(lost) for lost in changes.values() if lost.kind == "removed" and len(lost.path) == 1))
+
+
+def _removed(change: Change) -> ValueView:
+    return ValueView(visible(str(change.path[-1])), format_path(change.path), _text(change.before), "removed")
+
+
+def _text(value: Json) -> str:
+    return visible(value if isinstance(value, str) else format_value(value))
+
+
+def _value(path: StatePath, value: Json, changes: Mapping[StatePath, Change], inherited: str = "") -> ValueView:
+    change = changes.get(path)
+    own = change.kind if change is not None and change.kind != "removed" else inherited
+    items: Iterator[tuple[str | int, Json]] = iter(())
+    if isinstance(value, dict):
+        items = iter(value.items())
+    elif isinstance(value, list):
+        items = iter(enumerate(value))
+    parts = [_value((*path, key), each, changes, own) for key, each in items]
+    parts += [_removed(lost) for lost in changes.values() if lost.kind == "removed" and lost.path[:-1] == path]
+    text = "" if parts else _text(value)
+    return ValueView(visible(str(path[-1])), format_path(path), text, own, tuple(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class ValueStep:
+    """A node that gave a path of the state another value, or took it away (`after` is MISSING)."""
+
+    hash: str
+    turn: int
+    kind: str
+    before: "Json | Missing"
+    after: "Json | Missing"
+
+
+@dataclass(frozen=True, slots=True)
+class ValueStory:
+    """All values of a path of the state: the step that led to the one at the selected node, and the turns after it.
+
+    `shown` are the first and the last turn that had it in their state, None if no turn had; `mentioned` are the nodes and
+    numbers of those whose message or answer holds its text. `by` names the reducer, or the computed field.
+    """
+
+    path: str
+    steps: tuple[ValueStep, ...]
+    origin: ValueStep
+    entry: HistoryEntry
+    shown: tuple[int, int] | None
+    mentioned: tuple[tuple[str, int], ...]
+    by: str
+
+
+def value_story(repository: Repository, path: str, at: str, tip: str) -> ValueStory:
+    """Follow a path of the state through a history, and find the node that gave it its value at a node.
+
+    Raises:
+        InputError: the path is invalid, or the state never had a value there.
+    """
+    where = parse_path(path)
+    entries = tuple(repository.walk(tip))
+    names = [entry.hash for entry in entries]
+    if at not in names:
+        entries = tuple(repository.walk(at))
+        names = [entry.hash for entry in entries]
+    steps: list[tuple[int, ValueStep]] = []
+    value: Json | Missing = MISSING
+    for index, entry in enumerate(entries):
+        now = get_path(dict(entry.after.state), where)
+        if now != value:
+            steps.append((index, ValueStep(entry.hash, entry.after.count, entry.node.kind, value, now)))
+        value = now
+    here = names.index(at)
+    found = next(((index, step) for index, step in reversed(steps) if index <= here), None)
+    if found is None:
+        raise InputError(f"no value at {path}")
+    index, origin = found
+    until = next((later for later, _ in steps if later > index), len(entries) - 1)
+    readers = [entry for entry in entries[index + 1 : until + 1] if entry.node.kind == "turn"]
+    text = origin.after if isinstance(origin.after, str) else ""
+    mentioned = [
+        (each.hash, each.after.count)
+        for each in readers
+        if len(text) > 1 and text.lower() in f"{each.node.user}\n{each.node.answer}".lower()
+    ]
+    entry = entries[index]
+    field = next((field for field in entry.after.app.fields if field.name == where[0]), None)
+    by = "" if field is None else field.computed or field.reduce
+    shown = (readers[0].after.count, readers[-1].after.count) if readers else None
+    return ValueStory(path, tuple(step for _, step in steps), origin, entry, shown, tuple(mentioned), by)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How two branches differ: the turns after which they part, and each value with the first turn at which it differs."""
+
+    fork: int
+    fields: tuple[tuple[Change, int], ...]
+    ends: tuple[int, int]
+    first: tuple[str, str]
+    """The nodes of both that follow the common one; "" if a branch ends there."""
+
+
+def difference(repository: Repository, mine: str, theirs: str) -> Difference:
+    """Compare two nodes field by field."""
+    common = common_node(repository, mine, theirs)
+    base = repository.checkout(common) if common else None
+    paths = [tuple(repository.walk(tip, common or None)) for tip in (mine, theirs)]
+    ends = [repository.checkout(tip) for tip in (mine, theirs)]
+    states = [
+        {entry.after.count: dict(entry.after.state) for entry in path} or {end.count: dict(end.state)}
+        for path, end in zip(paths, ends, strict=True)
+    ]
+    fork = base.count if base else 0
+
+    def value(side: int, path: StatePath, turn: int) -> "Json | Missing":
+        known = max((count for count in states[side] if count <= turn), default=None)
+        state = (dict(base.state) if base else {}) if known is None else states[side][known]
+        return get_path(state, path)
+
+    def first(path: StatePath) -> int:
+        turns = sorted(set(states[0]) | set(states[1]))
+        return next((turn for turn in turns if value(0, path, turn) != value(1, path, turn)), turns[-1])
+
+    changes = diff_states(dict(ends[0].state), dict(ends[1].state))
+    starts = (paths[0][0].hash if paths[0] else "", paths[1][0].hash if paths[1] else "")
+    return Difference(fork, tuple((each, first(each.path)) for each in changes), (ends[0].count, ends[1].count), starts)

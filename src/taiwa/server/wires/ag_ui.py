@@ -26,13 +26,12 @@ from taiwa.operations.inspect import trace
 from taiwa.operations.resent_history import Completion, CompletionOptions, Thread, begin_completion, is_relayed_app
 from taiwa.server.catalogue import Choice
 from taiwa.server.errors import ApiError, error_to_json, invalid
-from taiwa.server.fields import Fields
-from taiwa.server.request_context import ServerState, caller_of, read_body, start_run, state_of
+from taiwa.server.request import Fields, ServerState, caller_of, read_body, start_run, state_of
 from taiwa.server.request_extension import Extension, read_extension
 from taiwa.server.responses import EventStream, SendNow, event
 from taiwa.server.runs import LiveRun, RunEvent, take_pieces
 from taiwa.server.wire_interface import Route, Wire
-from taiwa.server.wires.stateless import checked_tools
+from taiwa.server.wires.answer_request import checked_tools
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import AsyncSession

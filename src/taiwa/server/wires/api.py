@@ -48,9 +48,8 @@ from taiwa.server.conversation_turns import (
     texts_after,
 )
 from taiwa.server.errors import ApiError, error_to_json, invalid
-from taiwa.server.fields import Fields
 from taiwa.server.indexing import IndexRun
-from taiwa.server.request_context import ServerState, caller_of, language_of, read_body, repository_of, state_of
+from taiwa.server.request import Fields, ServerState, caller_of, language_of, read_body, repository_of, state_of
 from taiwa.server.request_extension import read_params
 from taiwa.server.responses import EventStream, SendNow, event
 from taiwa.server.runs import PublishedEvent, RunEvent, Take, take_pieces

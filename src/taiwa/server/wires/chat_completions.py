@@ -35,16 +35,14 @@ from taiwa.kernel.messages import Response as ModelResponse
 from taiwa.kernel.serialization import Json, parse_json, to_json
 from taiwa.models.http_api.provider_interface import EFFORTS
 from taiwa.server.errors import ApiError, error_to_json, invalid
-from taiwa.server.fields import Fields
-from taiwa.server.request_context import read_body, state_of
+from taiwa.server.request import Fields, read_body, state_of
 from taiwa.server.request_extension import Extend, read_extension
 from taiwa.server.responses import SendNow, event
 from taiwa.server.runs import LiveRun, PublishedEvent
 from taiwa.server.wire_interface import Route, Wire
-from taiwa.server.wires.files import FILE_PARTS, with_files
-from taiwa.server.wires.stateless import (
+from taiwa.server.wires.answer_request import (
     MOST_LOGPROBS,
-    StatelessRequest,
+    AnswerRequest,
     answer,
     checked_choice,
     checked_tools,
@@ -55,6 +53,7 @@ from taiwa.server.wires.stateless import (
     required,
     write_logprobs,
 )
+from taiwa.server.wires.files import FILE_PARTS, with_files
 from taiwa.sessions.commit_turn import TurnResult
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
@@ -86,7 +85,7 @@ FINISH: Mapping[FinishReason, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChatRequest(StatelessRequest):
+class ChatRequest(AnswerRequest):
     """A request as it was read; `top_logprobs` is None if none are wanted."""
 
     include_usage: bool

@@ -20,12 +20,10 @@ from taiwa.kernel.messages import Message
 from taiwa.kernel.serialization import Json
 from taiwa.operations.resent_history import detach, is_relayed
 from taiwa.server.errors import ApiError, error_to_json, invalid
-from taiwa.server.fields import Fields
-from taiwa.server.request_context import read_body, repository_of, state_of
+from taiwa.server.request import Fields, read_body, repository_of, state_of
 from taiwa.server.responses import page_for, page_of
 from taiwa.server.wire_interface import Route, Wire
-from taiwa.server.wires.items import is_answer, items_of, read_items
-from taiwa.server.wires.response_events import Body, response_of_item
+from taiwa.server.wires.response_items import Body, is_answer, items_of, read_items, response_of_item
 from taiwa.sessions.repository import HistoryEntry, Repository
 from taiwa.store.server_records import ServedObject
 

@@ -46,8 +46,8 @@ from taiwa.server.indexing import (
     upload_path,
     without_folder,
 )
+from taiwa.server.request import caller_of, read_body, repository_of, state_of
 from taiwa.server.request_checks import body_too_large
-from taiwa.server.request_context import caller_of, read_body, repository_of, state_of
 from taiwa.server.wire_interface import COUNT, OFFSET, TEXT, Described, Route, Wire
 from taiwa.settings import Settings
 

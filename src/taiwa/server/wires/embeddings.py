@@ -10,8 +10,7 @@ from starlette.requests import Request
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import estimate_tokens
 from taiwa.server.errors import ApiError, error_to_json, invalid
-from taiwa.server.fields import Fields
-from taiwa.server.request_context import read_body, repository_of, state_of
+from taiwa.server.request import Fields, read_body, repository_of, state_of
 from taiwa.server.wire_interface import Route, Wire
 
 if TYPE_CHECKING:

@@ -18,9 +18,8 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
 from taiwa.retrieval.index import file_of
 from taiwa.server.errors import ApiError, error_to_json, invalid
-from taiwa.server.fields import Fields
 from taiwa.server.indexing import room_for_uploads, uploaded_file
-from taiwa.server.request_context import repository_of
+from taiwa.server.request import Fields, repository_of
 from taiwa.server.responses import page_for
 from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.documents import Documents, keep, read_form, settings_of, with_documents

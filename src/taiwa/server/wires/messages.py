@@ -39,14 +39,13 @@ from taiwa.models.http_api.provider_interface import EFFORTS
 from taiwa.operations.resent_history import CompletionOptions, Place, estimate_input
 from taiwa.operations.say import request_tokens
 from taiwa.server.errors import ApiError, invalid
-from taiwa.server.fields import Fields
-from taiwa.server.request_context import caller_of, read_body, repository_of, state_of
+from taiwa.server.request import Fields, caller_of, read_body, repository_of, state_of
 from taiwa.server.request_extension import Extend, read_extension
 from taiwa.server.responses import SendNow, event
 from taiwa.server.runs import LiveRun, PublishedEvent
 from taiwa.server.wire_interface import Route, Wire
-from taiwa.server.wires.stateless import (
-    StatelessRequest,
+from taiwa.server.wires.answer_request import (
+    AnswerRequest,
     answer,
     arguments_of,
     checked_choice,
@@ -94,7 +93,7 @@ STATUSES: Mapping[int, int] = {502: 500, 503: 529}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MessagesRequest(StatelessRequest):
+class MessagesRequest(AnswerRequest):
     """A request as it was read; `thinks` is whether its client wants the reasoning, "omitted" its signatures only."""
 
     thinks: str

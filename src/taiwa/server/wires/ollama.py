@@ -28,17 +28,14 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.serialization import Json, to_json
 from taiwa.server.errors import ApiError, invalid
-from taiwa.server.fields import Fields
-from taiwa.server.request_context import ServerState, read_body, state_of
+from taiwa.server.request import Fields, ServerState, read_body, state_of
 from taiwa.server.request_extension import Extend, read_extension
 from taiwa.server.responses import SendNow
 from taiwa.server.runs import LiveRun, PublishedEvent
 from taiwa.server.wire_interface import Route, Wire
-from taiwa.server.wires.chat_completions import read_tools
-from taiwa.server.wires.embeddings import tokens_of, vectors_of
-from taiwa.server.wires.stateless import (
+from taiwa.server.wires.answer_request import (
     MOST_LOGPROBS,
-    StatelessRequest,
+    AnswerRequest,
     answer,
     arguments_of,
     read_base64,
@@ -48,6 +45,8 @@ from taiwa.server.wires.stateless import (
     required,
     write_logprobs,
 )
+from taiwa.server.wires.chat_completions import read_tools
+from taiwa.server.wires.embeddings import tokens_of, vectors_of
 from taiwa.sessions.commit_turn import TurnResult
 
 VERSION = "0.12.0"
@@ -69,7 +68,7 @@ DONE_REASONS: Mapping[str, str] = {"length": "length", "interrupted": "length"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OllamaRequest(StatelessRequest):
+class OllamaRequest(AnswerRequest):
     """A request as it was read; without messages it only asks whether the model can be used."""
 
     hides_thinking: bool

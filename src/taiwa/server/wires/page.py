@@ -18,8 +18,8 @@ from taiwa.server.conversation_turns import FollowedRun, interrupted_turn
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.page.page import POLICY, STATIC, Page, asset
 from taiwa.server.page.panels import PANELS, Place
-from taiwa.server.page.views import LAST_TURNS, common_node, transcript
-from taiwa.server.request_context import LANGUAGE_COOKIE, caller_of, language_of, read_body, repository_of, state_of
+from taiwa.server.page.transcript import LAST_TURNS, common_node, transcript
+from taiwa.server.request import LANGUAGE_COOKIE, caller_of, language_of, read_body, repository_of, state_of
 from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires import documents

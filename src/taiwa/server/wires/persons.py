@@ -12,8 +12,7 @@ from taiwa.kernel.serialization import Json
 from taiwa.operations.result_json import learned_to_json, members, profile_to_json
 from taiwa.server.api_types import Deleted, Person, PersonChange, PersonEntry, Rating
 from taiwa.server.errors import ApiError, error_to_json
-from taiwa.server.fields import Fields
-from taiwa.server.request_context import read_body, repository_of
+from taiwa.server.request import Fields, read_body, repository_of
 from taiwa.server.wire_interface import Described, Route, Wire
 from taiwa.sessions.users import UserProfiles, set_profile_value
 

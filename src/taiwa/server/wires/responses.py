@@ -27,28 +27,28 @@ from taiwa.operations.resent_history import (
     estimate_input,
 )
 from taiwa.server.errors import ApiError, error_to_json, invalid
-from taiwa.server.fields import Fields
-from taiwa.server.request_context import ServerState, caller_of, read_body, start_run, state_of
+from taiwa.server.request import Fields, ServerState, caller_of, read_body, start_run, state_of
 from taiwa.server.request_extension import Extension, read_extension
 from taiwa.server.responses import EventStream, SendNow, event, page_for
 from taiwa.server.runs import LiveRun, take_pieces
 from taiwa.server.shared_store import RemoteRun
 from taiwa.server.wire_interface import Route, Wire
+from taiwa.server.wires.answer_request import MOST_LOGPROBS, checked_tools, refuse_penalties
 from taiwa.server.wires.chat_completions import read_effort, read_format, read_function, read_tool_choice
 from taiwa.server.wires.conversations import conversation_of, find_item, pending_messages, read_metadata, take_pending
-from taiwa.server.wires.file_search import RESULTS, FileSearch, check_indexes, read_file_search, with_searches
-from taiwa.server.wires.file_search import TYPE as FILE_SEARCH
 from taiwa.server.wires.files import with_files
-from taiwa.server.wires.items import is_answer, read_input
-from taiwa.server.wires.response_events import (
+from taiwa.server.wires.response_items import (
     Body,
     EventWriter,
     finished,
+    is_answer,
     pieces_of,
+    read_input,
     recorded_events,
     write_response_usage,
 )
-from taiwa.server.wires.stateless import MOST_LOGPROBS, checked_tools, refuse_penalties
+from taiwa.server.wires.vector_stores import RESULTS, FileSearch, check_indexes, read_file_search, with_searches
+from taiwa.server.wires.vector_stores import TYPE as FILE_SEARCH
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import AsyncSession

@@ -22,8 +22,7 @@ from taiwa.kernel.messages import Response as ModelResponse
 from taiwa.kernel.serialization import Json, parse_json
 from taiwa.operations.resent_history import Completion, CompletionOptions, Place, begin_completion, split_system
 from taiwa.server.errors import invalid
-from taiwa.server.fields import Fields
-from taiwa.server.request_context import ServerState, caller_of, start_run, state_of
+from taiwa.server.request import Fields, ServerState, caller_of, start_run, state_of
 from taiwa.server.request_extension import Extend, Extension, extender
 from taiwa.server.responses import EventStream, SendNow, json_response, until_left
 from taiwa.server.runs import LiveRun, OnEnd
@@ -35,7 +34,7 @@ MOST_LOGPROBS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatelessRequest:
+class AnswerRequest:
     """A request as it was read. `messages` begin behind the leading system text, which is in `options`."""
 
     model: str
@@ -143,7 +142,7 @@ def checked_choice(name: str, tools: Collection[ToolSpec]) -> str:
 
 async def answer(
     request: Request,
-    asked: StatelessRequest,
+    asked: AnswerRequest,
     reply: Reply,
     media_type: bytes = b"",
     after: Place | None = None,
@@ -174,7 +173,7 @@ async def _results(request: Request, run: LiveRun) -> list[TurnResult]:
     return await answering
 
 
-def _begin(state: ServerState, caller: str, asked: StatelessRequest, after: Place | None) -> list[Completion]:
+def _begin(state: ServerState, caller: str, asked: AnswerRequest, after: Place | None) -> list[Completion]:
     """Find the place of each answer to a resent history; those behind the first one are branches."""
     choice = state.catalogue.choose(asked.model)
     params: Mapping[str, Json] = {} if asked.extension is None else asked.extension.params
