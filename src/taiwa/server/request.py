@@ -48,15 +48,21 @@ class Fields:
         """Return the path of a field."""
         return f"{self.path}.{name}" if self.path else name
 
+    def error(self, name: str, problem: str, code: str | None = None) -> ApiError:
+        """Return the error of a field, whose path begins the message."""
+        return invalid(self.at(name), f"{self.at(name)} {problem}", code)
+
+    def missing(self, name: str) -> ApiError:
+        """Return the error of a field that is left out."""
+        return invalid(self.at(name), f"missing required parameter: {self.at(name)!r}", "missing_required_parameter")
+
     def check_names(self, known: Collection[str], unsupported: Collection[str] = ()) -> None:
         """Refuse fields that the protocol does not have, and those that this server does not support."""
         for name, value in self.data.items():
             if name in known or value is None:
                 continue
             if name in unsupported:
-                raise invalid(
-                    self.at(name), f"{self.at(name)} is not supported by this server", "unsupported_parameter"
-                )
+                raise self.error(name, "is not supported by this server", "unsupported_parameter")
             raise invalid(self.at(name), f"unknown parameter: {self.at(name)[:80]!r}", "unknown_parameter")
 
     def text(self, name: str, default: str | None = None) -> str:
@@ -80,11 +86,7 @@ class Fields:
         whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
         if isinstance(value, (bool, str, list, dict)) or not whole:
             raise self._wrong(name, int)
-        if not least <= value <= most:
-            raise invalid(
-                self.at(name), f"{self.at(name)} must be from {least} to {most}, got {value:g}", "invalid_value"
-            )
-        return int(value)
+        return int(self._within(name, value, least, most))
 
     def number(self, name: str, least: float, most: float) -> float | None:
         """Return a number within bounds, or None."""
@@ -93,16 +95,24 @@ class Fields:
             return None
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise self._wrong(name, float)
+        return float(self._within(name, value, least, most))
+
+    def _within(self, name: str, value: float, least: float, most: float) -> float:
         if not least <= value <= most:
-            raise invalid(
-                self.at(name), f"{self.at(name)} must be from {least:g} to {most:g}, got {value:g}", "invalid_value"
-            )
-        return float(value)
+            raise self.error(name, f"must be from {least} to {most}, got {value:g}", "invalid_value")
+        return value
 
     def object(self, name: str) -> "Fields | None":
         """Return an object, or None."""
         value = self.data.get(name)
         return None if value is None else Fields.of(value, self.at(name))
+
+    def required(self, name: str) -> "Fields":
+        """Return an object that must be there."""
+        found = self.object(name)
+        if found is None:
+            raise self.missing(name)
+        return found
 
     def items(self, name: str) -> list[Json]:
         """Return an array; an empty one where the field is left out."""
@@ -144,19 +154,17 @@ class Fields:
         value = self.data.get(name)
         if value is None:
             if default is None:
-                raise invalid(
-                    self.at(name), f"missing required parameter: {self.at(name)!r}", "missing_required_parameter"
-                )
+                raise self.missing(name)
             return default
         if not isinstance(value, kind):
             raise self._wrong(name, kind)
         if isinstance(value, str) and LONE_SURROGATE.search(value):
-            raise invalid(self.at(name), f"{self.at(name)} is not valid Unicode", "invalid_value")
+            raise self.error(name, "is not valid Unicode", "invalid_value")
         return value
 
     def _wrong(self, name: str, kind: type[Any]) -> Exception:
         got = kind_of(self.data.get(name))
-        return invalid(self.at(name), f"{self.at(name)} must be {KINDS[kind]}, got {got}", "invalid_type")
+        return self.error(name, f"must be {KINDS[kind]}, got {got}", "invalid_type")
 
 
 def kind_of(value: Json) -> str:

@@ -31,7 +31,8 @@ from taiwa.server.request_extension import Extension, read_extension
 from taiwa.server.responses import EventStream, SendNow, event
 from taiwa.server.runs import LiveRun, RunEvent, take_pieces
 from taiwa.server.wire_interface import Route, Wire
-from taiwa.server.wires.answer_request import checked_tools
+from taiwa.server.wires.answer_request import checked_tools, response_of
+from taiwa.server.wires.chat_completions import read_function
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import AsyncSession
@@ -92,13 +93,7 @@ def read_input(body: Fields, most_messages: int) -> RunInput:
         raise invalid("messages", "messages must be an array", "invalid_type")
     if len(body.items("messages")) > most_messages:
         raise invalid("messages", f"there are more than {most_messages:,} messages", "too_many_messages")
-    tools = checked_tools(
-        [
-            ToolSpec(tool.text("name"), tool.text("description", ""), _parameters(tool))
-            for tool in body.objects("tools")
-        ],
-        "tools",
-    )
+    tools = checked_tools(list(map(read_function, body.objects("tools"))), "tools")
     context: list[Json] = [
         {"description": entry.text("description"), "value": entry.text("value")} for entry in body.objects("context")
     ]
@@ -123,13 +118,8 @@ def read_input(body: Fields, most_messages: int) -> RunInput:
 def _identifier(body: Fields, name: str) -> str:
     found = body.text(name)
     if not 0 < len(found) <= LONGEST_ID:
-        raise invalid(body.at(name), f"{body.at(name)} must have 1 to {LONGEST_ID} characters", "invalid_value")
+        raise body.error(name, f"must have 1 to {LONGEST_ID} characters", "invalid_value")
     return found
-
-
-def _parameters(tool: Fields) -> dict[str, Json]:
-    parameters = tool.object("parameters")
-    return {"type": "object", "properties": {}} if parameters is None or not parameters.data else parameters.data
 
 
 def _read_answers(body: Fields) -> Iterator[tuple[str, str | None]]:
@@ -175,9 +165,7 @@ def read_messages(body: Fields) -> Iterator[Message]:
 def _read_assistant(item: Fields, names: dict[str, str]) -> Message:
     parts: list[Part] = [Text(item.optional_text("content") or "")]
     for call in item.objects("toolCalls"):
-        function = call.object("function")
-        if function is None:
-            raise invalid(call.at("function"), f"missing required parameter: {call.at('function')!r}")
+        function = call.required("function")
         names[call.text("id")] = function.text("name")
         parts.append(ToolCall(function.text("name"), function.text("arguments") or "{}", call.text("id")))
     return Message("assistant", tuple(parts))
@@ -194,9 +182,7 @@ def _read_parts(item: Fields) -> tuple[str, tuple[Attachment, ...]]:
         if kind == "text":
             texts.append(part.text("text"))
         elif kind in FILES | UNREAD_PARTS:
-            source = part.object("source")
-            if source is None:
-                raise invalid(part.at("source"), f"missing required parameter: {part.at('source')!r}")
+            source = part.required("source")
             origin, value = source.choice("type", SOURCES, ""), source.text("value")
             if origin == "data" and kind in FILES:
                 files += _read_file(value, source.at("value"))
@@ -553,8 +539,8 @@ class EventWriter:
             return
         result = last.event
         assert isinstance(result, TurnResult), "the last event of an answer is its turn or an error"
-        thinking = () if result.response is None else result.response.message.thinking
-        if not self._spans and (thought := "".join(part.text for part in thinking)):
+        thought = "".join(part.text for part in response_of(result).message.thinking)
+        if thought and not self._spans:
             yield from self.piece(ThinkingDelta(thought))
         if not self._has_text and result.text:
             yield from self.piece(TextDelta(result.text))
@@ -601,7 +587,7 @@ class EventWriter:
     def _pending(self, result: TurnResult) -> Generator[Event, None, list[str]]:
         """Write the calls that the client is to perform; return their ids."""
         names: list[str] = []
-        calls = () if result.response is None or self._live.calls else result.response.message.tool_calls
+        calls = () if self._live.calls else response_of(result).message.tool_calls
         for at, call in enumerate(calls):
             names.append(call.id or f"call_{self._live.asked.key}_{at}")
             yield from self._call(names[-1], call.name, call.arguments or "{}", self._name)
@@ -630,7 +616,7 @@ def _question(result: TurnResult) -> Event | None:
 def _usage(result: TurnResult) -> Event | None:
     if result.spent.calls_without_usage or not result.spent.requests:
         return None
-    used, model = result.spent.usage, "" if result.response is None else result.response.model
+    used, model = result.usage, response_of(result).model
     named: Event = {"model": model} if model else {}
     return named | {
         "inputTokens": used.input_tokens,

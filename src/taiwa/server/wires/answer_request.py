@@ -21,7 +21,7 @@ from taiwa.kernel.messages import Message, ToolCall, ToolSpec
 from taiwa.kernel.messages import Response as ModelResponse
 from taiwa.kernel.serialization import Json, parse_json
 from taiwa.operations.resent_history import Completion, CompletionOptions, Place, begin_completion, split_system
-from taiwa.server.errors import invalid
+from taiwa.server.errors import ApiError, invalid
 from taiwa.server.request import Fields, ServerState, caller_of, start_run, state_of
 from taiwa.server.request_extension import Extend, Extension, extender
 from taiwa.server.responses import EventStream, SendNow, json_response, until_left
@@ -31,6 +31,7 @@ from taiwa.sessions.commit_turn import TurnResult
 MOST_TOOLS = 512
 MOST_STOPS = 64
 MOST_LOGPROBS = 20
+NO_RESPONSE = ModelResponse(Message("assistant", ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,17 +106,14 @@ def refuse_penalties(body: Fields) -> None:
     """Refuse the penalties of repetition, which would change the answer and cannot be followed."""
     for name in ("frequency_penalty", "presence_penalty"):
         if body.number(name, -2, 2):
-            path = body.at(name)
-            raise invalid(path, f"{path} is not supported by this server", "unsupported_parameter")
+            raise body.error(name, "is not supported by this server", "unsupported_parameter")
 
 
-def required(holder: Fields, name: str) -> Fields:
-    """Return an object that must be there."""
-    found = holder.object(name)
-    if found is None:
-        path = holder.at(name)
-        raise invalid(path, f"missing required parameter: {path!r}", "missing_required_parameter")
-    return found
+def unsupported_tool(tool: Fields, usable: str) -> ApiError:
+    """Return the error of a tool whose type cannot be used here."""
+    kind = tool.text("type")[:40]
+    message = f"tools of the type {kind!r} are not supported; use {usable}"
+    return invalid(tool.at("type"), message, "unsupported_parameter")
 
 
 def checked_tools(tools: list[ToolSpec], path: str) -> tuple[ToolSpec, ...]:
@@ -191,14 +189,19 @@ def arguments_of(call: ToolCall) -> Json:
     return arguments if isinstance(arguments, dict) else {"invalid_json": call.arguments}
 
 
-def write_logprobs(response: ModelResponse | None, most: int) -> list[Json]:
+def response_of(result: TurnResult) -> ModelResponse:
+    """Return the last answer of the model in a turn; an empty one for a turn without a call."""
+    return result.response or NO_RESPONSE
+
+
+def write_logprobs(response: ModelResponse, most: int) -> list[Json]:
     """Write the log probabilities of the tokens of a response, with those of the likeliest ones."""
     return [
         {
             **_write_logprob(token.token, token.logprob),
             "top_logprobs": [_write_logprob(*each) for each in token.top_logprobs[:most]],
         }
-        for token in (() if response is None else response.logprobs)
+        for token in response.logprobs
     ]
 
 

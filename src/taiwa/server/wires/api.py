@@ -1,7 +1,6 @@
 """The server's own API: conversations with their trees, states and bills, for the page and for programs."""
 
 import asyncio
-from base64 import b64decode
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from functools import partial
 from itertools import count
@@ -55,6 +54,7 @@ from taiwa.server.responses import EventStream, SendNow, event
 from taiwa.server.runs import PublishedEvent, RunEvent, Take, take_pieces
 from taiwa.server.shared_store import Followable
 from taiwa.server.wire_interface import COUNT, LIMIT, TEXT, Described, Route, Wire
+from taiwa.server.wires.answer_request import read_base64
 from taiwa.server.wires.responses import is_response
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.replay import replay_history
@@ -142,17 +142,13 @@ def read_files(body: Fields) -> tuple[Attachment, ...]:
     """Read the attachments of a body: objects with a `name` and their bytes in base64 as `data`.
 
     Raises:
-        ApiError: the data is not base64.
-        InputError: there are too many, or one is neither an image, a PDF nor text.
+        ApiError: the data is not Base64, or one is neither an image, a PDF nor text.
+        InputError: there are too many.
     """
     files: list[Attachment] = []
     for each in body.objects("attachments"):
         each.check_names({"name", "data"})
-        try:
-            data = b64decode(each.text("data"), validate=True)
-        except ValueError:
-            raise invalid(each.at("data"), f"{each.at('data')} is not base64") from None
-        files.append(Attachment.from_bytes(data, each.text("name", "")))
+        files.append(read_base64(each.text("data"), each.at("data"), each.text("name", "")))
     return read_attachments(files)
 
 

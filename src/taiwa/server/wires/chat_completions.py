@@ -25,11 +25,11 @@ from taiwa.kernel.messages import (
     Sampling,
     Text,
     TextDelta,
-    Thinking,
     ThinkingDelta,
     ToolCall,
     ToolResult,
     ToolSpec,
+    Usage,
 )
 from taiwa.kernel.messages import Response as ModelResponse
 from taiwa.kernel.serialization import Json, parse_json, to_json
@@ -50,7 +50,8 @@ from taiwa.server.wires.answer_request import (
     read_history,
     read_stops,
     refuse_penalties,
-    required,
+    response_of,
+    unsupported_tool,
     write_logprobs,
 )
 from taiwa.server.wires.files import FILE_PARTS, with_files
@@ -183,7 +184,7 @@ def _read_assistant(item: Fields, names: dict[str, str]) -> Message:
     if text:
         parts.append(Text(text))
     for call in item.objects("tool_calls"):
-        function = required(call, "function")
+        function = call.required("function")
         id_, name = call.text("id", ""), function.text("name")
         names[id_] = name
         parts.append(ToolCall(name, function.text("arguments", "{}"), id_))
@@ -256,13 +257,9 @@ def read_tools(body: Fields) -> tuple[ToolSpec, ...]:
     """Read the function tools of a request."""
     tools: list[ToolSpec] = []
     for item in body.objects("tools"):
-        kind, function = item.text("type"), item.object("function")
-        if kind != "function" or function is None:
-            raise invalid(
-                item.at("type"),
-                f"tools of the type {kind[:40]!r} are not supported; use function",
-                "unsupported_parameter",
-            )
+        function = item.object("function")
+        if item.text("type") != "function" or function is None:
+            raise unsupported_tool(item, "function")
         tools.append(read_function(function))
     return checked_tools(tools, body.at("tools"))
 
@@ -270,7 +267,8 @@ def read_tools(body: Fields) -> tuple[ToolSpec, ...]:
 def read_function(function: Fields) -> ToolSpec:
     """Read the name, description and parameters of a function."""
     parameters = function.object("parameters")
-    schema: dict[str, Json] = {"type": "object", "properties": {}} if parameters is None else parameters.data
+    schema = {} if parameters is None else parameters.data
+    schema = schema or {"type": "object", "properties": {}}
     return ToolSpec(function.text("name"), function.text("description", ""), schema)
 
 
@@ -315,7 +313,7 @@ def read_format(form: Fields) -> Constraint | None:
     if kind == "text":
         return None
     holder = form.object("json_schema") or form  # the Responses protocol has the fields of the schema right here
-    return JsonSchema(required(holder, "schema").data, holder.text("name", "answer"))
+    return JsonSchema(holder.required("schema").data, holder.text("name", "answer"))
 
 
 def _read_structured_outputs(outputs: Fields) -> Constraint:
@@ -369,22 +367,16 @@ class _Reply:
         """Return the whole response."""
         choices: list[Json] = []
         for index, result in enumerate(results):
-            response = result.response
+            response = response_of(result)
             message: dict[str, Json] = {"role": "assistant", "content": result.text, "refusal": None, "annotations": []}
             message |= _thinking(response)
             calls = write_calls(response)
             if calls:
                 message |= {"content": result.text or None, "tool_calls": calls}
-            if _refused(response):
+            if response.finish == "refusal":
                 message |= {"content": None, "refusal": result.text}
-            choices.append(
-                {
-                    "index": index,
-                    "message": message,
-                    "logprobs": self._logprobs(response),
-                    "finish_reason": _finish(response),
-                }
-            )
+            end: dict[str, Json] = {"logprobs": self._logprobs(response), "finish_reason": _finish(response)}
+            choices.append({"index": index, "message": message, **end})
         whole = self._head("chat.completion")
         whole["choices"] = choices
         if (usage := write_usage(results)) is not None:
@@ -442,7 +434,7 @@ class _Reply:
 
     def _end(self, index: int, result: TurnResult, *, has_text: bool, has_thought: bool) -> bytes:
         """Write the chunks at the end of an answer, with what was not streamed of it."""
-        out, response = b"", result.response
+        out, response = b"", response_of(result)
         if result.text and not has_text:
             out = self._piece(index, b"content", result.text)
         more: dict[str, Json] = {} if has_thought else dict(_thinking(response))
@@ -470,55 +462,44 @@ class _Reply:
     def _head(self, kind: str) -> dict[str, Json]:
         return {"id": self._id, "object": kind, "created": self._created, "model": self._asked.model}
 
-    def _logprobs(self, response: ModelResponse | None) -> Json:
+    def _logprobs(self, response: ModelResponse) -> Json:
         if self._asked.top_logprobs is None:
             return None
         return {"content": write_logprobs(response, self._asked.top_logprobs), "refusal": None}
 
 
-def write_calls(response: ModelResponse | None) -> list[Json]:
+def write_calls(response: ModelResponse) -> list[Json]:
     """Write the tool calls of a response; a call without an id gets one."""
-    calls = () if response is None else response.message.tool_calls
     return [
         {
             "id": call.id or f"call_{token_hex(8)}",
             "type": "function",
             "function": {"name": call.name, "arguments": call.arguments or "{}"},
         }
-        for call in calls
+        for call in response.message.tool_calls
     ]
 
 
 def write_usage(results: list[TurnResult]) -> Json:
     """Write the usage of all calls of the answers; None if one of them is unknown, which is not zero."""
-    spent = [result.spent for result in results]
-    if not spent or any(each.calls_without_usage for each in spent):
+    if not results or any(each.spent.calls_without_usage for each in results):
         return None
-    input_tokens, output_tokens = (
-        sum(each.usage.input_tokens for each in spent), sum(each.usage.output_tokens for each in spent),
-    )  # fmt: skip
+    used = sum((each.usage for each in results), Usage())
     return {
-        "prompt_tokens": input_tokens,
-        "completion_tokens": output_tokens,
-        "total_tokens": input_tokens + output_tokens,
-        "prompt_tokens_details": {"cached_tokens": sum(each.usage.cache_read_tokens for each in spent)},
-        "completion_tokens_details": {"reasoning_tokens": sum(each.usage.reasoning_tokens for each in spent)},
+        "prompt_tokens": used.input_tokens,
+        "completion_tokens": used.output_tokens,
+        "total_tokens": used.input_tokens + used.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": used.cache_read_tokens},
+        "completion_tokens_details": {"reasoning_tokens": used.reasoning_tokens},
     }
 
 
-def _thinking(response: ModelResponse | None) -> dict[str, Json]:
-    parts = () if response is None else response.message.parts
-    text = "".join(part.text for part in parts if isinstance(part, Thinking))
+def _thinking(response: ModelResponse) -> dict[str, Json]:
+    text = "".join(part.text for part in response.message.thinking)
     return {"reasoning_content": text} if text else {}
 
 
-def _refused(response: ModelResponse | None) -> bool:
-    return response is not None and response.finish == "refusal"
-
-
-def _finish(response: ModelResponse | None) -> str:
-    if response is None:
-        return "stop"
+def _finish(response: ModelResponse) -> str:
     return "tool_calls" if response.message.tool_calls and response.finish == "stop" else FINISH[response.finish]
 
 

@@ -39,7 +39,7 @@ from taiwa.models.http_api.provider_interface import EFFORTS
 from taiwa.operations.resent_history import CompletionOptions, Place, estimate_input
 from taiwa.operations.say import request_tokens
 from taiwa.server.errors import ApiError, invalid
-from taiwa.server.request import Fields, caller_of, read_body, repository_of, state_of
+from taiwa.server.request import Fields, read_body, repository_of, state_of
 from taiwa.server.request_extension import Extend, read_extension
 from taiwa.server.responses import SendNow, event
 from taiwa.server.runs import LiveRun, PublishedEvent
@@ -53,7 +53,8 @@ from taiwa.server.wires.answer_request import (
     read_base64,
     read_history,
     read_stops,
-    required,
+    response_of,
+    unsupported_tool,
 )
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.store.server_records import ServedObject
@@ -116,13 +117,13 @@ def read_request(body: Fields, most_messages: int, *, counts: bool = False) -> M
     body.check_names(READ | IGNORED, UNSUPPORTED)
     most = body.count("max_tokens", 1)
     if most is None and not counts:
-        raise invalid("max_tokens", "missing required parameter: 'max_tokens'", "missing_required_parameter")
+        raise body.missing("max_tokens")
     thinks, effort = _read_thinking(body, most)
     tools = _read_tools(body)
-    leading = _read_system(body)
+    leading = [block.text("text") for block in _blocks(body, "system", ("text",))]
     system_text, messages = read_history(body, read_messages, most_messages)
     options = AnswerOptions(
-        system="\n\n".join(text for text in (leading, system_text) if text) or None,
+        system="\n\n".join(text for text in (*leading, system_text) if text) or None,
         client_tools=tools,
         tool_choice=_read_tool_choice(body, tools),
         constraint=_read_format(body),
@@ -147,10 +148,6 @@ def _read_thread(body: Fields) -> str | None:
     return "" if given.choice("type", ("create", "continue"), "") == "create" else given.text("previous_message_id")
 
 
-def _read_system(body: Fields) -> str:
-    return "\n\n".join(block.text("text") for block in _blocks(body, "system", ("text",)))
-
-
 def _read_thinking(body: Fields, most: int | None) -> tuple[str, str]:
     """Return whether the reasoning is shown, and the effort of it; a budget of tokens is the largest effort within it."""
     output = body.object("output_config")
@@ -167,9 +164,9 @@ def _read_thinking(body: Fields, most: int | None) -> tuple[str, str]:
     if kind == "enabled":
         budget = thinking.count("budget_tokens", 1024)
         if budget is None:
-            raise invalid("thinking.budget_tokens", "missing required parameter: 'thinking.budget_tokens'")
+            raise thinking.missing("budget_tokens")
         if most is not None and budget >= most:
-            raise invalid("thinking.budget_tokens", "thinking.budget_tokens must be less than max_tokens")
+            raise thinking.error("budget_tokens", "must be less than max_tokens")
         effort = effort or [name for name, tokens in BUDGETS.items() if tokens <= budget][-1]
     return thinking.choice("display", ("summarized", "omitted"), "summarized"), effort
 
@@ -204,7 +201,7 @@ def read_messages(body: Fields) -> tuple[Message, ...]:
     for item in body.objects("messages"):
         role = item.choice("role", ROLES, "")
         if item.data.get("content") is None:
-            raise invalid(item.at("content"), f"missing required parameter: {item.at('content')!r}")
+            raise item.missing("content")
         if role == "system":
             texts = [block.text("text") for block in _blocks(item, "content", ("text",))]
             messages.append(Message("system", (Text("\n\n".join(texts)),)))
@@ -246,7 +243,7 @@ def _read_user(item: Fields, names: Mapping[str, str]) -> list[Message]:
 
 def _read_file(block: Fields) -> Attachment:
     """Read an image or a document; only one that is in the request, since no address is fetched."""
-    source = required(block, "source")
+    source = block.required("source")
     kind, title = source.text("type"), block.text("title", "")
     if kind == "text":
         return Attachment.from_bytes(source.text("data").encode(), title or "document.txt")
@@ -275,14 +272,9 @@ def _read_assistant(item: Fields, names: dict[str, str]) -> tuple[Part, ...]:
 def _read_tools(body: Fields) -> tuple[ToolSpec, ...]:
     tools: list[ToolSpec] = []
     for item in body.objects("tools"):
-        kind = item.text("type", "custom")
-        if kind != "custom":
-            raise invalid(
-                item.at("type"),
-                f"tools of the type {kind[:40]!r} are not supported; use custom",
-                "unsupported_parameter",
-            )
-        schema = required(item, "input_schema").data
+        if item.text("type", "custom") != "custom":
+            raise unsupported_tool(item, "custom")
+        schema = item.required("input_schema").data
         tools.append(ToolSpec(item.text("name"), item.text("description", ""), schema))
     return checked_tools(tools, "tools")
 
@@ -306,7 +298,7 @@ def _read_format(body: Fields) -> Constraint | None:
     if form is None:
         return None
     form.choice("type", ("json_schema",), "")
-    return JsonSchema(required(form, "schema").data)
+    return JsonSchema(form.required("schema").data)
 
 
 THREAD_FIELDS = ("system", "tools")
@@ -318,7 +310,9 @@ async def create(request: Request) -> Response:
 
     A message of a thread follows an earlier one, which may be followed more than once, and not the history of its client.
     """
-    state, repository, body = state_of(request), repository_of(request), await _body(request)
+    state, repository = state_of(request), repository_of(request)
+    state.runs.check_room()
+    body = await read_body(request)
     kept, after = body.data, None
     if name := _read_thread(body):
         found = await asyncio.to_thread(repository.store.served.find, name)
@@ -339,14 +333,9 @@ async def create(request: Request) -> Response:
     return await answer(request, asked, reply, after=after, on_end=keep)
 
 
-async def _body(request: Request) -> Fields:
-    state_of(request).runs.check_room()
-    return await read_body(request)
-
-
 async def count_tokens(request: Request) -> Json:
     """Estimate the tokens of a request, without a call of a model."""
-    state, repository = state_of(request), state_of(request).repository(caller_of(request))
+    state, repository = state_of(request), repository_of(request)
     asked = read_request(await read_body(request), state.options.limits.messages, counts=True)
     choice = state.catalogue.choose(asked.model)
     options = CompletionOptions(choice.app, asked.messages, request=asked.options)
@@ -367,15 +356,16 @@ class _Reply:
     def whole(self, results: list[TurnResult]) -> dict[str, Json]:
         """Return the whole message."""
         (result,) = results
+        response = response_of(result)
         content: list[Json] = []
-        if self._asked.thinks and result.response is not None:
-            content += [self._thinking(part) for part in result.response.message.thinking]
-        calls = _calls(result.response)
+        if self._asked.thinks:
+            content += [self._thinking(part) for part in response.message.thinking]
+        calls = _calls(response)
         if result.text or not calls:
             # the specification wants an array or null here, and the Vercel AI SDK an array
             content.append({"type": "text", "text": result.text, "citations": []})
         content += calls
-        return self._message(content, _ending(result.response), self._usage(result))
+        return self._message(content, _ending(response), self._usage(result))
 
     async def stream(self, run: LiveRun, extend: Extend, send_now: SendNow) -> AsyncGenerator[bytes]:
         """Yield the events of the message."""
@@ -401,7 +391,7 @@ class _Reply:
                     if self._asked.thinks:
                         yield self._write_thinking(each.event)
                 case TurnResult():
-                    if not has_text and (each.event.text or not _calls(each.event.response)):
+                    if not has_text and (each.event.text or not response_of(each.event).message.tool_calls):
                         yield self._delta("text", {"type": "text_delta", "text": each.event.text})
                     yield self._end(each.event, await extend([each.event]))
                 case _:
@@ -443,7 +433,7 @@ class _Reply:
     def _end(self, result: TurnResult, extension: dict[str, Json]) -> bytes:
         """Write the calls and the end of the message."""
         out = [self._close()]
-        for call in _calls(result.response):
+        for call in _calls(response_of(result)):
             arguments = to_json(call["input"]).decode()
             out.append(self._start(call | {"input": {}}))
             delta: Json = {"type": "input_json_delta", "partial_json": arguments}
@@ -451,7 +441,7 @@ class _Reply:
         usage = self._usage(result)
         names = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
         totals: dict[str, Json] = {name: usage[name] for name in (*names, "output_tokens_details", "server_tool_use")}
-        delta = {**_ending(result.response), "container": None}
+        delta = {**_ending(response_of(result)), "container": None}
         out.append(_event("message_delta", delta=delta, usage=totals, **extension))
         return b"".join((*out, _event("message_stop")))
 
@@ -474,7 +464,7 @@ class _Reply:
         """Write the usage of all calls; the protocol requires numbers, which are estimated where they are not known."""
         if not result.spent.calls_without_usage:
             return _write_usage(result.spent.usage)
-        said = result.text + "".join(call.arguments for call in _tool_calls(result.response))
+        said = result.text + "".join(call.arguments for call in response_of(result).message.tool_calls)
         return _write_usage(Usage(self._asked.estimate(), estimate_tokens(said)))
 
 
@@ -482,29 +472,24 @@ def _event(kind: str, **fields: Json) -> bytes:
     return event({"type": kind, **fields}, kind)
 
 
-def _tool_calls(response: ModelResponse | None) -> tuple[ToolCall, ...]:
-    return () if response is None else response.message.tool_calls
-
-
-def _calls(response: ModelResponse | None) -> list[dict[str, Json]]:
+def _calls(response: ModelResponse) -> list[dict[str, Json]]:
     return [
         {
             "type": "tool_use", "id": call.id or f"toolu_{token_hex(12)}", "name": call.name,
             "input": arguments_of(call), "caller": {"type": "direct"},
         }
-        for call in _tool_calls(response)
+        for call in response.message.tool_calls
     ]  # fmt: skip
 
 
-def _ending(response: ModelResponse | None) -> dict[str, Json]:
-    finish = "stop" if response is None else response.finish
-    reason, stop = STOP_REASONS[finish], None if response is None else response.stop
-    if finish == "stop":
-        reason = "tool_use" if _tool_calls(response) else "stop_sequence" if stop else reason
+def _ending(response: ModelResponse) -> dict[str, Json]:
+    reason = STOP_REASONS[response.finish]
+    if response.finish == "stop":
+        reason = "tool_use" if response.message.tool_calls else "stop_sequence" if response.stop else reason
     refused: Json = {"type": "refusal", "category": None, "explanation": None}
     return {
         "stop_reason": reason,
-        "stop_sequence": stop if reason == "stop_sequence" else None,
+        "stop_sequence": response.stop if reason == "stop_sequence" else None,
         "stop_details": refused if reason == "refusal" else None,
     }
 

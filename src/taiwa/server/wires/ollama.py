@@ -21,13 +21,12 @@ from taiwa.kernel.messages import (
     Sampling,
     Text,
     TextDelta,
-    Thinking,
     ThinkingDelta,
     ToolCall,
     ToolResult,
 )
 from taiwa.kernel.serialization import Json, to_json
-from taiwa.server.errors import ApiError, invalid
+from taiwa.server.errors import ApiError
 from taiwa.server.request import Fields, ServerState, read_body, state_of
 from taiwa.server.request_extension import Extend, read_extension
 from taiwa.server.responses import SendNow
@@ -42,7 +41,7 @@ from taiwa.server.wires.answer_request import (
     read_history,
     read_stops,
     refuse_penalties,
-    required,
+    response_of,
     write_logprobs,
 )
 from taiwa.server.wires.chat_completions import read_tools
@@ -100,11 +99,8 @@ def read_generate(body: Fields) -> OllamaRequest:
     """
     body.check_names(GENERATE, UNSUPPORTED)
     if body.flag("raw"):
-        raise invalid(
-            "raw",
-            "raw is not supported by this server: prompts are written by the chat template",
-            "unsupported_parameter",
-        )
+        problem = "is not supported by this server: prompts are written by the chat template"
+        raise body.error("raw", problem, "unsupported_parameter")
     asked = _read_shared(body)
     prompt, files = body.text("prompt", ""), _read_images(body)
     if not prompt and not files:
@@ -172,7 +168,7 @@ def _read_message(item: Fields) -> Message:
         return Message("tool", (ToolResult(content, name, item.text("tool_call_id", "")),))
     parts: list[Part] = [Text(content)] if content else []
     for call in item.objects("tool_calls"):
-        function = required(call, "function")
+        function = call.required("function")
         arguments = function.object("arguments")
         written = to_json({} if arguments is None else arguments.data).decode()
         parts.append(ToolCall(function.text("name"), written, call.text("id", "")))
@@ -231,9 +227,8 @@ class _Reply:
     def whole(self, results: list[TurnResult]) -> dict[str, Json]:
         """Return the whole answer."""
         (result,) = results
-        response = result.response
-        thinking = () if response is None else response.message.thinking
-        return self._part(result.text, _thought(thinking), _calls(result)) | self._end(result)
+        thinking = "".join(part.text for part in response_of(result).message.thinking)
+        return self._part(result.text, thinking, _calls(result)) | self._end(result)
 
     async def stream(self, run: LiveRun, extend: Extend, send_now: SendNow) -> AsyncGenerator[bytes]:
         """Yield the lines of the answer."""
@@ -274,11 +269,10 @@ class _Reply:
 
     def _end(self, result: TurnResult) -> dict[str, Json]:
         """Write what the end of an answer has; counts of tokens are left out where they are not known."""
-        response = result.response
-        finish = "stop" if response is None else response.finish
+        response = response_of(result)
         end: dict[str, Json] = {
             "done": True,
-            "done_reason": DONE_REASONS.get(finish, "stop"),
+            "done_reason": DONE_REASONS.get(response.finish, "stop"),
             "total_duration": time.perf_counter_ns() - self._started,
         }
         if not result.spent.calls_without_usage:
@@ -288,15 +282,10 @@ class _Reply:
         return end
 
 
-def _thought(parts: tuple[Thinking, ...]) -> str:
-    return "".join(part.text for part in parts)
-
-
 def _calls(result: TurnResult) -> list[Json]:
-    calls = () if result.response is None else result.response.message.tool_calls
     return [
         {"id": call.id, "function": {"index": index, "name": call.name, "arguments": arguments_of(call)}}
-        for index, call in enumerate(calls)
+        for index, call in enumerate(response_of(result).message.tool_calls)
     ]
 
 

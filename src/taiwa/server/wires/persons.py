@@ -80,7 +80,7 @@ def _values(body: Fields) -> list[tuple[str, str]]:
         values += [(key, facts.text(key, "")) for key in facts.data]
     if (thresholds := body.object("thresholds")) is not None:
         for key in thresholds.data:
-            number = thresholds.number(key, 0, 1e6)
+            number = thresholds.number(key, 0, 10**6)
             values.append((f"thresholds.{key}", "" if number is None else f"{number:g}"))
     return values
 

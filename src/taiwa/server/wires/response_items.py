@@ -5,11 +5,12 @@ events by which it is streamed, live from its run and afterwards from the store.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import cast
 
-from taiwa.kernel.messages import Message, Part, Response, Text, TextDelta, ThinkingDelta, ToolCall, ToolResult
+from taiwa.kernel.messages import Message, Part, Text, TextDelta, ThinkingDelta, ToolCall, ToolResult
 from taiwa.kernel.serialization import Json
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.request import Fields
 from taiwa.server.runs import RunEvent
+from taiwa.server.wires.answer_request import MOST_LOGPROBS, response_of, write_logprobs
 from taiwa.server.wires.chat_completions import read_content, read_files
 from taiwa.sessions.commit_turn import TurnResult
 
@@ -177,7 +178,7 @@ def _finished(begun: Body, events: Sequence[RunEvent], completed_at: int, *, can
     text = "".join(each.event.text for each in events if isinstance(each.event, TextDelta))
     body["completed_at"] = None
     reasoning = [_reasoning(name, thought)] if thought else []
-    body["output"] = [*reasoning, _message(name, text, (), "incomplete")] if text else reasoning
+    body["output"] = [*reasoning, _message(name, text, [], "incomplete")] if text else reasoning
     if cancelled:
         return body | {"status": "cancelled"}
     problem = last if isinstance(last, ApiError) else ApiError(500, "the run has ended without a result")
@@ -202,16 +203,16 @@ def _reasoning(name: str, text: str) -> Json:
 
 
 def _outcome(name: str, result: TurnResult, thought: str) -> Body:
-    response, output = result.response, list[Json]()
+    response, output = response_of(result), list[Json]()
     if thought:
         output.append(_reasoning(name, thought))
-    calls = () if response is None else response.message.tool_calls
+    calls = response.message.tool_calls
     if result.text or not calls:
-        output.append(_message(name, result.text, _logprobs(response), "completed"))
+        output.append(_message(name, result.text, write_logprobs(response, MOST_LOGPROBS), "completed"))
     for call in calls:
         output.append(call_item(call, item_id(CALL, name, len(output))))
     reasons = {"length": "max_output_tokens", "interrupted": "max_output_tokens", "refusal": "content_filter"}
-    reason = reasons.get("stop" if response is None else response.finish)
+    reason = reasons.get(response.finish)
     return {
         "status": "incomplete" if reason else "completed",
         "incomplete_details": {"reason": reason} if reason else None,
@@ -234,24 +235,8 @@ def write_response_usage(result: TurnResult) -> Json:
     }
 
 
-def _logprobs(response: Response | None) -> tuple[Json, ...]:
-    tokens = () if response is None else response.logprobs
-    return tuple(
-        {
-            "token": token.token,
-            "logprob": token.logprob,
-            "bytes": [*token.token.encode("utf-8", "replace")],
-            "top_logprobs": [
-                {"token": text, "logprob": number, "bytes": [*text.encode("utf-8", "replace")]}
-                for text, number in token.top_logprobs
-            ],
-        }
-        for token in tokens
-    )
-
-
-def _message(name: str, text: str, logprobs: tuple[Json, ...], status: str) -> Json:
-    part: Json = {"type": "output_text", "text": text, "annotations": [], "logprobs": list(logprobs)}
+def _message(name: str, text: str, logprobs: list[Json], status: str) -> Json:
+    part: Json = {"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs}
     item = {"type": "message", "id": item_id(TEXT, name, 0), "status": status, "role": "assistant", "content": [part]}
     return cast("Json", item)
 

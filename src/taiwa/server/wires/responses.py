@@ -33,7 +33,7 @@ from taiwa.server.responses import EventStream, SendNow, event, page_for
 from taiwa.server.runs import LiveRun, take_pieces
 from taiwa.server.shared_store import RemoteRun
 from taiwa.server.wire_interface import Route, Wire
-from taiwa.server.wires.answer_request import MOST_LOGPROBS, checked_tools, refuse_penalties
+from taiwa.server.wires.answer_request import MOST_LOGPROBS, checked_tools, refuse_penalties, unsupported_tool
 from taiwa.server.wires.chat_completions import read_effort, read_format, read_function, read_tool_choice
 from taiwa.server.wires.conversations import conversation_of, find_item, pending_messages, read_metadata, take_pending
 from taiwa.server.wires.files import with_files
@@ -216,11 +216,7 @@ def _read_tools(body: Fields) -> tuple[ToolSpec, ...]:
         if kind == FILE_SEARCH:
             continue
         if kind != "function":
-            raise invalid(
-                item.at("type"),
-                f"tools of the type {kind[:40]!r} are not supported; use function or file_search",
-                "unsupported_parameter",
-            )
+            raise unsupported_tool(item, "function or file_search")
         tools.append(read_function(item))
     return checked_tools(tools, "tools")
 

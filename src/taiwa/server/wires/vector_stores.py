@@ -105,14 +105,13 @@ def _check_filter(given: Fields, depth: int) -> int:
         if depth == DEEPEST:
             raise invalid(given.path, f"filters are nested more than {DEEPEST} deep", "invalid_value")
         if not 0 < len(given.items("filters")) <= MOST_FILTERS:
-            at = given.at("filters")
-            raise invalid(at, f"{at} must have from 1 to {MOST_FILTERS} filters", "invalid_value")
+            raise given.error("filters", f"must have from 1 to {MOST_FILTERS} filters", "invalid_value")
         return sum(_check_filter(each, depth + 1) for each in given.objects("filters"))
     given.check_names({"type", "key", "value"})
     given.text("key")
     value, at = given.data.get("value"), given.at("value")
     if value is None:
-        raise invalid(at, f"missing required parameter: {at!r}", "missing_required_parameter")
+        raise given.missing("value")
     if kind in ("in", "nin"):
         for index, item in enumerate(given.items("value")):
             _check_value(item, f"{at}[{index}]")
