@@ -8,6 +8,11 @@ from typing import Any
 
 import pytest
 
+ADDRESS_BAR = ("WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup")
+"""Lists of the address bar, which Chromium loads for each window; they would cost more than the page that is tested."""
+DEFAULTS = ("AimEnabled", "NetworkTimeServiceQuerying", "OptimizationHints", "PaintHolding", "PreconnectToSearch")
+"""What Playwright switches off itself: of several such lists Chromium takes the last."""
+
 
 @contextmanager
 def chromium() -> Iterator[Any]:
@@ -21,7 +26,8 @@ def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        without = f"--disable-features={','.join(ADDRESS_BAR + DEFAULTS)}"
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", without])
         try:
             yield browser
         finally:
