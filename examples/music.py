@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Protocol
 from pydantic import Field
 
 import taiwa
-from taiwa.flows.api import reads, writes
+from taiwa.flows.function_api import reads, writes
 from taiwa.programs import PlanResult, execute_plan
 
 

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     )
     from taiwa.conversation.app import App
     from taiwa.conversation.reducers import Reducer
-    from taiwa.flows.api import Api
     from taiwa.flows.extract import ExtractError, RepairPolicy
+    from taiwa.flows.function_api import Api
     from taiwa.flows.solve.rationale import Rationale
     from taiwa.flows.solve.solve import SolveOptions
     from taiwa.kernel.async_runtime import AsyncRuntime
@@ -188,7 +188,7 @@ MODULES = {
     "client": "AsyncClient Client Extraction Generation SessionInfo ask extract find generate open route run solve stream stream_extract try_extract",
     "conversation.app": "App",
     "conversation.reducers": "Reducer",
-    "flows.api": "Api",
+    "flows.function_api": "Api",
     "flows.extract": "ExtractError RepairPolicy",
     "flows.solve.rationale": "Rationale",
     "flows.solve.solve": "SolveOptions",

@@ -213,9 +213,9 @@ def is_any(schema: Schema) -> bool:
     return schema is True or (is_object(schema) and not any(key in KEYWORDS for key in schema))
 
 
-def child(schema: Mapping[str, Json], keyword: str, default: Schema = True) -> Schema:
-    """Return the schema that is the value of a keyword."""
-    return cast("Schema", schema.get(keyword, default))
+def child(schema: Mapping[str, Json], keyword: str) -> Schema:
+    """Return the schema that is the value of a keyword; True without it."""
+    return cast("Schema", schema.get(keyword, True))
 
 
 def names(schema: Mapping[str, Json], keyword: str = "required") -> tuple[str, ...]:

@@ -4,9 +4,9 @@ A program does no I/O. `Client.run` and `AsyncClient.run` run one.
 """
 
 from taiwa.ask.clarify_then_retrieve import Clarified, ClarifyOptions, ask, clarify
-from taiwa.flows.api import Confirm, PlanResult, execute_plan
 from taiwa.flows.chat import say
 from taiwa.flows.extract import TypedAnswer, extract
+from taiwa.flows.function_api import Confirm, PlanResult, execute_plan
 from taiwa.flows.route import NeedsClarification, Routed, route
 from taiwa.flows.solve.solve import solve, vote
 from taiwa.kernel.effects import Complete, Effect, Program, gather, notify, perform

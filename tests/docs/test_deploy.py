@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 from taiwa.cli.serve import serve
-from taiwa.server.request_checks import PUBLIC
+from taiwa.server.access import PUBLIC
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")

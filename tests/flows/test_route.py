@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from taiwa.flows.api import Api, Plan, PlannedCall, reads
 from taiwa.flows.extract import ExtractError, RepairPolicy, extract
+from taiwa.flows.function_api import Api, Plan, PlannedCall, reads
 from taiwa.flows.route import NeedsClarification, Routed, Routes, route
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.messages import JsonSchema

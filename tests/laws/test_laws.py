@@ -21,8 +21,8 @@ from taiwa.kernel.effects import Program, Step
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Request
 from taiwa.kernel.serialization import Json
-from taiwa.laws import check_laws, laws
-from taiwa.laws.laws import Law, LawResult, check_law, field_laws, reducer_laws
+from taiwa.laws import check_laws, properties
+from taiwa.laws.properties import Law, LawResult, check_law, field_laws, reducer_laws
 from taiwa.plugins import Plugin
 
 
@@ -182,9 +182,9 @@ def reducing_bind(first: Step[Json, Any], then: Callable[[Any], Step[Json, Any]]
 
 @pytest.mark.parametrize("name", ["right identity", "associativity", "bind is join of map", "puts and gets"])
 def test_a_bind_that_reduces_breaks_the_laws_of_programs(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(laws, "bind", reducing_bind)
+    monkeypatch.setattr(properties, "bind", reducing_bind)
 
-    assert not law_of(laws.program_laws(), name).ok
+    assert not law_of(properties.program_laws(), name).ok
 
 
 def forgetful_bind(first: Step[Json, Any], then: Callable[[Any], Step[Json, Any]]) -> Step[Json, Any]:
@@ -198,10 +198,10 @@ def forgetful_bind(first: Step[Json, Any], then: Callable[[Any], Step[Json, Any]
 
 
 def test_a_bind_that_forgets_the_state_breaks_the_laws_of_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(laws, "bind", forgetful_bind)
+    monkeypatch.setattr(properties, "bind", forgetful_bind)
 
-    assert not law_of(laws.program_laws(), "right identity").ok
-    assert not law_of(laws.program_laws(), "puts and gets").ok
+    assert not law_of(properties.program_laws(), "right identity").ok
+    assert not law_of(properties.program_laws(), "puts and gets").ok
 
 
 SAMPLE = App(AppSource("sample", ""), "Talk.", (StateField("topics", "list[str]", reduce="union"),))
@@ -218,9 +218,9 @@ def test_a_clock_in_the_head_of_the_prompt_breaks_the_prefix(monkeypatch: pytest
         request = turn_request(conversation, text)
         return replace(request, messages=(system(f"It is {next(ticks)} o'clock."), *request.messages))
 
-    monkeypatch.setattr(laws, "turn_request", dated)
+    monkeypatch.setattr(properties, "turn_request", dated)
 
-    assert not law_of(laws.conversation_laws(SAMPLE), "the prompt prefix is stable").ok
+    assert not law_of(properties.conversation_laws(SAMPLE), "the prompt prefix is stable").ok
 
 
 def test_a_turn_that_changes_the_state_in_place_breaks_undo_and_fork(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,16 +229,16 @@ def test_a_turn_that_changes_the_state_in_place_breaks_undo_and_fork(monkeypatch
         before.state.update(after.state)
         return after
 
-    monkeypatch.setattr(laws, "add_turn", in_place)
+    monkeypatch.setattr(properties, "add_turn", in_place)
 
-    assert not law_of(laws.conversation_laws(SAMPLE), "undo after a commit").ok
-    assert not law_of(laws.conversation_laws(SAMPLE), "a fork leaves the other branch unchanged").ok
+    assert not law_of(properties.conversation_laws(SAMPLE), "undo after a commit").ok
+    assert not law_of(properties.conversation_laws(SAMPLE), "a fork leaves the other branch unchanged").ok
 
 
 def test_a_clock_in_the_state_breaks_undo(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(known_reducers(), "clock", Reducer("clock", lambda *_: next(numbers)))
     clocks = tuple(
-        laws.conversation_laws(App(AppSource("clock", ""), "Talk.", (StateField("now", "any", reduce="clock"),)))
+        properties.conversation_laws(App(AppSource("clock", ""), "Talk.", (StateField("now", "any", reduce="clock"),)))
     )
 
     assert not law_of(clocks, "undo after a commit").ok
@@ -255,9 +255,9 @@ def test_a_watcher_that_shows_the_delta_is_caught(monkeypatch: pytest.MonkeyPatc
         def close(self) -> WatchResult:
             return WatchResult()
 
-    monkeypatch.setattr(laws, "reply_watcher", lambda app: Blunt)
+    monkeypatch.setattr(properties, "reply_watcher", lambda app: Blunt)
 
-    assert not law_of(laws.conversation_laws(SAMPLE), "a reply is parsed back and shown").ok
+    assert not law_of(properties.conversation_laws(SAMPLE), "a reply is parsed back and shown").ok
 
 
 def test_the_built_in_reducers_are_those_that_the_suite_tries() -> None:

@@ -21,6 +21,7 @@ from typing import NoReturn, TypeAlias, TypeVar
 
 from taiwa.constraints.guide import check_unicode
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.text import truncate
 
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
 """Inclusive ranges of code points, in order and not adjacent."""
@@ -856,7 +857,7 @@ def to_dot(automaton: Automaton, title: str = "", visited: Iterable[int] = ()) -
         lines.append(f"  {state} [{' '.join(looks)}]" if looks else f"  {state}")
         for there in dict.fromkeys(target for *_, target in row):
             label = describe_ranges(merge_ranges((low, high) for low, high, target in row if target == there))
-            short = label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 1]}…"
+            short = truncate(label, LONGEST_LABEL)
             lines.append(f"  {state} -> {there} [label={_quoted(short)}]")
     return "\n".join([*lines, "}", ""])
 

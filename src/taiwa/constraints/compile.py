@@ -25,6 +25,7 @@ from taiwa.json_schema import find_unsatisfiable
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.messages import Choice, Grammar, JsonSchema, Regex, ToolCallsInText
 from taiwa.kernel.serialization import Json
+from taiwa.kernel.text import truncate
 
 if TYPE_CHECKING:
     from taiwa.constraints.allowed_tokens import Describe
@@ -159,7 +160,7 @@ class _Compilation:
         if isinstance(source, Regex):
             _check_text(source.pattern, "the pattern")
             grammar = matcher.grammar_from_regex(source.pattern)
-            what, describe = f"the pattern {_short(source.pattern)}", f"text that matches {source.pattern}"
+            what, describe = f"the pattern {truncate(source.pattern, 60)!r}", f"text that matches {source.pattern}"
         else:
             _check_text(source.text, "the grammar")
             grammar = matcher.grammar_from_lark(to_engine_lark(source))
@@ -261,10 +262,6 @@ def _check_text(text: str, what: str) -> None:
     check_unicode(text, what)
     if len(text) > MOST_CHARACTERS:
         raise InputError(f"{what} has {len(text)} characters; {MOST_CHARACTERS} at most")
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 60 else f"{text[:59]}…")
 
 
 def _to_source(source: object) -> Source:

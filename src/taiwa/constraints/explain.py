@@ -16,6 +16,7 @@ from taiwa.constraints.vocabulary import Vocabulary, common_prefix
 from taiwa.json_schema import Schema, join_pointer, names, resolve_pointer, subschemas
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.serialization import Json
+from taiwa.kernel.text import truncate
 
 if TYPE_CHECKING:
     from taiwa.constraints.allowed_tokens import MatcherState
@@ -186,7 +187,7 @@ def _kind(schema: Mapping[str, Json]) -> str:
 
 def _shortened(data: Json) -> str:
     shown = json.dumps(data, ensure_ascii=False)
-    return shown if len(shown) <= SHOWN else f"{shown[: SHOWN - 1]}…"
+    return truncate(shown, SHOWN)
 
 
 def _schemas(schema: Json, path: tuple[str | int, ...]) -> list[tuple[str, Mapping[str, Json]]]:

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from taiwa.flows.api import Api
 from taiwa.flows.extract import DEFAULT_REPAIR, ModeChoice, RepairPolicy, extract
+from taiwa.flows.function_api import Api
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.messages import Message, Sampling

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from taiwa.kernel.effects import CallTool, Effect, GetEvidence, Program, Retrieve
 from taiwa.kernel.errors import ToolErrorBoundary
 from taiwa.kernel.execution import Execution, Journal, PendingEffect, RunResult
-from taiwa.kernel.messages import Notice, Request, TextDelta, ToolResult
+from taiwa.kernel.messages import Notice, Request, TextDelta
 from taiwa.kernel.runtime import AsyncModel, AsyncTool, BaseRuntime, check_result, start_in_thread
 
 T = TypeVar("T")
@@ -167,16 +167,13 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
         if isinstance(effect, CallTool) and CallTool not in self.handlers:
             tool = self._tools.get(effect.name)
             if isinstance(tool, AsyncTool):
-                return await self._acall_tool(effect, tool)
+                with ToolErrorBoundary(effect.name):
+                    return check_result(effect.name, await tool.acall(effect.arguments))
         if isinstance(effect, CallTool | Retrieve | GetEvidence) and type(effect) not in self.handlers:
             in_thread = start_in_thread(partial(handler, effect), type(effect).__name__)
             return await asyncio.wrap_future(in_thread)
         answer: Any = handler(effect)
         return await answer if inspect.isawaitable(answer) else answer
-
-    async def _acall_tool(self, effect: CallTool, tool: AsyncTool) -> ToolResult:
-        with ToolErrorBoundary(effect.name):
-            return check_result(effect.name, await tool.acall(effect.arguments))
 
     async def _complete(self, run: "_Run[T]", pending: PendingEffect, request: Request, ticks: asyncio.Event) -> None:
         pending.begin()

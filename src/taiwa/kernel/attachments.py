@@ -90,7 +90,8 @@ class Attachment:
         """
         label = _clean_name(name)
         if len(data) > MAX_BYTES:
-            raise _too_large(label)
+            name = label or "the attachment"
+            raise InputError(f"{name} is too large; an attachment may have {MAX_BYTES:,} bytes")
         return cls(sha256(data).hexdigest(), _media_type(data, label), len(data), label, bytes(data))
 
     @classmethod
@@ -243,10 +244,6 @@ def _media_type(data: bytes, label: str) -> MediaType:
         if not CONTROL.search(data):
             return "text/plain"
     raise InputError(f"{what} is neither a PNG, JPEG, WebP or GIF image, a PDF, nor text in UTF-8")
-
-
-def _too_large(label: str) -> InputError:
-    return InputError(f"{label or 'the attachment'} is too large; an attachment may have {MAX_BYTES:,} bytes")
 
 
 def _clean_name(name: str) -> str:

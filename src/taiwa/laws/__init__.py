@@ -22,7 +22,7 @@ from taiwa.plugins import installed
 from taiwa.structured import OutputType, parse_notation
 
 if TYPE_CHECKING:
-    from taiwa.laws.laws import Law, LawResult
+    from taiwa.laws.properties import Law, LawResult
 
 Subject: TypeAlias = str | App | Reducer
 REPLY_MODES: tuple[ReplyMode, ...] = ("text+delta", "json", "environment")
@@ -48,7 +48,7 @@ def check_laws(names: Iterable[Subject] = (), *, examples: int = 100, seed: int 
         ConfigError: the name is unknown, or Hypothesis is not installed.
     """
     _prepare_hypothesis()
-    from taiwa.laws.laws import check_law
+    from taiwa.laws.properties import check_law
 
     return tuple(check_law(law, examples, seed) for law in _laws(tuple(names)))
 
@@ -65,7 +65,7 @@ def _prepare_hypothesis() -> None:
 
 
 def _laws(subjects: tuple[Subject, ...]) -> "Iterator[Law]":
-    from taiwa.laws.laws import conversation_laws, field_laws, program_laws, reducer_laws
+    from taiwa.laws.properties import conversation_laws, field_laws, program_laws, reducer_laws
 
     if not subjects:
         yield from program_laws()
@@ -96,7 +96,7 @@ def _resolve(subject: Subject) -> Iterable[App | Reducer]:
 def _example_of(notation: str) -> Json:
     from hypothesis import Phase, Verbosity, find, settings
 
-    from taiwa.laws.laws import values
+    from taiwa.laws.properties import values
 
     quiet = settings(database=None, verbosity=Verbosity.quiet, phases=(Phase.generate,), derandomize=True)
     output_type = OutputType.fields("Param", {"x": parse_notation(notation)}, required=frozenset("x"))

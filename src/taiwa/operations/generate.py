@@ -27,6 +27,7 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.serialization import Json
+from taiwa.kernel.text import truncate
 from taiwa.operations.files import read_file, read_json_object
 from taiwa.operations.results import ExplainResult, ExtractResult, GenerateResult, ParseResult, SchemaResult
 from taiwa.structured import OutputType, ParseOptions
@@ -461,12 +462,7 @@ def describe_constraint(found: ExplainResult) -> Iterator[str]:
     yield f"{found.kind} {found.title} over {len(vocabulary):,} tokens ({name}), by {found.engine}"
     if isinstance(guide, RegexGuide):
         if found.kind != "regex":
-            short = (
-                guide.pattern
-                if len(guide.pattern) <= MAX_SHOWN_PATTERN
-                else guide.pattern[: MAX_SHOWN_PATTERN - 1] + "…"
-            )
-            yield f"as a regular expression: {short}"
+            yield f"as a regular expression: {truncate(guide.pattern, MAX_SHOWN_PATTERN)}"
         count, least, most = guide.chars.extent
         yield f"an automaton of {len(guide.chars.moves):,} states over characters, {len(guide.automaton.moves):,} over bytes"
         many = "infinitely many texts" if count is None else "one text" if count == 1 else f"{_amount(count)} texts"

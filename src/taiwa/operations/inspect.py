@@ -290,7 +290,8 @@ def as_markdown(entries: Sequence[HistoryEntry], title: str, language: str = "en
     """Write a history as Markdown, in which no text of a user or a model adds headings, HTML, links or images."""
     sentence = translator("cli", language)
     head, summarised, state_title = sentence("Conversation"), sentence("Earlier turns, summarised:"), sentence("State")
-    lines = [f"# {MARKUP.sub(_escaped, title) or head}", ""]
+    escaped = MARKUP.sub(r"\\\g<0>", title)
+    lines = [f"# {escaped or head}", ""]
     for entry, delta in _with_changes(entries):
         node = entry.node
         if node.kind == "turn":
@@ -315,10 +316,6 @@ def as_markdown(entries: Sequence[HistoryEntry], title: str, language: str = "en
         state = json.dumps(entries[-1].after.state, ensure_ascii=False, indent=1)
         lines += [f"## {state_title}", "", "~~~json", state, "~~~", ""]
     return "\n".join(lines)
-
-
-def _escaped(sign: re.Match[str]) -> str:
-    return f"\\{sign[0]}"
 
 
 def inert_markdown(text: str) -> str:

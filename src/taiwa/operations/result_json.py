@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from taiwa.retrieval.ingest import RefreshReport
     from taiwa.retrieval.types import DocumentListing, IndexSummary
 
-"""Billionths of the currency unit, in which costs are counted."""
 BILL = "usage=spent cost=spent.cost"
 CALL_TOKENS = "input_tokens=usage.input_tokens output_tokens=usage.output_tokens"
 MEMBERS: Mapping[type, str] = {

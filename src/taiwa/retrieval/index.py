@@ -46,7 +46,7 @@ class InMemoryRetriever:
 
     def find(self, query: str, k: int) -> tuple[Passage, ...]:
         """Return at most k passages that share a term with the query, best first."""
-        weights = {term: self._weight(term) for term in terms(query)}
+        weights = {term: math.log1p(len(self._passages) / (1 + self._holders[term])) for term in terms(query)}
         whole = math.fsum(weights.values())
         hits: list[tuple[float, int, Passage]] = []
         for passage, own in self._passages:
@@ -54,9 +54,6 @@ class InMemoryRetriever:
                 hits.append((-shared / whole, len(own), replace(passage, score=shared / whole)))
         hits.sort(key=lambda hit: hit[:2])
         return tuple(passage for _, _, passage in hits[: max(k, 0)])
-
-    def _weight(self, term: str) -> float:
-        return math.log1p(len(self._passages) / (1 + self._holders[term]))
 
 
 def terms(text: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 from taiwa.ask.ask_turn import AskResult
 from taiwa.kernel.errors import ConfigError, StoreError
 from taiwa.kernel.serialization import Json, record, restore
-from taiwa.server.credentials import Repositories
+from taiwa.server.access import Repositories
 from taiwa.server.errors import SERVER, ApiError
 from taiwa.server.runs import RunEvent, Take
 from taiwa.sessions.commit_turn import TurnResult
@@ -206,15 +206,11 @@ class Sharing:
             try:
                 if self._stops:
                     for run in await asyncio.to_thread(self._store.shared_runs.stopped):
-                        self._stops.get((run.owner, run.id), _nothing)()
+                        self._stops.get((run.owner, run.id), lambda: None)()
                 if looks % LOOKS == 0:
                     await take_over()
             except StoreError as error:
                 logger.warning("the store cannot be asked for other servers: %s", error.message)
-
-
-def _nothing() -> None:
-    pass
 
 
 def event_to_json(each: RunEvent) -> Json:

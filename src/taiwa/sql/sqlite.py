@@ -124,7 +124,8 @@ class SqliteDatabase(Database):
     def damages(self) -> list[str]:
         """Check the tables and indexes against those of a new file, and the pages, and describe what is damaged."""
         pages = [str(line) for (line,) in self.rows("PRAGMA integrity_check") if line != "ok"]
-        new, own = ({(kind, name): sql for kind, name, sql in db.rows(SCHEMA)} for db in (self._empty(), self))
+        fresh = SqliteDatabase(MEMORY, self.spec)
+        new, own = ({(kind, name): sql for kind, name, sql in db.rows(SCHEMA)} for db in (fresh, self))
         changed = [f"the {kind} {name} is missing" for kind, name in new.keys() - own.keys()]
         changed += [f"the {kind} {name} is not ours" for kind, name in own.keys() - new.keys()]
         changed += [
@@ -133,9 +134,6 @@ class SqliteDatabase(Database):
             if new[kind, name] != own[kind, name]
         ]
         return [*sorted(changed), *pages]
-
-    def _empty(self) -> "SqliteDatabase":
-        return SqliteDatabase(MEMORY, self.spec)
 
     def vacuum(self) -> None:
         """Return the space of deleted rows to the disk; not allowed within a transaction."""

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json, is_number
+from taiwa.kernel.text import truncate
 from taiwa.structured import ir
 from taiwa.structured.ir import with_description
 
@@ -298,7 +299,7 @@ def _about(schema: Object) -> ir.About:
 
 def _brief(part: Json) -> str:
     text = json.dumps(part, ensure_ascii=False, separators=(",", ":"))
-    return text if len(text) <= NOTE_CHARS else text[: NOTE_CHARS - 1] + "…"
+    return truncate(text, NOTE_CHARS)
 
 
 def _list(schema: Object, keyword: str, path: str) -> list[Json]:

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from taiwa.flows.api import Api, Plan
 from taiwa.flows.extract import ExtractError, RepairPolicy, extract
+from taiwa.flows.function_api import Api, Plan
 from taiwa.flows.route import NeedsClarification, Routed, route
 from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.effects import Program

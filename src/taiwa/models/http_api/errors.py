@@ -23,7 +23,7 @@ from taiwa.kernel.errors import (
     UnsupportedError,
 )
 from taiwa.kernel.serialization import Json, count_at, item_at, parse_json, text_at
-from taiwa.kernel.text import join_surrogates
+from taiwa.kernel.text import join_surrogates, truncate
 from taiwa.models.http_api.provider_interface import BaseUrl, RequestLimits, Server
 
 QUOTED = 300
@@ -135,7 +135,7 @@ def quoted(text: str, limit: int = QUOTED) -> str:
     """Prepare the text of a server for an error: one line, printable, short, and without anything like a key."""
     head = SECRET.sub("[key]", join_surrogates(text[: 4 * limit]))
     line = " ".join("".join(each if each.isprintable() else " " for each in head).split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+    return truncate(line, limit)
 
 
 def error_from_status(status: int, headers: Mapping[str, str], body: bytes, server: Server) -> ModelError:

@@ -11,6 +11,7 @@ from taiwa.conversation.app import App, Param
 from taiwa.conversation.state import Missing
 from taiwa.i18n import gettext_noop
 from taiwa.kernel.serialization import Json
+from taiwa.kernel.text import truncate
 from taiwa.kernel.usage_limits import currency_units
 from taiwa.operations.inspect import format_value
 from taiwa.operations.markdown_html import visible
@@ -25,7 +26,7 @@ def short(value: "Json | Missing", most: int = SHORT) -> str:
     if isinstance(value, Missing):
         return "–"
     text = visible(value if isinstance(value, str) else format_value(value))
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return truncate(text, most)
 
 
 def excerpt(text: str, most: int = SHORT) -> str:

@@ -5,6 +5,7 @@ where the cache of its prompts breaks.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from itertools import islice, pairwise, takewhile
 from typing import TypeAlias
 
@@ -73,18 +74,14 @@ def cache_breaks(repository: Repository, forest: Forest, entries: Sequence[Histo
             continue  # a turn that was said elsewhere was resent with the next one
         branches = takewhile(lambda name, here=first: name != here, forest.children.get(last, ()))  # type: ignore[misc]
         ends = (_sent_by(repository, _end(forest, name)) for name in branches)
-        earlier = _nearest([each for each in (sent, *ends) if each is not None], request)
+        known = (each for each in (sent, *ends) if each is not None)
+        earlier = max(known, key=partial(_shared, request), default=None)
         if earlier is not None and (broken := _compare(earlier, request)) is not None:
             calls = repository.store.runs.calls(entry.hash)
             usage = next((each.usage for each in calls if each.kind == "complete"), None)
             cached, billed = (None, None) if usage is None else (usage.cache_read_tokens, usage.input_tokens)
             yield replace(broken, node=entry.hash, cached=cached, billed=billed)
         last, first, sent = entry.hash, "", request
-
-
-def _nearest(earlier: Sequence[Request], request: Request) -> Request | None:
-    """Return the request with which another one shares the longest beginning."""
-    return max(earlier, key=lambda each: _shared(each, request), default=None)
 
 
 def _compare(earlier: Request, request: Request) -> CacheBreak | None:

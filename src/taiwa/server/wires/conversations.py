@@ -183,7 +183,8 @@ async def delete_item(request: Request) -> Json:
         if len(kept) < len(waiting):
             return _put(repository, found, kept)
         entries = _entries(repository, found.session)
-        at = next((at for at, (_, items) in enumerate(entries) if item in _ids(items)), None)
+        stored = (at for at, (_, items) in enumerate(entries) for each in items if cast("Body", each)["id"] == item)
+        at = next(stored, None)
         if at is None:
             raise ApiError(404, f"item {item[:80]!r} not found", code="not_found", param="item_id")
         tip = _open(repository, found).tip
@@ -199,10 +200,6 @@ async def delete_item(request: Request) -> Json:
         return _put(repository, found, [*unanswered, *waiting])
 
     return _object(await asyncio.to_thread(remove))
-
-
-def _ids(items: Sequence[Json]) -> set[str]:
-    return {str(cast("Body", each)["id"]) for each in items}
 
 
 async def show(request: Request) -> Json:

@@ -26,6 +26,7 @@ from taiwa.operations.results import MarkedPassage
 from taiwa.retrieval import Index, Library
 from taiwa.retrieval.index import IndexScope
 from taiwa.retrieval.types import UnreadableError
+from taiwa.server.access import body_too_large
 from taiwa.server.api_types import (
     Deleted,
     FoundPassages,
@@ -47,7 +48,6 @@ from taiwa.server.indexing import (
     without_folder,
 )
 from taiwa.server.request import caller_of, read_body, repository_of, state_of
-from taiwa.server.request_checks import body_too_large
 from taiwa.server.wire_interface import COUNT, OFFSET, TEXT, Described, Route, Wire
 from taiwa.settings import Settings
 

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import AfterValidator, Field
 
-from taiwa.flows.api import (
+from taiwa.flows.extract import extract
+from taiwa.flows.function_api import (
     Api,
     CallOutcome,
     Confirm,
@@ -25,7 +26,6 @@ from taiwa.flows.api import (
     references,
     writes,
 )
-from taiwa.flows.extract import extract
 from taiwa.kernel.effects import CallTool, Program, notify
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, ToolError
 from taiwa.kernel.messages import ToolResult

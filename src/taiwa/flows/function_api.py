@@ -1,4 +1,7 @@
-"""Python functions as an API for a model: render them, check the plan that it writes, execute it with confirmation."""
+"""Python functions as an API for a model: render them, check the plan of calls that it writes, and execute that with confirmation.
+
+A plan is what TypeChat calls a program: JSON that lists calls of the functions, whose arguments may refer to earlier results.
+"""
 
 import inspect
 import re
