@@ -45,9 +45,9 @@ def pupil(request: Request) -> str:
     return f"<<calculator: {count} * 18>>" if shown else "It is 18."
 
 
-def work(grid: Grid, model: ScriptedModel | None = None, **manner: Any) -> ReasoningTask:
+def work(grid: Grid, model: ScriptedModel | None = None, **solving: Any) -> ReasoningTask:
     return ReasoningTask(
-        ReasoningOptions(TOOLS, **manner), grid.settings(), given_model=model or scripted_model(*[pupil] * 1000)
+        ReasoningOptions(TOOLS, **solving), grid.settings(), given_model=model or scripted_model(*[pupil] * 1000)
     )
 
 
@@ -66,7 +66,7 @@ def test_without_examples_the_two_cues_of_zero_shot_chain_of_thought_lead() -> N
     model = scripted_model(" 17.", " One mole weighs 18 g.", " 18.", capabilities=ALL_CAPABILITIES)
     one = DataSet("water.jsonl", "d" * 64, ITEMS[:1])
     with Evaluation(
-        work(Grid(TOOLS, (0,), ("none",)), model, bounds=SolveLimits(max_tokens=100)), one, RunOptions(width=1)
+        work(Grid(TOOLS, (0,), ("none",)), model, limits=SolveLimits(max_tokens=100)), one, RunOptions(width=1)
     ) as evaluation:
         found = {row.setting: (row.found["answer"], row.found["right"]) for row in evaluated(evaluation)}
 
@@ -79,7 +79,7 @@ def test_without_examples_the_two_cues_of_zero_shot_chain_of_thought_lead() -> N
 
 
 def test_cues_stand_in_the_conversation_where_texts_are_cut() -> None:
-    reasoning = work(Grid(TOOLS, (0,), ("none",)), way="stop")
+    reasoning = work(Grid(TOOLS, (0,), ("none",)), tool_mode="stop")
 
     (message,) = first(reasoning, "Zero-Shot+CoT").messages
     assert message.text == f"{ITEMS[0].text}\n\n{STEP_BY_STEP}"
@@ -129,7 +129,7 @@ def test_an_example_at_once_is_its_last_line_alone() -> None:
 
 
 def test_settings_with_functions_show_their_examples_as_calls() -> None:
-    reasoning = work(Grid(TOOLS, (3,), ("all",)), way="native")
+    reasoning = work(Grid(TOOLS, (3,), ("all",)), tool_mode="native")
 
     request = first(reasoning, "+ALL@3")
 
@@ -221,7 +221,7 @@ def test_a_way_that_the_model_cannot_go_ends_it_at_once() -> None:
     grid = Grid(TOOLS, (2,), ("all",))
 
     with (
-        Evaluation(work(grid, model, way="prefill"), DATA, RunOptions(1)) as evaluation,
+        Evaluation(work(grid, model, tool_mode="prefill"), DATA, RunOptions(1)) as evaluation,
         pytest.raises(UnsupportedError),
     ):
         evaluated(evaluation)
@@ -232,7 +232,9 @@ def test_a_way_that_the_model_cannot_go_ends_it_at_once() -> None:
 def test_all_that_answers_depend_on_is_written_down(tmp_path: Path) -> None:
     grid = Grid(TOOLS, (0,), ("none",))
     own = tmp_path / "rows.jsonl"
-    with Evaluation(work(grid, protocol="inline", weights="integer"), DATA, RunOptions(folder=tmp_path)) as evaluation:
+    with Evaluation(
+        work(grid, tool_format="inline", weights="integer"), DATA, RunOptions(folder=tmp_path)
+    ) as evaluation:
         evaluated(evaluation)
 
     header = json.loads(own.read_text().splitlines()[0])
@@ -252,7 +254,7 @@ def test_all_that_answers_depend_on_is_written_down(tmp_path: Path) -> None:
 
 def test_a_question_that_is_shown_as_an_example_is_found() -> None:
     reasoning = work(Grid(TOOLS))
-    question = reasoning.manner.pool()[0].question
+    question = reasoning.solving.pool()[0].question
 
     assert reasoning.overlap((*ITEMS, Item("same", f"  {question.upper()} ", "1"))) == ("same",)
 

@@ -73,11 +73,11 @@ def test_a_thought_that_reaches_its_bound_says_so(drive: Drive) -> None:
 
 
 def test_a_way_may_be_asked_for(drive: Drive) -> None:
-    done = drive(lambda: zero_shot("2+2?", way="stop"), scripted_model("4", "4", capabilities=ALL_CAPABILITIES))
+    done = drive(lambda: zero_shot("2+2?", tool_mode="stop"), scripted_model("4", "4", capabilities=ALL_CAPABILITIES))
 
     assert done.value.tool_mode == "stop"
     with pytest.raises(UnsupportedError):
-        drive(lambda: zero_shot("2+2?", way="prefill"), scripted_model("4", capabilities=BARE))
+        drive(lambda: zero_shot("2+2?", tool_mode="prefill"), scripted_model("4", capabilities=BARE))
 
 
 def test_a_refusal_at_once_is_an_error(drive: Drive) -> None:

@@ -245,16 +245,16 @@ Tool: TypeAlias = FunctionTool[Any, Any]
 class ReasoningOptions:
     """How questions are solved. `weights` are those of the molar mass tool; `examples` None means the built-in ones.
 
-    Without a `way`, prefill or stop is used, whichever the server supports: if only some settings used function calling,
+    Without a `tool_mode`, prefill or stop is used, whichever the server supports: if only some settings used function calling,
     settings could not be compared.
     """
 
     tools: tuple[str, ...]
-    protocol: str = "tagged"
-    way: ToolMode | None = None
+    tool_format: str = "tagged"
+    tool_mode: ToolMode | None = None
     weights: Weights = "iupac"
     on_error: OnToolError = "report"
-    bounds: SolveLimits = field(default_factory=SolveLimits)
+    limits: SolveLimits = field(default_factory=SolveLimits)
     sampling: Sampling = Sampling()
     examples: tuple[WorkedExample, ...] | None = None
     answer_by: tuple[AnswerSource, ...] = ("line", "prompt")
@@ -265,7 +265,7 @@ class ReasoningOptions:
 
     def codec(self) -> ToolCallFormat:
         """Return the format of tool calls in text."""
-        return tool_call_format(self.protocol)
+        return tool_call_format(self.tool_format)
 
     def pool(self) -> tuple[WorkedExample, ...]:
         """Return the worked examples whose calls all succeed."""
@@ -302,7 +302,7 @@ class ReasoningOptions:
         for worked in examples[: setting.shots]:
             if setting.style == "direct":
                 messages += render_answer_only(worked, results_of_calls)
-            elif self.way == "native" and set(worked.tools) <= set(setting.shown):
+            elif self.tool_mode == "native" and set(worked.tools) <= set(setting.shown):
                 messages += render_native(worked, results_of_calls, parse)
             else:
                 messages += render(worked, codec, results_of_calls, setting.shown)
@@ -319,7 +319,7 @@ def _tools_with_weights(names: tuple[str, ...], weights: Weights) -> tuple[Tool,
 class ReasoningTask(ModelTask):
     """The task of this evaluation. Settings with the name of a model can be sent to another machine; an open model cannot."""
 
-    manner: ReasoningOptions
+    solving: ReasoningOptions
     plan: tuple[Setting, ...]
     name: str = "reason"
     _shots: dict[str, tuple[Message, ...]] = field(default_factory=dict[str, Any], init=False, repr=False)
@@ -332,11 +332,11 @@ class ReasoningTask(ModelTask):
     @property
     def options(self) -> Mapping[str, Json]:
         """Everything that an answer depends on besides setting, question and model."""
-        manner = self.manner
+        solving = self.solving
         return {
-            "tools": [*manner.tools], "protocol": manner.protocol, "way": manner.way, "weights": manner.weights,
-            "on_error": manner.on_error, "bounds": asdict(manner.bounds), "sampling": asdict(manner.sampling),
-            "examples": digest(manner.pool()), "answer_by": [*manner.answer_by],
+            "tools": [*solving.tools], "protocol": solving.tool_format, "way": solving.tool_mode, "weights": solving.weights,
+            "on_error": solving.on_error, "bounds": asdict(solving.limits), "sampling": asdict(solving.sampling),
+            "examples": digest(solving.pool()), "answer_by": [*solving.answer_by],
         }  # fmt: skip
 
     def check(self) -> None:
@@ -350,28 +350,28 @@ class ReasoningTask(ModelTask):
 
     def overlap(self, items: Sequence[Item]) -> tuple[str, ...]:
         """Return the ids of items whose question is also a worked example."""
-        shown = {_normalized(one.question) for one in self.manner.pool()}
+        shown = {_normalized(one.question) for one in self.solving.pool()}
         return tuple(item.id for item in items if _normalized(item.text) in shown)
 
     def program(self, job: Job) -> Program[Rationale]:
         """Return the program of an item under a setting; without examples and tools, the zero-shot program."""
-        setting, manner = self._setting(job.setting), self.manner
+        setting, solving = self._setting(job.setting), self.solving
         if not (setting.shots or setting.shown):
             return zero_shot(
-                job.item.text, steps=setting.style == "steps", sampling=manner.sampling, tokens=manner.bounds.max_tokens,
-                way=None if manner.way == "native" else manner.way,
+                job.item.text, steps=setting.style == "steps", sampling=solving.sampling, tokens=solving.limits.max_tokens,
+                tool_mode=None if solving.tool_mode == "native" else solving.tool_mode,
             )  # fmt: skip
-        way: ToolMode | None = manner.way if setting.shown else None
-        if way is None and "prefix" not in self.required_model.capabilities:
-            way = "stop"
+        tool_mode = solving.tool_mode if setting.shown else None
+        if tool_mode is None and "prefix" not in self.required_model.capabilities:
+            tool_mode = "stop"
         options = SolveOptions(
-            tool_format=manner.codec(), tool_mode=way, shots=self._messages(setting),
-            system=DIRECT_ANSWER if setting.style == "direct" else None, on_error=manner.on_error,
-            on_unknown=manner.on_error if setting.shown else "let_model_answer", simulated_tools=setting.withheld,
+            tool_format=solving.codec(), tool_mode=tool_mode, shots=self._messages(setting),
+            system=DIRECT_ANSWER if setting.style == "direct" else None, on_error=solving.on_error,
+            on_unknown=solving.on_error if setting.shown else "let_model_answer", simulated_tools=setting.withheld,
             forbid_own_results=False,  # the same prompt in all settings; in some the model writes results itself
-            limits=manner.bounds, sampling=manner.sampling, answer_by=manner.answer_by,
+            limits=solving.limits, sampling=solving.sampling, answer_by=solving.answer_by,
         )  # fmt: skip
-        specs = [tool.spec for tool in manner.offered() if tool.spec.name in setting.shown]
+        specs = [tool.spec for tool in solving.offered() if tool.spec.name in setting.shown]
         return solve(job.item.text, specs, options)
 
     def first_request(self, job: Job) -> Request:
@@ -380,13 +380,13 @@ class ReasoningTask(ModelTask):
 
     async def measure(self, job: Job, limits: UsageLimits) -> Measurement:
         """Solve one question and count its rationale."""
-        setting, bounds = self._setting(job.setting), self.manner.bounds
-        tools = [tool for tool in self.manner.offered() if tool.spec.name in setting.working]
+        setting, most = self._setting(job.setting), self.solving.limits
+        tools = [tool for tool in self.solving.offered() if tool.spec.name in setting.working]
         # The limits of the rationale decide how it ends; the limits of the run must not be reached first.
-        most = bounds.max_tool_calls + bounds.max_false_stops + SPARE_CALLS
-        limits = replace(limits, requests=most, tool_calls=most)
+        calls = most.max_tool_calls + most.max_false_stops + SPARE_CALLS
+        limits = replace(limits, requests=calls, tool_calls=calls)
         done = await self.runtime(limits, tools=tools).run_result(self.program(job))
-        counts = count_rationale(done.value, job.item.gold, self.manner.codec(), setting.shown)
+        counts = count_rationale(done.value, job.item.gold, self.solving.codec(), setting.shown)
         return Measurement(counts, done.spent)
 
     def _setting(self, name: str) -> Setting:
@@ -394,7 +394,7 @@ class ReasoningTask(ModelTask):
 
     def _messages(self, setting: Setting) -> tuple[Message, ...]:
         if setting.name not in self._shots:
-            self._shots[setting.name] = self.manner.messages(setting)
+            self._shots[setting.name] = self.solving.messages(setting)
         return self._shots[setting.name]
 
 
@@ -409,7 +409,9 @@ WRITTEN_NUMBER = re.compile(rf"(?<![A-Za-z0-9_.)\]}}])(?:{PLAIN_NUMBER})(?![A-Za
 TRUNCATED_ENDINGS = frozenset({"length", "tokens", "limit"})
 
 
-def count_rationale(rationale: Rationale, gold: str, protocol: ToolCallFormat, names: Iterable[str]) -> dict[str, Json]:
+def count_rationale(
+    rationale: Rationale, gold: str, tool_format: ToolCallFormat, names: Iterable[str]
+) -> dict[str, Json]:
     """Return the counts of a rationale as JSON; only a complete one can be right."""
     done = [called for called in rationale.calls if called.result.origin != "model"]
     followed, restated = list(_numbers_after_results(rationale)), [one for one in done if _numeric_result(one)]
@@ -424,7 +426,7 @@ def count_rationale(rationale: Rationale, gold: str, protocol: ToolCallFormat, n
         "next_of": len(followed), "next_kept": sum(kept for kept, _ in followed), "used": sum(used for _, used in followed),
         "last_of": int(bool(last and rationale.answer)), "last_kept": int(bool(last) and is_near(rationale.answer, last)),
         "unanswered": int(not rationale.answer), "truncated": int(rationale.ending in TRUNCATED_ENDINGS),
-        "false_stops": _false_stops(rationale, protocol, names), "text": rationale.text,
+        "false_stops": _false_stops(rationale, tool_format, names), "text": rationale.text,
     }  # fmt: skip
 
 
@@ -453,9 +455,9 @@ def _text_after(rationale: Rationale, place: int) -> str:
     return "".join(part.text for part in own if isinstance(part, TextPart))
 
 
-def _false_stops(rationale: Rationale, protocol: ToolCallFormat, names: Iterable[str]) -> int:
+def _false_stops(rationale: Rationale, tool_format: ToolCallFormat, names: Iterable[str]) -> int:
     """Count stops that did not close a call."""
-    events = decode(rationale.text, protocol, names)
+    events = decode(rationale.text, tool_format, names)
     ends = {at for at, event in zip(_ends(events), events, strict=True) if isinstance(event, CallText)}
     stops = zip(_ends(rationale.parts), rationale.parts, strict=True)
     return sum(getattr(part, "kind", "") == "stop" and at not in ends for at, part in stops)
@@ -478,18 +480,18 @@ def zero_shot(
     steps: bool = True,
     sampling: Sampling = Sampling(),
     tokens: int | None = None,
-    way: ToolMode | None = None,
+    tool_mode: ToolMode | None = None,
 ) -> Program[Rationale]:
     """Answer a question with a number: after reasoning step by step (Kojima et al. 2022), or from the question alone.
 
-    If the server supports prefill, the cues are prefilled; otherwise, and for the `way` "stop", they are messages. `tokens`
+    If the server supports prefill, the cues are prefilled; otherwise, and for the tool mode "stop", they are messages. `tokens`
     limits the reasoning; the answer may take a few more.
 
     Raises (when run):
         RefusalError: the model refused to answer.
-        UnsupportedError: the `way` is "prefill", and the model does not support prefill.
+        UnsupportedError: the tool mode is "prefill", and the model does not support prefill.
     """
-    chosen, *_ = tool_modes(way, (yield from perform(GetCapabilities())), allow_native=False)
+    chosen, *_ = tool_modes(tool_mode, (yield from perform(GetCapabilities())), allow_native=False)
     parts: list[TextPart | InsertedText] = []
     messages: list[Message] = []
     ending: EndReason = "end"

@@ -27,11 +27,10 @@ from taiwa.operations.resent_history import Completion, CompletionOptions, Threa
 from taiwa.server.catalogue import Choice
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.request import Fields, ServerState, caller_of, read_body, start_run, state_of
-from taiwa.server.request_extension import Extension, read_extension
 from taiwa.server.responses import EventStream, SendNow, event
 from taiwa.server.runs import LiveRun, RunEvent, take_pieces
 from taiwa.server.wire_interface import Route, Wire
-from taiwa.server.wires.answer_request import checked_tools, response_of
+from taiwa.server.wires.answer_request import Extension, checked_tools, read_extension, response_of
 from taiwa.server.wires.chat_completions import read_function
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository

@@ -49,12 +49,11 @@ from taiwa.server.conversation_turns import (
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.indexing import IndexRun
 from taiwa.server.request import Fields, ServerState, caller_of, language_of, read_body, repository_of, state_of
-from taiwa.server.request_extension import read_params
 from taiwa.server.responses import EventStream, SendNow, event
 from taiwa.server.runs import PublishedEvent, RunEvent, Take, take_pieces
 from taiwa.server.shared_store import Followable
 from taiwa.server.wire_interface import COUNT, LIMIT, TEXT, Described, Route, Wire
-from taiwa.server.wires.answer_request import read_base64
+from taiwa.server.wires.answer_request import read_base64, read_params
 from taiwa.server.wires.responses import is_response
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.replay import replay_history

@@ -36,17 +36,18 @@ from taiwa.kernel.serialization import Json, parse_json, to_json
 from taiwa.models.http_api.provider_interface import EFFORTS
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.request import Fields, read_body, state_of
-from taiwa.server.request_extension import Extend, read_extension
 from taiwa.server.responses import SendNow, event
 from taiwa.server.runs import LiveRun, PublishedEvent
 from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.answer_request import (
     MOST_LOGPROBS,
     AnswerRequest,
+    Extend,
     answer,
     checked_choice,
     checked_tools,
     read_base64,
+    read_extension,
     read_history,
     read_stops,
     refuse_penalties,

@@ -40,17 +40,18 @@ from taiwa.operations.resent_history import CompletionOptions, Place, estimate_i
 from taiwa.operations.say import request_tokens
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.request import Fields, read_body, repository_of, state_of
-from taiwa.server.request_extension import Extend, read_extension
 from taiwa.server.responses import SendNow, event
 from taiwa.server.runs import LiveRun, PublishedEvent
 from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.answer_request import (
     AnswerRequest,
+    Extend,
     answer,
     arguments_of,
     checked_choice,
     checked_tools,
     read_base64,
+    read_extension,
     read_history,
     read_stops,
     response_of,

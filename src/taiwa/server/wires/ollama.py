@@ -28,16 +28,17 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.serialization import Json, to_json
 from taiwa.server.errors import ApiError
 from taiwa.server.request import Fields, ServerState, read_body, state_of
-from taiwa.server.request_extension import Extend, read_extension
 from taiwa.server.responses import SendNow
 from taiwa.server.runs import LiveRun, PublishedEvent
 from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.answer_request import (
     MOST_LOGPROBS,
     AnswerRequest,
+    Extend,
     answer,
     arguments_of,
     read_base64,
+    read_extension,
     read_history,
     read_stops,
     refuse_penalties,

@@ -28,12 +28,18 @@ from taiwa.operations.resent_history import (
 )
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.request import Fields, ServerState, caller_of, read_body, start_run, state_of
-from taiwa.server.request_extension import Extension, read_extension
 from taiwa.server.responses import EventStream, SendNow, event, page_for
 from taiwa.server.runs import LiveRun, take_pieces
 from taiwa.server.shared_store import RemoteRun
 from taiwa.server.wire_interface import Route, Wire
-from taiwa.server.wires.answer_request import MOST_LOGPROBS, checked_tools, refuse_penalties, unsupported_tool
+from taiwa.server.wires.answer_request import (
+    MOST_LOGPROBS,
+    Extension,
+    checked_tools,
+    read_extension,
+    refuse_penalties,
+    unsupported_tool,
+)
 from taiwa.server.wires.chat_completions import read_effort, read_format, read_function, read_tool_choice
 from taiwa.server.wires.conversations import conversation_of, find_item, pending_messages, read_metadata, take_pending
 from taiwa.server.wires.files import with_files
