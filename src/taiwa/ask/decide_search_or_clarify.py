@@ -428,7 +428,7 @@ DOMINANT = 0.8
 """Share of all scores from which one group of passages counts as what is meant, without a choice."""
 
 
-def group_options(found: Sequence[Passage], limit: int = MAX_OPTIONS) -> tuple[Option, ...]:
+def group_options(found: Sequence[Passage]) -> tuple[Option, ...]:
     """Group passages by the first title or heading in which they differ; the best group comes first.
 
     There are at least two options, or none: passages with the same text, or all under one heading, leave no choice.
@@ -451,7 +451,7 @@ def group_options(found: Sequence[Passage], limit: int = MAX_OPTIONS) -> tuple[O
     if len(groups) < 2:
         return ()
     ranked = sorted(groups, key=lambda name: -sum(passage.score for passage in groups[name]))
-    return tuple(_option(labels[name], groups[name]) for name in ranked[:limit])
+    return tuple(_option(labels[name], groups[name]) for name in ranked[:MAX_OPTIONS])
 
 
 def narrow_options(found: Sequence[Passage], options: Sequence[Option]) -> tuple[Option, ...]:

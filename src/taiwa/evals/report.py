@@ -67,8 +67,8 @@ class PairedComparison:
         return mcnemar(self.only_this, self.only_that)
 
 
-def wilson(count: int, of: int, z: float = NORMAL_95) -> Interval:
-    """Return the Wilson score interval of a share.
+def wilson(count: int, of: int) -> Interval:
+    """Return the Wilson score interval of a share at 95 %.
 
     >>> low, high = wilson(15, 148)
     >>> round(low, 4), round(high, 4)
@@ -76,9 +76,9 @@ def wilson(count: int, of: int, z: float = NORMAL_95) -> Interval:
     """
     if not 0 <= count <= of or of == 0:
         raise ValueError(f"{count} of {of} is not a share")
-    share, square = count / of, z * z
+    share, square = count / of, NORMAL_95**2
     middle = (share + square / (2 * of)) / (1 + square / of)
-    half = z / (1 + square / of) * math.sqrt(share * (1 - share) / of + square / (4 * of * of))
+    half = NORMAL_95 / (1 + square / of) * math.sqrt(share * (1 - share) / of + square / (4 * of * of))
     # At the ends, floating-point arithmetic would miss 0 and 1 by one digit.
     low = 0.0 if count == 0 else max(0.0, middle - half)
     high = 1.0 if count == of else min(1.0, middle + half)

@@ -128,13 +128,13 @@ def whole_characters(text: str) -> str:
     return text if text.isascii() else SURROGATE.sub(REPLACEMENT, text)
 
 
-def plural(count: int, singular: str, plural: str = "") -> str:
+def plural(count: int, singular: str) -> str:
     """Write a number with its noun in the form for it.
 
-    >>> plural(1, "row"), plural(1200, "row"), plural(2, "entry", "entries")
-    ('1 row', '1,200 rows', '2 entries')
+    >>> plural(1, "row"), plural(1200, "row")
+    ('1 row', '1,200 rows')
     """
-    return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
+    return f"{count:,} {singular if count == 1 else f'{singular}s'}"
 
 
 def strip_control(text: str) -> str:

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from taiwa.settings import Settings
 
 ConstraintKind: TypeAlias = Literal["", "type", "schema", "regex", "grammar", "choice"]
-CONSTRAINT_KINDS: tuple[ConstraintKind, ...] = ("type", "schema", "regex", "grammar", "choice")
 SchemaStyle: TypeAlias = Literal["typescript", "jsonschema", "openai"]
 MAX_PARSED_CHARS = 64 << 20
 MAX_SHOWN_PATTERN = 400
@@ -423,7 +422,7 @@ def _reference_guide(constraint: "Constraint | None", vocabulary: "Vocabulary", 
         return RegexGuide.of_choice(constraint.texts, vocabulary)
     if isinstance(constraint, Regex):
         return RegexGuide(constraint.pattern, vocabulary)
-    assert isinstance(constraint, JsonSchema), "a kind of `CONSTRAINT_KINDS`"
+    assert isinstance(constraint, JsonSchema), "a constraint of another kind"
     try:
         return RegexGuide.of_schema(dict(constraint.schema), vocabulary, space_regex(whitespace))
     except UnsupportedConstraintError as error:

@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 
 SIGNS = {"added": "+", "removed": "-", "changed": "~"}
-EXPORT_FORMATS = ("jsonl", "md", "html", "verifiable")
 END_OF_TEXT = "end"
 INERT = frozenset(
     """inline text softbreak hardbreak code_inline em_open em_close strong_open strong_close paragraph_open paragraph_close fence

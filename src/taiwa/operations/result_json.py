@@ -126,12 +126,11 @@ def _sequence(results: Sequence[Any]) -> Json:
     return [to_json(each) for each in results]
 
 
-def ask_to_json(question: str, turn: TurnResult, ask: "AskResult | None" = None) -> dict[str, Json]:
+def ask_to_json(question: str, turn: TurnResult) -> dict[str, Json]:
     """Return a turn of the app `ask` as JSON: the question, the decision, the passages, the answer, and the bill."""
-    ask = ask or turn.ask
-    assert ask is not None, "a turn of the app ask has a result"
+    assert turn.ask is not None, "a turn of the app ask has a result"
     bill = {name: each for name, each in to_json(turn).items() if name != "delta"}
-    return {"question": question, **_ask_result(ask), **bill}
+    return {"question": question, **_ask_result(turn.ask), **bill}
 
 
 def _ask_result(ask: "AskResult") -> dict[str, Json]:

@@ -72,6 +72,8 @@ def terms(text: str) -> Iterator[str]:
 
 EASE = 60
 """The constant of reciprocal rank fusion (Cormack, Clarke, Buettcher 2009)."""
+CATCH_UP_SECONDS = 1.0
+"""How long a search waits for the writer lock of an index whose folder has changed."""
 FUSION_DEPTH = 50
 """Number of passages of each ranking to fuse."""
 
@@ -306,12 +308,12 @@ class Index:
         """
         return refresh(self.backend, wait, progress)
 
-    def catch_up(self, wait: float = 1.0, progress: Progress | None = None) -> str:
+    def catch_up(self, progress: Progress | None = None) -> str:
         """Read changes in the folder before a search; return why the index could not be updated, or ""."""
         if not self.root:
             return ""
         try:
-            self.refresh(wait, progress)
+            self.refresh(CATCH_UP_SECONDS, progress)
         except ConflictError:
             why = "another process is indexing its folder"
         except (ConfigError, InputError, StoreError) as error:

@@ -48,9 +48,9 @@ def invalid(param: str | None, message: str, code: str | None = None) -> ApiErro
     return ApiError(400, message, code=code, param=param)
 
 
-def too_many(message: str, retry_after: int = 1) -> ApiError:
+def too_many(message: str) -> ApiError:
     """Return the error of a temporary limit of this server."""
-    return ApiError(429, message, "rate_limit_error", "rate_limit_exceeded", retry_after=retry_after)
+    return ApiError(429, message, "rate_limit_error", "rate_limit_exceeded", retry_after=1)
 
 
 INTERNAL = ApiError(500, "internal error; the log of the server has its traceback", SERVER, "internal_error")

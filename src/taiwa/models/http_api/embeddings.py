@@ -47,8 +47,6 @@ class EmbeddingEndpoint:
         self.model = model
         self.name = known.model if known is not None else ""
         self.probe = known.probe if known is not None else ()
-        self.tokens_read = 0
-        """Input tokens as counted by the server."""
         self._is_identified = False
 
     def __repr__(self) -> str:
@@ -120,7 +118,6 @@ class EmbeddingEndpoint:
             data = parse_json(raw)
         except ValueError:
             raise self._invalid("sent invalid JSON") from None
-        self.tokens_read += count_at(data, "usage", "prompt_tokens") or 0
         items = items_at(data, "data")
         indices = [count_at(each, "index") for each in items]
         if sorted(index for index in indices if index is not None) == list(range(len(items))):
