@@ -1,18 +1,15 @@
 """Output types by name, typed extraction, generation under a constraint, and the explanation of a constraint."""
 
-import importlib
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard, cast
 
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError, OutputValidationError, TaiwaError
+from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError, OutputValidationError
 from taiwa.kernel.messages import (
     Choice,
     Constraint,
@@ -109,7 +106,6 @@ def load_output_type(target: str) -> OutputType[Any]:
         return _type_of_typescript(Path(file), declared)
     if file.endswith(".py"):
         module, path = file, declared
-        found: Any = _import_file(file)
     elif re.search(r"[\s,]", target.strip()):
         return OutputType.fields("Answer", *parse_fields(target))
     else:
@@ -119,7 +115,9 @@ def load_output_type(target: str) -> OutputType[Any]:
                 f"invalid type {target!r}; expected FILE.json, FILE.ts:Type, FILE.py:Type, module:Type, or fields such as "
                 "'name, age int'"
             )
-        found = _import(module)
+    from taiwa.tools.registry import import_code
+
+    found: Any = import_code(module)
     for name in path.split("."):
         if not hasattr(found, name):
             here = getattr(found, "__name__", module)
@@ -130,23 +128,6 @@ def load_output_type(target: str) -> OutputType[Any]:
 
 def _is_output_type(found: object) -> TypeGuard[OutputType[Any]]:
     return isinstance(found, OutputType)
-
-
-def _import(module: str) -> object:
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    with _ImportBoundary(module):
-        return importlib.import_module(module)
-    raise AssertionError  # the boundary always raises
-
-
-def _import_file(file: str) -> object:
-    from taiwa.tools.registry import import_file
-
-    with _ImportBoundary(file):
-        return import_file(Path(file))
-    raise AssertionError  # the boundary always raises
 
 
 def _suggestion(found: object, name: str) -> str:
@@ -172,27 +153,6 @@ def _type_of_typescript(path: Path, name: str) -> OutputType[Any]:
         return OutputType.from_typescript(read_file(path), name)
     except TypeScriptError as error:
         raise InputError(f"{path}:{error.line}:{error.column}: {error.reason}") from error
-
-
-class _ImportBoundary:
-    """Map errors that a user's module raises while it is imported to `InputError`."""
-
-    def __init__(self, module: str) -> None:
-        self._module = module
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None or isinstance(error, (KeyboardInterrupt, TaiwaError)):
-            return
-        root = self._module.partition(".")[0]
-        if isinstance(error, ModuleNotFoundError) and error.name in (self._module, root):
-            raise InputError(f"module {self._module!r} not found, here ({Path.cwd()}) or installed") from error
-        words = " ".join(str(error).split())
-        raise InputError(f"cannot import {self._module}: {type(error).__name__}: {words}") from error
 
 
 def parse(output_type: OutputType[Any], text: str, *, guess: bool = True) -> ParseResult:

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -254,6 +254,43 @@ def repository_of(request: Request) -> Repository:
     return state_of(request).repository(caller_of(request))
 
 
+def name_of(request: Request) -> str:
+    """Return the name in the path of a request."""
+    return str(request.path_params["name"])
+
+
+def query_number(request: Request, name: str, default: int, least: int, most: int) -> int:
+    """Return a whole number of the query.
+
+    Raises:
+        ApiError: it is something else, or out of bounds.
+    """
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not text.isascii() or not text.isdigit() or not least <= int(text[:20]) <= most:
+        raise invalid(name, f"{name} must be from {least} to {most}")
+    return int(text)
+
+
+async def body_parts(request: Request, most: int, seconds: float) -> AsyncGenerator[bytes]:
+    """Yield the body of a request, of at most so many bytes, and within some seconds.
+
+    Raises:
+        ApiError: it is too large, or too slow.
+    """
+    size = 0
+    try:
+        async with asyncio.timeout(seconds):
+            async for part in request.stream():
+                size += len(part)
+                if size > most:
+                    raise body_too_large(most)
+                yield part
+    except TimeoutError:
+        raise ApiError(408, "the body did not arrive in time", code="request_timeout") from None
+
+
 async def read_body(request: Request) -> Fields:
     """Read the body of a request, a JSON object.
 
@@ -261,19 +298,8 @@ async def read_body(request: Request) -> Fields:
         ApiError: it is too large, too slow, or not a JSON object.
     """
     limits = state_of(request).options.limits
-    parts: list[bytes] = []
-    size = 0
-    try:
-        async with asyncio.timeout(limits.body_seconds):
-            async for part in request.stream():
-                size += len(part)
-                if size > limits.body:
-                    raise body_too_large(limits.body)
-                parts.append(part)
-    except TimeoutError:
-        raise ApiError(408, "the body did not arrive in time", code="request_timeout") from None
-    body = b"".join(parts)
-    data = await asyncio.to_thread(_parse, body) if size > 1 << 20 else _parse(body)
+    body = b"".join([part async for part in body_parts(request, limits.body, limits.body_seconds)])
+    data = await asyncio.to_thread(_parse, body) if len(body) > 1 << 20 else _parse(body)
     return Fields.of(data)
 
 

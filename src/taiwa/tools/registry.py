@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeGuard, cast
 
-from taiwa.kernel.errors import ConfigError, InputError, ToolError
+from taiwa.kernel.errors import ConfigError, InputError, TaiwaError, ToolError
 from taiwa.kernel.messages import Passage, ToolResult
 from taiwa.kernel.runtime import Retriever
 from taiwa.kernel.serialization import Json
@@ -81,12 +81,7 @@ def find_tools(names: Iterable[str]) -> tuple[FunctionTool[Any, Any], ...]:
 
 def _load_tool(address: str) -> FunctionTool[Any, Any]:
     place, _, name = address.rpartition(":")
-    try:
-        found: object = import_file(Path(place)) if place.endswith(".py") else _import(place, Path.cwd())
-    except InputError:
-        raise
-    except Exception as error:
-        raise InputError(f"cannot import {place}: {type(error).__name__}: {error}") from error
+    found = import_code(place)
     for part in name.split("."):
         found = getattr(found, part, None)
     if not _is_tool(found):
@@ -146,24 +141,30 @@ def _hash(file: Path) -> str:
     return sha256(file.read_bytes()).hexdigest()[:HASH_CHARS]
 
 
-def import_file(file: Path) -> object:
-    """Import a Python file like a program: modules next to it can be imported, here and in the worker of a tool.
+def import_code(place: str) -> object:
+    """Import a module, also one in the current folder, or a Python file like a program: modules next to it can be imported,
+    here and in the worker of a tool.
 
     Raises:
-        InputError: it is not found, or another module has its name.
+        InputError: it is not found, raises an error, or is a file whose name another module has.
     """
-    if not file.is_file():
-        raise InputError(f"file {file} not found")
-    found = _import(file.stem, file.resolve().parent)
-    if Path(str(getattr(found, "__file__", ""))).resolve() != file.resolve():
-        raise InputError(f"{file}: another module has the name {file.stem!r}; rename the file")
-    return found
-
-
-def _import(module: str, folder: Path) -> object:
+    file = Path(place).resolve() if place.endswith(".py") else None
+    if file is not None and not file.is_file():
+        raise InputError(f"file {place} not found")
+    module, folder = (place, Path.cwd()) if file is None else (file.stem, file.parent)
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
-    return import_module(module)
+    try:
+        found = import_module(module)
+    except TaiwaError:
+        raise
+    except (Exception, SystemExit) as error:
+        if isinstance(error, ModuleNotFoundError) and error.name in (module, module.partition(".")[0]):
+            raise InputError(f"module {module!r} not found, here ({folder}) or installed") from error
+        raise InputError(f"cannot import {place}: {type(error).__name__}: {' '.join(str(error).split())}") from error
+    if file is not None and Path(str(getattr(found, "__file__", ""))).resolve() != file:
+        raise InputError(f"{place}: another module has the name {module!r}; rename the file")
+    return found
 
 
 def _is_tool(found: object) -> TypeGuard[FunctionTool[Any, Any]]:

@@ -48,7 +48,17 @@ from taiwa.server.conversation_turns import (
 )
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.indexing import IndexRun
-from taiwa.server.request import Fields, ServerState, caller_of, language_of, read_body, repository_of, state_of
+from taiwa.server.request import (
+    Fields,
+    ServerState,
+    caller_of,
+    language_of,
+    name_of,
+    query_number,
+    read_body,
+    repository_of,
+    state_of,
+)
 from taiwa.server.responses import EventStream, SendNow, event
 from taiwa.server.runs import PublishedEvent, RunEvent, Take, take_pieces
 from taiwa.server.shared_store import Followable
@@ -76,17 +86,13 @@ async def _reading(request: Request, read: Callable[[Repository], Json]) -> Json
     return await asyncio.to_thread(read, repository_of(request))
 
 
-def _name(request: Request) -> str:
-    return str(request.path_params["name"])
-
-
 async def _existing(request: Request, kind: str, has: Callable[[Store, str], bool]) -> str:
     """Return the name in a path, of something that the caller has.
 
     Raises:
         ApiError: the caller has none of that name.
     """
-    name = _name(request)
+    name = name_of(request)
     try:
         exists = await asyncio.to_thread(has, repository_of(request).store, name)
     except InputError:  # not even the form of a hash
@@ -130,13 +136,6 @@ def _model(request: Request, body: Fields) -> str:
     return name
 
 
-def _number(request: Request, name: str, default: int, most: int = MOST_LISTED) -> int:
-    text = request.query_params.get(name, str(default))
-    if not text.isascii() or not text.isdigit() or not 0 < int(text[:6]) <= most:
-        raise invalid(name, f"{name} must be from 1 to {most}")
-    return int(text)
-
-
 def read_files(body: Fields) -> tuple[Attachment, ...]:
     """Read the attachments of a body: objects with a `name` and their bytes in base64 as `data`.
 
@@ -153,7 +152,7 @@ def read_files(body: Fields) -> tuple[Attachment, ...]:
 
 async def list_conversations(request: Request) -> Json:
     """List conversations, or find those with some words."""
-    limit, query = _number(request, "limit", 100), request.query_params.get("q", "")
+    limit, query = query_number(request, "limit", 100, 1, MOST_LISTED), request.query_params.get("q", "")
 
     def read(repository: Repository) -> Json:
         found: Json = to_json(repository.store.search(query, limit) if query else sessions(repository, limit))
@@ -181,7 +180,7 @@ async def begin(request: Request) -> Json:
 
 async def history(request: Request) -> Json:
     """Return the nodes of a conversation, oldest first."""
-    name, limit = await _session(request), _number(request, "limit", MOST_LISTED)
+    name, limit = await _session(request), query_number(request, "limit", MOST_LISTED, 1, MOST_LISTED)
     return await _reading(request, lambda repository: to_json(log(repository, repository.session(name), limit)))
 
 
@@ -253,7 +252,7 @@ async def rewrite(request: Request) -> Json:
 async def estimate(request: Request) -> Json:
     """Estimate what it costs to answer a turn again, and with those that follow, from what they took before."""
     state, name, query = state_of(request), await _session(request), request.query_params
-    turn = _number(request, "turn", 1)
+    turn = query_number(request, "turn", 1, 1, MOST_LISTED)
 
     def read(repository: Repository) -> Json:
         session = open_conversation(state.catalogue, repository, state.turns, name, query.get("model", ""))
@@ -460,7 +459,7 @@ async def trace_node(request: Request) -> Json:
 async def token_list(request: Request) -> Json:
     """Return the tokens of the answers that made a node: what was forced, what could have come, and where in the schema."""
     name, served = await _node(request), state_of(request).catalogue
-    most = _number(request, "top", 5, MOST_ALTERNATIVES)
+    most = query_number(request, "top", 5, 1, MOST_ALTERNATIVES)
     return await _reading(request, lambda repository: to_json(tokens(repository, name, served.model_named, most)))
 
 
@@ -581,7 +580,7 @@ async def _events_of(request: Request) -> Callable[[Take], AsyncIterator[tuple[s
     Raises:
         ApiError: it does not exist, or belongs to another caller.
     """
-    state, name, caller = state_of(request), _name(request), caller_of(request)
+    state, name, caller = state_of(request), name_of(request), caller_of(request)
     if (indexing := state.indexing.find(name, caller)) is not None:
         return lambda _: _events_of_indexing(indexing)
     return partial(_events_of_turns, await state.followed.get(name, caller), repository_of(request))
@@ -619,7 +618,7 @@ def _event(each: RunEvent) -> Json:
 
 async def cancel(request: Request) -> Json:
     """Stop a run; a turn is committed with the text that it has, and the next run of an index reads the rest."""
-    state, name, caller = state_of(request), _name(request), caller_of(request)
+    state, name, caller = state_of(request), name_of(request), caller_of(request)
     if (indexing := state.indexing.find(name, caller)) is not None:
         indexing.cancel()
     else:

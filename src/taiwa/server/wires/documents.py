@@ -26,7 +26,6 @@ from taiwa.operations.results import MarkedPassage
 from taiwa.retrieval import Index, Library
 from taiwa.retrieval.index import IndexScope
 from taiwa.retrieval.types import UnreadableError
-from taiwa.server.access import body_too_large
 from taiwa.server.api_types import (
     Deleted,
     FoundPassages,
@@ -47,7 +46,7 @@ from taiwa.server.indexing import (
     upload_path,
     without_folder,
 )
-from taiwa.server.request import caller_of, read_body, repository_of, state_of
+from taiwa.server.request import body_parts, caller_of, name_of, query_number, read_body, repository_of, state_of
 from taiwa.server.wire_interface import COUNT, OFFSET, TEXT, Described, Route, Wire
 from taiwa.settings import Settings
 
@@ -60,6 +59,7 @@ MOST_CHARACTERS = 200_000
 """Of the text of a document in one answer."""
 CONTEXT = 2_000
 """Characters before and behind a quotation."""
+FARTHEST = 1 << 40
 IN_MEMORY = 1 << 20
 
 
@@ -182,7 +182,7 @@ async def create(request: Request) -> Json:
 
 async def show(request: Request) -> dict[str, Json]:
     """Return an index: its documents, what could not be read and why, and who may see what."""
-    name, running = _name(request), state_of(request).indexing
+    name, running = name_of(request), state_of(request).indexing
 
     def read(documents: Documents) -> dict[str, Json]:
         index = documents.index(name)
@@ -214,7 +214,7 @@ def _rules(index: Index) -> list[Json]:
 
 async def delete(request: Request) -> Json:
     """Delete an index; uploaded documents are deleted with it, and those of a folder of the server stay."""
-    name = _name(request)
+    name = name_of(request)
 
     def remove(documents: Documents) -> Json:
         index = documents.index(name)
@@ -233,7 +233,7 @@ async def refresh(request: Request) -> Json:
     """Read what changed in the folder of an index; the answer names its run."""
     body = await read_body(request)
     body.check_names(set())
-    name = _name(request)
+    name = name_of(request)
 
     def find_root(documents: Documents) -> tuple[str, str]:
         index = documents.index(name)
@@ -254,7 +254,7 @@ async def upload(request: Request) -> Json:
     The body is a form (`multipart/form-data`) with any number of files, or the bytes of one document, whose name is in the
     query as `path`. The answer names the run that reads them, and what was refused with reasons.
     """
-    name = _name(request)
+    name = name_of(request)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     form: FormData | None = None
     try:
@@ -344,18 +344,9 @@ def keep(settings: Settings, target: Path, path: str, file: BinaryIO, room: int)
     return received.size
 
 
-async def _bounded(request: Request) -> AsyncGenerator[bytes]:
-    """Yield the body of an upload, within the limits of size and time."""
-    limits, size = state_of(request).options.limits, 0
-    try:
-        async with asyncio.timeout(limits.upload_seconds):
-            async for part in request.stream():
-                size += len(part)
-                if size > limits.upload:
-                    raise body_too_large(limits.upload)
-                yield part
-    except TimeoutError:
-        raise ApiError(408, "the body did not arrive in time", code="request_timeout") from None
+def _upload_parts(request: Request) -> AsyncGenerator[bytes]:
+    limits = state_of(request).options.limits
+    return body_parts(request, limits.upload, limits.upload_seconds)
 
 
 async def read_form(request: Request) -> FormData:
@@ -364,7 +355,7 @@ async def read_form(request: Request) -> FormData:
     Raises:
         ApiError: it is too large, too slow, or malformed.
     """
-    parser = MultiPartParser(request.headers, _bounded(request), max_files=MOST_FILES, max_fields=MOST_FILES)
+    parser = MultiPartParser(request.headers, _upload_parts(request), max_files=MOST_FILES, max_fields=MOST_FILES)
     try:
         return await parser.parse()
     except MultiPartException as error:
@@ -374,7 +365,7 @@ async def read_form(request: Request) -> FormData:
 async def _read_bytes(request: Request) -> BinaryIO:
     checked_path(request.query_params.get("path", ""))  # before anything is received
     received = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115  (closed with its last reference)
-    async for part in _bounded(request):
+    async for part in _upload_parts(request):
         await asyncio.to_thread(received.write, part)
     received.seek(0)
     return cast("BinaryIO", received)
@@ -382,9 +373,9 @@ async def _read_bytes(request: Request) -> BinaryIO:
 
 async def open_document(request: Request) -> dict[str, Json]:
     """Return the text of a document, whole or around a quotation; deleting is another method of this path."""
-    name, path = _name(request), str(request.path_params["path"])
+    name, path = name_of(request), str(request.path_params["path"])
     query = request.query_params
-    start, end, context = (_offset(request, each, -1) for each in ("start", "end", "context"))
+    start, end, context = (query_number(request, each, -1, 0, FARTHEST) for each in ("start", "end", "context"))
 
     def read(documents: Documents) -> dict[str, Json]:
         index = documents.index(name)
@@ -410,7 +401,7 @@ def _text(
 
 async def open_passage(request: Request) -> Json:
     """Return a passage by its id, which citations have, and the text around it."""
-    name, context = str(request.path_params["id"]), _offset(request, "context", CONTEXT)
+    name, context = str(request.path_params["id"]), query_number(request, "context", CONTEXT, 0, FARTHEST)
 
     def read(documents: Documents) -> Json:
         for each in documents.names:
@@ -430,7 +421,7 @@ async def open_passage(request: Request) -> Json:
 
 async def delete_document(request: Request) -> Json:
     """Delete an uploaded document; it is found no more."""
-    name, path = _name(request), str(request.path_params["path"])
+    name, path = name_of(request), str(request.path_params["path"])
 
     def remove(documents: Documents) -> Json:
         index = documents.to_upload(documents.index(name))
@@ -446,14 +437,10 @@ async def delete_document(request: Request) -> Json:
 
 async def find_passages(request: Request) -> dict[str, Json]:
     """Find the passages that fit a query best, and those that came next."""
-    query, limit = request.query_params.get("q", ""), _offset(request, "limit", 5)
-    if not 1 <= limit <= MOST_FOUND:
-        raise invalid("limit", f"limit must be from 1 to {MOST_FOUND}")
+    query, limit = request.query_params.get("q", ""), query_number(request, "limit", 5, 1, MOST_FOUND)
     if not query.strip():
         raise invalid("q", "the query is empty; give at least one word as q")
-    wanted = [
-        *([str(request.path_params["name"])] if "name" in request.path_params else request.query_params.getlist("in"))
-    ]
+    wanted = [*([name_of(request)] if "name" in request.path_params else request.query_params.getlist("in"))]
 
     def read(documents: Documents) -> dict[str, Json]:
         names = tuple(documents.index(name).name for name in wanted) or documents.names
@@ -475,19 +462,6 @@ async def find_passages(request: Request) -> dict[str, Json]:
         }
 
     return await with_documents(request, read, writes=True)
-
-
-def _name(request: Request) -> str:
-    return str(request.path_params["name"])
-
-
-def _offset(request: Request, name: str, default: int) -> int:
-    text = request.query_params.get(name)
-    if text is None:
-        return default
-    if not text.isascii() or not text.isdigit() or len(text) > len(str(1 << 40)):
-        raise invalid(name, f"{name} must be a whole number of characters")
-    return int(text)
 
 
 GET, POST, DELETE = ("GET",), ("POST",), ("DELETE",)

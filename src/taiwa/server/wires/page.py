@@ -19,7 +19,15 @@ from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.page.page import POLICY, STATIC, Page, asset
 from taiwa.server.page.panels import PANELS, Place
 from taiwa.server.page.transcript import LAST_TURNS, common_node, transcript
-from taiwa.server.request import LANGUAGE_COOKIE, caller_of, language_of, read_body, repository_of, state_of
+from taiwa.server.request import name_of, (
+    LANGUAGE_COOKIE,
+    caller_of,
+    language_of,
+    query_number,
+    read_body,
+    repository_of,
+    state_of,
+)
 from taiwa.server.responses import EventStream, event, json_response
 from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires import documents
@@ -29,6 +37,7 @@ from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.users import UserProfiles
 
+MOST_STEPS = 10**9
 SHA256 = re.compile("[0-9a-f]{64}")
 
 
@@ -40,7 +49,7 @@ async def _render(request: Request, render: Callable[[Page], str]) -> Response:
 
 
 def _name(request: Request, repository: Repository) -> str:
-    name = str(request.path_params["name"])
+    name = name_of(request)
     if not repository.store.refs.has(name):
         raise ApiError(404, f"conversation {name[:80]!r} not found", code="conversation_not_found")
     return name
@@ -109,13 +118,11 @@ async def window(request: Request) -> Response:
 
 async def step(request: Request) -> Response:
     """Return the node some nodes before the end of a branch."""
-    back = request.query_params.get("back", "0")
-    if not back.isascii() or not back.isdigit():
-        raise invalid("back", "back must be a number")
+    back = query_number(request, "back", 0, 0, MOST_STEPS)
 
     def read(repository: Repository) -> Response:
         path = repository.store.nodes.path(_place(request, repository).tip)
-        name = next(islice((name for name, node in path if node.kind != "root"), int(back[:9]), None), None)
+        name = next(islice((name for name, node in path if node.kind != "root"), back, None), None)
         if name is None:
             raise invalid("back", "the conversation has fewer turns")
         return json_response({"node": name})
@@ -151,7 +158,7 @@ async def difference(request: Request) -> Response:
 
 async def static(request: Request) -> Response:
     """Return an asset."""
-    name = str(request.path_params["name"])
+    name = name_of(request)
     if name not in STATIC:
         raise ApiError(404, "asset not found", code="not_found")
     headers = {"cache-control": "no-cache", "content-security-policy": POLICY}
@@ -160,7 +167,7 @@ async def static(request: Request) -> Response:
 
 async def file(request: Request) -> Response:
     """Return an attachment: images to be shown, all else to be saved."""
-    name, blobs = str(request.path_params["name"]), repository_of(request).store.blobs
+    name, blobs = name_of(request), repository_of(request).store.blobs
     data = await asyncio.to_thread(blobs.data, name) if SHA256.fullmatch(name) else b""
     if not data:
         raise ApiError(404, "the bytes of the attachment are not stored here", code="not_found")
@@ -323,7 +330,7 @@ async def document_index(request: Request) -> Response:
 async def document_text(request: Request) -> Response:
     """Show a document, at a quotation where the query gives one."""
     document = await documents.open_document(request)
-    return await _render(request, lambda page: page.document(str(request.path_params["name"]), document))
+    return await _render(request, lambda page: page.document(name_of(request), document))
 
 
 GET = ("GET",)

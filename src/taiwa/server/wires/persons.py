@@ -12,7 +12,7 @@ from taiwa.kernel.serialization import Json
 from taiwa.operations.result_json import learned_to_json, members, profile_to_json
 from taiwa.server.api_types import Deleted, Person, PersonChange, PersonEntry, Rating
 from taiwa.server.errors import ApiError, error_to_json
-from taiwa.server.request import Fields, read_body, repository_of
+from taiwa.server.request import Fields, name_of, read_body, repository_of
 from taiwa.server.wire_interface import Described, Route, Wire
 from taiwa.sessions.users import UserProfiles, set_profile_value
 
@@ -26,10 +26,6 @@ def _known(users: UserProfiles, name: str) -> UserProfile:
     if not users.has(name):
         raise ApiError(404, f"person {name[:80]!r} not found", code="person_not_found")
     return users.get(name)
-
-
-def _name(request: Request) -> str:
-    return str(request.path_params["name"])
 
 
 def shown_person(users: UserProfiles, name: str) -> dict[str, Json]:
@@ -53,13 +49,13 @@ async def list_persons(request: Request) -> Json:
 
 async def show(request: Request) -> Json:
     """Return a person: language, facts, thresholds, and what feedback has changed."""
-    name = _name(request)
+    name = name_of(request)
     return await _answer(request, lambda users: shown_person(users, name))
 
 
 async def change(request: Request) -> Json:
     """Set facts, language and thresholds of a person, who is new or known; null or "" removes a fact."""
-    name, body = _name(request), await read_body(request)
+    name, body = name_of(request), await read_body(request)
     body.check_names({"facts", "language", "thresholds"})
     values = _values(body)
 
@@ -87,7 +83,7 @@ def _values(body: Fields) -> list[tuple[str, str]]:
 
 async def delete(request: Request) -> Json:
     """Delete a person with profile and feedback; the conversations stay."""
-    name = _name(request)
+    name = name_of(request)
 
     def remove(users: UserProfiles) -> Json:
         _known(users, name)
@@ -99,7 +95,7 @@ async def delete(request: Request) -> Json:
 
 async def rate(request: Request) -> Json:
     """Store how a person rates the last turn: good, bad, should_have_asked or should_not_have_asked."""
-    name, body = _name(request), await read_body(request)
+    name, body = name_of(request), await read_body(request)
     body.check_names({"verdict", "asked"})
     verdict, asked = parse_verdict(body.text("verdict")), body.flag("asked")
 
@@ -113,7 +109,7 @@ async def rate(request: Request) -> Json:
 
 async def forget(request: Request) -> Json:
     """Delete the feedback of a person, and so its effect."""
-    name = _name(request)
+    name = name_of(request)
 
     def write(users: UserProfiles) -> Json:
         _known(users, name)
