@@ -19,10 +19,11 @@ from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.page.page import POLICY, STATIC, Page, asset
 from taiwa.server.page.panels import PANELS, Place
 from taiwa.server.page.transcript import LAST_TURNS, common_node, transcript
-from taiwa.server.request import name_of, (
+from taiwa.server.request import (
     LANGUAGE_COOKIE,
     caller_of,
     language_of,
+    name_of,
     query_number,
     read_body,
     repository_of,
