@@ -254,9 +254,9 @@ def repository_of(request: Request) -> Repository:
     return state_of(request).repository(caller_of(request))
 
 
-def name_of(request: Request) -> str:
-    """Return the name in the path of a request."""
-    return str(request.path_params["name"])
+def name_of(request: Request, part: str = "name") -> str:
+    """Return a name in the path of a request."""
+    return str(request.path_params[part])
 
 
 def query_number(request: Request, name: str, default: int, least: int, most: int) -> int:

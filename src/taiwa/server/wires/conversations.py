@@ -20,7 +20,7 @@ from taiwa.kernel.messages import Message
 from taiwa.kernel.serialization import Json
 from taiwa.operations.resent_history import detach, is_relayed
 from taiwa.server.errors import ApiError, error_to_json, invalid
-from taiwa.server.request import Fields, read_body, repository_of, state_of
+from taiwa.server.request import Fields, name_of, read_body, repository_of, state_of
 from taiwa.server.responses import page_for, page_of
 from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.response_items import Body, is_answer, items_of, read_items, response_of_item
@@ -94,10 +94,6 @@ def _object(found: ServedObject) -> Json:
     return {"id": found.id, "object": "conversation", **{name: found.body[name] for name in ("created_at", "metadata")}}
 
 
-def _id(request: Request) -> str:
-    return str(request.path_params["id"])
-
-
 def _divide(items: list[Json]) -> tuple[list[Json], list[Json]]:
     """Divide items into those up to the last answer, and those that wait for one, as they are shown."""
     last = max((at for at, item in enumerate(items) if is_answer(item)), default=-1)
@@ -138,7 +134,7 @@ async def create(request: Request) -> Json:
 
 async def add_items(request: Request) -> Json:
     """Add items at the end of a conversation."""
-    repository, name = repository_of(request), _id(request)
+    repository, name = repository_of(request), name_of(request, "id")
     body = await read_body(request)
     body.check_names({"items"})
 
@@ -174,7 +170,7 @@ def _open(repository: Repository, found: ServedObject) -> Conversation:
 
 async def delete_item(request: Request) -> Json:
     """Delete an item of a conversation; an input whose answer is deleted waits for another one."""
-    repository, name, item = repository_of(request), _id(request), str(request.path_params["item"])
+    repository, name, item = repository_of(request), name_of(request, "id"), name_of(request, "item")
 
     def remove() -> ServedObject:
         found = conversation_of(repository, name)
@@ -205,7 +201,7 @@ async def delete_item(request: Request) -> Json:
 async def show(request: Request) -> Json:
     """Return a conversation."""
     repository = repository_of(request)
-    return _object(await asyncio.to_thread(conversation_of, repository, _id(request)))
+    return _object(await asyncio.to_thread(conversation_of, repository, name_of(request, "id")))
 
 
 async def update_metadata(request: Request) -> Json:
@@ -216,7 +212,7 @@ async def update_metadata(request: Request) -> Json:
     metadata = read_metadata(body)
 
     def update() -> ServedObject:
-        found = conversation_of(repository, _id(request))
+        found = conversation_of(repository, name_of(request, "id"))
         changed = replace(found, body={**found.body, "metadata": metadata})
         repository.store.served.put(changed)
         return changed
@@ -226,7 +222,7 @@ async def update_metadata(request: Request) -> Json:
 
 async def delete(request: Request) -> Json:
     """Delete a conversation; its turns stay until they are collected."""
-    repository, name = repository_of(request), _id(request)
+    repository, name = repository_of(request), name_of(request, "id")
 
     def remove() -> None:
         found = conversation_of(repository, name)
@@ -266,13 +262,13 @@ def _entries(repository: Repository, session: str) -> list[tuple[HistoryEntry, l
 async def list_items(request: Request) -> Json:
     """List the items of a conversation."""
     repository = repository_of(request)
-    return page_for(request, await asyncio.to_thread(conversation_items, repository, _id(request)))
+    return page_for(request, await asyncio.to_thread(conversation_items, repository, name_of(request, "id")))
 
 
 async def get_item(request: Request) -> Json:
     """Return one item of a conversation."""
     repository, name = repository_of(request), request.path_params["item"]
-    items = await asyncio.to_thread(conversation_items, repository, _id(request))
+    items = await asyncio.to_thread(conversation_items, repository, name_of(request, "id"))
     found = next((item for item in items if isinstance(item, dict) and item.get("id") == name), None)
     if found is None:
         raise ApiError(404, f"item {name[:80]!r} not found", code="not_found", param="item_id")

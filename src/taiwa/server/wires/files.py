@@ -19,7 +19,7 @@ from taiwa.kernel.serialization import Json
 from taiwa.retrieval.index import file_of
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.indexing import room_for_uploads, uploaded_file
-from taiwa.server.request import Fields, repository_of
+from taiwa.server.request import Fields, name_of, repository_of
 from taiwa.server.responses import page_for
 from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.documents import Documents, keep, read_form, settings_of, with_documents
@@ -111,7 +111,7 @@ async def list_all(request: Request) -> Json:
 
 async def get(request: Request) -> Json:
     """Return what is known of a file, or of a document that an answer cites: its name and size."""
-    name = str(request.path_params["id"])
+    name = name_of(request, "id")
     try:
         return (await asyncio.to_thread(find_file, request, name))[0]
     except ApiError:
@@ -134,7 +134,7 @@ async def get(request: Request) -> Json:
 
 async def content(request: Request) -> Response:
     """Return the bytes of an uploaded file."""
-    name = str(request.path_params["id"])
+    name = name_of(request, "id")
 
     def read() -> bytes:
         try:
@@ -148,7 +148,7 @@ async def content(request: Request) -> Response:
 
 async def delete(request: Request) -> Json:
     """Delete an uploaded file; a vector store keeps its own copy."""
-    name = str(request.path_params["id"])
+    name = name_of(request, "id")
 
     def remove() -> None:
         find_file(request, name)[1].unlink(missing_ok=True)

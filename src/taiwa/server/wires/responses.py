@@ -5,7 +5,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from secrets import token_hex
@@ -27,7 +27,7 @@ from taiwa.operations.resent_history import (
     estimate_input,
 )
 from taiwa.server.errors import ApiError, error_to_json, invalid
-from taiwa.server.request import Fields, ServerState, caller_of, read_body, start_run, state_of
+from taiwa.server.request import Fields, ServerState, caller_of, name_of, read_body, repository_of, start_run, state_of
 from taiwa.server.responses import EventStream, SendNow, event, page_for
 from taiwa.server.runs import LiveRun, take_pieces
 from taiwa.server.shared_store import RemoteRun
@@ -105,6 +105,16 @@ class LiveResponse:
     run: LiveRun
     begun: Body
     final: Body | None = None
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return str(self.begun["id"])
+
+    def end(self) -> Body:
+        """Write its body after the end of its run; it is kept here, whatever fails afterwards."""
+        self.final = finished(self.begun, self.run.events, int(time.time()), cancelled=self.run.abandoned)
+        return self.final
 
     async def finished(self) -> Body | None:
         """Return its body after the end of its run."""
@@ -298,6 +308,13 @@ def _begun(
     }
 
 
+async def _on_end(state: ServerState, live: LiveResponse, end: Callable[[LiveRun], Body], run: LiveRun) -> None:
+    try:
+        live.final = await asyncio.to_thread(end, run)
+    finally:
+        state.live.pop(live.id, None)
+
+
 async def create(request: Request) -> "Response | Json":
     """Create a response: as one object, as a stream, or in the background."""
     state, caller = state_of(request), caller_of(request)
@@ -307,30 +324,22 @@ async def create(request: Request) -> "Response | Json":
     asked = await asyncio.to_thread(read_request, body, repository, state.options.limits.messages)
     asked = replace(asked, search=await check_indexes(request, asked.search))
     completion, begun = await asyncio.to_thread(_begin, state, repository, asked)
-    name = str(begun["id"])
 
     def end(run: LiveRun) -> Body:
         most = asked.search.most if asked.search is not None else 0
-        live.final = finished(begun, run.events, int(time.time()), cancelled=run.abandoned)  # stays if the rest fails
-        final = with_searches(live.final, run.last, repository, results=asked.includes_results, most=most)
+        final = with_searches(live.end(), run.last, repository, results=asked.includes_results, most=most)
         if isinstance(run.last, TurnResult):
             if asked.conversation:
                 take_pending(repository, asked.conversation)
             if asked.extension is not None:
                 final["taiwa"] = asked.extension.write([run.last], repository, state.catalogue)
         if asked.stores:
-            _store(repository, asked.items, begun, final, run)
+            _store(repository, asked.items, live, final)
         return final
 
-    async def on_end(run: LiveRun) -> None:
-        try:
-            live.final = await asyncio.to_thread(end, run)
-        finally:
-            state.live.pop(name, None)
-
     live = LiveResponse(caller, LiveRun([]), begun)
-    live.run = start_run(request, "Responses", [completion], on_end)
-    state.live[name] = live
+    live.run = start_run(request, "Responses", [completion], partial(_on_end, state, live, end))
+    state.live[live.id] = live
     if asked.stores:
         _share(state, live)
     if asked.streams:
@@ -386,23 +395,23 @@ def _place(repository: Repository, asked: ResponseRequest) -> Place | None:
     return None
 
 
-def _store(repository: Repository, items: list[Json], begun: Body, final: Body, run: LiveRun) -> None:
+def _store(repository: Repository, items: list[Json], live: LiveResponse, final: Body) -> None:
     """Store a response that has ended, unless it was deleted meanwhile."""
-    served, name, result = repository.store.served, str(begun["id"]), run.last
-    if served.find(name) is None:
+    served, result = repository.store.served, live.run.last
+    if served.find(live.id) is None:
         return
     node, session = (result.node, result.session) if isinstance(result, TurnResult) else (None, "")
-    if node is None and final["status"] == "failed" and run.stopped:
+    if node is None and final["status"] == "failed" and live.run.stopped:
         return  # the run can be resumed, and the response stays in progress
-    body: Body = {"response": final, "begun": begun, "input": items, "pieces": pieces_of(run.events)}
-    served.put(ServedObject(name, "response", session, node, body))
+    body: Body = {"response": final, "begun": live.begun, "input": items, "pieces": pieces_of(live.run.events)}
+    served.put(ServedObject(live.id, "response", session, node, body))
 
 
 def _share(state: ServerState, live: LiveResponse) -> None:
     """Let other servers follow a response; one that this server leaves unfinished is taken over by another."""
-    run, name = live.run, str(live.begun["id"])
+    run = live.run
     state.sharing.share_begun(
-        live.caller, name, run, partial(run.cancel, abandon=True), is_left=lambda: run.stopped and not run.abandoned
+        live.caller, live.id, run, partial(run.cancel, abandon=True), is_left=lambda: run.stopped and not run.abandoned
     )
 
 
@@ -449,7 +458,7 @@ def _find(repository: Repository, name: str) -> ServedObject:
 
 async def _live(request: Request) -> LiveResponse | RemoteResponse | None:
     """Return a response that is being written, here or by another server."""
-    state, caller, name = state_of(request), caller_of(request), request.path_params["id"]
+    state, caller, name = state_of(request), caller_of(request), name_of(request, "id")
     live: LiveResponse | None = state.live.get(name)
     if live is not None and live.caller == caller:
         return live
@@ -470,7 +479,7 @@ async def retrieve(request: Request) -> "Response | Json":
     streams = query.get("stream") == "true"
     if live is not None:
         return EventStream(partial(stream, live, int(after))) if streams else live.begun
-    found = await asyncio.to_thread(_find, state_of(request).repository(caller_of(request)), request.path_params["id"])
+    found = await asyncio.to_thread(_find, repository_of(request), name_of(request, "id"))
     if not streams or "begun" not in found.body:
         return found.body["response"]
     return EventStream(_recorded(found, int(after)))
@@ -478,7 +487,7 @@ async def retrieve(request: Request) -> "Response | Json":
 
 async def delete(request: Request) -> Json:
     """Delete a response; its turn stays in the store. One that is being written is cancelled first."""
-    repository, name = state_of(request).repository(caller_of(request)), request.path_params["id"]
+    repository, name = repository_of(request), name_of(request, "id")
     await asyncio.to_thread(_find, repository, name)
     if (live := await _live(request)) is not None:
         await live.stop()
@@ -490,8 +499,8 @@ async def cancel(request: Request) -> Json:
     """Cancel a response that is being written."""
     live = await _live(request)
     if live is None:
-        repository = state_of(request).repository(caller_of(request))
-        found = await asyncio.to_thread(_find, repository, request.path_params["id"])
+        repository = repository_of(request)
+        found = await asyncio.to_thread(_find, repository, name_of(request, "id"))
         status = cast("Body", found.body["response"])["status"]
         raise invalid("response_id", f"the response is {status} and cannot be cancelled", "invalid_value")
     await live.stop()
@@ -500,8 +509,8 @@ async def cancel(request: Request) -> Json:
 
 async def input_items(request: Request) -> Json:
     """List the items of the input of a response."""
-    repository = state_of(request).repository(caller_of(request))
-    found = await asyncio.to_thread(_find, repository, request.path_params["id"])
+    repository = repository_of(request)
+    found = await asyncio.to_thread(_find, repository, name_of(request, "id"))
     listed = [
         {"id": f"item_{found.id.removeprefix('resp_')}{index:02d}", **cast("Body", item)}
         for index, item in enumerate(cast("list[Json]", found.body["input"]))
@@ -511,7 +520,7 @@ async def input_items(request: Request) -> Json:
 
 async def input_tokens(request: Request) -> Json:
     """Estimate the tokens of an input, without a call of a model."""
-    state, repository = state_of(request), state_of(request).repository(caller_of(request))
+    state, repository = state_of(request), repository_of(request)
     body = await read_body(request)
 
     def estimate() -> int:
@@ -527,7 +536,7 @@ async def input_tokens(request: Request) -> Json:
 
 async def compact(request: Request) -> Json:
     """Replace a history by a summary, which later inputs refer to by the item that this returns."""
-    state, repository = state_of(request), state_of(request).repository(caller_of(request))
+    state, repository = state_of(request), repository_of(request)
     state.runs.check_room()
     body = await read_body(request)
     body.check_names({"model", "input", "previous_response_id", "instructions", "prompt_cache_key"})
@@ -590,16 +599,9 @@ async def _resume_one(state: ServerState, caller: str, name: str) -> bool:
     begun, items = cast("Body", found.body["response"]), cast("list[Json]", found.body["input"])
 
     def end(run: LiveRun) -> Body:
-        live.final = finished(begun, run.events, int(time.time()), cancelled=run.abandoned)  # stays if the rest fails
-        final = with_searches(live.final, run.last, repository)
-        _store(repository, items, begun, final, run)
+        final = with_searches(live.end(), run.last, repository)
+        _store(repository, items, live, final)
         return final
-
-    async def on_end(run: LiveRun) -> None:
-        try:
-            live.final = await asyncio.to_thread(end, run)
-        finally:
-            state.live.pop(name, None)
 
     def reopen() -> Completion:
         runs = repository.store.runs.open_runs(found.session)
@@ -623,7 +625,7 @@ async def _resume_one(state: ServerState, caller: str, name: str) -> bool:
         body: Body = {"response": failed, "begun": begun, "input": items, "pieces": []}
         await asyncio.to_thread(repository.store.served.put, replace(found, body=body))
         return False
-    live.run = state.runs.start([completion], on_end)
+    live.run = state.runs.start([completion], partial(_on_end, state, live, end))
     state.live[name] = live
     _share(state, live)
     return True

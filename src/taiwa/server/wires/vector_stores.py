@@ -21,7 +21,7 @@ from taiwa.retrieval.index import COMPARISONS, ORDERS, documents_that_fit, file_
 from taiwa.server.catalogue import Catalogue, Choice
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.indexing import create_upload_index, delete_upload, drop_upload_index, room_for_uploads
-from taiwa.server.request import Fields, caller_of, kind_of, read_body, repository_of, state_of
+from taiwa.server.request import Fields, caller_of, kind_of, name_of, read_body, repository_of, state_of
 from taiwa.server.responses import page_for
 from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.conversations import read_metadata
@@ -191,12 +191,8 @@ MOST_FILES = 500
 IGNORED = frozenset({"chunking_strategy", "expires_after", "description"})
 
 
-def _id(request: Request) -> str:
-    return str(request.path_params["id"])
-
-
 def _file(request: Request) -> str:
-    return str(request.path_params["file"])
+    return name_of(request, "file")
 
 
 def _record(repository: Repository, name: str) -> ServedObject:
@@ -265,7 +261,9 @@ async def list_all(request: Request) -> Json:
 
 async def get(request: Request) -> Json:
     """Return an index."""
-    return await with_documents(request, lambda documents: _store(request, documents, documents.index(_id(request))))
+    return await with_documents(
+        request, lambda documents: _store(request, documents, documents.index(name_of(request, "id")))
+    )
 
 
 async def create(request: Request) -> Json:
@@ -298,7 +296,7 @@ async def update(request: Request) -> Json:
     name, metadata = body.optional_text("name"), read_metadata(body)
 
     def change(documents: Documents) -> Body:
-        index = documents.to_upload(documents.index(_id(request)))
+        index = documents.to_upload(documents.index(name_of(request, "id")))
         known: Body = {} if name is None else {"name": name}
         known |= {} if body.data.get("metadata") is None else {"metadata": metadata}
         _change_record(repository_of(request), index.name, lambda: known)
@@ -309,17 +307,19 @@ async def update(request: Request) -> Json:
 
 async def delete(request: Request) -> Json:
     """Delete an index with its copies of files; one of a folder of the server is deleted on the command line."""
-    name = await with_documents(request, lambda documents: documents.to_upload(documents.index(_id(request))).name)
+    name = await with_documents(
+        request, lambda documents: documents.to_upload(documents.index(name_of(request, "id"))).name
+    )
     if (run := state_of(request).indexing.of_index(name)) is not None:
         run.cancel()
         async for _ in run.follow():
             pass
 
     def remove(documents: Documents) -> Json:
-        index = documents.to_upload(documents.index(_id(request)))
+        index = documents.to_upload(documents.index(name_of(request, "id")))
         drop_upload_index(documents.library, index)
         repository_of(request).store.served.delete(f"vector_store/{index.name}")
-        return {"id": _id(request), "object": "vector_store.deleted", "deleted": True}
+        return {"id": name_of(request, "id"), "object": "vector_store.deleted", "deleted": True}
 
     return await with_documents(request, remove, writes=True)
 
@@ -368,7 +368,7 @@ async def attach(request: Request) -> Json:
     """Attach an uploaded file to an index, which is read in the background."""
     body = await read_body(request)
     body.check_names({"file_id", "attributes"} | IGNORED)
-    await _attach(request, _id(request), {body.text("file_id"): read_attributes(body)})
+    await _attach(request, name_of(request, "id"), {body.text("file_id"): read_attributes(body)})
     return await _shown(request, body.text("file_id"))
 
 
@@ -402,7 +402,7 @@ def _files(request: Request, documents: Documents, index: Index) -> dict[str, Bo
 
 async def _shown(request: Request, file: str) -> Body:
     def read(documents: Documents) -> Body:
-        found = _files(request, documents, documents.index(_id(request))).get(file)
+        found = _files(request, documents, documents.index(name_of(request, "id"))).get(file)
         if found is None:
             raise not_found(file)
         return found
@@ -415,7 +415,7 @@ async def list_files(request: Request) -> Json:
     status = request.query_params.get("filter")
 
     def read(documents: Documents) -> list[Json]:
-        found = _files(request, documents, documents.index(_id(request))).values()
+        found = _files(request, documents, documents.index(name_of(request, "id"))).values()
         return [each for each in found if status in (None, each["status"])]
 
     return page_for(request, await with_documents(request, read))
@@ -434,7 +434,7 @@ async def update_file(request: Request) -> Json:
     await _shown(request, _file(request))
 
     def change(documents: Documents) -> None:
-        index = documents.to_upload(documents.index(_id(request)))
+        index = documents.to_upload(documents.index(name_of(request, "id")))
         _set_attributes(repository_of(request), index.name, {_file(request): attributes})
 
     await with_documents(request, change)
@@ -453,7 +453,7 @@ async def file_content(request: Request) -> Json:
     """Return the text that was read from a file."""
 
     def read(documents: Documents) -> Json:
-        index = documents.index(_id(request))
+        index = documents.index(name_of(request, "id"))
         text = document_text(index, _path(request, documents, index), documents.principals(index)).text
         data: list[Json] = [{"type": "text", "text": text}]
         return {"object": "vector_store.file_content.page", "data": data, "has_more": False, "next_page": None}
@@ -465,7 +465,7 @@ async def delete_file(request: Request) -> Json:
     """Take a file out of an index; the uploaded file stays."""
 
     def remove(documents: Documents) -> Json:
-        index = documents.to_upload(documents.index(_id(request)))
+        index = documents.to_upload(documents.index(name_of(request, "id")))
         delete_upload(index, _path(request, documents, index))
         index.refresh(60.0)
         _set_attributes(repository_of(request), index.name, {_file(request): None})
@@ -483,9 +483,9 @@ async def create_batch(request: Request) -> Json:
     files |= {each.text("file_id"): read_attributes(each) for each in body.objects("files")}
     if not files:
         raise invalid("file_ids", "file_ids must name at least one file", "empty_array")
-    await _attach(request, _id(request), files)
+    await _attach(request, name_of(request, "id"), files)
     name = f"vsfb_{token_hex(12)}"
-    made: Body = {"store": _id(request), "files": [*files], "created_at": int(time.time())}
+    made: Body = {"store": name_of(request, "id"), "files": [*files], "created_at": int(time.time())}
     repository = repository_of(request)
     await asyncio.to_thread(repository.store.served.put, ServedObject(name, "file_batch", "", None, made))
     return (await _batch(request, name))[0]
@@ -494,27 +494,27 @@ async def create_batch(request: Request) -> Json:
 async def _batch(request: Request, name: str) -> tuple[Body, list[Body]]:
     """Return a batch, and its files."""
     found = await asyncio.to_thread(repository_of(request).store.served.find, name)
-    if found is None or found.kind != "file_batch" or found.body["store"] != _id(request):
+    if found is None or found.kind != "file_batch" or found.body["store"] != name_of(request, "id"):
         raise ApiError(404, f"file batch {name[:80]!r} not found", code="not_found", param="batch_id")
-    there = await with_documents(request, lambda each: _files(request, each, each.index(_id(request))))
+    there = await with_documents(request, lambda each: _files(request, each, each.index(name_of(request, "id"))))
     files = [there[file] for file in cast("list[str]", found.body["files"]) if file in there]
     kinds = [str(each["status"]) for each in files]
     counts: Body = {kind: kinds.count(kind) for kind in ("in_progress", "completed", "failed", "cancelled")}
     status = "in_progress" if "in_progress" in kinds else "completed"
     return {
         "id": name, "object": "vector_store.files_batch", "created_at": found.body["created_at"],
-        "vector_store_id": _id(request), "status": status, "file_counts": {**counts, "total": len(kinds)},
+        "vector_store_id": name_of(request, "id"), "status": status, "file_counts": {**counts, "total": len(kinds)},
     }, files  # fmt: skip
 
 
 async def get_batch(request: Request) -> Json:
     """Return how far a batch is."""
-    return (await _batch(request, str(request.path_params["batch"])))[0]
+    return (await _batch(request, name_of(request, "batch")))[0]
 
 
 async def list_batch(request: Request) -> Json:
     """List the files of a batch."""
-    return page_for(request, [*(await _batch(request, str(request.path_params["batch"])))[1]])
+    return page_for(request, [*(await _batch(request, name_of(request, "batch")))[1]])
 
 
 # --- search -----------------------------------------------------------------------------------------------------------
@@ -522,7 +522,7 @@ async def list_batch(request: Request) -> Json:
 
 async def search(request: Request) -> Json:
     """Find the passages of an index that fit a query best."""
-    name, body = _id(request), await read_body(request)
+    name, body = name_of(request, "id"), await read_body(request)
     body.check_names({"query", "max_num_results", "rewrite_query", "ranking_options", "filters"})
     query, most = " ".join(body.texts("query")), body.count("max_num_results", 1, MOST_RESULTS) or 10
     filters = read_filters(body)
