@@ -18,15 +18,17 @@ from taiwa.kernel.errors import (
     ModelError,
     OutputValidationError,
     OverloadedError,
+    StoreError,
 )
 from taiwa.kernel.messages import Request, Response, TextDelta, Usage, assistant
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import Prices, UsageLimits
 from taiwa.models.scripted import ScriptedModel, scripted_model
-from taiwa.sessions.commit_turn import PricedModel, TurnOptions, TurnResult
+from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions, TurnResult
 from taiwa.sessions.replay import replay_history
 from taiwa.sessions.repository import SNAPSHOT_EVERY, Repository
 from taiwa.sessions.session import Session, rerun
+from taiwa.sql.sqlite import SqliteDatabase
 from taiwa.store import Store
 from tests.sessions.twins import Face, awaited, blocking, twin_of
 
@@ -479,3 +481,47 @@ def test_the_loop_goes_on_while_another_writer_holds_the_store(tmp_path: Path) -
 
     assert asyncio.run(main()).text == "Hello."
     other.close()
+
+
+def test_a_turn_whose_commit_fails_leaves_the_conversation_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = twin_of(session_with(Store.open(tmp_path / "store.db"), scripted_model(turn("Hello."), turn("Again."))))
+    before, run, commits = session.conversation, SqliteDatabase.run, list[str]()
+
+    def failing(self: SqliteDatabase, statement: str, *values: object) -> int:
+        commits.extend([statement] * (statement == "COMMIT"))
+        if len(commits) == 2 and statement == "COMMIT":
+            raise StoreError("the disk is full")
+        return run(self, statement, *values)
+
+    monkeypatch.setattr(SqliteDatabase, "run", failing)
+    with pytest.raises(StoreError, match="the disk is full"):
+        asyncio.run(session.perform(TurnInput(before, "Hi"), lambda _: None))
+    assert session.conversation is before
+    again = asyncio.run(session.perform(TurnInput(before, "Hi"), lambda _: None))
+
+    assert again is not None
+    assert (again.text, len(session.turns)) == ("Again.", 1)
+    assert [line.requests for line in session.repository.store.costs("app")] == [2]
+
+
+def test_a_turn_is_the_same_where_its_steps_had_to_wait(tmp_path: Path) -> None:
+    """A step that would wait for another writer is made in a thread."""
+    path = tmp_path / "store.db"
+    session = twin_of(session_with(Store.open(path), scripted_model(turn("Hello."), turn("Again."))))
+    other = sqlite3.connect(path, isolation_level=None)
+
+    async def main() -> tuple[TurnResult | None, TurnResult | None]:
+        other.execute("BEGIN IMMEDIATE")
+        task = asyncio.create_task(session.perform(TurnInput(session.conversation, "Hi"), lambda _: None))
+        await asyncio.sleep(0)
+        other.execute("ROLLBACK")
+        return await task, await session.perform(TurnInput(session.conversation, "And now?"), lambda _: None)
+
+    first, second = asyncio.run(main())
+    other.close()
+
+    assert first is not None
+    assert second is not None
+    assert (first.text, second.text, second.parent) == ("Hello.", "Again.", first.node)

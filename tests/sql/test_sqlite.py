@@ -1,6 +1,7 @@
 """A file belongs to one kind, and errors call it by its name."""
 
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -74,3 +75,59 @@ def test_a_file_on_a_read_only_file_system_cannot_be_written(tmp_path: Path, mon
         monkeypatch.setattr("os.access", lambda *_: False)
 
         assert "cannot be written" in str(db._error(error))
+
+
+def test_a_transaction_that_waits_for_nobody_is_committed_even_after_an_error(tmp_path: Path) -> None:
+    with closing(SqliteDatabase(tmp_path / "it.db", BOX)) as db:
+        with pytest.raises(ValueError, match="after"), db.transaction_now() as begun:  # noqa: PT012
+            assert begun
+            with db.transaction():
+                db.run("INSERT INTO thing VALUES(1)")
+            raise ValueError("after")
+
+        with closing(SqliteDatabase(tmp_path / "it.db", BOX)) as other:
+            assert other.rows("SELECT x FROM thing") == [(1,)]
+
+
+def test_a_transaction_that_would_wait_for_another_program_is_not_begun(tmp_path: Path) -> None:
+    path = tmp_path / "it.db"
+    with closing(SqliteDatabase(path, BOX)) as db, closing(SqliteDatabase(path, BOX)) as other:
+        with other.transaction(), db.transaction_now() as begun:
+            assert not begun
+        settings = [db.one(f"PRAGMA {name}") for name in ("busy_timeout", "wal_autocheckpoint")]
+        with db.transaction_now() as begun:
+            assert begun
+            db.run("INSERT INTO thing VALUES(1)")
+
+        assert settings == [module.WAIT * 1000, module.CHECKPOINT_PAGES]
+        assert db.one("PRAGMA wal_autocheckpoint") == module.CHECKPOINT_PAGES
+
+
+def test_a_transaction_that_would_wait_for_another_thread_is_not_begun(tmp_path: Path) -> None:
+    held, asked = threading.Event(), threading.Event()
+
+    def write() -> None:
+        with db.transaction():
+            held.set()
+            asked.wait()
+
+    with closing(SqliteDatabase(tmp_path / "it.db", BOX)) as db:
+        thread = threading.Thread(target=write)
+        thread.start()
+        held.wait()
+        with db.transaction_now() as begun:
+            assert not begun
+        asked.set()
+        thread.join()
+
+
+def test_some_transactions_are_left_to_those_that_write_the_log_into_the_file(tmp_path: Path) -> None:
+    with closing(SqliteDatabase(tmp_path / "it.db", BOX)) as db:
+        begun = []
+        for number in range(2 * module.REFUSED_NOW):
+            with db.transaction_now() as now:
+                begun.append(now)
+                if now:
+                    db.run("INSERT INTO thing VALUES(?)", number)
+
+        assert begun.count(False) == 2

@@ -6,12 +6,12 @@ import os
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, suppress
+from contextlib import AbstractContextManager, aclosing, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from taiwa.kernel.effects import CallTool, Effect, GetEvidence, Program, Retrieve
 from taiwa.kernel.errors import ToolErrorBoundary
@@ -68,13 +68,15 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
             yield execution.events.popleft()
         yield execution.run_result()
 
-    async def finish(self, execution: Execution[T], end: Callable[[RunResult[T]], None]) -> None:
-        """Perform the effects of an execution that was begun in a thread; `end` gets the result in the thread of the last step.
+    async def finish(
+        self, execution: Execution[T], end: Callable[[RunResult[T]], None], now: "Now | None" = None
+    ) -> None:
+        """Perform the effects of an execution that was begun by `make_step`; `end` gets the result within the last step.
 
         Raises:
             BaseException: as `run`, and what `end` raised.
         """
-        run = _Run(execution, blocks=True, end=end)
+        run = _Run(execution, blocks=True, end=end, now=now)
         execution.events = deque(maxlen=0)  # nobody reads them
         if execution.done:
             await run.step(int)
@@ -227,6 +229,24 @@ class Stop:
         self._tasks.discard(task)
 
 
+Now: TypeAlias = Callable[[], AbstractContextManager[bool]]
+"""Yields whether what may block can be done at once, without waiting for others."""
+
+
+async def make_step(call: Callable[[], R], now: Now | None) -> R:
+    """Make a short call that may block at once if it would not wait, since a thread can cost as much as the call, else in
+    a thread; it completes even if its caller is cancelled.
+    """
+    if now is not None:
+        outcome: Outcome[R] = Outcome()
+        with now() as at_once:
+            if at_once:
+                outcome.make(call)
+        if outcome.made:
+            return outcome.result()
+    return await finish_in_thread(call)
+
+
 async def finish_in_thread(call: Callable[[], R]) -> R:
     """Make a call that may block and must complete in a thread; a cancelled caller waits for its end."""
     return await step_threads().start(call).end()
@@ -350,7 +370,7 @@ def step_threads() -> StepThreads:
 
 @dataclass(eq=False, slots=True)
 class _Run(Generic[T]):
-    """An execution advanced by one thread at a time; `blocks` says whether a step may block.
+    """An execution advanced by one thread at a time; `blocks` says whether a step may block, `now` when it would not.
 
     `end` gets the result in the last step. `steps` says whether a step is in progress.
     """
@@ -358,6 +378,7 @@ class _Run(Generic[T]):
     execution: Execution[T]
     blocks: bool
     end: Callable[[RunResult[T]], None] | None = None
+    now: Now | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     steps: bool = False
 
@@ -368,7 +389,7 @@ class _Run(Generic[T]):
         async with self.lock:
             self.steps = True
             try:
-                return await finish_in_thread(partial(self._made, call))
+                return await make_step(partial(self._made, call), self.now)
             finally:
                 self.steps = False
 

@@ -181,6 +181,7 @@ class Repository:
         self.tools: dict[str, Tool] = {}
         self.may_load_tools = False
         self._apps: dict[str, App] = {}
+        self._trusted: set[str] = set()
         self._recent: dict[str, Conversation] = {}
         self._begun: Conversation | None = None
 
@@ -195,10 +196,14 @@ class Repository:
 
     def trust(self, name: str) -> None:
         """Trust an app, so that its model, tools and documents apply; an app that the store lacks is already trusted."""
+        if name in self._trusted:
+            return
         if not self.store.nodes.is_trusted(name):
             self.store.nodes.trust(name)
             self._apps.pop(name, None)
             self._recent.clear()
+        if self.store.nodes.find(name, "app") is not None:  # an import does not change an app that the store has
+            self._trusted.add(name)
 
     def last_model(self, tip: str, session: str = "") -> str:
         """Return the name of the model of the last answer up to a node; "" if there is none in this store.

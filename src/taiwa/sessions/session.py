@@ -15,9 +15,9 @@ from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node, change_app
 from taiwa.conversation.state import Change, State, diff_states, parse_path
 from taiwa.flows.chat import Reply
-from taiwa.kernel.async_runtime import AsyncRuntime, Outcome, Stop, finish_in_thread
+from taiwa.kernel.async_runtime import AsyncRuntime, Now, Outcome, Stop, finish_in_thread, make_step
 from taiwa.kernel.attachments import AttachmentSource, read_attachments
-from taiwa.kernel.errors import ConfigError, ConflictError, InputError, TaiwaError, check_argument
+from taiwa.kernel.errors import ConfigError, ConflictError, InputError, StoreError, TaiwaError, check_argument
 from taiwa.kernel.execution import Execution, Observer, RunResult
 from taiwa.kernel.messages import Message, Notice, TextDelta, ToolResult, Usage, assistant, user
 from taiwa.kernel.runtime import AnyModel, AsyncStream, Done, Runtime, Stream
@@ -483,7 +483,8 @@ class AsyncSession(BaseSession):
         Once `stop` is set, the answer ends with the text so far, and the turn is committed.
         """
         if turn_input is not None:
-            return await self._run(lambda: self._begin(turn_input), stop, (observer,))
+            now = self.repository.store.transaction_now if _writes_little(turn_input) else None
+            return await self._run(lambda: self._begin(turn_input), stop, (observer,), now)
         turn = await to_thread(self._resume)
         return None if turn is None else await self._run(lambda: turn, stop, (observer,))
 
@@ -539,11 +540,16 @@ class AsyncSession(BaseSession):
         return await to_thread(self._export)
 
     async def _run(
-        self, begin: Callable[[], ActiveTurn], stop: Stop | None = None, observers: tuple[Observer, ...] = ()
+        self,
+        begin: Callable[[], ActiveTurn],
+        stop: Stop | None = None,
+        observers: tuple[Observer, ...] = (),
+        now: Now | None = None,
     ) -> TurnResult:
         """Complete a turn in two steps: up to the model call, and from its answer to the commit."""
         turns: list[ActiveTurn] = []
         settled: Outcome[TurnResult] = Outcome()
+        before = self.conversation
 
         def start() -> tuple[AsyncRuntime, Execution[TurnValue]]:
             turns.append(turn := begin())
@@ -555,17 +561,20 @@ class AsyncSession(BaseSession):
 
         try:
             async with self._record_failure(turns):
-                runtime, execution = await self._begin_in_thread(start, turns)
-                await runtime.finish(execution, settle)
+                runtime, execution = await self._begin_turn(start, turns, now)
+                await runtime.finish(execution, settle, now)
         except asyncio.CancelledError:
             if not settled.made:
                 raise
+        except StoreError:
+            self.conversation = before  # the end of the transaction failed
+            raise
         return settled.result()  # a turn committed while its task is cancelled is not reverted
 
-    async def _begin_in_thread(self, begin: Callable[[], T], turns: list[ActiveTurn]) -> T:
+    async def _begin_turn(self, begin: Callable[[], T], turns: list[ActiveTurn], now: Now | None = None) -> T:
         """Begin a turn without blocking the event loop, and append it to the list; a cancelled caller leaves no turn open."""
         try:
-            return await finish_in_thread(begin)
+            return await make_step(begin, now)
         except asyncio.CancelledError:
             for turn in turns:
                 await finish_in_thread(partial(self.repository.store.runs.end, turn.run, "abandoned"))
@@ -589,7 +598,7 @@ class AsyncSession(BaseSession):
 
     async def _events(self, begin: Callable[[], ActiveTurn]) -> "AsyncGenerator[TurnEvent | Done[TurnResult]]":
         turns: list[ActiveTurn] = []
-        await self._begin_in_thread(lambda: turns.append(begin()), turns)
+        await self._begin_turn(lambda: turns.append(begin()), turns)
         turn = turns[0]
         done: list[RunResult[TurnValue]] = []
         # Closed here rather than by the garbage collector, so that closing the iterator cancels the call.
@@ -617,6 +626,14 @@ class AsyncSession(BaseSession):
 # --- opening ----------------------------------------------------------------------------------------------------------
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def _writes_little(turn_input: TurnInput) -> bool:
+    """Return whether the steps of a turn only write some rows: no files, plug-ins and indexes."""
+    base = turn_input.base
+    if base.app.flow != "chat" or base.app.tools or turn_input.attachments:
+        return False
+    return not any(past.attachments for past in base.turns)
 
 
 def open_store(store: str | Path | Store | None, chosen: Settings) -> Store:

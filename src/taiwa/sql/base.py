@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
@@ -96,6 +96,13 @@ class Database(Protocol):
         Without `write`, all reads see one snapshot. `exclusive` waits until no other transaction writes and blocks new ones.
         """
         ...
+
+    def transaction_now(self) -> AbstractContextManager[bool]:
+        """Begin a writing transaction if nothing would have to wait for it, and return whether it was begun.
+
+        It is committed at its end even after an exception; only a file takes one.
+        """
+        return nullcontext(False)
 
     def lock(self, *names: str) -> None:
         """Block other transactions that lock the same names, until this one ends."""

@@ -29,6 +29,13 @@ os.register_at_fork(after_in_child=lambda: _forks.append(None))
 OWNERS = threading.Lock()
 T = TypeVar("T")
 WAIT = 10.0
+CHECKPOINT_PAGES = 4_000
+"""Pages of the log at which a commit writes them into the file; at the usual 1000, a turn in 50 waits for the disk."""
+REFUSED_NOW = 64
+MOST_WAIT_NOW = 0.002
+"""Seconds that `transaction_now` waits for a thread, which holds the lock for the time of a statement or two."""
+REST_NOW = 0.1
+"""Seconds for which it does not ask again after a thread kept the lock for longer."""
 """Seconds to wait for another process that is writing."""
 MARK = """
 SELECT application_id, user_version, EXISTS(SELECT 1 FROM sqlite_master)
@@ -78,6 +85,7 @@ class SqliteDatabase(Database):
         self.readonly = readonly
         self.clock = clock
         self._inherited: list[sqlite3.Connection] = []
+        self._asked_now, self._busy_until = 0, 0.0
         self._begin()
 
     def close(self) -> None:
@@ -167,6 +175,53 @@ class SqliteDatabase(Database):
                     self.run("ROLLBACK")
                 raise
 
+    @contextmanager
+    def transaction_now(self) -> Generator[bool]:
+        """Begin a writing transaction if no other thread or program writes, and return whether it was begun.
+
+        It is committed at its end, even after an exception, and does not wait for the disk: the log is written back into the
+        file by other transactions, and one in `REFUSED_NOW` is refused so that there are some.
+        """
+        self._follow_fork()
+        if not self._begin_now():
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            try:
+                if self._sql.in_transaction:  # SQLite itself ends a transaction if the disk is full
+                    self._set("wal_autocheckpoint", 0)
+                    self.run("COMMIT")
+            finally:
+                with suppress(*FAULTS):
+                    if self._sql.in_transaction:
+                        self._sql.execute("ROLLBACK")
+                    self._set("wal_autocheckpoint", CHECKPOINT_PAGES)
+                self._lock.release()
+
+    def _begin_now(self) -> bool:
+        """Take the lock and begin a transaction, unless another thread or program writes; whoever may wait sees the error."""
+        self._asked_now += 1
+        now = time.monotonic()
+        if not self._asked_now % REFUSED_NOW or now < self._busy_until:
+            return False
+        if not self._lock.acquire(timeout=MOST_WAIT_NOW):
+            self._busy_until = now + REST_NOW
+            return False
+        with suppress(*FAULTS):
+            self._set("busy_timeout", 0)
+            try:
+                self._sql.execute("BEGIN IMMEDIATE")
+            finally:
+                self._set("busy_timeout", round(WAIT * 1000))
+            return True
+        self._lock.release()
+        return False
+
+    def _set(self, pragma: str, number: int) -> None:
+        self._sql.execute(f"PRAGMA {pragma} = {number}")
+
     def _on_cursor(self, statement: str, values: tuple[object, ...], read: Callable[[sqlite3.Cursor], T]) -> T:
         self._follow_fork()
         with self._lock:
@@ -235,7 +290,7 @@ class SqliteDatabase(Database):
         sql.execute("PRAGMA synchronous = NORMAL")
         sql.execute("PRAGMA secure_delete = ON")  # deleted content is overwritten with zeros
         sql.execute("PRAGMA temp_store = MEMORY")
-        sql.execute("PRAGMA wal_autocheckpoint = 4000")  # pages; at the usual 1000, a turn in 50 waits for the disk
+        sql.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         target, where = _Migrating(sql, self.spec, self.path), self.path or "in memory"
         current = base.check_version(target, self.spec, where)  # before any change: the file may be another program's
         size = 0 if current or self.path is None else self.path.stat().st_size

@@ -7,7 +7,7 @@ the paid calls. Without calls a file contains no clock and no row number, so equ
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from functools import cached_property
 from itertools import islice, pairwise
@@ -155,6 +155,10 @@ class Store:
         with self._db.transaction():
             self._db.lock(composed(name))
             yield
+
+    def transaction_now(self) -> AbstractContextManager[bool]:
+        """Begin a transaction if nothing would have to wait for it, and return whether it was begun; see `Database`."""
+        return self._db.transaction_now()
 
     def commit(
         self,
