@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from taiwa.models.scripted import function_model
-from taiwa.server.openapi import PARAMETER, document
+from taiwa.server.routes import PARAMETER, document
 from taiwa.server.serve import WIRES
 from tests.peers.embedder import EmbeddingServer
 from tests.server.serving import KEY, Serving, serving

@@ -241,14 +241,12 @@ def show_(common: CommonOptions, name: str) -> None:
     \b
     taiwa user show ann
     """
-    from taiwa.operations.result_json import learned_to_json, profile_to_json, thresholds_of
+    from taiwa.operations.result_json import person_to_json, thresholds_of
 
     users = _users(common)
     profile = users.get(name)
-    counts = Counter(each.verdict for each in users.feedback(name))
     if common.as_json:
-        feedback: dict[str, Json] = {str(verdict): count for verdict, count in counts.items()}
-        print_json({**profile_to_json(profile), "learned": learned_to_json(profile), "feedback": feedback})
+        print_json(person_to_json(profile, users.feedback(name)))
         return
     print_line(profile.name, "bold")
     facts = [("language", profile.language)] if profile.language else []
@@ -258,6 +256,7 @@ def show_(common: CommonOptions, name: str) -> None:
     rows = [(each, f"{own[each]:g}", f"{moved[each]:g}") for each in own]
     table(("threshold", "own", "with feedback"), rows, frozenset({1, 2}))
     print_line("")
+    counts = Counter(each.verdict for each in users.feedback(name))
     ratings = ", ".join(f"{verdict} {count}" for verdict, count in sorted(counts.items())) or "none yet"
     print_line(f"a question back is welcome: {profile.tolerance.mean:.0%} (feedback: {ratings})")
 

@@ -3,7 +3,8 @@
 `MEMBERS` lists the members of most types; a type whose JSON is more than its attributes has its own function.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import singledispatch
@@ -49,7 +50,7 @@ from taiwa.structured import Fix
 
 if TYPE_CHECKING:
     from taiwa.ask.ask_turn import AskResult
-    from taiwa.ask.types import UserProfile
+    from taiwa.ask.types import Feedback, UserProfile
     from taiwa.conversation.app import AnswerOptions
     from taiwa.kernel.messages import Passage
     from taiwa.retrieval.ingest import RefreshReport
@@ -398,6 +399,12 @@ def profile_to_json(profile: "UserProfile") -> dict[str, Json]:
     """Return the profile of a user as JSON."""
     facts = dict[str, Json](profile.facts)
     return {"user": profile.name, "language": profile.language, "facts": facts, "thresholds": thresholds_of(profile)}
+
+
+def person_to_json(profile: "UserProfile", feedback: "Iterable[Feedback]") -> dict[str, Json]:
+    """Return a user profile as JSON, with what feedback has changed and how often each verdict was given."""
+    counts: dict[str, Json] = {**Counter(str(each.verdict) for each in feedback)}
+    return {**profile_to_json(profile), "learned": learned_to_json(profile), "feedback": counts}
 
 
 def thresholds_of(profile: "UserProfile") -> dict[str, Json]:

@@ -33,13 +33,12 @@ from taiwa.server.catalogue import Catalogue, EmbeddingModel, check_served
 from taiwa.server.conversation_turns import FollowedRuns
 from taiwa.server.errors import INTERNAL, INVALID, ApiError, api_error
 from taiwa.server.indexing import Indexing, uploads_folder
-from taiwa.server.openapi import document
 from taiwa.server.options import ServerOptions
 from taiwa.server.request import ServerState, state_of
 from taiwa.server.responses import json_response
+from taiwa.server.routes import Endpoint, Route, Wire, document
 from taiwa.server.runs import Runs
 from taiwa.server.shared_store import Sharing
-from taiwa.server.wire_interface import Endpoint, Route, Wire
 from taiwa.server.wires import (
     ag_ui,
     api,

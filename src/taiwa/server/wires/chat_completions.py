@@ -37,8 +37,8 @@ from taiwa.models.http_api.provider_interface import EFFORTS
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.request import Fields, read_body, state_of
 from taiwa.server.responses import SendNow, event
+from taiwa.server.routes import Route, Wire
 from taiwa.server.runs import LiveRun, PublishedEvent
-from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.answer_request import (
     MOST_LOGPROBS,
     AnswerRequest,

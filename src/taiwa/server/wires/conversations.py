@@ -22,7 +22,7 @@ from taiwa.operations.resent_history import detach, is_relayed
 from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.request import Fields, name_of, read_body, repository_of, state_of
 from taiwa.server.responses import page_for, page_of
-from taiwa.server.wire_interface import Route, Wire
+from taiwa.server.routes import Route, Wire
 from taiwa.server.wires.response_items import Body, is_answer, items_of, read_items, response_of_item
 from taiwa.sessions.repository import HistoryEntry, Repository
 from taiwa.store.server_records import ServedObject

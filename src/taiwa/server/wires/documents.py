@@ -47,7 +47,7 @@ from taiwa.server.indexing import (
     without_folder,
 )
 from taiwa.server.request import body_parts, caller_of, name_of, query_number, read_body, repository_of, state_of
-from taiwa.server.wire_interface import COUNT, OFFSET, TEXT, Described, Route, Wire
+from taiwa.server.routes import COUNT, OFFSET, TEXT, Described, Route, Wire
 from taiwa.settings import Settings
 
 T = TypeVar("T")

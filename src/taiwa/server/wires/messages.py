@@ -41,8 +41,8 @@ from taiwa.operations.say import request_tokens
 from taiwa.server.errors import ApiError, invalid
 from taiwa.server.request import Fields, read_body, repository_of, state_of
 from taiwa.server.responses import SendNow, event
+from taiwa.server.routes import Route, Wire
 from taiwa.server.runs import LiveRun, PublishedEvent
-from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.answer_request import (
     AnswerRequest,
     Extend,

@@ -29,8 +29,8 @@ from taiwa.kernel.serialization import Json, to_json
 from taiwa.server.errors import ApiError
 from taiwa.server.request import Fields, ServerState, read_body, state_of
 from taiwa.server.responses import SendNow
+from taiwa.server.routes import Route, Wire
 from taiwa.server.runs import LiveRun, PublishedEvent
-from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.answer_request import (
     MOST_LOGPROBS,
     AnswerRequest,

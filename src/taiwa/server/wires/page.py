@@ -30,7 +30,7 @@ from taiwa.server.request import (
     state_of,
 )
 from taiwa.server.responses import EventStream, event, json_response
-from taiwa.server.wire_interface import Route, Wire
+from taiwa.server.routes import Route, Wire
 from taiwa.server.wires import documents
 from taiwa.server.wires.api import LOOK_SECONDS
 from taiwa.server.wires.persons import shown_person

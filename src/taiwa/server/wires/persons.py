@@ -1,7 +1,6 @@
 """Persons in the server's own API: the users of `taiwa user`, whose facts and feedback the apps that search documents read."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -9,11 +8,11 @@ from starlette.requests import Request
 
 from taiwa.ask.types import Feedback, UserProfile, parse_verdict
 from taiwa.kernel.serialization import Json
-from taiwa.operations.result_json import learned_to_json, members, profile_to_json
+from taiwa.operations.result_json import members, person_to_json
 from taiwa.server.api_types import Deleted, Person, PersonChange, PersonEntry, Rating
 from taiwa.server.errors import ApiError, error_to_json
 from taiwa.server.request import Fields, name_of, read_body, repository_of
-from taiwa.server.wire_interface import Described, Route, Wire
+from taiwa.server.routes import Described, Route, Wire
 from taiwa.sessions.users import UserProfiles, set_profile_value
 
 
@@ -34,10 +33,7 @@ def shown_person(users: UserProfiles, name: str) -> dict[str, Json]:
     Raises:
         ApiError: there is none of that name.
     """
-    profile = _known(users, name)
-    counts = Counter(each.verdict for each in users.feedback(name))
-    feedback: dict[str, Json] = {str(verdict): count for verdict, count in counts.items()}
-    return {**profile_to_json(profile), "learned": learned_to_json(profile), "feedback": feedback}
+    return person_to_json(_known(users, name), users.feedback(name))
 
 
 async def list_persons(request: Request) -> Json:

@@ -1,4 +1,5 @@
-"""The OpenAPI document of the server's own API, made from its routes and the types of their JSON.
+"""What a protocol of the server is: its routes, and the form of its errors; and the OpenAPI document of the server's own API, made from
+its routes and the types of their JSON.
 
 To add a route, give it `api=Described(ANSWER)` beside its endpoint, with types of `api_types`: the path, its parameters, the
 summary (the first line of the docstring) and all schemas follow from that. A test fails for a route without one, and for an answer that does
@@ -7,21 +8,84 @@ not fit its type.
 
 import inspect
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+from starlette.requests import Request
+from starlette.responses import Response
 
 from taiwa.kernel.serialization import Json
 from taiwa.server.api_types import ErrorAnswer
-from taiwa.server.wire_interface import Described, Route, Wire
+from taiwa.server.errors import ApiError
 
+TEXT: Mapping[str, Json] = {"type": "string"}
+COUNT: Mapping[str, Json] = {"type": "integer", "minimum": 1, "maximum": 100}
+OFFSET: Mapping[str, Json] = {"type": "integer", "minimum": 0, "maximum": 1 << 40}
+LIMIT: Mapping[str, Json] = {"type": "integer", "minimum": 1, "maximum": 1000}
 PREFIX = "/api/"
 OWN = frozenset({"api", "documents", "persons"})
 """The wires of the server's own API; that of Ollama has paths below `/api/`, too."""
 PLAIN: Mapping[Any, str] = {str: "string", bool: "boolean", int: "integer", float: "number", NoneType: "null"}
 REFERENCE = "#/components/schemas/"
 PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
+Endpoint: TypeAlias = "Callable[[Request], Awaitable[Response | Json]]"
+"""Returns a response, or the JSON of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What the OpenAPI document says of a route, beside its path and its docstring.
+
+    `answer` and `body` are types of `api_types`. `query` maps a parameter to its JSON Schema; the name of a required one ends with `!`.
+    """
+
+    answer: Any
+    body: type[Any] | None = None
+    query: Mapping[str, Mapping[str, Json]] = field(default_factory=dict[str, Mapping[str, Json]])
+    status: int = 200
+    media: tuple[str, ...] = ("application/json",)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A route of a wire: `endpoint` reads a request and returns a response or JSON, or raises `ApiError` or an error of taiwa.
+
+    What `takes_files` gets bodies of any type, and larger ones than JSON; an `untyped` one gets JSON whatever type it is sent as.
+    """
+
+    path: str
+    endpoint: Endpoint
+    methods: tuple[str, ...] = ("POST",)
+    takes_files: bool = False
+    untyped: bool = False
+    api: Described | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """A protocol. `error` writes an error in its form; errors before routing have the form of the wire of the path.
+
+    `status` is the status of an error where the protocol has one of its own.
+    """
+
+    name: str
+    routes: tuple[Route, ...]
+    error: Callable[[ApiError], dict[str, Json]]
+    take_over: "Callable[[Any], Awaitable[None]] | None" = None
+    """Called with the `ServerState` to go on with what a server left that is gone: at the start, and while others share the store."""
+    status: Callable[[ApiError], int] | None = None
+
+    def has(self, path: str) -> bool:
+        """Report whether a path is one of this wire's or below one."""
+        return any(path == known or path.startswith(f"{known}/") for known in self.prefixes)
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """The constant beginnings of its paths."""
+        return tuple(dict.fromkeys(route.path.partition("/{")[0] for route in self.routes))
 
 
 def document(wires: Iterable[Wire]) -> dict[str, Any]:
