@@ -26,7 +26,7 @@ class Order:
 
 
 GOOD, BAD = '{"cups": 2}', '{"cups": "two"}'
-TYPING = ExtractRun(OutputType(Order))
+EXTRACT_RUN = ExtractRun(OutputType(Order))
 RATES = Prices("1000", "1000")
 
 
@@ -49,10 +49,12 @@ def rows(
     given: Iterable[str],
     *,
     resume: bool = False,
-    typing: ExtractRun = TYPING,
+    extract_run: ExtractRun = EXTRACT_RUN,
 ) -> list[TypedRow]:
     async def drained() -> list[TypedRow]:
-        job = ExtractBatch(repository, PricedModel(model, RATES), TurnOptions(), typing=typing, width=2, resume=resume)
+        job = ExtractBatch(
+            repository, PricedModel(model, RATES), TurnOptions(), extract_run=extract_run, width=2, resume=resume
+        )
         return [row async for row in job.rows(BatchInput(at, text) for at, text in enumerate(given))]
 
     return asyncio.run(drained())
@@ -92,7 +94,7 @@ def test_two_workers_on_different_machines_share_the_rows_of_a_batch(
             Repository(store),
             PricedModel(scripted_model(*[answer] * 9)),
             TurnOptions(),
-            typing=TYPING,
+            extract_run=EXTRACT_RUN,
             width=2,
             resume=True,
         )
@@ -125,7 +127,7 @@ def test_a_row_interrupted_in_its_repair_resumes_from_its_paid_calls(repository:
 def test_a_row_whose_repair_met_the_cost_limit_resumes_with_a_higher_one(repository: Repository) -> None:
     async def drained(model: ScriptedModel, cost: int) -> list[TypedRow]:
         manner = TurnOptions(limits=UsageLimits(cost=cost))
-        job = ExtractBatch(repository, PricedModel(model, RATES), manner, typing=TYPING, width=1, resume=True)
+        job = ExtractBatch(repository, PricedModel(model, RATES), manner, extract_run=EXTRACT_RUN, width=1, resume=True)
         return [row async for row in job.rows([BatchInput(0, "2")])]
 
     with pytest.raises(LimitError, match="cost"):
@@ -147,14 +149,14 @@ def test_the_rendered_type_is_part_of_the_key_of_a_row(repository: Repository) -
     rows(repository, scripted_model(GOOD), ["2"])
     model = scripted_model(GOOD)
 
-    rows(repository, model, ["2"], resume=True, typing=ExtractRun(OutputType(Order)))
+    rows(repository, model, ["2"], resume=True, extract_run=ExtractRun(OutputType(Order)))
 
     assert len(model.requests) == 1
 
 
 def test_a_row_with_params_is_a_row_with_an_error(repository: Repository) -> None:
     async def drained() -> list[TypedRow]:
-        job = ExtractBatch(repository, PricedModel(scripted_model()), TurnOptions(), typing=TYPING)
+        job = ExtractBatch(repository, PricedModel(scripted_model()), TurnOptions(), extract_run=EXTRACT_RUN)
         return [row async for row in job.rows([BatchInput(0, "2", params={"x": 1})])]
 
     (row,) = asyncio.run(drained())
@@ -165,9 +167,9 @@ def test_a_row_with_params_is_a_row_with_an_error(repository: Repository) -> Non
 def test_one_extraction_is_on_the_bill_whether_it_succeeds_or_not(repository: Repository) -> None:
     priced_model = PricedModel(scripted_model(GOOD, BAD, BAD, usage=Usage(10, 5)), RATES)
 
-    done = extract_one(repository, priced_model, TurnOptions(), TYPING, "Two.")
+    done = extract_one(repository, priced_model, TurnOptions(), EXTRACT_RUN, "Two.")
     with pytest.raises(ExtractError):
-        extract_one(repository, priced_model, TurnOptions(), TYPING, "Three.")
+        extract_one(repository, priced_model, TurnOptions(), EXTRACT_RUN, "Three.")
 
     (line,) = repository.store.costs("model")
     assert done.value.value == Order(2)

@@ -180,7 +180,7 @@ def run_extractions(
         TaiwaError: an error that every further row would have.
     """
     job: ParallelBatch[Any, Any] = ExtractBatch(
-        repository, open_priced_model(None, settings), turns, typing=extract_run, width=width, resume=resume
+        repository, open_priced_model(None, settings), turns, extract_run=extract_run, width=width, resume=resume
     )  # fmt: skip
     return _run(Counts(), on_row, lambda add: asyncio.run(_drain(job.rows(rows), add)))
 

@@ -521,13 +521,15 @@ class ExtractRun:
         return options | {name: part for name, part in more.items() if part}
 
 
-def first_request(typing: ExtractRun, text: str, model: AnyModel, attachments: Sequence[Attachment] = ()) -> Request:
+def first_request(
+    extract_run: ExtractRun, text: str, model: AnyModel, attachments: Sequence[Attachment] = ()
+) -> Request:
     """Return the request that an extraction sends first; nothing is sent.
 
     Raises:
         InputError: the text is empty without attachments.
     """
-    return execution.first_request(typing.program(text, attachments), model.capabilities)
+    return execution.first_request(extract_run.program(text, attachments), model.capabilities)
 
 
 @value(tag="typed-row")
@@ -546,7 +548,7 @@ def extract_one(
     repository: Repository,
     priced_model: PricedModel,
     options: TurnOptions,
-    typing: ExtractRun,
+    extract_run: ExtractRun,
     text: str,
     attachments: Sequence[Attachment] = (),
 ) -> RunResult[TypedAnswer[Any]]:
@@ -555,8 +557,8 @@ def extract_one(
     Raises:
         ExtractError: no attempt could be parsed.
     """
-    program = typing.program(text, attachments)
-    events = list(run_outside_sessions(repository, priced_model, options, program, text, typing.options))
+    program = extract_run.program(text, attachments)
+    events = list(run_outside_sessions(repository, priced_model, options, program, text, extract_run.options))
     return next(event for event in events if isinstance(event, RunResult))
 
 
@@ -564,20 +566,20 @@ def extract_one(
 class ExtractBatch(ParallelBatch[TypedAnswer[Any], TypedRow]):
     """A batch of extractions. With `resume`, rows that were answered before are not repeated."""
 
-    typing: ExtractRun = field(kw_only=True)
+    extract_run: ExtractRun = field(kw_only=True)
 
     def row_program(self, row_input: BatchInput) -> RowProgram[TypedAnswer[Any]]:
         """Return the program of a row."""
         if row_input.params is not None:
             raise InputError("a row of texts must not have params")
-        options = self.typing.options
+        options = self.extract_run.options
         # Identified by the rendered type, because the prompt may change while the schema stays the same.
-        name = row_input.key(digest(self.typing.output_type.render()), self.priced_model.model.name, options)
-        return RowProgram(name, self.typing.program(row_input.text, row_input.attachments), None, options)
+        name = row_input.key(digest(self.extract_run.output_type.render()), self.priced_model.model.name, options)
+        return RowProgram(name, self.extract_run.program(row_input.text, row_input.attachments), None, options)
 
     def to_row(self, row_input: BatchInput, done: RunResult[TypedAnswer[Any]]) -> TypedRow:
         """Return the row of a value."""
-        return TypedRow(row_input, self.typing.output_type.dump(done.value.value), done.value.attempts, done.spent)
+        return TypedRow(row_input, self.extract_run.output_type.dump(done.value.value), done.value.attempts, done.spent)
 
     def to_failed_row(self, row_input: BatchInput, error: TaiwaError) -> TypedRow:
         """Return the row of an error, with its attempts."""
