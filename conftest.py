@@ -105,8 +105,12 @@ TOGETHER = {
     "tests/retrieval/test_hybrid.py": "torch",
     "tests/training/test_torch.py": "torch",
     "tests/cli/test_generate.py": "torch",
+    "docs/local.md": "torch",
+    "tests/house/test_figures.py": "sources",
+    "tests/house/test_imports.py": "sources",
+    "tests/house/test_safety.py": "sources",
 }
-"""Files that one worker runs, by the beginning of their paths: to load torch takes seconds."""
+"""Files that one worker runs, by the beginning of their paths: to load torch takes seconds, and so does to parse all sources."""
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -7,49 +7,35 @@ from pathlib import Path
 import pytest
 
 from taiwa.cli.demo import PARTS, Demo, DemoPart, DemoStep, at_home
-from tests.cli.conftest import Place, Result, Taiwa
+from tests.cli.conftest import Place, Taiwa
 from tests.cli.terminal import Terminal
+from tests.house.source import ROOT
 
 STEPS = [step for part in PARTS for step in part.steps]
 OTHERWISE = "unexpected output"
 SAME = "The same."
 
 
-@pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    """One run through a pipe, looked at by many tests."""
-    home = tmp_path_factory.mktemp("home")
-    with pytest.MonkeyPatch.context() as patch:
-        for name, text in {
-            "XDG_CONFIG_HOME": str(home),
-            "TAIWA_STORE": str(home / "mine.db"),
-            "TAIWA_LANG": "en",
-        }.items():
-            patch.setenv(name, text)
-        return Taiwa(Place(home))("demo")
+SHOWN = (ROOT / "docs" / "sessions" / "demo.out").read_text(encoding="utf-8").partition("$ taiwa demo\n")[2]
+"""What it prints through a pipe; tests/docs/test_sessions.py runs it and compares every line, and its exit code."""
 
 
-@pytest.mark.slow
-def test_every_step_has_its_expected_output(shown: Result) -> None:
-    assert OTHERWISE not in shown.err
-    assert shown.code == 0
+def test_every_step_has_its_expected_output() -> None:
+    assert OTHERWISE not in SHOWN
 
 
-@pytest.mark.slow
-def test_it_shows_the_commands_that_it_runs(shown: Result) -> None:
-    commands = [line[2:] for line in shown.lines if line.startswith("$ ")]
+def test_it_shows_the_commands_that_it_runs() -> None:
+    commands = [line[2:] for line in SHOWN.splitlines() if line.startswith("$ ")]
 
     assert commands == [step.command.replace("{text}", f'"{step.text}"' if step.text != "1" else "1") for step in STEPS]
 
 
-@pytest.mark.slow
-def test_it_prints_which_model_writes_and_what_to_try_next(shown: Result) -> None:
-    assert re.match(r"A small neural network of \d+\.\d million parameters", shown.out)
-    assert "taiwa models show builtin" in shown.out
-    assert shown.out.count("try next: taiwa ") == len(PARTS)
+def test_it_prints_which_model_writes_and_what_to_try_next() -> None:
+    assert re.match(r"A small neural network of \d+\.\d million parameters", SHOWN)
+    assert "taiwa models show builtin" in SHOWN
+    assert SHOWN.count("try next: taiwa ") == len(PARTS)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "part",
     [
@@ -63,13 +49,12 @@ def test_it_prints_which_model_writes_and_what_to_try_next(shown: Result) -> Non
         "accepted: the text is complete",
     ],
 )
-def test_problems_orders_questions_and_constraints_are_shown(shown: Result, part: str) -> None:
-    assert part in shown.out
+def test_problems_orders_questions_and_constraints_are_shown(part: str) -> None:
+    assert part in SHOWN
 
 
-@pytest.mark.slow
-def test_over_a_pipe_it_is_plain(shown: Result) -> None:
-    assert "\x1b" not in shown.out + shown.err
+def test_over_a_pipe_it_is_plain() -> None:
+    assert "\x1b" not in SHOWN
 
 
 def test_it_leaves_nothing_behind(taiwa: Taiwa, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,7 +149,7 @@ def test_two_forms_are_one_too_many(taiwa: Taiwa, local: str) -> None:
 
 
 def test_any_command_talks_with_a_model_in_this_process(taiwa: Taiwa, local: str, place: Place) -> None:
-    result = taiwa("say", "chat", "-m", local, "hello", "--json", "--no-store")
+    result = taiwa("say", "chat", "-m", local, "hello", "--json", "--no-store", "--max-tokens", "8")
 
     # Noise is no chat: the words come, the state that should follow them does not.
     assert result.json["text"]
