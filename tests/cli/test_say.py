@@ -1,18 +1,18 @@
 """`taiwa say`: one turn, what a script reads of it, and every way in which it can go wrong."""
 
 import json
-import os
 import socket
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from tests.cli.conftest import ModelServer, Place, Taiwa, delta
-from tests.peers.faults import FaultServer, head, raw, speech, status
+from tests.peers.faults import FaultServer, Scene, head, raw, speech, status
 
 REFUSED = status(401, b'{"error": {"message": "bad key"}}')
 
@@ -364,13 +364,21 @@ def test_a_store_of_a_newer_version_is_left_alone(taiwa: Taiwa, model_server: Mo
 def test_of_two_concurrent_turns_one_is_committed_and_the_other_is_a_conflict(
     taiwa: Taiwa, model_server: ModelServer, place: Place, tmp_path: Path
 ) -> None:
-    model_server(delta("One."), speech(delta("Slow."), wait=1.0), delta("Quick."))
+    asked, committed = Event(), Event()
+
+    async def late(scene: Scene) -> None:
+        asked.set()
+        while not committed.is_set():
+            await scene.pause(0.01)
+        await speech(delta("Slow."))(scene)
+
+    model_server(delta("One."), late, delta("Quick."))
     taiwa.ok("say", "chat", "One")
     slow = taiwa.start("say", "chat", "-s", "chat-1", "Slow")
-    while len(model_server.seen) < 2:
-        os.sched_yield()
+    assert asked.wait(300)
 
     taiwa.ok("say", "chat", "-s", "chat-1", "Quick")
+    committed.set()
     _, err = slow.communicate(timeout=300)
 
     assert slow.returncode == 2
